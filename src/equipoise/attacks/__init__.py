@@ -1,0 +1,3 @@
+"""Score a release by trying to break it."""
+
+__all__: list[str] = []

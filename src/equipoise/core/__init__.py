@@ -1,0 +1,1 @@
+"""The nouns: what every method, flow and door speaks of. No method lives here."""

@@ -1,0 +1,76 @@
+"""Every error and warning this package raises. Messages name columns, counts and parameters, never data values."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+
+class EquipoiseError(Exception):
+    """Base of all errors raised on purpose; `exit_code` is what the command line ends with."""
+
+    exit_code = 2
+
+
+class RolesError(EquipoiseError, ValueError):
+    """The roles do not fit the data."""
+
+    @classmethod
+    def missing(cls, column: str, available: Collection[str]) -> "RolesError":
+        return cls(f"No column {column!r} in the data.{hint(column, available)}")
+
+
+class ParameterError(EquipoiseError, ValueError):
+    """A method was given a parameter it cannot work with."""
+
+
+class DataError(EquipoiseError, ValueError):
+    """The data cannot be read, or cannot be what its roles say."""
+
+
+class EngineError(EquipoiseError):
+    """The engine that holds the data cannot do what was asked."""
+
+
+class InfeasibleError(EquipoiseError):
+    """What was asked cannot be done on this data."""
+
+
+class RefusedError(EquipoiseError):
+    """A policy refused the release."""
+
+    exit_code = 1
+
+
+class MissingExtraError(EquipoiseError, ImportError):
+    """An optional package is needed."""
+
+    exit_code = 3
+
+    @classmethod
+    def named(cls, package: str, extra: str) -> "MissingExtraError":
+        return cls(f"This needs the package {package!r}. Install it: pip install 'equipoise[{extra}]'.")
+
+
+class Cancelled(EquipoiseError):
+    """The work was stopped from outside; nothing was written."""
+
+    exit_code = 130
+
+
+class EquipoiseWarning(UserWarning):
+    """A number is given, but an assumption behind it is doubtful; the same words are on the Score."""
+
+
+def hint(wanted: str, available: Collection[str]) -> str:
+    """Say what the name may have meant.
+
+    >>> hint("agee", ["age", "sex"])
+    " Did you mean 'age'?"
+    >>> hint("x", ["age", "sex"])
+    ' There are: age, sex.'
+    """
+    near = get_close_matches(wanted, available, n=1)
+    if near:
+        return f" Did you mean {near[0]!r}?"
+    shown = sorted(available)
+    listed = ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")
+    return f" There are: {listed}." if shown else " There are none."

@@ -1,0 +1,28 @@
+"""Change a column value by value, on records where they are or on cells: what every recode shares."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from equipoise.core import frames
+from equipoise.core.cells import Cells, Relabel, count
+from equipoise.core.errors import RolesError
+from equipoise.core.records import Law, Records
+
+Data = TypeVar("Data", Records, Cells)
+
+
+def recoded(data: Data, column: str, change: Relabel, law: Law, *, keep_hierarchy: bool = False) -> Data:
+    """Replace each value of a column by a function of it.
+
+    On records: the distinct values are counted, the function is applied to them, and the replacement runs on the
+    engine that holds the data. On cells: a roll-up, or nothing where the cells were not counted by that column.
+    """
+    if isinstance(data, Cells):
+        return data.relabel(column, change, keep_hierarchy) if column in data.by else data
+    if column not in data.schema():
+        raise RolesError.missing(column, list(data.schema()))
+    cells = count(data, (column,))
+    old = cells.values(column)
+    new = change(old, cells.counts(column))
+    done = data.with_frame(frames.replaced(data.frame, column, old, new), law)
+    return done if keep_hierarchy else replace(done, roles=done.roles.without_hierarchy(column))

@@ -1,0 +1,1 @@
+"""Ways in, all equal: Python, the command line, reports."""

@@ -1,0 +1,138 @@
+"""CSV: delimiter, encoding and decimal comma are detected, or told."""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from equipoise.core.errors import DataError, ParameterError
+from equipoise.core.records import duplicates
+
+suffixes = (".csv", ".tsv", ".txt")
+
+SAMPLE = 1 << 18
+EAGER = 1 << 30
+"""Files up to this many bytes are read into memory at once; larger UTF-8 files are scanned."""
+MARKS = ",;\t|"
+LEADING_ZERO = re.compile(r"^0\d+$")
+COMMA_NUMBER = re.compile(r"^[+-]?\d+,\d+$")
+
+
+def load(
+    path: Path, *, delimiter: str | None = None, encoding: str | None = None, decimal: str | None = None
+) -> pl.DataFrame | pl.LazyFrame:
+    """Read a CSV file with a header row.
+
+    Codes with leading zeros stay text. Without options: UTF-8 (or what the byte-order mark says), else Windows-1252;
+    the delimiter that splits the first rows most evenly; decimal commas where numbers have them.
+    """
+    with path.open("rb") as file:
+        head = file.read(SAMPLE)
+    known = encoding or _encoding(head, path)
+    text = _decode(head, known, path, partial=True)
+    mark = delimiter or _delimiter(text)
+    if len(mark) != 1:
+        raise ParameterError("delimiter must be one character.")
+    rows = _rows(text, mark, path, whole=path.stat().st_size <= SAMPLE)
+    header = rows[0]
+    duplicates(header)
+    comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
+    overrides = {
+        name: pl.String for i, name in enumerate(header) if _is_code(row[i] for row in rows[1:] if i < len(row))
+    }
+    return _parse(path, known, mark, comma, overrides)
+
+
+def save(frame: pl.LazyFrame, path: Path) -> None:
+    frame.sink_csv(path, maintain_order=True)
+
+
+def _encoding(head: bytes, path: Path) -> str:
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if head.startswith(mark):
+            return name
+    if b"\x00" in head:
+        raise DataError(f"{str(path)!r} is not a text file: it cannot be read as CSV.")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _decode(data: bytes, encoding: str, path: Path, partial: bool = False) -> str:
+    try:
+        if partial:
+            return codecs.getincrementaldecoder(encoding)().decode(data)
+        return data.decode(encoding)
+    except LookupError:
+        raise ParameterError(f"No encoding is called {encoding!r}.") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{str(path)!r} is not text in the encoding {encoding}: name its encoding.") from None
+
+
+def _delimiter(text: str) -> str:
+    """The mark that stands equally often in the first rows, and most often."""
+    lines = [line for line in text.splitlines()[:50] if line]
+
+    def quality(mark: str) -> tuple[bool, int]:
+        counts = {len(row) for row in csv.reader(lines, delimiter=mark)}
+        return len(counts) == 1, min(counts, default=0)
+
+    return max(MARKS, key=quality)
+
+
+def _rows(text: str, mark: str, path: Path, whole: bool) -> list[list[str]]:
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if row]
+    except csv.Error:
+        raise DataError(f"{str(path)!r} is not a CSV file.") from None
+    rows = rows if whole or len(rows) < 2 else rows[:-1]
+    if not rows:
+        raise DataError(f"The file {str(path)!r} is empty.")
+    if any(len(row) != len(rows[0]) for row in rows):
+        bad = next(i for i, row in enumerate(rows, start=1) if len(row) != len(rows[0]))
+        raise DataError(
+            f"{str(path)!r} is not a regular CSV file: row {bad:,} has another number of fields than the header."
+        )
+    if len(rows) == 1 and whole:
+        raise DataError(f"The file {str(path)!r} has a header but no records.")
+    return rows
+
+
+def _has_decimal_comma(rows: list[list[str]]) -> bool:
+    return any(COMMA_NUMBER.match(field.strip()) for row in rows[:1000] for field in row)
+
+
+def _is_code(fields: Iterable[str]) -> bool:
+    return any(LEADING_ZERO.match(field.strip()) for field in fields)
+
+
+def _parse(
+    path: Path, encoding: str, mark: str, comma: bool, overrides: dict[str, type[pl.String]]
+) -> pl.DataFrame | pl.LazyFrame:
+    """Types from the first 10,000 rows; from all rows when a later one does not fit."""
+    utf8 = encoding in ("utf-8", "utf-8-sig", "utf8")
+    if utf8 and path.stat().st_size > EAGER:
+        return pl.scan_csv(
+            path, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=100_000
+        )
+    source = path if utf8 else _decode(path.read_bytes(), encoding, path).removeprefix("\ufeff").encode()
+    for length in (10_000, None):
+        try:
+            return pl.read_csv(
+                source, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=length,
+                truncate_ragged_lines=False,
+            )  # fmt: skip
+        except Exception:
+            if length is None:
+                raise DataError(f"{str(path)!r} is not a regular CSV file: some row does not fit the header.") from None
+    raise AssertionError

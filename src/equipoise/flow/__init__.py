@@ -1,0 +1,1 @@
+"""What a disclosure officer does: assess, sweep, choose, release."""

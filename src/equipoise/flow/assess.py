@@ -1,0 +1,103 @@
+"""Assess: what is at stake in a file as it is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.cells import Cells, count
+from equipoise.core.errors import DataError, RolesError
+from equipoise.core.method import Measure
+from equipoise.core.progress import Progress, tracked
+from equipoise.core.records import Records
+from equipoise.core.score import Scores
+from equipoise.risk import AttributeDisclosure, PopulationUniques, Uniques
+from equipoise.utility import Entropy
+
+MOST_CATEGORIES = 50_000
+"""A key with more categories than this, and no hierarchy to coarsen it by, is an identifier."""
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Scores of a file, and which keys and categories are behind its uniques.
+
+    `keys` has a row per key: its `categories`, and the uniques that would remain `without` it. `categories` has a row
+    per key and category: `records`, `uniques`, and `share`, the uniques among its records. The categories are data:
+    for internal reports only.
+    """
+
+    records: int
+    scores: Scores
+    keys: pl.DataFrame = field(repr=False)
+    categories: pl.DataFrame = field(repr=False)
+
+
+def assess(
+    records: Records, measures: Iterable[Measure] | None = None, *, progress: Progress | None = None
+) -> Assessment:
+    """Measure a file against itself, the natural worst case.
+
+    Without measures: uniques, classes of at most two, population uniques where there are weights, attribute disclosure
+    for every sensitive column, and entropy.
+    """
+    refuse_unfit(records)
+    scales = tuple(measures) if measures is not None else standard(records)
+    scores = Scores(scale.measure(records, records) for scale in tracked(scales, "measuring", progress))
+    cells = count(records)
+    return Assessment(cells.records, scores, by_key(cells), by_category(cells))
+
+
+def standard(records: Records) -> tuple[Measure, ...]:
+    """The measures an officer looks at first."""
+    cells = count(records)
+    weighted = cells.total.sum()
+    fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None
+    chosen: list[Measure] = [Uniques(), Uniques(k=2)]
+    chosen += [PopulationUniques(float(f"{fraction:.4g}"))] if fraction else []
+    chosen += [AttributeDisclosure(column) for column in records.roles.sensitive]
+    return (*chosen, Entropy())
+
+
+def refuse_unfit(records: Records) -> None:
+    """Refuse a file on which no risk can be measured: no key, one record, an empty key, a key that is an identifier."""
+    if not records.roles.keys:
+        raise RolesError("No keys were named: say which columns an intruder may know.")
+    cells = count(records)
+    if cells.records < 2:
+        raise DataError("The data has one record only: there is nobody to compare it with.")
+    for key in records.roles.keys:
+        values = cells.values(key)
+        if values.null_count() == len(values):
+            raise DataError(f"The key {key!r} has no values: every record is missing it. Leave it out of the keys.")
+        if len(values) > MOST_CATEGORIES and key not in records.roles.hierarchies:
+            raise DataError(
+                f"The key {key!r} has {len(values):,} categories, more than {MOST_CATEGORIES:,}: "
+                "it is an identifier rather than a key. Give it a hierarchy, another role, or leave it out."
+            )
+
+
+def by_key(cells: Cells) -> pl.DataFrame:
+    """For each key: its categories, the uniques with all keys, and those that remain without it. O(keys x cells)."""
+    alone = int((cells.n == 1).sum())
+    rows = []
+    for key in cells.by:
+        rest = tuple(c for c in cells.by if c != key)
+        without = int((cells.margin(rest).n == 1).sum())
+        rows.append({"key": key, "categories": len(cells.values(key)), "uniques": alone, "without": without})
+    return pl.DataFrame(rows)
+
+
+def by_category(cells: Cells) -> pl.DataFrame:
+    """For each category of each key: its records, its uniques and their share, most uniques first."""
+    parts = []
+    for key in cells.by:
+        place, values = cells.place(key), cells.values(key)
+        single = np.bincount(cells.cube.codes[place], weights=cells.n == 1, minlength=len(values)).astype(np.int64)
+        table = pl.DataFrame(
+            {"category": values.cast(pl.String).fill_null("(missing)"), "records": cells.counts(key), "uniques": single}
+        )
+        parts.append(table.with_columns(key=pl.lit(key), share=pl.col("uniques") / pl.col("records")))
+    order = ["key", "category", "records", "uniques", "share"]
+    return pl.concat(parts).select(order).sort("uniques", "share", descending=True, maintain_order=True)

@@ -1,0 +1,276 @@
+"""Release: run, measure again, judge, and write the folder whole or not at all."""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from equipoise.core import frames
+from equipoise.core.errors import DataError, ParameterError, RefusedError
+from equipoise.core.method import Measure
+from equipoise.core.records import Records
+from equipoise.core.score import Scores
+from equipoise.files import FORMATS, save
+from equipoise.flow.assess import assess, refuse_unfit, standard
+from equipoise.flow.catalogue import to_plain
+from equipoise.flow.frontier import Frontier, frontier
+from equipoise.flow.job import job_of
+from equipoise.flow.policy import Policy, Verdict
+from equipoise.flow.recipe import Recipe
+from equipoise.flow.report import Render, Report, ends
+from equipoise.flow.trial import Trial
+
+FORMAT = 1
+"""Version of the evidence and journal formats."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was released: the data, the trial measured on it, the verdict, and where it stands."""
+
+    data: Records
+    trial: Trial
+    verdict: Verdict
+    folder: Path
+    evidence: dict[str, Any] = field(repr=False)
+    frontier: Frontier = field(repr=False)
+
+    @property
+    def public(self) -> Path:
+        return self.folder / "public"
+
+    @property
+    def private(self) -> Path:
+        return self.folder / "private"
+
+    @property
+    def report(self) -> Path:
+        """The internal report; the one for the public is `public/report.html`."""
+        return self.private / "report.html"
+
+
+def release(
+    records: Records,
+    recipe: Recipe,
+    policy: Policy,
+    out: str | Path,
+    *,
+    render: Render,
+    format: str | None = None,
+    overwrite: bool = False,
+    trials: Sequence[Trial] = (),
+    measures: Sequence[Measure] = (),
+    title: str | None = None,
+    policy_text: str | None = None,
+) -> Release:
+    """Run the recipe, measure the released records themselves, refuse if a limit is broken, write the folder.
+
+    Parameters
+    ----------
+    records, recipe, policy
+        The original file, what to do to it, and what must hold.
+    out
+        The folder to make: `public/` (data, report, evidence) and `private/` (seed, policy, internal report, journal).
+    render
+        Turns a Report into a page.
+    format
+        csv, parquet or arrow; that of the input when not given.
+    overwrite
+        Replace an earlier release at `out`.
+    trials
+        What else was tried, for the internal map.
+    measures
+        What to report beside the limits; the limits' own when not given, the standard ones when there are no limits.
+    title, policy_text
+        The heading of the report, and the policy file that makes the release again.
+    """
+    folder = Path(out)
+    refuse_existing(folder, overwrite)
+    kind = format or (records.source.format if records.source else "parquet")
+    if kind not in FORMATS:
+        raise ParameterError(f"No format {kind!r}. There are: {', '.join(FORMATS)}.")
+    refuse_unfit(records)
+    scales = tuple(measures) or policy.measures() or standard(records)
+    released = recipe.run(records)
+    trial = Trial(recipe, Scores(m.measure(released, records) for m in scales))
+    verdict = policy.judge(trial)
+    if not verdict:
+        raise RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
+    facts = _report(records, released, trial, verdict, policy, scales, trials, title)
+    text = policy_text or job_of(records, recipe, policy, format).to_toml()
+    with staged(folder, overwrite) as stage:
+        evidence = _write(stage, records, released, facts, kind, render, text)
+    return Release(released, trial, verdict, folder, evidence, facts.frontier)
+
+
+def refuse_existing(folder: Path, overwrite: bool) -> None:
+    """Never write over what is there, unless it is a release and we were told to."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise DataError(f"{str(folder)!r} is a file: name a folder that does not exist yet.")
+    if not overwrite and any(folder.iterdir()):
+        raise DataError(f"The folder {str(folder)!r} exists already: name another, or ask to overwrite it.")
+    if overwrite and any(folder.iterdir()) and not (folder / "public" / "evidence.json").is_file():
+        raise DataError(f"The folder {str(folder)!r} is not a release: it is not overwritten.")
+
+
+@contextmanager
+def staged(folder: Path, overwrite: bool) -> Iterator[Path]:
+    """A folder beside the target that takes its place only when everything in it is written."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stage = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
+    stage.mkdir(mode=0o700)
+    try:
+        yield stage
+        refuse_existing(folder, overwrite)
+        old = stage.with_suffix(".old")
+        if folder.exists():
+            folder.rename(old)
+        stage.rename(folder)
+        folder.chmod(0o755)
+        shutil.rmtree(old, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        raise
+
+
+def _report(
+    records: Records,
+    released: Records,
+    trial: Trial,
+    verdict: Verdict,
+    policy: Policy,
+    measures: Sequence[Measure],
+    trials: Sequence[Trial],
+    title: str | None,
+) -> Report:
+    original, nothing = ends(records, measures)
+    name = title or (Path(records.source.path).name if records.source else "Release")
+    shown = [t for t in trials if t.scores.keys() == trial.scores.keys()]
+    return Report(
+        title=name,
+        version=version("equipoise"),
+        made=datetime.now(UTC).date(),
+        policy=policy,
+        verdict=verdict,
+        chosen=trial,
+        original=original,
+        nothing=nothing,
+        frontier=frontier(shown or (original, trial)),
+        before=assess(records, measures),
+        after=assess(released, measures),
+        laws=released.history,
+        withheld=(records.roles.id,) if records.roles.id else (),
+    )
+
+
+def _write(
+    stage: Path, records: Records, released: Records, facts: Report, kind: str, render: Render, policy_text: str
+) -> dict[str, Any]:
+    public, private = stage / "public", stage / "private"
+    public.mkdir(mode=0o755)
+    private.mkdir(mode=0o700)
+    data = public / f"data.{kind}"
+    write_data(released, data, kind, facts.withheld)
+    key = secrets.token_bytes(32)
+    evidence = _evidence(records, facts, data, key)
+    _put(public / "evidence.json", json.dumps(evidence, indent=2))
+    _put(public / "report.html", render(facts, True))
+    _put(private / "report.html", render(facts, False))
+    _put(private / "policy.toml", policy_text)
+    _put(
+        private / "seed.json",
+        json.dumps({"format": FORMAT, "seed": str(facts.chosen.recipe.seed), "hash_key": key.hex()}),
+    )
+    _put(private / "journal.jsonl", "".join(line + "\n" for line in _journal(facts)))
+    for file in private.iterdir():
+        file.chmod(0o600)
+    return evidence
+
+
+def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...]) -> None:
+    """The released data without the columns withheld, in its own engine where that writes the format."""
+    frame = records.frame.drop(list(withheld)) if withheld else records.frame
+    try:
+        if frame.implementation.is_polars():
+            save(frame.to_native(), path, kind)
+        elif kind == "parquet":
+            frame.sink_parquet(path)
+        else:
+            save(frames.collect(frame).lazy(), path, kind)
+    except Exception as error:
+        frames.fail(error, "write the released data")
+
+
+def _evidence(records: Records, facts: Report, data: Path, key: bytes) -> dict[str, Any]:
+    """What the public may check: rounded scores of the chosen release only, limits, versions, keyed hashes."""
+    return {
+        "format": FORMAT,
+        "made": facts.made.isoformat(),
+        "versions": {name: version(name) for name in ("equipoise", "polars", "numpy", "narwhals")},
+        "input": {"records": facts.before.records, "hmac_sha256": keyed_hash(records, key)},
+        "output": {"file": data.name, "sha256": _hash_of(data)},
+        "masks": [{"mask": law.mask, "words": law.words, "parameters": dict(law.parameters)} for law in facts.laws],
+        "withheld": list(facts.withheld),
+        "limits": dict(facts.policy.limits),
+        "scores": {s.name: {"value": rounded(s.value, s.unit), "unit": s.unit} for s in facts.chosen.scores},
+        "verdict": "accepted" if facts.verdict else "refused",
+    }
+
+
+def rounded(value: float, unit: str) -> float:
+    """A score as the public sees it: shares to a thousandth, others to a tenth."""
+    return round(value, 3 if unit.startswith("share") else 1)
+
+
+def keyed_hash(records: Records, key: bytes) -> str | None:
+    """HMAC of the input's bytes: a plain hash would confirm a guess. None where the data stays on an engine."""
+    digest = hmac.new(key, digestmod=hashlib.sha256)
+    if records.source:
+        for block in _blocks(Path(records.source.path)):
+            digest.update(block)
+    elif records.frame.implementation.is_polars():
+        for piece in frames.batches(records.frame, ordered=True):
+            digest.update(piece.write_csv(include_header=False).encode())
+    else:
+        return None
+    return digest.hexdigest()
+
+
+def _hash_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        for block in _blocks(file) if file.is_file() else ():
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            yield block
+
+
+def _journal(facts: Report) -> Iterator[str]:
+    """The format, then one line per trial: what was tried, what it scored."""
+    yield json.dumps({"format": FORMAT, "scores": list(facts.chosen.scores.keys())})
+    for trial in facts.frontier.trials:
+        masks = [to_plain(mask) for mask in trial.recipe.masks]
+        yield json.dumps({"masks": masks, "values": [score.value for score in trial.scores]}, default=str)
+
+
+def _put(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,53 @@
+"""Trial: a recipe and its scores, one point on the risk-utility map."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+
+from equipoise.core.score import Score, Scores
+from equipoise.flow.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A recipe, its mean scores, and the scores of every draw where masks are random.
+
+    >>> Trial(Recipe(), [Score("uniques", 0.02, "lower")]).scores["uniques"].value
+    0.02
+    """
+
+    recipe: Recipe
+    scores: Scores
+    draws: tuple[Scores, ...] = field(default=(), repr=False)
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        given: Iterable[Score] = self.scores.values() if isinstance(self.scores, Mapping) else self.scores
+        object.__setattr__(self, "scores", Scores(given))
+
+    def beats(self, other: "Trial") -> bool:
+        """At least as good on every score and better on one; what is within error is tied."""
+        gaps = [mine.gap(theirs) for mine, theirs in zip(self.scores, other.scores, strict=True)]
+        return all(gap <= 0 for gap in gaps) and any(gap < 0 for gap in gaps)
+
+    def words(self) -> str:
+        return self.name or self.recipe.words()
+
+
+def over_draws(recipe: Recipe, draws: Sequence[Scores]) -> Trial:
+    """The mean of each score over the draws, with a 95 % interval from Student's t."""
+    if len(draws) == 1:
+        return Trial(recipe, draws[0])
+    means = [_mean([scores[i] for scores in draws]) for i in range(len(draws[0]))]
+    return Trial(recipe, Scores(means), tuple(draws))
+
+
+def _mean(scores: Sequence[Score]) -> Score:
+    from scipy.special import stdtrit
+
+    values = [score.value for score in scores]
+    centre = fmean(values)
+    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / len(values) ** 0.5
+    numbers = [score.number for score in scores if score.number is not None]
+    number = fmean(numbers) if numbers else None
+    return replace(scores[0].brief(), value=centre, number=number, interval=(centre - half, centre + half))

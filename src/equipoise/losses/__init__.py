@@ -1,0 +1,3 @@
+"""What exposure, silence and coarseness cost."""
+
+__all__: list[str] = []

@@ -1,0 +1,7 @@
+"""Change records."""
+
+from equipoise.masks.bottom_code import BottomCode
+from equipoise.masks.recode import Recode
+from equipoise.masks.top_code import TopCode
+
+__all__ = ["BottomCode", "Recode", "TopCode"]

@@ -1,0 +1,78 @@
+"""Groups of records whose sensitive values are all alike, or all in a narrow range."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.cell_score import cell_score
+from equipoise.core.cells import Cells
+from equipoise.core.codes import Floats, Integers, group
+from equipoise.core.errors import DataError, ParameterError
+from equipoise.core.method import as_cells, label
+from equipoise.core.records import Records
+from equipoise.core.roles import Roles
+from equipoise.core.score import Score
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeDisclosure:
+    """Share of records in key groups that give their sensitive value away without any match.
+
+    A group of equal keys is disclosive when its most frequent sensitive value holds at least `share` of it (1: all
+    alike), or, with `range`, when its largest and smallest value differ by at most `range` (in the column's units).
+    Missing sensitive values count as a value of their own for `share` and are passed over for `range`. A group of one
+    record always is: knowing who it is tells the value.
+
+    Source: Massell (1999), section III.a.iii, the danger of 0-cells.
+    Misleads when the sensitive column is itself coarse, or the groups are small samples of larger ones.
+    Cost: O(cells of keys x sensitive).
+
+    >>> table = pl.DataFrame({"town": ["a", "a", "b"], "ill": ["no", "yes", "no"], "n": [3, 1, 4]})
+    >>> AttributeDisclosure("ill").measure(Cells.of(table), Cells.of(table)).value
+    0.5
+    """
+
+    sensitive: str
+    share: float = 1.0
+    range: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            hint = " Write 80 % as 0.8." if self.share > 1 else ""
+            raise ParameterError(f"share must be above 0 and at most 1, got {self.share:g}.{hint}")
+        if self.range is not None and not self.range >= 0:
+            raise ParameterError("range must be 0 or more, in the units of the sensitive column.")
+
+    def by(self, roles: Roles) -> tuple[str, ...]:
+        return (*(key for key in roles.keys if key != self.sensitive), self.sensitive)
+
+    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
+        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+        keys = tuple(column for column in cells.by if column != self.sensitive)
+        groups = cells.margin(keys)
+        if keys:
+            ids, _ = group([cells.cube.codes[cells.place(k)] for k in keys], [len(cells.values(k)) for k in keys])
+        else:
+            ids = np.zeros(len(cells), dtype=np.int64)
+        flagged = self._alike(cells, ids) if self.range is None else self._narrow(cells, ids, self.range)
+        return cell_score(label(self), released, groups, np.where(flagged, 1.0, 0.0))
+
+    def _alike(self, cells: Cells, ids: Integers) -> Integers:
+        largest = np.zeros(ids.max() + 1, dtype=np.int64)
+        np.maximum.at(largest, ids, cells.n)
+        found: Integers = largest >= self.share * np.bincount(ids, weights=cells.n) - 1e-9
+        return found
+
+    def _narrow(self, cells: Cells, ids: Integers, width: float) -> Integers:
+        values = cells.values(self.sensitive)
+        if not values.dtype.is_numeric():
+            raise DataError(f"Column {self.sensitive!r} is {values.dtype}, not numeric: it has no range. Use share.")
+        x: Floats = (
+            values.cast(pl.Float64).fill_null(float("nan")).to_numpy()[cells.cube.codes[cells.place(self.sensitive)]]
+        )
+        high, low = np.full(ids.max() + 1, -np.inf), np.full(ids.max() + 1, np.inf)
+        np.fmax.at(high, ids, x)
+        np.fmin.at(low, ids, x)
+        found: Integers = high - low <= width
+        return found

@@ -1,0 +1,42 @@
+"""Records that stand alone on their keys."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.core.cell_score import cell_score
+from equipoise.core.cells import Cells
+from equipoise.core.errors import ParameterError
+from equipoise.core.method import as_cells, label
+from equipoise.core.records import Records
+from equipoise.core.roles import Roles
+from equipoise.core.score import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Uniques:
+    """Share (and number) of records in classes of at most `k` records: sample uniques for k = 1.
+
+    value = (1/n) sum over cells with n_c <= k of n_c; `risk` in the detail is 1 in those cells and 0 elsewhere.
+    Source: Massell (1999), section III.a, the 1-cells of the table spanned by the keys.
+    Misleads when the file is a small sample (a sample unique need not be unique in the population) or was perturbed
+    (a unique may be somebody else). Cost: O(cells).
+
+    >>> import polars as pl
+    >>> cells = Cells.of(pl.DataFrame({"age": [30, 31], "n": [1, 3]}))
+    >>> Uniques().measure(cells, cells).value
+    0.25
+    """
+
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise ParameterError(f"k must be at least 1, got {self.k}.")
+
+    def by(self, roles: Roles) -> tuple[str, ...]:
+        return roles.keys
+
+    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
+        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+        return cell_score(label(self), released, cells, np.where(cells.n <= self.k, 1.0, 0.0))

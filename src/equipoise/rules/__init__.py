@@ -1,0 +1,5 @@
+"""Which cells are unsafe."""
+
+from equipoise.rules.min_count import MinCount
+
+__all__ = ["MinCount"]

@@ -1,0 +1,3 @@
+"""Change and score tables."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Closed forms of risk and utility."""
+
+__all__: list[str] = []
