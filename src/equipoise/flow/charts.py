@@ -1,11 +1,459 @@
 """Charts as plain Vega-Lite specifications: no charting library is needed to make one."""
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import floor, inf, isfinite, log10
+from typing import Any
 
-if TYPE_CHECKING:
-    from equipoise.flow.frontier import Frontier
+from equipoise.core.errors import ParameterError
+from equipoise.core.score import Score, Scores, Side
+from equipoise.flow.frontier import Frontier
+from equipoise.flow.policy import Limit, Policy
+from equipoise.flow.trial import Trial
+
+Spec = dict[str, Any]
+Limits = dict[Side, tuple[Limit, ...]]
+Pixel = int | str
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+"""Names the version of the language; nothing is fetched from it."""
+MOST = 600
+"""More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
+GREY, BLUE, GREEN, VERMILLION = "#6e7781", "#0072B2", "#009E73", "#D55E00"
+"""From the palette of Okabe and Ito, told apart by readers who are colour-blind."""
+INK, DARK_GREEN = "#1f2328", "#00694d"
+BOUND: Spec = {"type": "rule", "color": GREEN, "strokeWidth": 1.5, "strokeDash": [6, 3], "clip": True, "aria": False}
+NAMES = {"entropy": "Entropy kept"}
+"""Where the name of a measure does not say what its axis shows."""
+TITLE = {
+    "text": "Risk-utility map",
+    "subtitle": "Each point is a candidate; no other beats those on the line. "
+    "Further down is safer, further right is more useful.",
+}
+EXAMPLES: dict[Side, str] = {"risk": "uniques", "utility": "entropy"}
 
 
-def risk_utility_map(frontier: "Frontier", *, risk: str | None = None, utility: str | None = None) -> dict[str, Any]:
-    """The risk-utility map."""
-    raise NotImplementedError
+def title(name: str) -> str:
+    """The name of a score for people.
+
+    >>> title("uniques(k=2)"), title("entropy")
+    ('Uniques (k = 2)', 'Entropy kept')
+    """
+    bare, _, inside = name.partition("(")
+    words = NAMES.get(bare) or bare.replace("_", " ").capitalize()
+    given = re.sub(r"\.0\b", "", inside.removesuffix(")").replace("'", "").replace("=", " = "))
+    return f"{words} ({given})" if given else words
+
+
+def is_share(unit: str) -> bool:
+    """Whether a score is shown in percent."""
+    return unit.startswith(("share", "probability"))
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands apart.
+
+    >>> number(12345.6), number(10.7023), number(0.0), number(0.00021)
+    ('12,346', '10.7', '0', '0.00021')
+    """
+    return _decimals(value, 2 - _magnitude(value))
+
+
+def said(value: float, unit: str) -> str:
+    """A value as people write it; shares in percent, to two decimals.
+
+    >>> said(0.01257, "share of records").replace("\\xa0", " "), said(10.7, "bits per record")
+    ('1.26 %', '10.7')
+    """
+    if not is_share(unit):
+        return number(value)
+    percent = 100 * value
+    size = _magnitude(percent)
+    return f"{_decimals(percent, 1 if size > 0 else max(2, 1 - size))}\xa0%"
+
+
+def _magnitude(value: float) -> int:
+    return floor(log10(abs(value))) if value and isfinite(value) else 0
+
+
+def _decimals(value: float, digits: int) -> str:
+    """A fixed number of decimals, without zeros at the end."""
+    if not isfinite(value):
+        return "not known"
+    text = f"{value:,.{min(8, max(0, digits))}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def in_words(score: Score) -> str:
+    """A score with its unit and, where there is one, its interval."""
+    unit = score.unit.partition(" ")[2] if is_share(score.unit) else score.unit
+    text = f"{said(score.value, score.unit)} {unit}".rstrip()
+    if score.interval is None:
+        return text
+    low, high = (said(end, score.unit) for end in score.interval)
+    return f"{text} (between {low} and {high})"
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The two scores of a map, one of each side."""
+
+    risk: Score
+    utility: Score
+
+    def of(self, trial: Trial) -> tuple[Score, Score]:
+        """The risk and the utility of a trial."""
+        return trial.scores.named(self.risk.name), trial.scores.named(self.utility.name)
+
+
+def axes(scores: Scores, *, risk: str | None = None, utility: str | None = None, policy: Policy | None = None) -> Axes:
+    """The scores to draw: those named, else the first of each side that the policy limits, else the first."""
+    limited = {scores.named(limit.score).name for limit in policy.parsed} if policy else set()
+    return Axes(_axis(scores, "risk", risk, limited), _axis(scores, "utility", utility, limited))
+
+
+def _axis(scores: Scores, side: Side, name: str | None, limited: set[str]) -> Score:
+    if name is not None:
+        return scores.named(name)
+    found = [score for score in scores if score.side == side]
+    if not found:
+        raise ParameterError(f"There is no {side} score to draw a map of: measure one, such as {EXAMPLES[side]!r}.")
+    return next((score for score in found if score.name in limited), found[0])
+
+
+def undominated(trials: Iterable[Trial], shown: Axes) -> tuple[Trial, ...]:
+    """The trials that no other beats on the two scores of the map, most useful first. O(n log n).
+
+    Intervals are left aside here, so that the frontier is a line; the map draws them as error bars.
+    """
+    pairs = ((trial, *shown.of(trial)) for trial in trials if _drawable(trial, shown))
+    losses = [(_loss(utility), _loss(risk), trial) for trial, risk, utility in pairs]
+    kept: list[Trial] = []
+    least, last = inf, (inf, inf)
+    for lost, risk, trial in sorted(losses, key=lambda item: item[:2]):
+        if risk < least or (lost, risk) == last:
+            kept.append(trial)
+            least, last = risk, (lost, risk)
+    return tuple(kept)
+
+
+def _loss(score: Score) -> float:
+    return score.value if score.better == "lower" else -score.value
+
+
+def risk_utility_map(
+    frontier: Frontier,
+    *,
+    risk: str | None = None,
+    utility: str | None = None,
+    policy: Policy | None = None,
+    chosen: Trial | None = None,
+    original: Trial | None = None,
+    nothing: Trial | None = None,
+) -> Spec:
+    """The risk-utility map as a Vega-Lite specification: further down is safer, further right is more useful.
+
+    Parameters
+    ----------
+    frontier
+        The trials to draw; those no other beats on the two scores are joined by a line.
+    risk, utility
+        The scores to draw; by default the first of each side that the policy limits, else the first.
+    policy
+        Its limits on the two scores make the rectangle.
+    chosen, original, nothing
+        The release, and the two ends of the map: the original file and no data at all.
+
+    Source: Duncan, Keller-McNulty and Stokes (2001), the R-U confidentiality map; the rectangle is that of Massell
+    (1999), section III.d. The risk has a square-root scale: near the limits there is most to see.
+    """
+    known = [trial for trial in (*frontier.trials, chosen, original, nothing) if trial is not None]
+    if not known:
+        raise ParameterError("There are no trials to draw a map of.")
+    shown = axes(known[0].scores, risk=risk, utility=utility, policy=policy)
+    limits = _limits(shown, policy, known[0].scores)
+    whole = undominated(frontier.trials, shown)
+    kept = {id(trial) for trial in whole}
+    best = _thinned(whole)
+    tried = _thinned([t for t in frontier.trials if id(t) not in kept and _drawable(t, shown)])
+    ends = [end for end in (original, nothing) if end and _drawable(end, shown)]
+    release = [chosen] if chosen and _drawable(chosen, shown) else []
+    points = [*best, *tried, *ends, *release]
+    if not points:
+        raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
+    return {
+        "$schema": SCHEMA,
+        "title": TITLE,
+        "description": _description(shown, len(frontier.trials), chosen, limits),
+        "usermeta": {"tried": len(frontier.trials), "drawn": len(best) + len(tried)},
+        "width": 720,
+        "height": 420,
+        "encoding": _scales([shown.of(t) for t in points], shown, limits, room=0.03 if ends else 0.25),
+        "layer": [
+            *_rectangle(shown, limits),
+            _points("tried", tried, shown, GREY, size=45, opacity=0.85) | {"params": [_zoom()]},
+            *_errors(points, shown),
+            *_lines(best, ends, shown),
+            _points("best", best, shown, BLUE, size=70),
+            *_ends(ends, shown),
+            *(layer for trial in release for layer in _chosen(trial, shown)),
+        ],
+        "config": _config(),
+    }
+
+
+def _drawable(trial: Trial, shown: Axes) -> bool:
+    return all(isfinite(score.value) for score in shown.of(trial))
+
+
+def _thinned(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """All trials, or an even choice where there are too many to draw."""
+    return trials[:: max(1, -(-len(trials) // MOST))]
+
+
+def _limits(shown: Axes, policy: Policy | None, scores: Scores) -> Limits:
+    found = [(scores.named(limit.score).name, limit) for limit in policy.parsed] if policy else []
+    return {
+        "risk": tuple(limit for name, limit in found if name == shown.risk.name),
+        "utility": tuple(limit for name, limit in found if name == shown.utility.name),
+    }
+
+
+def _row(trial: Trial, shown: Axes) -> Spec:
+    """A point: where it stands, its recipe, and every score in words."""
+    risk, utility = shown.of(trial)
+    words = {f"s{place}": in_words(score) for place, score in enumerate(trial.scores)}
+    return {"risk": risk.value, "utility": utility.value, "recipe": trial.words(), **words}
+
+
+def _tooltip(trials: Sequence[Trial]) -> list[Spec]:
+    """The recipe as a heading, then the scores; fields are numbered, so that no name of a column is ever parsed."""
+    names = trials[0].scores.keys() if trials else ()
+    scores = [{"field": f"s{place}", "type": "nominal", "title": title(name)} for place, name in enumerate(names)]
+    return [{"field": "recipe", "type": "nominal", "title": "title"}, *scores]
+
+
+def _points(name: str, trials: Sequence[Trial], shown: Axes, colour: str, **mark: Any) -> Spec:
+    return {
+        "name": name,
+        "data": {"values": [_row(trial, shown) for trial in trials]},
+        "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
+        "encoding": {"tooltip": _tooltip(trials), "description": {"field": "recipe", "type": "nominal"}},
+    }
+
+
+def _text(name: str, rows: Sequence[Spec], spot: Spec | None = None, colour: str = INK, **mark: Any) -> Spec:
+    style = {"type": "text", "fontSize": 12, "color": colour, "clip": True, "aria": False, **mark}
+    return {
+        "name": name,
+        "data": {"values": list(rows)},
+        "mark": style,
+        "encoding": {"text": {"field": "label", "type": "nominal"}, **(spot or {})},
+    }
+
+
+def _zoom() -> Spec:
+    """Drag to move, wheel with Ctrl (or pinch) to zoom, double-click to go back: the page itself still scrolls."""
+    return {
+        "name": "zoom",
+        "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
+        "bind": "scales",
+    }
+
+
+def _lines(best: Sequence[Trial], ends: Sequence[Trial], shown: Axes) -> list[Spec]:
+    """The frontier, and dotted the way from it to either end."""
+    path = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(shown.of, best)]
+    order = {"order": {"field": "utility", "type": "quantitative"}}
+    style = {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False}
+    reach = [
+        {
+            "name": f"to_end_{place}",
+            "data": {"values": [near, {"risk": risk.value, "utility": utility.value}]},
+            "mark": {**style, "strokeWidth": 1, "strokeDash": [2, 4]},
+            "encoding": order,
+        }
+        for place, (risk, utility) in enumerate(map(shown.of, ends))
+        for near in _nearest(path, utility.value)
+    ]
+    return [*reach, {"name": "best_line", "data": {"values": path}, "mark": style, "encoding": order}] if path else []
+
+
+def _nearest(path: Sequence[Spec], utility: float) -> list[Spec]:
+    """The end of the frontier that is nearer in utility."""
+    return [min((path[0], path[-1]), key=lambda row: abs(row["utility"] - utility))]
+
+
+def _ends(ends: Sequence[Trial], shown: Axes) -> list[Spec]:
+    if not ends:
+        return []
+    points = _points("ends", ends, shown, INK, shape="diamond", size=110)
+    rows = [{**_row(end, shown), "label": f"{end.words()} ({_risk(end, shown)})"} for end in ends]
+    useful = [row for row in rows if row["utility"] == max(r["utility"] for r in rows)][:1]
+    return [
+        points,
+        _text("end_label", useful, align="right", dx=-12),
+        _text("far_end_label", [row for row in rows if row not in useful], align="left", dx=12, dy=-12),
+    ]
+
+
+def _risk(trial: Trial, shown: Axes) -> str:
+    risk, _ = shown.of(trial)
+    return said(risk.value, risk.unit)
+
+
+def _chosen(chosen: Trial, shown: Axes) -> list[Spec]:
+    """The release, its label in the corner that a frontier leaves empty: safer and more useful."""
+    point = _points("chosen", [chosen], shown, VERMILLION, size=230, stroke="white", strokeWidth=2)
+    row = {**_row(chosen, shown), "label": "released"}
+    return [point, _text("chosen_label", [row], align="left", dx=13, dy=11, fontSize=13, fontWeight="bold")]
+
+
+def _errors(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+    """Error bars where scores have intervals."""
+    pairs = [shown.of(trial) for trial in trials]
+    upright = [_ends_of(risk, "risk") | {"utility": use.value} for risk, use in pairs if risk.interval]
+    level = [_ends_of(use, "utility") | {"risk": risk.value} for risk, use in pairs if use.interval]
+    bars = [_bars("risk", "y", upright), _bars("utility", "x", level)]
+    return [bar for bar in bars if bar["data"]["values"]]
+
+
+def _ends_of(score: Score, name: str) -> Spec:
+    assert score.interval is not None
+    return {f"{name}_low": score.interval[0], f"{name}_high": score.interval[1]}
+
+
+def _bars(name: str, channel: str, rows: Sequence[Spec]) -> Spec:
+    ends = {channel: {"field": f"{name}_low", "type": "quantitative"}, f"{channel}2": {"field": f"{name}_high"}}
+    mark = {"type": "rule", "color": GREY, "opacity": 0.7, "clip": True, "aria": False}
+    return {"name": f"{name}_error", "data": {"values": list(rows)}, "mark": mark, "encoding": ends}
+
+
+def _span(limits: Sequence[Limit]) -> tuple[float | None, float | None]:
+    """The tightest lower and upper bound."""
+    low = max((limit.bound for limit in limits if limit.sign.startswith(">")), default=None)
+    high = min((limit.bound for limit in limits if limit.sign.startswith("<")), default=None)
+    return low, high
+
+
+def _stretch(limits: Sequence[Limit], channel: str, field: str, ends: tuple[Pixel, Pixel]) -> tuple[Spec, Spec]:
+    """From bound to bound, or to the edge of the map where there is none: the encoding, and the row it reads."""
+    low, high = _span(limits)
+    if low is not None and high is not None:
+        return {f"{channel}2": {"field": f"{field}_far"}}, {field: low, f"{field}_far": high}
+    if low is None and high is None:
+        return {channel: {"value": ends[0]}, f"{channel}2": {"value": ends[1]}}, {}
+    edge = ends[1] if high is None else ends[0]
+    return {f"{channel}2": {"value": edge}}, {field: low if high is None else high}
+
+
+def _rectangle(shown: Axes, limits: Limits) -> list[Spec]:
+    """What the policy accepts: a shaded area, its bounds drawn and named."""
+    if not any(limits.values()):
+        return []
+    across: tuple[Pixel, Pixel] = (0, "width") if shown.utility.better == "higher" else ("width", 0)
+    upward: tuple[Pixel, Pixel] = ("height", 0) if shown.risk.better == "lower" else (0, "height")
+    x, column = _stretch(limits["utility"], "x", "utility", across)
+    y, row = _stretch(limits["risk"], "y", "risk", upward)
+    area = {"type": "rect", "color": GREEN, "opacity": 0.12, "clip": True, "aria": False}
+    layers: list[Spec] = [_layer("rectangle", area, column | row, x | y)]
+    for place, limit in enumerate(limits["risk"]):
+        at: Spec = {"risk": limit.bound, "label": _bound(limit, shown.risk)}
+        layers.append(_layer(f"risk_bound_{place}", BOUND, column | at, x))
+        spot: Spec = {"x": {"value": "width"}}
+        layers.append(_text(f"risk_bound_label_{place}", [at], spot, colour=DARK_GREEN, align="right", dx=-6, dy=11))
+    for place, limit in enumerate(limits["utility"]):
+        at = {"utility": limit.bound, "label": _bound(limit, shown.utility)}
+        layers.append(_layer(f"utility_bound_{place}", BOUND, row | at, y))
+        spot = {} if row else {"y": {"value": 4}}
+        label = f"utility_bound_label_{place}"
+        layers.append(_text(label, [row | at], spot, colour=DARK_GREEN, align="right", dx=-7, dy=9))
+    return layers
+
+
+def _layer(name: str, mark: Spec, row: Spec, encoding: Spec) -> Spec:
+    return {"name": name, "data": {"values": [row]}, "mark": mark, "encoding": encoding}
+
+
+def _bound(limit: Limit, score: Score) -> str:
+    return f"{title(score.name)} {limit.sign} {said(limit.bound, score.unit)}"
+
+
+def _scales(points: Sequence[tuple[Score, Score]], shown: Axes, limits: Limits, room: float) -> Spec:
+    """Both axes, with more room around the rectangle where nothing else is drawn."""
+    risks = [value for risk, _ in points for value in _reach(risk)] + [limit.bound for limit in limits["risk"]]
+    useful = [value for _, use in points for value in _reach(use)] + [limit.bound for limit in limits["utility"]]
+    return {
+        "x": _channel("utility", shown.utility, {"domain": _domain(useful, room), "zero": False}),
+        "y": _channel("risk", shown.risk, _rooted(risks, room), ticks=_ticks(risks)),
+    }
+
+
+def _reach(score: Score) -> tuple[float, ...]:
+    return (score.value, *(score.interval or ()))
+
+
+def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ()) -> Spec:
+    away = "higher" if field == "utility" else "lower"
+    name = title(score.name)
+    axis: Spec = {"title": name if score.unit in name.lower() else f"{name} ({score.unit})"}
+    axis |= {"format": ".2~%" if is_share(score.unit) else ",.3~f", "labelOverlap": "greedy", "labelSeparation": 8}
+    axis |= {"values": list(ticks)} if ticks else {}
+    axis |= {"grid": field == "risk", "tickCount": 8}
+    full = {**scale, "nice": False} | ({"reverse": True} if score.better != away else {})
+    return {"field": field, "type": "quantitative", "scale": full, "axis": axis}
+
+
+def _domain(values: Sequence[float], room: float) -> list[float]:
+    """From the least value (0 where that is near) to the greatest, with room for a label after it."""
+    low, high = min(values), max(values)
+    low = 0.0 if 0 <= low < high / 2 else low
+    width = high - low or abs(high) or 1.0
+    return [low - room * width, high + max(room, 0.1) * width]
+
+
+def _rooted(values: Sequence[float], room: float) -> Spec:
+    """A square-root scale from just below 0, so that a risk of 0 stands free of the axis; linear below 0."""
+    if min(values) < 0:
+        return {"domain": _domain(values, room), "zero": False}
+    high = (1.05 + room) * max(values) or 1.0
+    return {"type": "pow", "exponent": 0.5, "domain": [-high * 0.025**2, high]}
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """0 and 1, 2, 5 of each decade, as far down as they stand apart on a square-root scale."""
+    high = max(values)
+    if min(values) < 0 or high <= 0:
+        return []
+    top = floor(log10(high))
+    ticks: list[float] = []
+    for tick in (float(f"{digit}e{power}") for power in range(top, top - 4, -1) for digit in (5, 2, 1)):
+        above = (ticks[-1] / high) ** 0.5 if ticks else inf
+        if tick <= high and min(above - (tick / high) ** 0.5, (tick / high) ** 0.5) > 0.06:
+            ticks.append(tick)
+    return [0.0, *reversed(ticks)]
+
+
+def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits) -> str:
+    """The map in one sentence, for those who hear it."""
+    across, up = title(shown.utility.name), title(shown.risk.name)
+    candidates = f" of {tried:,} candidates" if tried else ""
+    text = f"Risk-utility map{candidates}: {across} across, {up} upwards"
+    if any(limits.values()):
+        text += ", with the limits as a shaded rectangle"
+    if chosen is not None:
+        risk, utility = shown.of(chosen)
+        text += f"; the release is at {said(utility.value, utility.unit)} and {said(risk.value, risk.unit)}"
+    return text + "."
+
+
+def _config() -> Spec:
+    lines = {"gridColor": "#e6e9ed", "domainColor": "#8c959f", "tickColor": "#8c959f"}
+    return {
+        "background": "white",
+        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
+        "view": {"stroke": None},
+        "axis": {**lines, "labelColor": "#57606a", "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12.5}
+        | {"titleFontWeight": 500, "titlePadding": 10, "labelPadding": 6},
+        "title": {"anchor": "start", "subtitleColor": "#57606a", "offset": 16},
+    }
