@@ -55,10 +55,22 @@ def read(
         raise RolesError(f"roles must be Roles or the path of a roles file, got {type(roles).__name__}.")
     if isinstance(source, str | Path):
         frame = load(source, delimiter=delimiter, encoding=encoding, decimal=decimal)
+        if FORMATS[format_of(source)] is delimited:
+            _refuse_headless(frame.collect_schema().names(), known, source)
         return Records.of(frame, known, Source(str(source), format_of(source)))
     if delimiter or encoding or decimal:
         raise DataError("delimiter, encoding and decimal are for CSV files.")
     return Records.of(source, known)
+
+
+def _refuse_headless(header: list[str], roles: Roles, path: str | Path) -> None:
+    """A first row in which no named column stands may be a record: nothing of it is shown."""
+    named = roles.named()
+    if named and not set(named) & set(header) and "mean" not in hint(named[0], header):
+        raise DataError(
+            f"None of the columns with a role is in the first row of {str(path)!r} ({len(header)} fields): "
+            "it must hold the column names."
+        )
 
 
 def load(path: str | Path, **options: Any) -> pl.DataFrame | pl.LazyFrame:

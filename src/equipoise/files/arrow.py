@@ -11,7 +11,7 @@ suffixes = (".arrow", ".feather", ".ipc")
 
 def load(path: Path) -> pl.LazyFrame:
     try:
-        frame = pl.scan_ipc(path)
+        frame = pl.scan_ipc(path, glob=False)
         frame.collect_schema()
     except Exception:
         raise DataError(f"{str(path)!r} is not a whole Arrow file: it is damaged, cut off or something else.") from None

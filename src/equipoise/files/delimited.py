@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.core.errors import DataError, ParameterError
-from equipoise.core.records import duplicates
 
 suffixes = (".csv", ".tsv", ".txt")
 
@@ -30,6 +29,8 @@ def load(
     Codes with leading zeros stay text. Without options: UTF-8 (or what the byte-order mark says), else Windows-1252;
     the delimiter that splits the first rows most evenly; decimal commas where numbers have them.
     """
+    if decimal not in (None, ".", ","):
+        raise ParameterError("decimal must be '.' or ','.")
     with path.open("rb") as file:
         head = file.read(SAMPLE)
     known = encoding or _encoding(head, path)
@@ -39,7 +40,7 @@ def load(
         raise ParameterError("delimiter must be one character.")
     rows = _rows(text, mark, path, whole=path.stat().st_size <= SAMPLE)
     header = rows[0]
-    duplicates(header)
+    _refuse_duplicates(header, path)
     comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
     overrides = {
         name: pl.String for i, name in enumerate(header) if _is_code(row[i] for row in rows[1:] if i < len(row))
@@ -80,12 +81,13 @@ def _decode(data: bytes, encoding: str, path: Path, partial: bool = False) -> st
 
 
 def _delimiter(text: str) -> str:
-    """The mark that stands equally often in the first rows, and most often."""
+    """The mark that splits all of the first rows alike; else the one that splits the header most."""
     lines = [line for line in text.splitlines()[:50] if line]
 
-    def quality(mark: str) -> tuple[bool, int]:
-        counts = {len(row) for row in csv.reader(lines, delimiter=mark)}
-        return len(counts) == 1, min(counts, default=0)
+    def quality(mark: str) -> tuple[bool, int, bool]:
+        counts = [len(row) for row in csv.reader(lines, delimiter=mark)]
+        first, alike = counts[0] if counts else 0, len(set(counts)) == 1
+        return alike and first > 1, first, alike
 
     return max(MARKS, key=quality)
 
@@ -108,6 +110,16 @@ def _rows(text: str, mark: str, path: Path, whole: bool) -> list[list[str]]:
     return rows
 
 
+def _refuse_duplicates(header: list[str], path: Path) -> None:
+    """Say where, not which: a file without a header has data in its first row."""
+    for place, name in enumerate(header):
+        if name in header[:place]:
+            raise DataError(
+                f"A column name stands twice in the first row of {str(path)!r} "
+                f"(columns {header.index(name) + 1} and {place + 1}): rename one of them."
+            )
+
+
 def _has_decimal_comma(rows: list[list[str]]) -> bool:
     return any(COMMA_NUMBER.match(field.strip()) for row in rows[:1000] for field in row)
 
@@ -123,16 +135,42 @@ def _parse(
     utf8 = encoding in ("utf-8", "utf-8-sig", "utf8")
     if utf8 and path.stat().st_size > EAGER:
         return pl.scan_csv(
-            path, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=100_000
-        )
+            path, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=100_000,
+            glob=False,
+        )  # fmt: skip
     source = path if utf8 else _decode(path.read_bytes(), encoding, path).removeprefix("\ufeff").encode()
     for length in (10_000, None):
         try:
-            return pl.read_csv(
+            frame = pl.read_csv(
                 source, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=length,
-                truncate_ragged_lines=False,
+                truncate_ragged_lines=False, glob=False,
             )  # fmt: skip
+            return _without_blanks(frame, source, mark, path)
+        except DataError:
+            raise
         except Exception:
             if length is None:
+                _decode(path.read_bytes(), encoding, path)
                 raise DataError(f"{str(path)!r} is not a regular CSV file: some row does not fit the header.") from None
     raise AssertionError
+
+
+def _without_blanks(frame: pl.DataFrame, source: Path | bytes, mark: str, path: Path) -> pl.DataFrame:
+    """Polars fills up rows that are too short and takes blank lines for records: refuse the ones, drop the others.
+
+    Both leave a null in the last column, so other files are not looked at twice.
+    """
+    full = frame.width - 1
+    if not full or not frame.to_series(full).null_count():
+        return frame
+    data = source if isinstance(source, bytes) else source.read_bytes()
+    bare = re.sub(rb'"[^"]*"', b'""', data) if b'"' in data else data
+    if bare.count(mark.encode()) == full * (frame.height + 1):
+        return frame
+    lines = [line.rstrip(b"\r") for line in bare.removesuffix(b"\n").split(b"\n")[1:]]
+    if len(lines) != frame.height:
+        return frame
+    for place, line in enumerate(lines, start=2):
+        if line and line.count(mark.encode()) < full:
+            raise DataError(f"{str(path)!r} is not a regular CSV file: row {place:,} has fewer fields than the header.")
+    return frame.filter(pl.Series([bool(line) for line in lines]))

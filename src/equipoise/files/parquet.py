@@ -11,7 +11,7 @@ suffixes = (".parquet", ".pq")
 
 def load(path: Path) -> pl.LazyFrame:
     try:
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(path, glob=False)
         frame.collect_schema()
     except Exception:
         raise DataError(

@@ -1,0 +1,27 @@
+"""The command line: `equipoise VERB`, each verb one flow function of the same name.
+
+Exit codes: 0 done, 1 refused by policy, 2 bad input, 3 internal or missing extra, 130 interrupted. What went wrong is
+one line on stderr; with `--json` stdout always holds one JSON object, then `{"error": ..., "exit_code": ...}`.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from equipoise.doors.cli.guard import guarded
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command; give its exit code."""
+    given = list(sys.argv[1:] if args is None else args)
+    if given == ["--version"]:
+        print(f"equipoise {version('equipoise')}")
+        return 0
+    return guarded(lambda: _invoke(given), as_json="--json" in given)
+
+
+def _invoke(args: list[str]) -> None:
+    from equipoise.doors.cli.verbs import command
+
+    with command().make_context("equipoise", args) as context:
+        context.command.invoke(context)

@@ -1,0 +1,87 @@
+"""Every way a command can end, as an exit code and at most one line on stderr that quotes no data."""
+
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from io import TextIOWrapper
+
+from equipoise.core.errors import EquipoiseError
+
+BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
+
+
+def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
+    """Run the work. Warnings stay silent: the same words are on the scores, and shown as notes."""
+    _never_fail_to_encode()
+    try:
+        with warnings.catch_warnings():
+            if not debugging():
+                warnings.simplefilter("ignore")
+            work()
+            sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_left()
+    except BaseException as error:
+        return _told(error, as_json)
+    return 0
+
+
+def _told(error: BaseException, as_json: bool) -> int:
+    """Say what went wrong; give the exit code."""
+    import typer
+
+    if isinstance(error, SystemExit | typer.Exit):
+        return int((error.code if isinstance(error, SystemExit) else error.exit_code) or 0)
+    if debugging():
+        traceback.print_exception(error)
+    code, words = outcome(error)
+    words = one_line(words)
+    if as_json:
+        print(json.dumps({"error": words, "exit_code": code}))
+    print(f"equipoise: {words}", file=sys.stderr)
+    return code
+
+
+def outcome(error: BaseException) -> tuple[int, str]:
+    """The exit code and the words for an error; the text of an unexpected one may quote data and is left out."""
+    import typer
+
+    if isinstance(error, EquipoiseError):
+        return error.exit_code, str(error)
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return INTERRUPTED, "Stopped. Nothing was written."
+    if isinstance(error, typer.TyperException):
+        return BAD_INPUT, error.format_message()
+    if isinstance(error, OSError) and error.strerror:
+        return BAD_INPUT, f"{error.strerror}{f': {str(error.filename)!r}' if error.filename else ''}."
+    name = type(error).__name__
+    return INTERNAL, f"internal error ({name}); please report it. EQUIPOISE_DEBUG=1 shows where, and may show data."
+
+
+def one_line(text: str) -> str:
+    """Text on one line that cannot steer a terminal.
+
+    >>> one_line("a\\n b\\x1b[2J")
+    'a b\\\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+
+
+def debugging() -> bool:
+    return os.environ.get("EQUIPOISE_DEBUG", "") not in ("", "0")
+
+
+def _never_fail_to_encode() -> None:
+    """A name that the terminal cannot show is escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _reader_left() -> int:
+    """Whoever read our output (`| head`) has seen enough; nothing is left to flush into the closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0

@@ -1,0 +1,305 @@
+"""What people see: a few words, a table, where things are. Names are shown as they are, never read as markup."""
+
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from equipoise.core.errors import ParameterError, hint
+from equipoise.core.records import Records
+from equipoise.core.score import Score, Scores
+from equipoise.doors.cli.guard import one_line
+from equipoise.doors.cli.longhand import kebab, option_of, plural
+from equipoise.doors.cli.plain import candidates
+from equipoise.flow.assess import Assessment
+from equipoise.flow.catalogue import VERBS, Field, Verb, family, form, methods, summary
+from equipoise.flow.policy import Limit, Policy
+from equipoise.flow.release import Release
+
+MOST_SHOWN = 15
+"""Categories listed at most with --show-values; --json has them all."""
+WIDEST = 100
+"""Columns of a terminal that a table fills at most."""
+SIDES = {"risk": "Risk", "utility": "Utility"}
+
+
+class Screen(Console):
+    """Standard output: colour only on a terminal that wants it, markup and emoji codes never read."""
+
+    def __init__(self) -> None:
+        super().__init__(markup=False, highlight=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the guard, which knows our exit codes."""
+        raise BrokenPipeError
+
+
+def screen() -> Console:
+    return Screen()
+
+
+# Assess ---------------------------------------------------------------------------------------------------------------
+
+
+def assessment(file: Path, records: Records, found: Assessment, show_values: bool) -> None:
+    out = screen()
+    keys = ", ".join(records.roles.keys)
+    _say(out, one_line(file.name), f"{found.records:,} records, keys {one_line(keys)}")
+    _scored(out, found.scores)
+    _notes(out, found.scores)
+    _by_key(out, found)
+    if show_values:
+        _by_category(out, found)
+    else:
+        out.print("\nAdd --show-values to name the rare categories (they are data values).", style="dim")
+
+
+def _by_key(out: Console, found: Assessment) -> None:
+    """The keys, the one that makes most records unique first."""
+    _title(out, f"Uniques that would be left without a key (now {found.keys['uniques'][0]:,})")
+    table = _table("Key", "Categories", "Left")
+    for row in found.keys.sort("without").iter_rows(named=True):
+        table.add_row(one_line(row["key"]), f"{row['categories']:,}", f"{row['without']:,}")
+    out.print(_indented(table))
+
+
+def _by_category(out: Console, found: Assessment) -> None:
+    """The categories with most uniques."""
+    rare = found.categories.filter(found.categories["uniques"] > 0)
+    more = f", the first {MOST_SHOWN} of {rare.height:,}: --json lists all" if rare.height > MOST_SHOWN else ""
+    _title(out, f"Categories with most uniques{more}")
+    table = _table("Key = category", "Records", "Uniques", "Share")
+    for row in rare.head(MOST_SHOWN).iter_rows(named=True):
+        name = one_line(f"{row['key']} = {row['category']}")
+        table.add_row(name, f"{row['records']:,}", f"{row['uniques']:,}", f"{row['share']:.3f}")
+    out.print(_indented(table))
+
+
+# Releases -------------------------------------------------------------------------------------------------------------
+
+
+def release(made: Release, *, searched: bool) -> None:
+    out = screen()
+    _say(out, "Released", _chosen(made, searched), "bold green")
+    _listed(out, "What was done to the data", _done(made))
+    _scored(out, made.trial.scores, Policy(made.evidence["limits"]).parsed, made.original.scores)
+    _notes(out, made.trial.scores)
+    out.print()
+    for name, path in _places(made):
+        out.print(Text(f"{name:<15}", "bold"), str(path), sep="", soft_wrap=True)
+
+
+def _chosen(made: Release, searched: bool) -> str:
+    counted = candidates(made)
+    if searched:
+        return f"the best of {counted['inside']:,} candidates inside the limits ({counted['tried']:,} tried)"
+    return "inside every limit" if made.evidence["limits"] else "no limits were set"
+
+
+def _done(made: Release) -> list[str]:
+    """What each mask did, then what was left alone."""
+    changed = {column for law in made.data.history for column in law.columns}
+    left = [key for key in made.data.roles.keys if key not in changed]
+    same = [f"{', '.join(left)} left as {'they are' if len(left) > 1 else 'it is'}"] if left else []
+    withheld = [f"{name} withheld: it is the id" for name in made.evidence["withheld"]]
+    return [*(law.words for law in made.data.history), *same, *withheld]
+
+
+def _places(made: Release) -> list[tuple[str, Path]]:
+    return [("Your report", made.report), ("To hand out", made.public), ("To keep secret", made.private)]
+
+
+def next_steps(policy: Path, made: Release) -> None:
+    """What to try after the demo."""
+    out, name = screen(), shlex.quote(str(policy))
+    steps = [
+        ("Open your report in a browser", made.report.resolve().as_uri()),
+        (f"Change a limit in {name}, and run it again", f"equipoise balance {name} --overwrite"),
+        ("See what is at stake in a file of yours", "equipoise assess FILE --keys age,sex,region"),
+    ]
+    _title(out, "What to do next")
+    for words, command in steps:
+        out.print(f"  {words}:", soft_wrap=True)
+        out.print(f"    {command}", style="cyan", soft_wrap=True)
+
+
+# Methods --------------------------------------------------------------------------------------------------------------
+
+
+def catalogue() -> None:
+    out = screen()
+    for verb in VERBS:
+        out.print(listed(verb))
+    out.print("equipoise methods NAME tells all about one.", style="dim")
+
+
+def listed(verb: Verb) -> Table:
+    """The names and first sentences of every method of a kind."""
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), title=f"{verb.capitalize()}s", title_justify="left", title_style="bold"
+    )
+    table.show_header = False
+    table.add_column(no_wrap=True, style="cyan")
+    table.add_column()
+    for method in methods(verb).values():
+        table.add_row("  " + kebab(method), summary(method))
+    table.add_row("", "")
+    return table
+
+
+def method_named(name: str) -> tuple[type, Verb]:
+    """A method of any kind."""
+    wanted = name.replace("-", "_").lower()
+    every = {known: (method, verb) for verb in VERBS for known, method in methods(verb).items()}
+    if wanted in every:
+        return every[wanted]
+    raise ParameterError(f"No method {name!r}.{hint(wanted, [k.replace('_', '-') for k in every])}")
+
+
+def card(method: type, verb: Verb) -> None:
+    """One method in full: what it does, its fields, how it is written, its source."""
+    out = screen()
+    kind = f"a {verb}" + (f" of {family(method)}" if verb == "measure" else "")
+    _say(out, kebab(method), kind)
+    for paragraph in prose(method):
+        out.print(Padding(Text(paragraph), (1, 0, 0, 0), expand=False))
+    _fields(out, method)
+    _listed(out, "How to write it", _written(method, verb))
+
+
+def _fields(out: Console, method: type) -> None:
+    _title(out, "Fields" if form(method) else "It has no fields")
+    table = Table(box=None, padding=(0, 3, 0, 0), show_header=False)
+    for parameter in form(method):
+        default = "required" if parameter.required else f"default {parameter.default!r}"
+        table.add_row(option_of(parameter), parameter.kind, default)
+    if form(method):
+        out.print(_indented(table))
+
+
+def _written(method: type, verb: Verb) -> list[str]:
+    fields, name = form(method), kebab(method)
+    if verb == "rule":
+        return [f"{method.__name__}({', '.join(f.name for f in fields)})"]
+    options = [f"{option_of(f)} {_slot(f, ',')}" for f in fields]
+    long = [option if f.required else f"[{option}]" for f, option in zip(fields, options, strict=True)]
+    return list(dict.fromkeys((f"--{verb} {name}{_places_of(fields)}", " ".join([f"--{verb} {name}", *long]))))
+
+
+def _places_of(fields: Sequence[Field]) -> str:
+    """Fields by their place, what may be left out in brackets: ':COLUMN,AT[,REPLACE_BY]'."""
+    needed, other = (",".join(_slot(f) for f in fields if f.required is side) for side in (True, False))
+    if needed:
+        return f":{needed}" + (f"[,{other}]" if other else "")
+    return f"[:{other}]" if other else ""
+
+
+def _slot(parameter: Field, mark: str = "+") -> str:
+    name = parameter.name.upper()
+    return f"{name}{mark}{name}" if plural(parameter) else name
+
+
+def prose(method: type) -> list[str]:
+    """The paragraphs of a docstring without its examples; source and caveats start a line."""
+    text = inspect.cleandoc(method.__doc__ or "").partition(">>>")[0]
+    paragraphs = [" ".join(p.split()) for p in text.split("\n\n") if p.strip()]
+    marks = r" (?=(?:Source:|Misleads when|Does not guard against|Cost:))"
+    return [re.sub(marks, "\n", p) for p in paragraphs]
+
+
+# Parts ----------------------------------------------------------------------------------------------------------------
+
+
+def _scored(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: Scores | None = None) -> None:
+    """Risk, then utility: one row per score, with only the columns that say something."""
+    bounds = {scores.named(limit.score).name: "" for limit in limits}
+    for limit in limits:
+        name = scores.named(limit.score).name
+        bounds[name] = f"{bounds[name]} {limit.sign} {limit.bound:g}".strip()
+    columns: dict[str, Callable[[Score], str]] = {}
+    if before is not None:
+        columns["Before"] = lambda s: _value(before.named(s.name).value)
+    columns["Released" if limits or before is not None else "Score"] = lambda s: _value(s.value)
+    if any(s.interval for s in scores):
+        columns["Interval"] = _interval
+    columns["Records"] = lambda s: _number(s.number)
+    if any(s.baseline for s in scores):
+        columns["Baseline"] = lambda s: _number(s.baseline)
+    if limits:
+        columns["Limit"] = lambda s: bounds.get(s.name, "")
+    for side, words in SIDES.items():
+        rows = [s for s in scores if s.side == side]
+        if rows:
+            _rows(out, words, rows, columns)
+
+
+def _rows(out: Console, words: str, scores: Sequence[Score], columns: Mapping[str, Callable[[Score], str]]) -> None:
+    """Scores of one side; what they share stands in the title, what they do not beside each name."""
+    facts = {s.name: (s.unit, f"{s.better} is better") for s in scores}
+    shared = [fact[0] for fact in zip(*facts.values(), strict=True) if len(set(fact)) == 1 and fact[0]]
+    _title(out, f"{words}: {', '.join(shared)}" if shared else words)
+    table = _table("Measure", *columns)
+    for s in scores:
+        own = ", ".join(fact for fact in facts[s.name] if fact and fact not in shared)
+        table.add_row(one_line(f"{s.name} ({own})" if own else s.name), *(cell(s) for cell in columns.values()))
+    out.print(_indented(table))
+
+
+def _table(first: str, *numbers: str) -> Table:
+    """A table whose number columns line up with those of the next one."""
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=min(screen().width, 100) - 2
+    )
+    table.add_column(first, ratio=1, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True, min_width=8)
+    return table
+
+
+def _say(out: Console, first: str, then: str, style: str = "bold") -> None:
+    out.print(Text.assemble((first, style), f": {then}"), soft_wrap=True)
+
+
+def _title(out: Console, words: str) -> None:
+    out.print(f"\n{words}", style="bold")
+
+
+def _notes(out: Console, scores: Scores) -> None:
+    found = [f"{score.name}: {note}" for score in scores for note in score.notes]
+    if found:
+        _listed(out, "Notes", found)
+
+
+def _listed(out: Console, title: str, lines: Iterable[str]) -> None:
+    _title(out, title)
+    for line in lines:
+        out.print(_indented(Text(one_line(line))))
+
+
+def _indented(what: Table | Text) -> Padding:
+    return Padding(what, (0, 0, 0, 2), expand=False)
+
+
+def _value(value: float) -> str:
+    """Four figures.
+
+    >>> _value(0.016587), _value(9.95), _value(0.0)
+    ('0.01659', '9.950', '0')
+    """
+    return f"{value:#.4g}" if value else "0"
+
+
+def _interval(score: Score) -> str:
+    return f"{score.interval[0]:.3g} to {score.interval[1]:.3g}" if score.interval else ""
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 or float(value).is_integer() else f"{value:,.3g}"
