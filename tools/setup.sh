@@ -13,11 +13,11 @@ wanted=$(mktemp)
 trap 'rm -f "$wanted"' EXIT
 groups | grep -v '^equipoise' > "$wanted"
 
-if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check uv -c constraints.txt 2>/dev/null; then
-    VIRTUAL_ENV="$venv" "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -c constraints.txt -r "$wanted" -e '.[all]'
-else
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -c constraints.txt -r "$wanted" -e '.[all]'
-fi
+pip() { "$venv/bin/python" -m pip --quiet --disable-pip-version-check "$@"; }
+quick() { UV_SYSTEM_CERTS=1 "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" "$@"; }
+
+pip install -c constraints.txt uv 2>/dev/null || true
+quick -c constraints.txt -r "$wanted" -e '.[all]' 2>/dev/null || pip install -c constraints.txt -r "$wanted" -e '.[all]'
 
 # Spark needs Java and the browser checks need Chromium; as root on Debian they can be had, otherwise those tests skip.
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
