@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import frames
-from equipoise.core.codes import Coded, Cube, Floats, Integers, code, tally
+from equipoise.core.codes import Coded, Cube, Floats, Integers, code, gather, merge, tally
 from equipoise.core.errors import DataError, ParameterError, RolesError
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.records import Records
@@ -194,8 +194,8 @@ def _count(records: Records, by: tuple[str, ...]) -> Cells:
     if records.in_memory:
         return Cells(by, tally(coded(records, by), _weights(records, weight)), trees)
     needed = list(dict.fromkeys((*by, *((weight,) if weight else ()))))
-    parts = [_batch(piece, by, weight) for piece in frames.batches(records.frame.select(needed))]
-    return Cells(by, _merged(parts, by), trees)
+    pieces = frames.batches(records.frame.select(needed))
+    return Cells(by, merge(_batch(piece, by, weight) for piece in pieces), trees)
 
 
 def coded(records: Records, by: tuple[str, ...]) -> list[Coded]:
@@ -216,15 +216,8 @@ def _weights(records: Records, weight: str | None) -> Floats | None:
     return found
 
 
-def _batch(piece: pl.DataFrame, by: tuple[str, ...], weight: str | None) -> pl.DataFrame:
-    weights = piece[weight].cast(pl.Float64).to_numpy() if weight else None
-    return Cells(by, tally([code(piece[c]) for c in by], weights)).table
-
-
-def _merged(parts: list[pl.DataFrame], by: tuple[str, ...]) -> Cube:
-    """One cube from the cells of several batches."""
-    table = pl.concat(parts, how="vertical_relaxed")
-    return _cube(table.group_by(by).agg(pl.col("n", "total").sum()), by)
+def _batch(piece: pl.DataFrame, by: tuple[str, ...], weight: str | None) -> Cube:
+    return tally([code(piece[c]) for c in by], piece[weight].cast(pl.Float64).to_numpy() if weight else None)
 
 
 def _grouped(records: Records, by: tuple[str, ...]) -> Cube:
@@ -241,10 +234,8 @@ def _grouped(records: Records, by: tuple[str, ...]) -> Cube:
 
 def _cube(table: pl.DataFrame, by: tuple[str, ...]) -> Cube:
     coded = [code(table[c]) for c in by]
-    cube = tally(coded, table["total"].to_numpy())
-    return Cube(
-        cube.axes, cube.codes, tally(coded, table["n"].cast(pl.Float64).to_numpy()).total.astype(np.int64), cube.total
-    )
+    axes, codes = tuple(c.values for c in coded), tuple(c.codes for c in coded)
+    return gather(axes, codes, table["n"].to_numpy(), table["total"].to_numpy())
 
 
 def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:
@@ -262,7 +253,9 @@ def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:
         return rows.join(typed, on=cells.by, how="left", nulls_equal=True, maintain_order="left").select(key, "risk")
     if not records.roles.id:
         raise RolesError("Records on Spark have no order: name an id role to see the risk of each record.")
-    texts = [nw.col(c).cast(nw.String()).fill_null("\x00").alias(f"__{c}") for c in cells.by]
+    schema = records.schema()
+    plain = {c: nw.col(c).fill_nan(None) + 0.0 if schema[c].is_float() else nw.col(c) for c in cells.by}  # -0.0 is 0.0
+    texts = [plain[c].cast(nw.String()).fill_null("\x00").alias(f"__{c}") for c in cells.by]
     joints = [f"__{c}" for c in cells.by]
     plan = frames.like(records.frame, table).with_columns(*texts).select(*joints, "risk")
     joined = records.frame.with_columns(*texts).select(*dict.fromkeys((key, *joints))).join(plan, on=joints, how="left")

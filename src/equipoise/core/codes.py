@@ -1,10 +1,11 @@
 """Keys as packed integers: code each column once, count by one integer, roll cells up by table look-up.
 
-Cost of counting n records by k coded keys: k passes over n small integers and one `bincount` (a sort instead when
-the cross-classification has more than `DENSE` places). No Python loop over records or cells anywhere.
+Cost of counting n records by k coded keys: k passes over n small integers and one addition to an array of the size
+of the cross-classification, or a sort where that has more than `ROOM` places for each record. Records are packed
+`STEP` at a time, so the memory needed is that of the codes and the cells. No Python loop over records or cells.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -17,8 +18,16 @@ from numpy.typing import NDArray
 Integers = NDArray[Any]
 Floats = NDArray[np.float64]
 
+ROOM = 4
+"""Up to this many places for each record a cross-classification is counted in an array of its own size."""
 DENSE = 1 << 24
-"""Up to this many places a cross-classification is counted in an array of its own size."""
+"""And up to this many places in all, unless there are more records than that."""
+STEP = 1 << 16
+"""Records packed at a time, few enough to stay in the processor's cache."""
+SAMPLE = 1 << 16
+"""Records among which the values of a text column are looked for first."""
+WAITING = 1 << 22
+"""Cells of batches that may wait until they are added up."""
 LARGEST = 1 << 62
 
 
@@ -41,55 +50,80 @@ def code(column: pl.Series) -> Coded:
     >>> coded.values.to_list(), coded.codes.tolist()
     ([None, 'a', 'b'], [2, 0, 1, 2])
     """
-    if column.dtype.is_float():
+    kind = column.dtype
+    if kind == pl.Null:
+        return Coded(column.head(1), np.zeros(len(column), dtype=np.uint8))
+    if isinstance(kind, pl.String):
+        return _text(column)
+    if isinstance(kind, pl.Categorical | pl.Enum):
+        return _categories(column)
+    if kind == pl.Boolean or kind.is_temporal():
+        physical = code(column.cast(pl.UInt8) if kind == pl.Boolean else column.to_physical())
+        return Coded(physical.values.cast(kind), physical.codes)
+    if kind.is_float():
         column = column.fill_nan(None)
         column = pl.select(pl.when(column == 0).then(0.0).otherwise(column).alias(column.name)).to_series()
-    if column.dtype == pl.Null:
-        return Coded(column.head(1), np.zeros(len(column), dtype=np.uint8))
-    if column.dtype.is_integer():
-        short = _short_run(column)
-        if short is not None:
-            return short
+    return (_short_run(column) if kind.is_integer() else None) or _sorted(column)
+
+
+def _text(column: pl.Series) -> Coded:
+    """Text: the values among the first records are mostly all there are, which saves a pass over the rest."""
+    known = column.head(SAMPLE).unique().drop_nulls().sort()
+    found = column.cast(pl.Enum(known), strict=False).to_physical()
+    if found.null_count() > column.null_count():
+        rare = column.filter(found.is_null()).unique().drop_nulls()
+        known = known.append(rare).sort()
+        found = column.cast(pl.Enum(known)).to_physical()
+    if not column.null_count():
+        return Coded(known, _small(found.to_numpy(), len(known)))
+    nothing = pl.Series(column.name, [None], dtype=pl.String)
+    shifted = (found.cast(pl.UInt32) + 1).fill_null(0)
+    return Coded(nothing.append(known), _small(shifted.to_numpy(), len(known) + 1))
+
+
+def _categories(column: pl.Series) -> Coded:
+    """Categories are numbered already: only their order changes, to that of their texts."""
+    numbers, known = code(column.to_physical()), column.unique()
+    texts = code(known.gather(known.to_physical().arg_sort(nulls_last=False)).cast(pl.String))
+    return Coded(texts.values, texts.codes[numbers.codes])
+
+
+def _short_run(column: pl.Series) -> Coded | None:
+    """Integers between nearby bounds: the code is found by looking which there are, not by sorting."""
+    low, high = column.min(), column.max()
+    if not isinstance(low, int) or not isinstance(high, int) or high - low > max(1 << 16, len(column)):
+        return None
+    if high >= LARGEST or low <= -LARGEST:
+        return None
+    nulls = int(column.null_count() > 0)
+    span = high - low + 1 + nulls
+    offsets = _small(_offsets(column, low, nulls), span)
+    met = np.zeros(span, dtype=np.bool_)
+    for step in _steps(len(offsets)):
+        met[offsets[step]] = True
+    values = pl.Series(column.name, [None] * nulls + (np.flatnonzero(met)[nulls:] - nulls + low).tolist(), column.dtype)
+    return Coded(values, offsets if met.all() else _small(np.cumsum(met) - 1, len(values))[offsets])
+
+
+def _offsets(column: pl.Series, low: int, nulls: int) -> Integers:
+    """Distance from the lowest value, where nulls come before it."""
+    if low == 0 and not nulls and column.dtype.is_unsigned_integer():
+        return column.to_numpy()
+    return (column.cast(pl.Int64) - (low - nulls)).fill_null(0).to_numpy()
+
+
+def _sorted(column: pl.Series) -> Coded:
+    """Any other type: the code is looked for among the sorted values."""
     values = column.unique().sort(nulls_last=False)
     nulls = int(values.null_count() > 0)
-    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
-        texts = values.cast(pl.String).unique().sort(nulls_last=False)
-        known = texts.drop_nulls()
-        found = column.cast(pl.String).cast(pl.Enum(known)).to_physical().cast(pl.UInt32) + nulls
-        return Coded(texts.alias(column.name), _small(found.fill_null(0).to_numpy(), len(texts)))
-    known = values.drop_nulls()
-    places = np.searchsorted(_comparable(known), _comparable(column.drop_nulls()))
+    places = np.searchsorted(_comparable(values.drop_nulls()), _comparable(column.drop_nulls()))
     full = np.zeros(len(column), dtype=np.int64)
     full[column.is_not_null().to_numpy()] = places + nulls
     return Coded(values, _small(full, len(values)))
 
 
-def _short_run(column: pl.Series) -> Coded | None:
-    """Integers between nearby bounds: the code is found by counting, not sorting."""
-    low, high = column.min(), column.max()
-    if not isinstance(low, int) or not isinstance(high, int) or high - low > max(1 << 16, len(column)):
-        return None
-    nulls = int(column.null_count() > 0)
-    offsets = (column.cast(pl.Int64) - low).fill_null(high - low + 1).to_numpy() if nulls else _offsets(column, low)
-    seen = np.flatnonzero(np.bincount(offsets, minlength=high - low + 1 + nulls)[: high - low + 1])
-    codes = np.zeros(high - low + 1 + nulls, dtype=np.int64)
-    codes[seen] = np.arange(len(seen)) + nulls
-    values = pl.Series(column.name, [None] * nulls + (seen + low).tolist(), dtype=column.dtype)
-    return Coded(values, _small(codes, len(values))[offsets])
-
-
-def _offsets(column: pl.Series, low: int) -> Integers:
-    numbers = column.to_numpy()
-    return numbers if low == 0 and numbers.dtype.kind == "u" else numbers.astype(np.int64) - low
-
-
 def _comparable(values: pl.Series) -> NDArray[Any]:
-    """Sorted values as numbers in the same order."""
-    if values.dtype.is_decimal():
-        return values.cast(pl.Float64).to_numpy()
-    if values.dtype == pl.Boolean:
-        return values.cast(pl.UInt8).to_numpy()
-    return values.to_physical().to_numpy() if values.dtype.is_temporal() else values.to_numpy()
+    return values.cast(pl.Float64).to_numpy() if values.dtype.is_decimal() else values.to_numpy()
 
 
 def _small(codes: Integers, size: int) -> Integers:
@@ -137,33 +171,96 @@ def tally(columns: Sequence[Coded], weights: Floats | None = None) -> Cube:
     return gather(axes, codes, None, weights)
 
 
+def merge(cubes: Iterable[Cube]) -> Cube:
+    """One cube from those of several batches, each with axes of its own.
+
+    Cubes wait until they hold `WAITING` cells, or more than the sum so far: O(cells of all batches) together.
+    """
+    waiting: list[Cube] = []
+    for cube in cubes:
+        waiting.append(cube)
+        if sum(map(len, waiting[1:])) > max(WAITING, len(waiting[0])):
+            waiting = [_together(waiting)]
+    return _together(waiting)
+
+
+def _together(cubes: Sequence[Cube]) -> Cube:
+    if len(cubes) == 1:
+        return cubes[0]
+    axes, codes = [], []
+    for axis, parts in enumerate(zip(*(cube.axes for cube in cubes), strict=True)):
+        whole = code(pl.concat(parts))
+        new = np.split(whole.codes, np.cumsum([len(part) for part in parts])[:-1])
+        axes.append(whole.values)
+        codes.append(np.concatenate([table[cube.codes[axis]] for table, cube in zip(new, cubes, strict=True)]))
+    n, total = np.concatenate([cube.n for cube in cubes]), np.concatenate([cube.total for cube in cubes])
+    return gather(tuple(axes), tuple(codes), n, total)
+
+
 def gather(axes: tuple[pl.Series, ...], codes: tuple[Integers, ...], n: Integers | None, total: Floats | None) -> Cube:
-    """Add up `n` and `total` (1 each when not given) over equal codes."""
-    sizes = [len(values) for values in axes]
-    places = prod(sizes)
-    if places <= max(DENSE, 4 * len(codes[0])) and places <= LARGEST:
-        packed = pack(codes, sizes)
-        counts = np.bincount(packed, weights=n, minlength=places)
-        seen = np.flatnonzero(counts)
-        found = np.unravel_index(seen, sizes)
-        kept = tuple(_small(c, s) for c, s in zip(found, sizes, strict=True))
-        sums = counts if total is None else np.bincount(packed, weights=total, minlength=places)
-        return Cube(axes, kept, np.rint(counts[seen]).astype(np.int64), sums[seen].astype(np.float64))
-    ids, first = group(codes, sizes)
-    counts = np.bincount(ids, weights=n)
-    sums = counts if total is None else np.bincount(ids, weights=total)
-    kept = tuple(c[first] for c in codes)
-    return Cube(axes, kept, np.rint(counts).astype(np.int64), sums.astype(np.float64))
+    """Add up `n` and `total` (1 each when not given) over equal codes; cells without records are left out."""
+    sizes, records = [len(values) for values in axes], len(codes[0])
+    if prod(sizes) <= min(ROOM * records, max(DENSE, records)):
+        sums = _sums(codes, sizes, n, total)
+        seen = np.flatnonzero(sums.real != 0)
+        kept = unpack(seen, sizes)
+    else:
+        ids, first = group(codes, sizes)
+        sums = _sums([ids], [len(first)], n, total)
+        seen = np.flatnonzero(sums.real != 0)
+        kept = tuple(c[first[seen]] for c in codes)
+    found = sums[seen]
+    return Cube(axes, kept, found.real.astype(np.int64), (found.real if total is None else found.imag).copy())
+
+
+def _sums(
+    codes: Sequence[Integers], sizes: Sequence[int], n: Integers | None, total: Floats | None
+) -> NDArray[np.complex128]:
+    """Records and weight in each place, as the two parts of a complex number: one visit to memory for both."""
+    sums = np.zeros(prod(sizes), dtype=np.complex128)
+    both = np.ones(min(STEP, len(codes[0])), dtype=np.complex128)
+    for step in _steps(len(codes[0])):
+        packed = pack([column[step] for column in codes], sizes)
+        added = both[: len(packed)]
+        if n is not None:
+            added.real = n[step]
+        if total is not None:
+            added.imag = total[step]
+        np.add.at(sums, packed, added)
+    return sums
+
+
+def _steps(records: int) -> Iterator[slice]:
+    return (slice(start, start + STEP) for start in range(0, records, STEP))
 
 
 def pack(codes: Sequence[Integers], sizes: Sequence[int]) -> Integers:
-    """Mixed-radix integer of each record, the first key most significant."""
+    """Mixed-radix integer of each record, the first key most significant.
+
+    >>> pack([np.array([0, 1]), np.array([2, 0])], [2, 3]).tolist()
+    [2, 3]
+    """
     packed: Any = codes[0].astype(np.int32 if prod(sizes) < 1 << 31 else np.int64)
     for column, size in zip(codes[1:], sizes[1:], strict=True):
         packed *= size
         packed += column
-    found: Integers = packed
+    found: Integers = packed.astype(np.intp, copy=False)
     return found
+
+
+def unpack(packed: Integers, sizes: Sequence[int]) -> tuple[Integers, ...]:
+    """The codes that were packed.
+
+    >>> [codes.tolist() for codes in unpack(np.array([2, 3]), [2, 3])]
+    [[0, 1], [2, 0]]
+    """
+    left: Any = packed.astype(np.int32 if prod(sizes) < 1 << 31 else np.int64)
+    codes = []
+    for size in sizes[:0:-1]:
+        higher = left // size
+        codes.append(_small(left - higher * size, size))
+        left = higher
+    return (_small(left, sizes[0]), *codes[::-1])
 
 
 def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, Integers]:
@@ -174,8 +271,31 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
     ids, size = codes[0].astype(np.int64), sizes[0]
     for column, more in zip(codes[1:], sizes[1:], strict=True):
         if size * more > LARGEST:
-            distinct, ids = np.unique(ids, return_inverse=True)
-            size = len(distinct)
-        ids, size = ids * more + column, size * more
-    _, first, numbers = np.unique(ids, return_index=True, return_inverse=True)
-    return numbers, first
+            ids, first = _numbered(ids, size)
+            size = len(first)
+        ids *= more
+        ids += column
+        size *= more
+    return _numbered(ids, size)
+
+
+def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
+    """Ids below `size` numbered in their order, in place, and where each is first met."""
+    order = _order(ids, size)
+    ordered = ids[order]
+    new = np.ones(len(ids), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    ids[order] = np.cumsum(new) - 1
+    return ids, order[new]
+
+
+def _order(ids: Integers, size: int) -> Integers:
+    """What sorts the ids, equal ones as they stand: sorting id and place as one integer is much the fastest."""
+    bits = len(ids).bit_length()
+    if size << bits > LARGEST:
+        return np.argsort(ids, kind="stable")
+    order: Integers = ids << bits
+    order |= np.arange(len(ids))
+    order.sort()
+    order &= (1 << bits) - 1
+    return order

@@ -50,6 +50,12 @@ class Draws:
         drawn = _encrypt(self._key("draw", *self.path), marks)[:, 0]
         return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
+    def normal(self, keys: pl.Series, counter: int = 0) -> NDArray[np.float64]:
+        """One standard normal number per key, by the inverse of the distribution function."""
+        from scipy.special import ndtri
+
+        return np.asarray(ndtri(self.uniform(keys, counter) + 2.0**-54))
+
     def _key(self, *words: object) -> bytes:
         text = "|".join(map(str, ("equipoise", self.seed, *words)))
         return hashlib.sha256(text.encode()).digest()[:BLOCK]
@@ -57,14 +63,14 @@ class Draws:
     def _mac(self, keys: pl.Series) -> NDArray[np.uint64]:
         """CBC-MAC of each key's bytes, length first so that no key is a prefix of another."""
         secret = self._key("key")
-        if keys.dtype.is_integer():
+        if keys.dtype.is_integer() and keys.dtype not in (pl.Int128, pl.UInt128):
             state = np.zeros((len(keys), 2), dtype=np.uint64)
-            state[:, 0] = keys.cast(pl.Int64).to_numpy().view(np.uint64)
+            state[:, 0] = keys.to_numpy().astype(np.uint64)
             return _encrypt(secret, state)
         texts = keys.cast(pl.String).cast(pl.Binary)
         lengths = texts.bin.size().to_numpy().astype(np.uint64)
         width = BLOCK * max(1, -(-int(lengths.max() if len(lengths) else 0) // BLOCK))
-        blocks = np.array(texts.to_list(), dtype=f"S{width}").view(np.uint64).reshape(len(keys), -1, 2)
+        blocks = np.array(texts.to_list(), dtype=f"S{width}").view(np.uint64).reshape(len(keys), width // BLOCK, 2)
         state = np.zeros((len(keys), 2), dtype=np.uint64)
         state[:, 0], state[:, 1] = lengths, 1
         state = _encrypt(secret, state)

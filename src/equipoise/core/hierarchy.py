@@ -56,7 +56,7 @@ class Everything:
     name: str = ROOT
 
     def label(self, values: pl.Series) -> pl.Series:
-        return pl.select(pl.when(values.is_not_null()).then(pl.lit("*")).alias(values.name)).to_series()
+        return pl.select(pl.when(_known(values)).then(pl.lit("*")).alias(values.name)).to_series()
 
     def words(self) -> str:
         return "withheld (one category for all)"
@@ -80,13 +80,14 @@ class Bands:
         if not values.dtype.is_numeric() and values.dtype != pl.Null:
             raise DataError(f"Column {values.name!r} is {values.dtype}, not numeric: intervals cannot be made of it.")
         whole = values.dtype.is_integer()
-        known = values.is_not_null() & (values.is_not_nan() if values.dtype.is_float() else values.is_not_null())
+        known = _known(values)
         x = values.filter(known).cast(pl.Float64).to_numpy()
         edges = self._edges(x)
         band = np.searchsorted(edges, x, side="left" if self.closed == "right" else "right")
         for i, value in enumerate(self.alone):
             band[x == value] = len(edges) + 1 + i
         texts = self._texts(edges, whole)
+        self._check_numbers(texts, band)
         full = np.full(len(values), -1)
         full[known.to_numpy()] = band
         picks = pl.Series(full).replace_strict(
@@ -138,6 +139,15 @@ class Bands:
         exact = whole and self.labels != "middle" and bool((numbers.is_finite() & (numbers == numbers.round())).all())
         return numbers.cast(pl.Int64) if exact else numbers
 
+    def _check_numbers(self, texts: pl.Series, band: np.ndarray[Any, Any]) -> None:
+        """An open end takes the number of its only bound, which may be its neighbour's: refuse to merge the two."""
+        used = texts.gather(pl.Series(np.unique(band)).cast(pl.UInt32))
+        if texts.dtype.is_numeric() and used.n_unique() < len(used):
+            raise ParameterError(
+                f"Level {self.name!r} with labels={self.labels!r} gives two categories the same number "
+                "(an open end, or a value kept alone): use another style, such as 'range'."
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
@@ -150,10 +160,12 @@ class Lookup:
 
     def label(self, values: pl.Series) -> pl.Series:
         texts = as_text(values)
-        old, new = list(self.leaves), [groups[self.place] for groups in self.leaves.values()]
-        labels = texts.replace_strict(
+        listed = _as_numbers(self.leaves) if values.dtype.is_float() else self.leaves
+        old, new = list(listed), [groups[self.place] for groups in listed.values()]
+        found = texts.replace_strict(
             pl.Series(old, dtype=pl.String), pl.Series(new, dtype=pl.String), default=self.other
         )
+        labels = pl.select(pl.when(texts.is_not_null()).then(found)).to_series()
         lost = int((labels.is_null() & texts.is_not_null()).sum())
         if lost:
             raise DataError(
@@ -219,6 +231,8 @@ class Intervals:
     root: bool = False
 
     def __post_init__(self) -> None:
+        _plain_numbers(self, "widths", "start", "top", "bottom", "alone", "floor")
+        _check_words(self.closed, self.labels)
         if not self.widths or any(not np.isfinite(w) or w <= 0 for w in self.widths):
             raise ParameterError("Interval widths must be positive numbers, at least one.")
         for fine, coarse in zip(self.widths, self.widths[1:], strict=False):
@@ -258,6 +272,8 @@ class Breaks:
     root: bool = False
 
     def __post_init__(self) -> None:
+        _plain_numbers(self, "breaks", "alone")
+        _check_words(self.closed, self.labels)
         if not self.breaks or any(not level or list(level) != sorted(set(level)) for level in self.breaks):
             raise ParameterError("Breaks must be rising numbers, at least one for each level.")
         names = _names(self.names, len(self.breaks))
@@ -295,6 +311,7 @@ class Leaves:
     root: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(tuple(map(_leaf, row)) for row in self.rows))
         lengths = {len(row) for row in self.rows}
         if len(lengths) != 1 or lengths == {1}:
             raise ParameterError(
@@ -365,6 +382,8 @@ class Calendar:
     root: bool = False
 
     def __post_init__(self) -> None:
+        if not self.parts:
+            raise ParameterError(f"Name at least one date part: {', '.join(NESTING)}.")
         for part in self.parts:
             if part not in NESTING:
                 raise ParameterError(f"No date part {part!r}.{hint(part, list(NESTING))}")
@@ -424,8 +443,6 @@ class Hierarchy:
         `closed` says which end belongs to the interval; everything from `top` on (above it when closed on the
         right) is one category, likewise below `bottom`; `floor` is the finest width that may be released.
         """
-        if closed not in ("left", "right"):
-            raise ParameterError(f"closed must be 'left' or 'right', got {closed!r}.")
         branch = Intervals(
             _tuple(widths), closed=closed, start=start, top=top, bottom=bottom, alone=_tuple(alone), labels=labels,
             floor=floor, root=root,
@@ -473,10 +490,7 @@ class Hierarchy:
         >>> Hierarchy.mapping({"a": "vowel", "b": "consonant"}).level(1).label(pl.Series(["b"])).to_list()
         ['consonant']
         """
-        rows = tuple(
-            (str(leaf), *((str(group),) if isinstance(group, str) else tuple(str(g) for g in _tuple(group))))
-            for leaf, group in groups.items()
-        )
+        rows = tuple((leaf, *_tuple(group)) for leaf, group in groups.items())
         return cls((Leaves(rows, names=tuple(names), other=other, floor=floor, root=root),))
 
     @classmethod
@@ -550,12 +564,8 @@ class Hierarchy:
     @cached_property
     def allowed(self) -> tuple[Level, ...]:
         """The levels that may be released: none finer than the floor."""
-        names = set()
-        for branch in self.branches:
-            names |= {level.name for level in (Original(), *branch.levels())[branch.finest() :]}
-        if any(branch.finest() for branch in self.branches):
-            names.discard(ORIGINAL)
-        return tuple(level for level in self.levels if level.name in names)
+        finer = {level.name for branch in self.branches for level in (Original(), *branch.levels())[: branch.finest()]}
+        return tuple(level for level in self.levels if level.name not in finer)
 
     def to_plain(self) -> list[dict[str, Any]]:
         """Plain data for a TOML file: one table per branch."""
@@ -564,9 +574,12 @@ class Hierarchy:
 
 def as_text(values: pl.Series) -> pl.Series:
     """Values as the text a hierarchy file lists: whole floats without the '.0'."""
-    if values.dtype.is_float() and bool((values.drop_nulls().drop_nans() % 1 == 0).all()):
-        values = values.fill_nan(None).cast(pl.Int64)
-    return values.cast(pl.String)
+    if not values.dtype.is_float():
+        return values.cast(pl.String)
+    known = values.fill_nan(None)
+    whole = (known % 1 == 0) & (known.abs() < 2**53)
+    digits = pl.select(pl.when(whole).then(known)).to_series().cast(pl.Int64).cast(pl.String)
+    return pl.select(pl.coalesce(digits, known.cast(pl.String)).alias(values.name)).to_series()
 
 
 def _as_dates(values: pl.Series) -> pl.Series:
@@ -582,7 +595,7 @@ def _as_dates(values: pl.Series) -> pl.Series:
 def _plain(branch: Branch) -> dict[str, Any]:
     kind = next(name for name, made in BRANCHES.items() if isinstance(branch, made))
     given = {f.name: getattr(branch, f.name) for f in fields(branch) if f.name != "_"}
-    return {"kind": kind} | {k: v for k, v in given.items() if v not in (None, (), False)}
+    return {"kind": kind} | {k: v for k, v in given.items() if v is not None and v is not False and v != ()}
 
 
 def _rooted(levels: tuple[Level, ...], root: bool) -> tuple[Level, ...]:
@@ -606,13 +619,67 @@ def _names(names: tuple[str, ...], count: int) -> tuple[str, ...]:
     return names or tuple(str(i + 1) for i in range(count))
 
 
+def _plain_numbers(branch: Any, *names: str) -> None:
+    """Python's own numbers, one alone as a tuple where several may stand; anything else is refused."""
+    plural = ("widths", "breaks", "alone")
+    for name in names:
+        value = getattr(branch, name)
+        try:
+            plain = None if value is None else _number(_tuple(value) if name in plural else value)
+        except (TypeError, ValueError):
+            raise ParameterError(f"{name} must be a number{' or numbers' if name in plural else ''}.") from None
+        object.__setattr__(branch, name, plain)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(_number(v) for v in value)
+    if isinstance(value, str | bool):
+        raise TypeError
+    return int(value) if isinstance(value, int | np.integer) else float(value)
+
+
+def _check_words(closed: str, labels: Any) -> None:
+    if closed not in ("left", "right"):
+        raise ParameterError(f"closed must be 'left' or 'right', got {closed!r}.")
+    if isinstance(labels, str) and labels not in ("range", "lower", "upper", "middle"):
+        raise ParameterError(f"labels must be 'range', 'lower', 'upper' or 'middle', got {labels!r}.")
+
+
+def _known(values: pl.Series) -> pl.Series:
+    return values.is_not_null() & values.is_not_nan() if values.dtype.is_float() else values.is_not_null()
+
+
+def _leaf(value: Any) -> str:
+    """A value as `as_text` writes it: true, 2 for 2.0.
+
+    >>> _leaf(True), _leaf(2.0), _leaf("2.0")
+    ('true', '2', '2.0')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _as_numbers(leaves: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Leaves as a column of floats would write them: a file may list 2.0 for 2."""
+    return {_leaf(float(leaf)) if _is_number(leaf) else leaf: groups for leaf, groups in leaves.items()}
+
+
 def _check_ends(bottom: float | None, top: float | None) -> None:
     if top is not None and bottom is not None and bottom >= top:
         raise ParameterError(f"The bottom code {_text(bottom)} must be below the top code {_text(top)}.")
 
 
 def _tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, list | tuple | range | set | np.ndarray) else (value,)
+    return tuple(value) if isinstance(value, list | tuple | range | np.ndarray) else (value,)
 
 
 def _decimals(value: float) -> int:

@@ -172,7 +172,7 @@ def names(given: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
     >>> names("age", "keys"), names(["age", "sex"], "keys")
     (('age',), ('age', 'sex'))
     """
-    found = (given,) if isinstance(given, str) else tuple(given or ())
+    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable | None) else tuple(given or ())
     if not all(isinstance(name, str) for name in found):
         raise RolesError(f"The role {role!r} takes column names.")
     if len(set(found)) < len(found):

@@ -1,5 +1,6 @@
 """What top and bottom coding share: one value for a whole tail of a numeric column."""
 
+from math import ceil, floor
 from typing import Literal
 
 import numpy as np
@@ -9,6 +10,8 @@ from equipoise.core.codes import Integers
 from equipoise.core.errors import DataError
 
 ReplaceBy = Literal["mean", "median", "threshold"]
+WIDEST = 1 << 100
+"""Beyond every integer a column may hold."""
 
 
 def replace_tail(values: pl.Series, n: Integers, *, at: float, above: bool, replace_by: ReplaceBy) -> pl.Series:
@@ -22,16 +25,36 @@ def replace_tail(values: pl.Series, n: Integers, *, at: float, above: bool, repl
     """
     if not values.dtype.is_numeric():
         raise DataError(f"Column {values.name!r} is {values.dtype}, not numeric: it has no top or bottom.")
-    beyond = ((values > at) if above else (values < at)).fill_null(False)
-    if values.dtype.is_float():
-        beyond = beyond & values.is_not_nan()
+    beyond = _beyond(values, at, above)
     if not beyond.any():
         return values
     new = at if replace_by == "threshold" else _centre(values.filter(beyond), n[beyond.to_numpy()], replace_by)
-    whole = values.dtype.is_integer() and float(new).is_integer()
-    kind = values.dtype if whole or values.dtype.is_float() else pl.Float64()
-    replaced = pl.select(pl.when(beyond).then(pl.lit(new)).otherwise(values).cast(kind).alias(values.name))
-    return replaced.to_series()
+    kind = _kind(values.dtype, new)
+    replaced = pl.when(beyond).then(pl.lit(new).cast(kind)).otherwise(values.cast(kind))
+    return pl.select(replaced.alias(values.name)).to_series()
+
+
+def _beyond(values: pl.Series, at: float, above: bool) -> pl.Series:
+    """Strictly beyond the threshold, which may lie outside the column's type; missing never is."""
+    if values.dtype.is_integer():
+        edge = max(-WIDEST, min(WIDEST, floor(at) if above else ceil(at)))
+        numbers = values.cast(pl.Int128)
+        compared = pl.select(numbers > pl.lit(edge, pl.Int128) if above else numbers < pl.lit(edge, pl.Int128))
+        return compared.to_series().fill_null(False)
+    beyond = ((values > at) if above else (values < at)).fill_null(False)
+    return beyond & values.is_not_nan() if values.dtype.is_float() else beyond
+
+
+def _kind(dtype: pl.DataType, new: float) -> pl.DataType:
+    """The column's own type where the new value fits it: whole numbers stay whole."""
+    if not dtype.is_integer():
+        return dtype if dtype.is_float() else pl.Float64()
+    if not float(new).is_integer():
+        return pl.Float64()
+    low, high = (int(pl.select(end).item()) for end in (dtype.min(), dtype.max()))  # type: ignore[attr-defined]
+    if low <= new <= high:
+        return dtype
+    return pl.Int64() if abs(new) < 1 << 53 else pl.Float64()
 
 
 def _centre(values: pl.Series, n: Integers, replace_by: ReplaceBy) -> float:

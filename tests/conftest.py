@@ -1,0 +1,242 @@
+"""What many tests share: small seeded files, every engine, and two masks that draw at random."""
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, settings
+
+import equipoise as eq
+from equipoise.core.draws import Draws
+from equipoise.core.records import Law, Records
+
+settings.register_profile(
+    "equipoise",
+    deadline=None,
+    max_examples=40,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("equipoise")
+
+Make = Callable[[pl.DataFrame], Any]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One Spark, on one worker: with pytest 9.2 xdist 3.8 loses the groups on the way (pytest-xdist issue 1386)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Grouped(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if "spark" in nodeid else "wheel" if "test_package.py" in nodeid else nodeid
+
+    return Grouped(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A kind of frame: its name, how to make one from Polars, and the type that must come back."""
+
+    name: str
+    make: Make
+    type: type
+
+    def rows(self, native: Any) -> pl.DataFrame:
+        """A native frame as Polars, whatever its order."""
+        frame = nw.from_native(native).lazy()
+        table: pl.DataFrame = frame.collect(backend="polars").to_native()
+        return table
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One local Spark for the session, silent and small."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark was not tried: there is no java on this machine.")
+    pytest.importorskip("pyspark", reason="Spark was not tried: pyspark is not installed.")
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 1g pyspark-shell")
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's Python workers must find this package
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark and py4j start with warnings of their own
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[2]")
+            .appName("equipoise-tests")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.default.parallelism", "2")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+            .getOrCreate()
+        )
+        session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def _pandas(table: pl.DataFrame) -> Any:
+    pytest.importorskip("pandas")
+    return table.to_pandas(use_pyarrow_extension_array=True)
+
+
+def _pyarrow(table: pl.DataFrame) -> Any:
+    pytest.importorskip("pyarrow")
+    return table.to_arrow()
+
+
+def _duckdb(table: pl.DataFrame) -> Any:
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("arrived", table.to_arrow())
+    connection.execute("create table held as select * from arrived")
+    return connection.table("held")
+
+
+@pytest.fixture(
+    params=[
+        "polars",
+        "polars-lazy",
+        "pandas",
+        "pyarrow",
+        "duckdb",
+        pytest.param("pyspark", marks=pytest.mark.xdist_group("spark")),
+    ]
+)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Every kind of frame, one after the other."""
+    name = request.param
+    if name == "polars":
+        return Engine(name, lambda table: table, pl.DataFrame)
+    if name == "polars-lazy":
+        return Engine(name, lambda table: table.lazy(), pl.LazyFrame)
+    if name == "pandas":
+        return Engine(name, _pandas, pytest.importorskip("pandas").DataFrame)
+    if name == "pyarrow":
+        return Engine(name, _pyarrow, pytest.importorskip("pyarrow").Table)
+    if name == "duckdb":
+        return Engine(name, _duckdb, pytest.importorskip("duckdb").DuckDBPyRelation)
+    session = request.getfixturevalue("spark")
+    from pyspark.sql import DataFrame
+
+    return Engine(name, lambda table: session.createDataFrame(table.to_arrow()), DataFrame)
+
+
+@pytest.fixture(scope="session")
+def mixed() -> pl.DataFrame:
+    """Every type a key may have, with nulls, NaN and repeated rows; `id` names each record."""
+    rng = np.random.default_rng(1999)
+    size = 240
+    days = [date(2024, 1, 30), date(2024, 2, 1), date(1999, 12, 31), None]
+    table = pl.DataFrame(
+        {
+            "id": np.arange(size) * 7 + 1,
+            "town": rng.choice(["Ål", "Bo", "C d", ""], size).tolist(),
+            "age": rng.integers(0, 12, size),
+            "rooms": rng.choice([1, 2, 3], size),
+            "grade": rng.choice([0.5, 1.25, -2.0], size),
+            "owner": rng.choice([True, False], size),
+            "born": [days[i] for i in rng.integers(0, 4, size)],
+            "income": rng.integers(0, 60, size) * 100,
+            "weight": rng.choice([0.5, 1.0, 2.25], size),
+        }
+    )
+    gaps = rng.random(size)
+    return table.with_columns(
+        town=pl.when(pl.Series(gaps < 0.1)).then(None).otherwise(pl.col("town")),
+        rooms=pl.when(pl.Series(gaps > 0.9)).then(None).otherwise(pl.col("rooms")),
+        grade=pl.when(pl.Series(gaps > 0.8)).then(float("nan")).otherwise(pl.col("grade")),
+        owner=pl.when(pl.Series((gaps > 0.4) & (gaps < 0.5))).then(None).otherwise(pl.col("owner")),
+    ).with_columns(grade=pl.when(pl.Series(gaps < 0.05)).then(None).otherwise(pl.col("grade")))
+
+
+@pytest.fixture(scope="session")
+def people() -> pl.DataFrame:
+    """A small file without gaps: two categorical keys, two numeric ones, a sensitive column, weights and ids."""
+    rng = np.random.default_rng(7)
+    size = 400
+    age = rng.integers(16, 91, size)
+    return pl.DataFrame(
+        {
+            "person": np.arange(1, size + 1),
+            "sex": rng.choice(["f", "m"], size),
+            "area": rng.choice(["1011", "1012", "1021", "2600", "2601"], size),
+            "age": age,
+            "salary": rng.choice([0, 1500, 12_000, 30_500, 99_000], size) + age * 10,
+            "ill": rng.choice(["no", "no", "no", "yes"], size),
+            "weight": rng.choice([1.5, 2.0, 4.0], size),
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def people_roles() -> eq.Roles:
+    return eq.Roles(
+        ["sex", "area", "age"],
+        ["ill"],
+        numeric=["salary"],
+        weight="weight",
+        id="person",
+        hierarchies={
+            "area": eq.Hierarchy.prefix(3, 2, 1, root=True),
+            "age": eq.Hierarchy.intervals([5, 10], top=80) | eq.Hierarchy.intervals(3),
+        },
+    )
+
+
+@pytest.fixture
+def people_records(people: pl.DataFrame, people_roles: eq.Roles) -> eq.Records:
+    return eq.read(people, people_roles)
+
+
+@dataclass(frozen=True)
+class Jumble:
+    """Give the values of a column to other records at random: a permutation, drawn by record and not by row order."""
+
+    column: str
+
+    def apply(self, data: Records, draws: Draws) -> Records:
+        keys, table = data.keys_of_rows(), data.collect()
+        giver, taker = np.argsort(draws.uniform(keys, 0)), np.argsort(draws.uniform(keys, 1))
+        given = np.empty(table.height, dtype=np.int64)
+        given[taker] = giver
+        moved = table.with_columns(table[self.column].gather(pl.Series(given)).alias(self.column))
+        law = Law("jumble", (self.column,), f"{self.column} given to other records at random")
+        return data.with_frame(nw.from_native(moved.lazy()), law)
+
+
+@pytest.fixture(scope="session")
+def jumble() -> type[Jumble]:
+    """A random mask that is in no family, for tests only."""
+    return Jumble
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Files of other projects; without them the twin on generated data still runs."""
+    named = os.environ.get("EQUIPOISE_DATA")
+    if not named:
+        pytest.skip("Real files were not tried: set EQUIPOISE_DATA to the folder that holds arx/ and sdcmicro/.")
+    folder = Path(named)
+    if not (folder / "arx").is_dir() or not (folder / "sdcmicro").is_dir():
+        pytest.skip(f"Real files were not tried: {folder} has no arx/ and sdcmicro/.")
+    return folder
+
+
+@pytest.fixture
+def page() -> Callable[[Any, bool], str]:
+    """A report page that takes no time to draw."""
+    return lambda report, public: f"<!doctype html><title>{report.title}</title><p>{'public' if public else 'internal'}"

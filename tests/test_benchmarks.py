@@ -1,0 +1,96 @@
+"""The benchmarks run, say what they should, and the package stays light to import."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from benchmarks import __main__ as bench
+from benchmarks import importing, scanning
+from benchmarks.rows import Row, Scale, Skipped, table
+
+ATTEMPTS = 4
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(scanning, "RESULTS", tmp_path)
+    monkeypatch.delenv("EQUIPOISE_DATA", raising=False)
+    return tmp_path
+
+
+def only(folder: Path) -> dict[str, object]:
+    (path,) = folder.glob("*.json")
+    found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [name for name in bench.BENCHMARKS if name != "importing"]
+    assert bench.main([*names, "--quick", "--out", str(folder)]) == 0
+    told = only(folder)
+    assert told["quick"] is True
+    assert {"when", "python", "machine", "packages", "rows"} <= set(told)
+    rows = told["rows"]
+    assert isinstance(rows, list)
+    measured = [row for row in rows if "skipped" not in row]
+    assert len(measured) == 8
+    for row in measured:
+        assert row["ratio"] == pytest.approx(row["ours"] / row["yardstick"])
+        assert row["ratio"] > 0
+        assert row["passed"] is None
+    assert [row["name"] for row in rows if "skipped" in row] == ["lattice of adult"]
+    shown = capsys.readouterr().out
+    assert all(row["name"] in shown for row in rows)
+    assert list(folder.glob("**/*.parquet")) == []
+
+
+@pytest.mark.parametrize(("ours", "code", "said"), [(1.0, 0, "pass"), (3.0, 1, "MISSED")])
+def test_a_missed_limit_is_an_exit_code(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ours: float, code: int, said: str
+) -> None:
+    def sham(scale: Scale) -> Iterator[Row | Skipped]:
+        yield Row("sham", ours, 2.0, 1.0)
+
+    monkeypatch.setitem(bench.BENCHMARKS, "sham", sham)
+    assert bench.main(["sham", "--out", str(folder)]) == code
+    assert said in capsys.readouterr().out
+
+
+def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        bench.main(["speed"])
+    assert "no benchmark 'speed'" in capsys.readouterr().err
+
+
+def test_what_is_skipped_says_why() -> None:
+    assert "skipped: no data" in table([Skipped("lattice", "no data")])
+
+
+def test_the_lattice_runs_where_its_data_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On a small file in the place of the public one."""
+    trees = tmp_path / "arx" / "hierarchies"
+    trees.mkdir(parents=True)
+    rows = [f"{sex};{age}" for sex in ("m", "f") for age in range(20, 40)]
+    (tmp_path / "arx" / "adult.csv").write_text("\n".join(["sex;age", *rows]), encoding="utf-8")
+    (trees / "adult_hierarchy_sex.csv").write_text("m;*\nf;*\n", encoding="utf-8")
+    ages = "\n".join(f"{age};{age // 5};{age // 10};*" for age in range(20, 40))
+    (trees / "adult_hierarchy_age.csv").write_text(ages, encoding="utf-8")
+    monkeypatch.setenv("EQUIPOISE_DATA", str(tmp_path))
+    monkeypatch.setattr("benchmarks.lattice.RECOUNTS", 2)
+    (row,) = bench.BENCHMARKS["lattice"](Scale(times=1))
+    assert isinstance(row, Row)
+    assert "8 of 8 nodes" in row.note
+
+
+def test_slow_packages_come_when_used() -> None:
+    assert importing.brought() == []
+
+
+def test_import_costs_little_more_than_what_it_stands_on() -> None:
+    """Best of several medians, because the machine is shared."""
+    for _ in range(ATTEMPTS):
+        ours, theirs = importing.import_costs(3)
+        if ours / theirs <= 1.3:
+            return
+    pytest.fail(f"import equipoise costs {ours / theirs:.2f} times what polars, numpy and narwhals cost: limit 1.3")
