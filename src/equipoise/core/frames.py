@@ -4,7 +4,7 @@ Polars, pandas and PyArrow data run on Polars (pandas and PyArrow are turned int
 the way out); DuckDB and PySpark data stay where they are and only small tables leave them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NoReturn
 
 import narwhals as nw
@@ -86,21 +86,29 @@ def collect(frame: Frame) -> pl.DataFrame:
 
 
 def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:
-    """A scanned Polars frame in pieces of bounded size, in any order unless told."""
+    """A scanned Polars frame in pieces of bounded size, in any order unless told; one at least."""
+    native, empty = frame.to_native(), True
     try:
-        yield from frame.to_native().collect_batches(chunk_size=BATCH, maintain_order=ordered)
+        for piece in native.collect_batches(chunk_size=BATCH, maintain_order=ordered):
+            yield piece
+            empty = False
+        if empty:
+            yield native.collect()
     except Exception as error:
         fail(error, "read the data")
 
 
 def like(frame: Frame, table: pl.DataFrame) -> Frame:
-    """A small Polars table on the engine of `frame`, to be joined there."""
+    """A Polars table on the engine of `frame`."""
+    there: Frame
     if frame.implementation.is_polars():
-        return nw.from_native(table.lazy())
-    native = frame.to_native()
-    if frame.implementation.is_duckdb():
-        raise EngineError("DuckDB tables are not joined; use replacement expressions.")
-    there: Frame = nw.from_native(native.sparkSession.createDataFrame(table.to_arrow()))
+        there = nw.from_native(table.lazy())
+    elif frame.implementation.is_duckdb():
+        import duckdb
+
+        there = nw.from_native(duckdb.from_arrow(table.to_arrow()))
+    else:
+        there = nw.from_native(frame.to_native().sparkSession.createDataFrame(table.to_arrow()))
     return there
 
 
@@ -123,6 +131,42 @@ def replaced(frame: Frame, column: str, old: pl.Series, new: pl.Series) -> Frame
     plan = like(frame, pl.DataFrame({column: old, "__new__": new}))
     joined = frame.join(plan, on=column, how="left").with_columns(nw.col("__new__").alias(column))
     return joined.select(names)
+
+
+def mapped(frame: Frame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
+    """Change a frame piece by piece with a function that looks at one record at a time and keeps the columns' types.
+
+    Scanned by Polars: lazily, in batches. Spark: where the data is. DuckDB: through memory.
+    """
+    native = frame.to_native()
+    if frame.implementation.is_duckdb():
+        return like(frame, change(collect(frame)))
+    done: Frame
+    if frame.implementation.is_polars():
+        done = nw.from_native(native.map_batches(change, streamable=True))
+    else:
+        done = nw.from_native(native.mapInArrow(_ArrowChange(change), native.schema))
+    return done
+
+
+def shuffled(frame: Frame, seed: int) -> Frame:
+    """A Spark frame in random order."""
+    from pyspark.sql import functions
+
+    done: Frame = nw.from_native(frame.to_native().orderBy(functions.rand(seed % (1 << 62))))
+    return done
+
+
+class _ArrowChange:
+    """A Polars function for Spark's `mapInArrow`."""
+
+    def __init__(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+        self.change = change
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            changed = self.change(pl.DataFrame(pl.from_arrow(batch)))
+            yield from changed.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
 
 
 def fail(error: Exception, doing: str) -> NoReturn:

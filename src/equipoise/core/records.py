@@ -17,7 +17,8 @@ from equipoise.core.roles import Roles
 class Law:
     """What a mask did, as the public and an intruder may know it: never the seed.
 
-    `coarsens` says that each released value is a function of the original value alone.
+    `coarsens` says that each released value is a function of the original value alone; `detail` is what audits need of
+    the law while it is in memory (original counts), and is never written.
     """
 
     mask: str
@@ -25,6 +26,7 @@ class Law:
     words: str
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     coarsens: bool = False
+    detail: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,20 @@ def protect(
     seed: int | None = None,
     format: str | None = None,
     overwrite: bool = False,
+    register: str | Path | None = None,
 ) -> Release:
-    """Apply masks in order and release the result with its report; limits are optional here."""
+    """Apply masks in order and release the result with its report; limits are optional here.
+
+    `register` is the private file in which the seeds of random masks are kept, one per data asset.
+    """
     return flow.protect(
-        records, masks, out, render=render, policy=policy, seed=seed, format=format, overwrite=overwrite
+        records,
+        masks,
+        out,
+        render=render,
+        policy=policy,
+        seed=seed,
+        format=format,
+        overwrite=overwrite,
+        register=register,
     )

@@ -12,8 +12,10 @@ from equipoise.core.method import Measure
 from equipoise.core.progress import Progress, tracked
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
-from equipoise.risk import AttributeDisclosure, PopulationUniques, Uniques
-from equipoise.utility import Entropy
+from equipoise.flow.recipe import Recipe
+from equipoise.masks import Pram
+from equipoise.risk import AttributeDisclosure, CorrectMatches, MatchProbability, PopulationUniques, Uniques
+from equipoise.utility import Changed, Entropy, VarianceInflation
 
 MOST_CATEGORIES = 50_000
 """A key with more categories than this, and no hierarchy to coarsen it by, is an identifier."""
@@ -49,8 +51,10 @@ def assess(
     return Assessment(cells.records, scores, by_key(cells), by_category(cells))
 
 
-def standard(records: Records) -> tuple[Measure, ...]:
-    """The measures an officer looks at first."""
+def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, ...]:
+    """The measures an officer looks at first; those of a post-randomized file where the recipe makes one."""
+    if recipe is not None and any(isinstance(mask, Pram) for mask in recipe.masks):
+        return MatchProbability(), CorrectMatches(), Changed(), VarianceInflation(), Entropy()
     cells = count(records)
     weighted = cells.total.sum()
     fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None

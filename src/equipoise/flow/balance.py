@@ -10,6 +10,7 @@ from equipoise.flow.assess import refuse_unfit
 from equipoise.flow.job import Job
 from equipoise.flow.policy import Policy
 from equipoise.flow.recipe import Recipe
+from equipoise.flow.register import Register
 from equipoise.flow.release import Release, refuse_existing, release
 from equipoise.flow.report import Render
 from equipoise.flow.sweep import sweep
@@ -48,6 +49,7 @@ def balance(
         measures=job.scales(),
         title=job.title,
         policy_text=job.again(records).to_toml(),
+        register=job.registered(),
     )
 
 
@@ -61,7 +63,16 @@ def protect(
     seed: int | None = None,
     format: str | None = None,
     overwrite: bool = False,
+    register: str | Path | None = None,
 ) -> Release:
     """Apply masks in order and release the result, with its risk and what it cost; limits are optional here."""
-    recipe = Recipe(tuple(masks), seed)
-    return release(records, recipe, policy or Policy(), out, render=render, format=format, overwrite=overwrite)
+    return release(
+        records,
+        Recipe(tuple(masks), seed),
+        policy or Policy(),
+        out,
+        render=render,
+        format=format,
+        overwrite=overwrite,
+        register=Register(register) if register else None,
+    )

@@ -45,7 +45,8 @@ class Frontier:
 def frontier(trials: Iterable[Trial]) -> Frontier:
     """The trials that no other beats.
 
-    Sorted by the first score, each trial is compared with the frontier so far: O(trials x frontier).
+    Sorted by the first score, each trial is compared with the frontier so far: O(trials x frontier). Where scores have
+    errors, "beats" is not transitive, and each is compared with all: O(trials^2).
     """
     tried = tuple(trials)
     if len({trial.scores.keys() for trial in tried}) > 1:
@@ -53,6 +54,9 @@ def frontier(trials: Iterable[Trial]) -> Frontier:
     sign = {"lower": 1.0, "higher": -1.0}
     ranked = sorted(tried, key=lambda t: tuple(sign[s.better] * s.value for s in t.scores))
     kept: list[Trial] = []
+    if any(score.error for trial in tried for score in trial.scores):
+        kept = [trial for trial in tried if not any(other.beats(trial) for other in tried)]
+        ranked = []
     for trial in ranked:
         if not any(other.beats(trial) for other in kept):
             kept = [other for other in kept if not trial.beats(other)]

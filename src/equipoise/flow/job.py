@@ -15,6 +15,7 @@ from equipoise.flow.catalogue import build, find, form, parse, to_plain
 from equipoise.flow.lattice import coarsenings
 from equipoise.flow.policy import Policy
 from equipoise.flow.recipe import Recipe, recipes, spread
+from equipoise.flow.register import Register
 
 FORMAT: Literal[1] = 1
 """Version of the policy format."""
@@ -72,6 +73,7 @@ class Job:
     output: Output = Output()
     draws: int = 1
     seed_file: str | None = None
+    register: str | None = None
     title: str | None = None
     format: Literal[1] = FORMAT
     folder: Path = field(default=Path(), kw_only=True)
@@ -107,9 +109,12 @@ class Job:
                 check()
             except EquipoiseError as error:
                 problems.append(str(error))
-        problems += ["limits: set at least one."] * (not self.limits) + ["candidates: name at least one."] * (
-            not self.candidates
-        )
+        lacking = {
+            "limits: set at least one.": not self.limits,
+            "candidates: name at least one.": not self.candidates,
+            "draws: at least 1.": self.draws < 1,
+        }
+        problems += [problem for problem, found in lacking.items() if found]
         if problems:
             raise ParameterError(f"The policy {path.name!r} cannot be used. " + " ".join(dict.fromkeys(problems)))
 
@@ -138,6 +143,10 @@ class Job:
         seed = read_seed(self.folder / self.seed_file) if self.seed_file else None
         return tuple(found if seed is None else (replace(recipe, seed=seed) for recipe in found))
 
+    def registered(self) -> Register | None:
+        """The register of earlier releases, where one is named."""
+        return Register(self.folder / self.register) if self.register else None
+
     def target(self, path: Path) -> Path:
         """The release folder: as the policy says, or beside the policy file."""
         return self.folder / self.output.folder if self.output.folder else path.with_name(f"{path.stem}-release")
@@ -156,6 +165,7 @@ class Job:
             data=data,
             roles=records.roles.to_plain(),
             seed_file="seed.json",
+            register=None,
             output=Output(format=self.output.format),
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from equipoise.core.errors import ParameterError, RefusedError
-from equipoise.core.method import Measure
+from equipoise.core.method import Measure, label
 from equipoise.core.score import Score, Side
 from equipoise.flow.catalogue import parse
 from equipoise.flow.trial import Trial
@@ -18,7 +18,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-WRITTEN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?[\d.]+(?:[eE][+-]?\d+)?)\s*(%?)\s*")
+WRITTEN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Limit:
         return cls(score, found[1], float(found[2]) / (100 if found[3] else 1))
 
     def holds(self, score: Score) -> bool:
+        if score.unit.startswith("share") and abs(self.bound) > 1:
+            raise ParameterError(
+                f"{self.score} is a share: the limit {self.sign} {self.bound:g} lies outside 0 to 1. "
+                f"Write {self.bound:g} % as {self.bound / 100:g}, or as '{self.sign} {self.bound:g}%'."
+            )
         return COMPARE[self.sign](score.value, self.bound)
 
     def words(self) -> str:
@@ -95,7 +100,7 @@ class Policy:
         """Say whether the trial meets every limit, and why."""
         reasons, accepted = [], True
         for limit in self.parsed:
-            score = trial.scores.named(limit.score)
+            score = scored(trial, limit)
             kept = limit.holds(score)
             accepted = accepted and kept
             where = "within" if kept else "outside"
@@ -119,18 +124,26 @@ class Policy:
     def _losses(self, trial: Trial, side: Side) -> tuple[float, ...]:
         """Scores of one side as losses, those with limits first."""
         scores = [s for s in trial.scores if s.side == side]
-        limited = {trial.scores.named(limit.score).name for limit in self.parsed}
+        limited = {scored(trial, limit).name for limit in self.parsed}
         ranked = sorted(scores, key=lambda s: s.name not in limited)
         return tuple(s.value if s.better == "lower" else -s.value for s in ranked)
 
     def _refusal(self, trials: tuple[Trial, ...]) -> str:
         def missing(trial: Trial) -> float:
-            return sum(limit.shortfall(trial.scores.named(limit.score)) for limit in self.parsed)
+            return sum(limit.shortfall(scored(trial, limit)) for limit in self.parsed)
 
         nearest = min(trials, key=missing)
-        broken = [limit for limit in self.parsed if not limit.holds(nearest.scores.named(limit.score))]
-        faults = "; ".join(
-            f"{b.score} {nearest.scores.named(b.score).value:.4g}, limit {b.sign} {b.bound:g}" for b in broken
-        )
+        broken = [limit for limit in self.parsed if not limit.holds(scored(nearest, limit))]
+        faults = "; ".join(f"{b.score} {scored(nearest, b).value:.4g}, limit {b.sign} {b.bound:g}" for b in broken)
         tried = f"None of {len(trials):,} candidates meets" if len(trials) > 1 else "The release does not meet"
         return f"{tried} the limits. Nearest is {nearest.words()!r}, which breaks: {faults}."
+
+
+def scored(trial: Trial, limit: Limit) -> Score:
+    """The score a limit is about, also where the limit spells its measure in another way: uniques:3, Uniques(3)."""
+    if limit.score not in trial.scores.keys():  # noqa: SIM118 (a tuple of scores, found by name)
+        try:
+            return trial.scores.named(label(parse(limit.score, "measure")))
+        except ParameterError:
+            pass
+    return trial.scores.named(limit.score)

@@ -90,8 +90,10 @@ def spread(value: Any, plural: bool) -> Sequence[Any]:
     """The values a parameter is to take."""
     if isinstance(value, Mapping) and set(value) == {"from", "to", "steps"}:
         steps = value["steps"]
-        if not isinstance(steps, int) or steps < 1:
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ParameterError("steps must be a whole number, 1 or more.")
+        if not all(isinstance(value[end], int | float) for end in ("from", "to")):
+            raise ParameterError("from and to must be numbers.")
         return [float(v) for v in np.linspace(value["from"], value["to"], steps)]
     if isinstance(value, list) and (not plural or (value and isinstance(value[0], list))):
         if not value:

@@ -1,20 +1,21 @@
 """Release: run, measure again, judge, and write the folder whole or not at all."""
 
-import hashlib
-import hmac
 import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from equipoise.core import frames
+from equipoise.core.draws import Draws, new_seed
 from equipoise.core.errors import DataError, ParameterError, RefusedError
 from equipoise.core.method import Measure
 from equipoise.core.records import Records
@@ -22,20 +23,26 @@ from equipoise.core.score import Scores
 from equipoise.files import FORMATS, save
 from equipoise.flow.assess import assess, refuse_unfit, standard
 from equipoise.flow.catalogue import to_plain
+from equipoise.flow.fingerprint import hash_of, keyed_hash
 from equipoise.flow.frontier import Frontier, frontier
 from equipoise.flow.job import job_of
 from equipoise.flow.policy import Policy, Verdict
 from equipoise.flow.recipe import Recipe
+from equipoise.flow.register import Register
 from equipoise.flow.report import Render, Report, ends
 from equipoise.flow.trial import Trial
 
 FORMAT = 1
 """Version of the evidence and journal formats."""
+FRESH = 1 << 20
+"""The draw that is released: none that a sweep has looked at, so it cannot have been picked for its scores."""
+ORDER = 1 << 20
+"""The step of the seed's draws that orders the released records, beyond any mask's."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """What was released: the data, the trial measured on it, the verdict, and where it stands."""
+    """What was released: the data, the trial measured on it, the verdict, where it stands, and what it was before."""
 
     data: Records
     trial: Trial
@@ -43,6 +50,7 @@ class Release:
     folder: Path
     evidence: dict[str, Any] = field(repr=False)
     frontier: Frontier = field(repr=False)
+    original: Trial = field(repr=False)
 
     @property
     def public(self) -> Path:
@@ -71,6 +79,7 @@ def release(
     measures: Sequence[Measure] = (),
     title: str | None = None,
     policy_text: str | None = None,
+    register: Register | None = None,
 ) -> Release:
     """Run the recipe, measure the released records themselves, refuse if a limit is broken, write the folder.
 
@@ -92,6 +101,8 @@ def release(
         What to report beside the limits; the limits' own when not given, the standard ones when there are no limits.
     title, policy_text
         The heading of the report, and the policy file that makes the release again.
+    register
+        Where the seeds of random masks are kept, one per data asset.
     """
     folder = Path(out)
     refuse_existing(folder, overwrite)
@@ -99,8 +110,9 @@ def release(
     if kind not in FORMATS:
         raise ParameterError(f"No format {kind!r}. There are: {', '.join(FORMATS)}.")
     refuse_unfit(records)
-    scales = tuple(measures) or policy.measures() or standard(records)
-    released = recipe.run(records)
+    scales = tuple(measures) or policy.measures() or standard(records, recipe)
+    recipe = register.settle(recipe, records) if register else recipe
+    released = recipe.run(records, FRESH)
     trial = Trial(recipe, Scores(m.measure(released, records) for m in scales))
     verdict = policy.judge(trial)
     if not verdict:
@@ -109,7 +121,9 @@ def release(
     text = policy_text or job_of(records, recipe, policy, format).to_toml()
     with staged(folder, overwrite) as stage:
         evidence = _write(stage, records, released, facts, kind, render, text)
-    return Release(released, trial, verdict, folder, evidence, facts.frontier)
+        if register:
+            register.record(recipe, records)
+    return Release(released, trial, verdict, folder, evidence, facts.frontier, facts.original)
 
 
 def refuse_existing(folder: Path, overwrite: bool) -> None:
@@ -127,21 +141,27 @@ def refuse_existing(folder: Path, overwrite: bool) -> None:
 @contextmanager
 def staged(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A folder beside the target that takes its place only when everything in it is written."""
+    fresh = [parent for parent in folder.parents if not parent.exists()]
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
     stage.mkdir(mode=0o700)
+    old = stage.with_suffix(".old")
     try:
         yield stage
         refuse_existing(folder, overwrite)
-        old = stage.with_suffix(".old")
         if folder.exists():
             folder.rename(old)
         stage.rename(folder)
-        folder.chmod(0o755)
-        shutil.rmtree(old, ignore_errors=True)
     except BaseException:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
         shutil.rmtree(stage, ignore_errors=True)
+        for parent in fresh:
+            with suppress(OSError):
+                parent.rmdir()
         raise
+    folder.chmod(0o755)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _report(
@@ -181,7 +201,7 @@ def _write(
     public.mkdir(mode=0o755)
     private.mkdir(mode=0o700)
     data = public / f"data.{kind}"
-    write_data(released, data, kind, facts.withheld)
+    write_data(released, data, kind, facts.withheld, facts.chosen.recipe.seed)
     key = secrets.token_bytes(32)
     evidence = _evidence(records, facts, data, key)
     _put(public / "evidence.json", json.dumps(evidence, indent=2))
@@ -198,18 +218,31 @@ def _write(
     return evidence
 
 
-def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...]) -> None:
-    """The released data without the columns withheld, in its own engine where that writes the format."""
-    frame = records.frame.drop(list(withheld)) if withheld else records.frame
+def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...], seed: int | None) -> None:
+    """The released data without the columns withheld, in its own engine where that writes the format.
+
+    After a random mask the order of the records is drawn as well: where a record stands must not show where it was.
+    """
+    frame = records.frame if records.coarsened else shuffled(records, seed)
+    frame = frame.drop(list(withheld)) if withheld else frame
     try:
         if frame.implementation.is_polars():
             save(frame.to_native(), path, kind)
         elif kind == "parquet":
-            frame.sink_parquet(path)
+            frame.sink_parquet(str(path))
         else:
             save(frames.collect(frame).lazy(), path, kind)
     except Exception as error:
         frames.fail(error, "write the released data")
+
+
+def shuffled(records: Records, seed: int | None) -> frames.Frame:
+    """The records in an order drawn from the secret seed."""
+    if records.kind == "pyspark":
+        return frames.shuffled(records.frame, new_seed() if seed is None else seed)
+    draws = Draws(new_seed() if seed is None else seed).child(ORDER)
+    places = np.argsort(draws.uniform(records.keys_of_rows()), kind="stable")
+    return frames.like(records.frame, records.collect()[places])
 
 
 def _evidence(records: Records, facts: Report, data: Path, key: bytes) -> dict[str, Any]:
@@ -219,7 +252,7 @@ def _evidence(records: Records, facts: Report, data: Path, key: bytes) -> dict[s
         "made": facts.made.isoformat(),
         "versions": {name: version(name) for name in ("equipoise", "polars", "numpy", "narwhals")},
         "input": {"records": facts.before.records, "hmac_sha256": keyed_hash(records, key)},
-        "output": {"file": data.name, "sha256": _hash_of(data)},
+        "output": {"file": data.name, "sha256": hash_of(data)},
         "masks": [{"mask": law.mask, "words": law.words, "parameters": dict(law.parameters)} for law in facts.laws],
         "withheld": list(facts.withheld),
         "limits": dict(facts.policy.limits),
@@ -229,36 +262,8 @@ def _evidence(records: Records, facts: Report, data: Path, key: bytes) -> dict[s
 
 
 def rounded(value: float, unit: str) -> float:
-    """A score as the public sees it: shares to a thousandth, others to a tenth."""
-    return round(value, 3 if unit.startswith("share") else 1)
-
-
-def keyed_hash(records: Records, key: bytes) -> str | None:
-    """HMAC of the input's bytes: a plain hash would confirm a guess. None where the data stays on an engine."""
-    digest = hmac.new(key, digestmod=hashlib.sha256)
-    if records.source:
-        for block in _blocks(Path(records.source.path)):
-            digest.update(block)
-    elif records.frame.implementation.is_polars():
-        for piece in frames.batches(records.frame, ordered=True):
-            digest.update(piece.write_csv(include_header=False).encode())
-    else:
-        return None
-    return digest.hexdigest()
-
-
-def _hash_of(path: Path) -> str:
-    digest = hashlib.sha256()
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        for block in _blocks(file) if file.is_file() else ():
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            yield block
+    """A score as the public sees it: shares and probabilities to a thousandth, others to a tenth."""
+    return round(value, 3 if unit.startswith(("share", "probability")) else 1)
 
 
 def _journal(facts: Report) -> Iterator[str]:

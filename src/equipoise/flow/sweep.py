@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import narwhals as nw
 import polars as pl
 
 from equipoise.core.cells import Cells, count
 from equipoise.core.draws import Draws, new_seed
-from equipoise.core.errors import EngineError, ParameterError
+from equipoise.core.errors import EngineError, ParameterError, RolesError
 from equipoise.core.method import Coarsening, Mask, Measure, OnCells
 from equipoise.core.progress import Progress, tracked
 from equipoise.core.records import Records
@@ -56,6 +57,7 @@ def sweep(
         raise ParameterError("A sweep needs at least one recipe and one measure.")
     if draws < 1:
         raise ParameterError(f"draws must be at least 1, got {draws}.")
+    _refuse_strangers(tried, records)
     original = reserve(records, holdout) if holdout else records
     bench = _Bench(original, scales)
     trials = []
@@ -63,8 +65,17 @@ def sweep(
         trial = (
             bench.from_cells(recipe) if bench.only_cells and recipe.coarsens else _run(original, recipe, scales, draws)
         )
-        trials.append(trial if details else replace(trial, scores=Scores(s.brief() for s in trial.scores)))
+        trials.append(trial if details else trial.brief())
     return tuple(trials)
+
+
+def _refuse_strangers(recipes: Sequence[Recipe], records: Records) -> None:
+    """A mask on a column that is not there would do nothing to cells, and pass as harmless."""
+    schema = records.schema()
+    for mask in dict.fromkeys(mask for recipe in recipes for mask in recipe.masks):
+        column = getattr(mask, "column", None)
+        if column is not None and column not in schema:
+            raise RolesError.missing(column, list(schema))
 
 
 def _run(original: Records, recipe: Recipe, measures: Sequence[Measure], draws: int) -> Trial:
@@ -80,21 +91,18 @@ class _Bench:
     """The finest cells, and those of the masks that the last recipe shares with the next one."""
 
     def __init__(self, original: Records, measures: Sequence[Measure]) -> None:
-        self.original, self.measures = original, measures
+        self.original = original
         self.only_cells = all(isinstance(m, OnCells) for m in measures)
+        self.scales = [(m, m.by(original.roles)) for m in measures if isinstance(m, OnCells)]
         self.stack: list[tuple[Mask | None, dict[By, Cells]]] = []
 
-    def by(self, measure: Measure) -> By:
-        assert isinstance(measure, OnCells)
-        return measure.by(self.original.roles)
-
     def finest(self) -> dict[By, Cells]:
-        wanted = {self.by(m) for m in self.measures}
+        wanted = {by for _, by in self.scales}
         for columns in sorted(wanted, key=len, reverse=True):
             count(self.original, columns)
         return {columns: count(self.original, columns) for columns in wanted}
 
-    def cells(self, masks: Sequence[Mask]) -> dict[By, Cells]:
+    def cells(self, masks: Sequence[Coarsening]) -> dict[By, Cells]:
         if not self.stack:
             self.stack.append((None, self.finest()))
         shared = 0
@@ -102,14 +110,13 @@ class _Bench:
             shared += 1
         del self.stack[shared + 1 :]
         for mask in masks[shared:]:
-            assert isinstance(mask, Coarsening)
             self.stack.append((mask, {by: mask.roll_up(cells) for by, cells in self.stack[-1][1].items()}))
         return self.stack[-1][1]
 
     def from_cells(self, recipe: Recipe) -> Trial:
-        released = self.cells(recipe.masks)
+        released = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
         first = self.stack[0][1]
-        return Trial(recipe, Scores(m.measure(released[self.by(m)], first[self.by(m)]) for m in self.measures))
+        return Trial(recipe, Scores(m.measure(released[by], first[by]) for m, by in self.scales))
 
 
 def reserve(records: Records, share: float, seed: int | None = None) -> Records:

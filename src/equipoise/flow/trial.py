@@ -30,6 +30,11 @@ class Trial:
         gaps = [mine.gap(theirs) for mine, theirs in zip(self.scores, other.scores, strict=True)]
         return all(gap <= 0 for gap in gaps) and any(gap < 0 for gap in gaps)
 
+    def brief(self) -> "Trial":
+        """The same trial without what is behind its scores, to keep thousands of them."""
+        kept = tuple(Scores(s.brief() for s in scores) for scores in self.draws)
+        return replace(self, scores=Scores(s.brief() for s in self.scores), draws=kept)
+
     def words(self) -> str:
         return self.name or self.recipe.words()
 

@@ -1,6 +1,8 @@
 """Replace everything above a threshold by one value."""
 
 from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
 
 import polars as pl
 
@@ -33,7 +35,7 @@ class TopCode:
     def __post_init__(self) -> None:
         if self.replace_by not in ("mean", "median", "threshold"):
             raise ParameterError(f"replace_by must be 'mean', 'median' or 'threshold', got {self.replace_by!r}.")
-        if self.at != self.at or abs(self.at) == float("inf"):
+        if not isinstance(self.at, Real) or not isfinite(self.at):
             raise ParameterError("at must be a finite number.")
 
     def apply(self, data: Data, draws: Draws) -> Data:

@@ -1,7 +1,10 @@
 """Score a release from its cells: who could be found, what could be learnt."""
 
 from equipoise.risk.attribute_disclosure import AttributeDisclosure
+from equipoise.risk.correct_matches import CorrectMatches
+from equipoise.risk.match_probability import MatchProbability
 from equipoise.risk.population_uniques import PopulationUniques
+from equipoise.risk.recognisable import Recognisable
 from equipoise.risk.uniques import Uniques
 
-__all__ = ["AttributeDisclosure", "PopulationUniques", "Uniques"]
+__all__ = ["AttributeDisclosure", "CorrectMatches", "MatchProbability", "PopulationUniques", "Recognisable", "Uniques"]

@@ -21,8 +21,8 @@ class AttributeDisclosure:
 
     A group of equal keys is disclosive when its most frequent sensitive value holds at least `share` of it (1: all
     alike), or, with `range`, when its largest and smallest value differ by at most `range` (in the column's units).
-    Missing sensitive values count as a value of their own for `share` and are passed over for `range`. A group of one
-    record always is: knowing who it is tells the value.
+    Missing sensitive values count as a value of their own for `share` and are passed over for `range`, where a group
+    without values is not disclosive. A group of one record is: knowing who it is tells the value.
 
     Source: Massell (1999), section III.a.iii, the danger of 0-cells.
     Misleads when the sensitive column is itself coarse, or the groups are small samples of larger ones.
@@ -49,6 +49,7 @@ class AttributeDisclosure:
 
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+        cells.place(self.sensitive)
         keys = tuple(column for column in cells.by if column != self.sensitive)
         groups = cells.margin(keys)
         if keys:
@@ -74,5 +75,5 @@ class AttributeDisclosure:
         high, low = np.full(ids.max() + 1, -np.inf), np.full(ids.max() + 1, np.inf)
         np.fmax.at(high, ids, x)
         np.fmin.at(low, ids, x)
-        found: Integers = high - low <= width
+        found: Integers = (high >= low) & (high - low <= width)
         return found

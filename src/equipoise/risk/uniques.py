@@ -31,8 +31,8 @@ class Uniques:
     k: int = 1
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise ParameterError(f"k must be at least 1, got {self.k}.")
+        if not isinstance(self.k, int) or self.k < 1:
+            raise ParameterError(f"k must be a whole number, at least 1, got {self.k!r}.")
 
     def by(self, roles: Roles) -> tuple[str, ...]:
         return roles.keys

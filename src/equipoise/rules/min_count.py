@@ -23,8 +23,8 @@ class MinCount:
     n: int = 3
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ParameterError(f"n must be at least 1, got {self.n}.")
+        if not isinstance(self.n, int) or self.n < 1:
+            raise ParameterError(f"n must be a whole number, at least 1, got {self.n!r}.")
 
     def flag(self, cells: Cells) -> pl.Series:
         return pl.Series("unsafe", cells.n < self.n)

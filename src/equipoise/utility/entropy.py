@@ -7,8 +7,8 @@ import polars as pl
 
 from equipoise.core.cells import Cells, by_record, count
 from equipoise.core.codes import Integers, code, tally
-from equipoise.core.errors import EngineError
 from equipoise.core.method import as_cells, label
+from equipoise.core.pairs import aligned
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
 from equipoise.core.score import Score
@@ -19,11 +19,12 @@ class Entropy:
     """Bits per record that are kept: the mutual information of original and released keys.
 
     I(X; Y) = H(X) + H(Y) - H(X, Y), with H = - sum p log2 p over the occupied cells. Under coarsening Y is a function
-    of X, so I(X; Y) = H(Y), the joint entropy of the released file (Massell 1999, section II). The detail has one row
+    of X, so I(X; Y) = H(Y), the joint entropy of the released file. The detail has one row
     per key and one for the joint: `entropy`, `independent` (the sum of the keys' entropies minus the joint one),
     `occupied`, `ones` and `zeros` (cells of that many records); `by_record()` gives the `bits` of each record; the
     baseline is 0, no data at all.
 
+    Source: Massell (1999), section II; Cover and Thomas (2006), *Elements of Information Theory*, ch. 2.
     Misleads when records are few: the entropy of a sample overstates how well a user knows the population.
     Cost: O(cells); O(records) for files that were perturbed, which must keep their ids or row order.
 
@@ -65,20 +66,9 @@ def bits(counts: Integers) -> float:
 def mutual_information(released: Records, original: Records) -> float:
     """I(original keys; released keys) of two row-aligned files."""
     keys = original.roles.keys
-    pair = [code(column) for side in (released, original) for column in _aligned(side, keys).iter_columns()]
-    if len(pair[0].codes) != len(pair[-1].codes):
-        raise EngineError("The released and the original file have different records: align them by an id role.")
+    pair = [code(column) for side in aligned(released, original, keys) for column in side.iter_columns()]
     both = bits(tally(pair).n)
     return max(0.0, bits(count(original, keys).n) + bits(count(released, keys).n) - both)
-
-
-def _aligned(records: Records, keys: tuple[str, ...]) -> pl.DataFrame:
-    """The keys in the order of the ids, or as they come from memory."""
-    if records.roles.id:
-        return records.collect(records.roles.id, *keys).sort(records.roles.id).select(keys)
-    if not records.in_memory:
-        raise EngineError("Files on this engine have no row order: name an id role to compare them record by record.")
-    return records.collect(*keys)
 
 
 def _surprise(released: Records, cells: Cells) -> pl.DataFrame:

@@ -1,0 +1,201 @@
+"""Post-randomization of the keys with a guarantee: no match is right with probability above xi."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from equipoise.core import frames
+from equipoise.core.cells import count
+from equipoise.core.codes import Integers
+from equipoise.core.draws import Draws
+from equipoise.core.errors import InfeasibleError, ParameterError, RolesError
+from equipoise.core.laws import CellLaw, leaving_law, mixing_law, theta_for
+from equipoise.core.moves import Plan
+from equipoise.core.records import Law, Records
+from equipoise.core.roles import names
+from equipoise.core.rowwise import rowwise, whole
+from equipoise.core.units import Units, units
+
+AUTO = "auto"
+CLAIMS = {
+    "blocks": (
+        "No intruder who knows a person's keys, that the person is in the file, the original counts and this method, "
+        "and who sees the whole released table, can name a record that is the person's with probability above {xi:g}."
+    ),
+    "nayak": (
+        "No intruder who knows a person's keys, that the person is in the file, the original counts and this method, "
+        "and who picks at random among the records with those keys given their number, is right with probability above "
+        "{xi:g}. An intruder who uses the other released counts as well can do better (use method='blocks')."
+    ),
+}
+VOID = (
+    "Void if another column shows the original cell or makes moved records recognisable, or if a second release of the "
+    "same data is drawn with another seed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pram:
+    """Move records between the cells of the keys at random, so that no match is right with probability above `xi`.
+
+    method "blocks" (default): cells with T >= 1/xi stay; the others move within blocks of two cells, redrawn with the
+    smallest probability lambda that meets the bound, to cell j with probability T_j / N, or within fully mixed blocks.
+    The bound holds given ALL released counts, for every xi in (0, 1); the proof stands in `equipoise.core.laws`.
+    method "nayak": a record of a cell with T leaves with probability theta / T, theta the root of
+    (1 - theta) / (1 - theta + theta^2) = xi, to another occupied cell with equal probability; needs xi >= 3/7, and the
+    bound is given the count of the target's own cell only (his eq. 4).
+
+    Both are invariant: the expected counts are the original ones (P T = T); `invariant="weights"` keeps the expected
+    weighted totals instead (blocks only), with the same bound. `within` names columns whose joint values no record may
+    leave (their margins are kept exactly); "auto" moves records among similar cells, by the keys' hierarchies. With a
+    household role whole households move, and the bound is for households. Cost: O(records + cells log cells).
+
+    Source: Nayak (2015), *Identity disclosure risk control in microdata release via post-randomization*.
+    Does not guard against columns that show the original cell, moved records that look implausible, attribute
+    disclosure, or several releases drawn with different seeds.
+
+    >>> Pram(0.8)
+    Pram(xi=0.8, keys=None, within=None, method='blocks', invariant='counts')
+    """
+
+    xi: float
+    keys: tuple[str, ...] | None = None
+    within: tuple[str, ...] | str | None = None
+    method: Literal["blocks", "nayak"] = "blocks"
+    invariant: Literal["counts", "weights"] = "counts"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.xi < 1:
+            hint = " Write 80 % as 0.8." if self.xi > 1 else " At 1 nothing is asked, at 0 nothing is possible."
+            raise ParameterError(f"xi must be above 0 and below 1, got {self.xi:g}.{hint}")
+        if self.method not in CLAIMS:
+            raise ParameterError(f"method must be 'blocks' or 'nayak', got {self.method!r}.")
+        if self.invariant not in ("counts", "weights"):
+            raise ParameterError(f"invariant must be 'counts' or 'weights', got {self.invariant!r}.")
+        if self.method == "nayak":
+            theta_for(self.xi)
+            if self.invariant == "weights":
+                raise ParameterError("Nayak's matrix keeps counts, not weighted totals: use method='blocks'.")
+        if self.keys is not None:
+            object.__setattr__(self, "keys", names(self.keys, "keys"))
+        if self.within is not None:
+            within = names(self.within, "within")
+            object.__setattr__(self, "within", AUTO if within == (AUTO,) else within or None)
+
+    def apply(self, data: Records, draws: Draws) -> Records:
+        plan = self.plan(data)
+        law = replace(self.law(plan), detail=plan)
+        return data.with_frame(self._moved(data, plan, draws), law)
+
+    def plan(self, records: Records) -> Plan:
+        """The units, and the law by which they move: from counts and key labels only."""
+        keys = self.keys or records.roles.keys
+        if not keys:
+            raise RolesError("No keys were named: say which columns an intruder may know.")
+        if self.invariant == "weights" and not records.roles.weight:
+            raise RolesError("invariant='weights' needs a weight role.")
+        refuse_telling(records, keys, self._columns())
+        made = units(records, keys, self._columns())
+        try:
+            return Plan(made, self._law_of(made))
+        except InfeasibleError as error:
+            raise InfeasibleError(f"{error}{self._nearest(records, keys)}") from None
+
+    def law(self, plan: Plan) -> Law:
+        """What the public may know: the method and its parameters, never the draws."""
+        given: dict[str, Any] = {
+            "xi": self.xi,
+            "method": self.method,
+            "keys": list(plan.units.keys),
+            "invariant": self.invariant,
+        }
+        given |= {"within": self.within if isinstance(self.within, str) else list(self.within)} if self.within else {}
+        return Law("pram", plan.units.keys, f"{self.words()}. {self.claim()}", given)
+
+    def claim(self) -> str:
+        """The guarantee, in words: which intruder, and what voids it."""
+        return f"{CLAIMS[self.method].format(xi=self.xi)} {VOID}"
+
+    def words(self) -> str:
+        keys = ", ".join(self.keys) if self.keys else "the keys"
+        held = (
+            " among similar records"
+            if self.within == AUTO
+            else f" within {', '.join(self.within)}"
+            if self.within
+            else ""
+        )
+        return f"{keys} post-randomized{held} so that no match is right with probability above {self.xi:g}"
+
+    def _columns(self) -> tuple[str, ...]:
+        return () if self.within is None or isinstance(self.within, str) else self.within
+
+    def _law_of(self, made: Units) -> CellLaw:
+        order = _shuffled(len(made)) if self.within is None else made.similar()
+        if self.method == "nayak":
+            groups = _chunks(made.groups, order, 3) if self.within == AUTO else made.groups
+            return leaving_law(made.counts, groups, self.xi)
+        weights = made.weights if self.invariant == "weights" else None
+        return mixing_law(made.counts, made.groups, order, self.xi, weights)
+
+    def _nearest(self, records: Records, keys: tuple[str, ...]) -> str:
+        """Which column to leave out of `within` for the bound to be met."""
+        for column in self._columns():
+            rest = tuple(c for c in self._columns() if c != column)
+            try:
+                replace(self, within=rest or AUTO)._law_of(units(records, keys, rest))
+            except InfeasibleError:
+                continue
+            return f" It works without {column!r}."
+        if any(count(records, keys).values(key).null_count() for key in keys):
+            return " Records that miss the same keys are a group too: fill those keys in, or leave the records out."
+        return ""
+
+    def _moved(self, data: Records, plan: Plan, draws: Draws) -> frames.Frame:
+        if data.roles.household:
+            return whole(data, partial(_move_households, plan, data.roles.household, draws))
+        return rowwise(data, partial(_move, plan, draws))
+
+
+def _move(plan: Plan, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    return plan.move(table, ids, draws)
+
+
+def _move_households(plan: Plan, household: str, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    return plan.move_households(table, household, draws)
+
+
+def refuse_telling(records: Records, keys: tuple[str, ...], within: tuple[str, ...]) -> None:
+    """Refuse a survey column that is a function of the keys: a moved record would show where it came from."""
+    survey = (records.roles.weight, records.roles.sample, *records.roles.domain)
+    for column in (c for c in survey if c and c not in keys and c not in within):
+        both, alone = count(records, (*keys, column)), count(records, keys)
+        several = alone.n > 1
+        if several.any() and len(both.values(column)) > 1 and len(both) == len(alone):
+            raise RolesError(
+                f"Column {column!r} is a function of the keys, so it would show a moved record's original cell: "
+                f"name it in within, or leave it out of the file."
+            )
+
+
+def _shuffled(size: int) -> Integers:
+    """One big group: an order that has nothing to do with similarity, fixed by the number of cells."""
+    return np.random.default_rng(size).permutation(size)
+
+
+def _chunks(groups: Integers, order: Integers, least: int) -> Integers:
+    """Groups of neighbours in the order, at least this many cells in each."""
+    cells = np.lexsort((order, groups))
+    held = groups[cells]
+    starts = np.flatnonzero(np.r_[True, held[1:] != held[:-1]])
+    length = np.diff(np.r_[starts, len(cells)])
+    run = np.repeat(np.arange(len(starts)), length)
+    place = np.arange(len(cells)) - starts[run]
+    chunk = np.minimum(place // least, np.maximum(length // least - 1, 0)[run])
+    offset = np.cumsum(np.r_[0, np.maximum(length // least, 1)[:-1]])
+    found = np.empty(len(cells), dtype=np.int64)
+    found[cells] = offset[run] + chunk
+    return found

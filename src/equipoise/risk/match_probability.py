@@ -1,0 +1,372 @@
+"""The audit of post-randomization: how probable is it that a match is right."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.cells import by_record
+from equipoise.core.codes import Floats, Integers
+from equipoise.core.errors import ParameterError
+from equipoise.core.laws import CellLaw
+from equipoise.core.method import label
+from equipoise.core.moves import Plan
+from equipoise.core.records import Records
+from equipoise.core.score import Score
+from equipoise.core.units import Units, units
+
+MOST = 64
+"""Released counts up to this one are worked out exactly; beyond it a match is right with probability below 1 / MOST."""
+CLASSES = 2000
+"""Classes of cells whose curve is listed."""
+TINY = 1e-280
+FAR = 36.0
+"""Probabilities below exp(-36) are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchProbability:
+    """The largest probability, over all cells and released counts, that an intruder's match is right.
+
+    IR(j, a) = P(correct match | S_j = a, T) = (1/a) p q(a-1) / (p q(a-1) + (1-p) q(a)), with p the probability that a
+    record of cell j stays and q the law of the number of other records in it afterwards (Nayak 2015, eq. 8, with the
+    binomial coefficient of eq. 6 mended). The law of the mask is read from the history of the released records; a
+    file that was only coarsened has IR = 1 / T. `given="table"` is the same for an intruder who conditions on all
+    released counts and may guess any record: exact for blocks.
+
+    The detail has a row per cell: `risk` (the worst released count), `table` (given all counts), `unconditional`
+    (before the release is seen), `vanishes` (P(S = 0)). `curve()` gives IR for every released count. When membership of
+    the sample is unknown, `fraction` is the probability that the target is in it, and the value is multiplied by it.
+
+    Source: Nayak (2015), eq. (6) to (9). Misleads when another column shows the original cell, or moved records can
+    be recognised: see `recognised`. Cost: O(cells), and O(distinct counts) for the curve.
+
+    >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), __import__("equipoise").Roles("k"))
+    >>> MatchProbability().measure(records, records).value
+    1.0
+    """
+
+    given: Literal["count", "table"] = "count"
+    fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.given not in ("count", "table"):
+            raise ParameterError(f"given must be 'count' or 'table', got {self.given!r}.")
+        if not 0 < self.fraction <= 1:
+            raise ParameterError(f"fraction must be above 0 and at most 1, got {self.fraction:g}.")
+
+    def measure(self, released: Records, original: Records) -> Score:
+        plan = plan_of(released)
+        worst = worst_count(plan.law) if self.given == "count" else worst_table(plan.law)
+        if worst is None:
+            raise ParameterError("Given all released counts, the match probability is exact for method='blocks' only.")
+        top = int(np.argmax(worst))
+        unit = "record" if plan.units.of_people else "household"
+        size = int(plan.law.counts[top])
+        where = f"The worst is in cells of {size:,} {unit}{'s' if size > 1 else ''}."
+        return Score(
+            label(self),
+            self.fraction * float(worst[top]),
+            "lower",
+            unit="probability",
+            notes=(where,),
+            cells=lambda: audit(plan),
+            records=(lambda: by_record(released, plan.units.cells, worst)) if _plain(released, plan) else None,
+        )
+
+    def curve(self, released: Records) -> pl.DataFrame:
+        """IR for every cell class and released count: `t` (original count), `cells`, `a`, `probability`, `chance`."""
+        return match_curve(plan_of(released).law)
+
+
+def plan_of(released: Records) -> Plan:
+    """The units and the law of a release; standing still where it was only coarsened."""
+    laws = [law for law in released.history if not law.coarsens]
+    if len(laws) == 1 and isinstance(laws[0].detail, Plan):
+        refuse_other_keys(released, laws[0].detail)
+        return laws[0].detail
+    if laws:
+        raise ParameterError("The match probability is known for coarsened files and for one Pram mask.")
+    made = units(released, released.roles.keys, ())
+    return Plan(made, _still(made))
+
+
+def refuse_other_keys(released: Records, plan: Plan) -> None:
+    """An intruder who knows a key that Pram did not count by sees smaller cells than its law is about."""
+    others = [key for key in released.roles.keys if key not in plan.units.cells.by]
+    if others:
+        raise ParameterError(
+            f"The key {others[0]!r} was neither among the keys of Pram nor in its within: the match probability of an "
+            "intruder who knows it is not bounded. Name it there."
+        )
+
+
+def _still(made: Units) -> CellLaw:
+    nobody = np.full(len(made), -1, dtype=np.int64)
+    return CellLaw("mixing", made.counts, nobody, np.ones(len(made)), np.zeros(0))
+
+
+def _plain(released: Records, plan: Plan) -> bool:
+    return released.coarsened and plan.units.of_people
+
+
+def worst_count(law: CellLaw) -> Floats:
+    """max over a of IR(j, a). A single released record is the worst (core.laws), but for two-cell groups of Nayak's."""
+    worst = law.match()
+    narrow = np.flatnonzero((law.cells_in_block == 2) & (law.spread(law.strength) > 0.5))
+    if law.kind == "mixing" or not len(narrow):
+        return worst
+    mates = law.spread(law.per_block(law.counts))[narrow].astype(np.int64) - law.counts[narrow]
+    kinds, which = np.unique(np.column_stack([law.counts[narrow], mates]), axis=0, return_inverse=True)
+    theta = float(law.strength[0])
+    found = np.array(
+        [_ratios(int(t), theta / t, _arriving(theta / m, int(m), min(t + m, MOST)))[0].max() for t, m in kinds]
+    )
+    worst[narrow] = np.maximum(worst[narrow], found[which])
+    return worst
+
+
+def worst_table(law: CellLaw) -> Floats | None:
+    """max over all released tables and all guesses, for every cell; None where it is not known exactly."""
+    if law.kind == "leaving":
+        return None
+    worst = 1.0 / law.counts
+    cells, sizes = law.cells_in_block, law.sizes
+    mixed = (law.block >= 0) & (law.spread(law.strength) == 1)
+    worst[mixed] = 1.0 / sizes[mixed]
+    partial = np.flatnonzero((law.block >= 0) & ~mixed)
+    if (cells[partial] != 2).any():
+        return None
+    facts = np.column_stack(
+        [law.counts[partial], sizes[partial], law.share[partial], law.spread(law.strength)[partial]]
+    )
+    kinds, which = np.unique(facts, axis=0, return_inverse=True)
+    found = np.array([_pair_worst(*row) for row in kinds]) if len(kinds) else np.zeros(0)
+    worst[partial] = found[which]
+    return worst
+
+
+def _pair_worst(t: float, size: float, share: float, strength: float) -> float:
+    """The best guess of a target in a two-cell block, over all released tables."""
+    if strength == 0:
+        return 1.0 / t
+    total = int(size)
+    stay = 1 - strength * (1 - share)
+    own = _series(int(t) - 1, stay / (1 - stay), total)
+    rest = _series(total - int(t), strength * share / (1 - strength * share), total)
+    sums = _convolve(own, rest)[: total + 1]
+    a = np.arange(1, total + 1)
+    here = _inside(sums, stay, a)
+    guess = np.r_[here, (1 - a * here)[:-1] / (total - a[:-1])]
+    return max(float(guess.max()), 1.0 / total)
+
+
+def _inside(sums: Floats, stay: float, a: Integers) -> Floats:
+    """IR(a) from the log coefficients of the others' generating function: (1/a) / (1 + sums[a] / (odds sums[a-1]))."""
+    odds = np.log(stay) - np.log1p(-stay)
+    top = np.where(a < len(sums), sums[np.minimum(a, len(sums) - 1)], -np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = np.exp(top - sums[a - 1] - odds)
+    return np.where(np.isfinite(sums[a - 1]), 1 / (a * (1 + ratio)), 0.0)
+
+
+def _series(times: int, odds: float, most: int) -> Floats:
+    """Logs of the coefficients of (1 + odds z)^times, up to z^most: sums of the logs of their ratios."""
+    m = np.arange(1, (min(times, most) if odds > 0 else 0) + 1)
+    return _padded(np.r_[0.0, np.cumsum(np.log(odds * ((times - m + 1) / m)))], most + 1)
+
+
+def _convolve(a: Floats, b: Floats) -> Floats:
+    """Product of two series of non-negative coefficients given by their logs, as long as they are.
+
+    Scaled by their largest where nothing is lost by it, otherwise term by term of the shorter one, in logs.
+    """
+    size = len(a)
+    short, long = sorted((_trimmed(a), _trimmed(b)), key=len)
+    if size <= 2 * MOST:
+        scaled = np.convolve(np.exp(short - short.max()), np.exp(long - long.max()))
+        if (scaled > TINY).all():
+            return _padded(np.log(scaled) + short.max() + long.max(), size)
+    found = np.full(len(short) + len(long) - 1, -np.inf)
+    for place, term in enumerate(short):
+        part = slice(place, place + len(long))
+        found[part] = np.logaddexp(found[part], term + long)
+    return _padded(found, size)
+
+
+def _trimmed(logs: Floats) -> Floats:
+    """Without the coefficients that are 0 at the end."""
+    return logs[: int(np.flatnonzero(np.isfinite(logs))[-1]) + 1]
+
+
+def _padded(logs: Floats, size: int) -> Floats:
+    return np.r_[logs[:size], np.full(max(0, size - len(logs)), -np.inf)]
+
+
+Series = tuple[Floats, float]
+"""Logs of the coefficients of a generating function in the odds, and the log probability of nobody."""
+
+
+def _arriving(chance: float, times: int, most: int) -> Series:
+    """The number of arrivals when each of `times` units comes with this chance."""
+    return _series(times, chance / (1 - chance), most), times * float(np.log1p(-chance))
+
+
+def _together(one: Series, two: Series) -> Series:
+    return _convolve(one[0], two[0]), one[1] + two[1]
+
+
+def _ratios(t: int, leave: float, others: Series) -> tuple[Floats, Floats]:
+    """IR(a) and P(S = a) for a = 1, 2, ... of a cell with t units, each leaving with this probability."""
+    most = len(others[0]) - 1
+    sums, zero = _together(_arriving(1 - leave, t - 1, most), others)
+    a = np.arange(1, most + 1)
+    chance = np.exp(zero + sums[a - 1]) * (1 - leave) + np.exp(zero + sums[a]) * leave
+    return _inside(sums, 1 - leave, a), chance
+
+
+def match_curve(law: CellLaw) -> pl.DataFrame:
+    """IR and P(S = a) for every class of cells that have the same law, for a up to `MOST`.
+
+    A class is a count and the counts around it: `t`, `cells` (how many), then a row for each `a`. Cells that stand
+    still have one row, a = t. At most `CLASSES` classes are listed, the most frequent first; the worst case of every
+    cell is in the detail all the same. O(classes).
+    """
+    still = law.counts[law.block < 0]
+    amounts, cells = np.unique(still, return_counts=True)
+    parts = [
+        _rows(int(t), int(c), np.array([t]), np.array([1 / t]), np.ones(1)) for t, c in zip(amounts, cells, strict=True)
+    ]
+    for t, number, here, chance in _mixing(law) if law.kind == "mixing" else _leaving(law):
+        keep = chance > 0
+        parts.append(_rows(t, number, np.arange(1, len(here) + 1)[keep], here[keep], chance[keep]))
+    return pl.concat(parts)
+
+
+def _rows(t: int, cells: int, a: Integers, probability: Floats, chance: Floats) -> pl.DataFrame:
+    table = pl.DataFrame({"a": a.astype(np.int64), "probability": probability, "chance": chance})
+    return table.select(pl.lit(t).alias("t"), pl.lit(cells).alias("cells"), "a", "probability", "chance")
+
+
+Class = tuple[int, int, Floats, Floats]
+
+
+def _mixing(law: CellLaw) -> Iterator[Class]:
+    """Strangers of a block all arrive with the same chance, lambda times the cell's share."""
+    cells = law.moving
+    facts = np.column_stack([law.counts, law.sizes, law.share, law.spread(law.strength)])[cells]
+    kinds, numbers = np.unique(facts, axis=0, return_counts=True)
+    for place in np.argsort(-numbers, kind="stable")[:CLASSES]:
+        t, size, share, strength = kinds[place]
+        if share in (0, 1):  # where the others have no weight, all units end up in one cell
+            sure = np.zeros(int(size))
+            sure[-1] = share
+            yield int(t), int(numbers[place]), sure / size, sure
+            continue
+        arrive, most = strength * share, int(min(size, MOST))
+        here, chance = _ratios(int(t), strength * (1 - share), _arriving(arrive, int(size - t), most))
+        yield int(t), int(numbers[place]), here, chance
+
+
+def _leaving(law: CellLaw) -> Iterator[Class]:
+    """In a group of k cells a stranger from a cell of T arrives with chance theta / ((k - 1) T)."""
+    groups = (
+        pl.DataFrame({"block": law.block, "t": law.counts}).sort("block", "t").group_by("block", maintain_order=True)
+    )
+    kinds = groups.agg("t").group_by("t").agg(pl.len().alias("groups")).sort("groups", descending=True)
+    theta, made = float(law.strength[0]), 0
+    for counts, times in kinds.iter_rows():
+        for t, number, here, chance in _one_group(np.asarray(counts), theta):
+            if made < CLASSES:
+                yield t, number * times, here, chance
+            made += 1
+        if made >= CLASSES:
+            return
+
+
+def _one_group(counts: Integers, theta: float) -> Iterator[Class]:
+    """Every distinct count of a group, from the products of the series before and after it."""
+    amounts, numbers = np.unique(counts, return_counts=True)
+    most, others = int(min(counts.sum(), MOST)), len(counts) - 1
+    chances = theta / (others * amounts)
+    whole = [_arriving(p, int(t * m), most) for p, t, m in zip(chances, amounts, numbers, strict=True)]
+    nobody: Series = (_series(0, 0.0, most), 0.0)
+    before = [nobody, *accumulate(whole, _together)]
+    after = [nobody, *accumulate(reversed(whole), _together)][::-1]
+    for i, (t, m) in enumerate(zip(amounts.tolist(), numbers.tolist(), strict=True)):
+        around = _together(_together(before[i], after[i + 1]), _arriving(chances[i], t * (m - 1), most))
+        here, chance = _ratios(t, theta / t, around)
+        yield t, m, here, chance
+
+
+def audit(plan: Plan) -> pl.DataFrame:
+    """Every cell with its match probabilities."""
+    law = plan.law
+    table = worst_table(law)
+    facts: dict[str, Any] = {"risk": worst_count(law), "unconditional": unconditional(law), "vanishes": vanishes(law)}
+    facts |= {"table": table} if table is not None else {}
+    keys = plan.units.cells.table.select(plan.units.cells.by) if plan.units.of_people else pl.DataFrame()
+    return keys.with_columns(n=pl.Series(law.counts), **{k: pl.Series(v) for k, v in facts.items()})
+
+
+def _moments(law: CellLaw) -> Floats:
+    """Rows are cells, columns r = 1, 2, ...: the sum over strangers of p^r / r, p the chance that one comes in.
+
+    log(1 - p w) is minus the sum of (p w)^r / r; as many terms are kept as make the rest smaller than exp(-FAR).
+    """
+    arrive = law.spread(law.strength) / law.counts / np.maximum(law.cells_in_block - 1, 1)
+    terms = np.arange(1, 2 + int(FAR / -np.log(arrive.max())))
+    parts = (law.counts * arrive**r / r for r in terms)
+    return np.stack([law.spread(law.per_block(part)) - part for part in parts], axis=1)
+
+
+def _log_generating(law: CellLaw, away: Floats, rows: Integers, moments: Floats | None) -> Floats:
+    """log E((1 - w)^Q) for these cells and every w in `away`: Q the other units in the cell afterwards."""
+    leave, t = law.leave()[rows, None], law.counts[rows, None]
+    with np.errstate(divide="ignore"):
+        own = np.where(t > 1, np.maximum(t - 1, 1) * np.log1p(-(1 - leave) * away), 0.0)
+        if moments is not None:
+            return np.asarray(own - moments[rows] @ away ** np.arange(1, moments.shape[1] + 1)[:, None])
+        arrive = (law.spread(law.strength) * law.share * (law.block >= 0))[rows, None]
+        strangers = np.maximum(law.sizes - law.counts, 0)[rows, None]
+        return np.asarray(own + strangers * np.log1p(-arrive * away))
+
+
+def unconditional(law: CellLaw) -> Floats:
+    """P(correct match) before the release is seen: stay x E(1 / (1 + Q)), the integral of E((1 - w)^Q) over w.
+
+    The integrand is below exp(-w E(Q)), so w runs to a power of 1/2 at which it is below exp(-FAR). O(cells).
+    """
+    from numpy.polynomial.legendre import leggauss
+
+    nodes, sizes = leggauss(64)
+    stay = 1 - law.leave()
+    moments = _moments(law) if law.kind == "leaving" else None
+    halvings = np.floor(np.log2(np.maximum(law.expected() - stay, FAR) / FAR))
+    found = np.empty(len(law))
+    for times in np.unique(halvings):
+        rows, reach = np.flatnonzero(halvings == times), 0.5**times
+        found[rows] = np.exp(_log_generating(law, reach * (nodes + 1) / 2, rows, moments)) @ (reach * sizes / 2)
+    return np.asarray(stay * found)
+
+
+def vanishes(law: CellLaw) -> Floats:
+    """P(S = 0): no record is left in the target's cell."""
+    moments = _moments(law) if law.kind == "leaving" else None
+    return np.asarray(law.leave() * np.exp(_log_generating(law, np.ones(1), np.arange(len(law)), moments)[:, 0]))
+
+
+def recognised(xi: float, share: float) -> float:
+    """What the bound becomes when a share of the moved records can be recognised as moved.
+
+    xi(d) = xi / (xi + (1 - xi)(1 - d)): recognised movers are struck from the list of candidates.
+
+    >>> round(recognised(0.8, 0.5), 4)
+    0.8889
+    """
+    if not 0 <= share <= 1:
+        raise ParameterError(f"The share of recognisable records must be in [0, 1], got {share:g}.")
+    return xi / (xi + (1 - xi) * (1 - share))
