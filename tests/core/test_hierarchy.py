@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise import Hierarchy
-from equipoise.core.hierarchy import Breaks, Intervals
+from equipoise.core.branches import Breaks, Intervals
 
 
 def labels(tree: Hierarchy, level: int | str, values: list[Any], dtype: Any = None) -> list[Any]:

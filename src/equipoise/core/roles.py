@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import narwhals as nw
 
+from equipoise.core.branches import BRANCHES, Branch
 from equipoise.core.errors import ParameterError, RolesError, hint
-from equipoise.core.hierarchy import BRANCHES, Branch, Hierarchy
+from equipoise.core.hierarchy import Hierarchy
 
 Missing = Literal["category", "any"]
 RESERVED = ("n", "total", "risk")

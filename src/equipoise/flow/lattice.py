@@ -4,7 +4,7 @@ from itertools import product
 from math import prod
 
 from equipoise.core.errors import InfeasibleError, RolesError
-from equipoise.core.hierarchy import ORIGINAL
+from equipoise.core.levels import ORIGINAL
 from equipoise.core.records import Records
 from equipoise.flow.recipe import Recipe
 from equipoise.masks import Recode

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from equipoise.core.cells import Cells, hierarchy
 from equipoise.core.draws import Draws
 from equipoise.core.errors import ParameterError
-from equipoise.core.hierarchy import Level
+from equipoise.core.levels import Level
 from equipoise.core.recoding import Data, recoded
 from equipoise.core.records import Law, Records
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, cast
 import typer
 
 from equipoise.core.errors import EquipoiseError, ParameterError, RolesError, hint
-from equipoise.core.hierarchy import Hierarchy, Part
+from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.levels import Part
 from equipoise.core.method import label
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
