@@ -158,8 +158,8 @@ def strength_for(xi: float, t1: Any, t2: Any, share: Any) -> Any:
     0.333333333333
     """
     need = 1 / (xi * (1 - HAIR))
-    h = np.maximum((need - t1) / t2, (need - t2) / t1)
-    h = np.clip(h, 0.0, 1.0)
+    h = np.clip(np.maximum((need - t1) / t2, (need - t2) / t1), 0.0, 1.0)
+    h = np.where(1 / np.minimum(t1, t2) <= xi, 0.0, h)
     root = np.sqrt(h**2 + 4 * share * (1 - share) * (1 - h) * h)
     return np.divide(2 * h, h + root, out=np.zeros_like(h, dtype=np.float64), where=h > 0)
 
@@ -206,9 +206,7 @@ def mixing_law(
     return _mixed(counts, block, fresh, xi, weights)
 
 
-def _runs(
-    counts: Integers, groups: Integers, order: Integers, small: Any, xi: float
-) -> tuple[Integers, int, Integers]:
+def _runs(counts: Integers, groups: Integers, order: Integers, small: Any, xi: float) -> tuple[Integers, int, Integers]:
     """Chunks of equal counts within each group; the cells of incomplete chunks are left over."""
     block = np.full(len(counts), -1, dtype=np.int64)
     cells = np.flatnonzero(small)

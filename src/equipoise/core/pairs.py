@@ -8,6 +8,8 @@ from equipoise.core.records import Records
 
 def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The columns of both files with equal rows for equal records: by id, or as they come from memory."""
+    if released.synthetic:
+        raise EngineError("The released file is fully synthetic: its records stand for nobody in the original.")
     one, two = _ordered(released, columns), _ordered(original, columns)
     name = original.roles.id
     if one.height != two.height or (name and not one[name].equals(two[name])):

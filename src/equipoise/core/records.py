@@ -110,6 +110,11 @@ class Records:
         """Every mask that ran so far only coarsened."""
         return all(law.coarsens for law in self.history)
 
+    @property
+    def synthetic(self) -> bool:
+        """No record stands for a person any more: every value of every record was drawn from a model."""
+        return any(law.parameters.get("synthetic") == "full" for law in self.history)
+
     def to_native(self) -> Any:
         """The frame, of the kind that came in."""
         return frames.restore(self.frame, self.kind)

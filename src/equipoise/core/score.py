@@ -77,6 +77,16 @@ class Score:
         return 0.0 if self.interval is None else (self.interval[1] - self.interval[0]) / 2
 
 
+def not_applicable(name: str, better: Better) -> Score:
+    """The score of a fully synthetic file by a measure of identity: not a number, never 0.
+
+    >>> not_applicable("uniques", "lower").notes
+    ('Not applicable: every record is synthetic and stands for nobody.',)
+    """
+    why = "Not applicable: every record is synthetic and stands for nobody."
+    return Score(name, float("nan"), better, notes=(why,))
+
+
 class Scores(tuple[Score, ...]):
     """Scores in order, also found by name.
 

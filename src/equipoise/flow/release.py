@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,11 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
         frames.fail(error, "write the released data")
 
 
+def finite(value: float) -> float | None:
+    """A number as JSON has it: None for what is not one."""
+    return value if isfinite(value) else None
+
+
 def shuffled(records: Records, seed: int | None) -> frames.Frame:
     """The records in an order drawn from the secret seed."""
     if records.kind == "pyspark":
@@ -256,7 +262,7 @@ def _evidence(records: Records, facts: Report, data: Path, key: bytes) -> dict[s
         "masks": [{"mask": law.mask, "words": law.words, "parameters": dict(law.parameters)} for law in facts.laws],
         "withheld": list(facts.withheld),
         "limits": dict(facts.policy.limits),
-        "scores": {s.name: {"value": rounded(s.value, s.unit), "unit": s.unit} for s in facts.chosen.scores},
+        "scores": {s.name: {"value": finite(rounded(s.value, s.unit)), "unit": s.unit} for s in facts.chosen.scores},
         "verdict": "accepted" if facts.verdict else "refused",
     }
 
@@ -271,7 +277,10 @@ def _journal(facts: Report) -> Iterator[str]:
     yield json.dumps({"format": FORMAT, "scores": list(facts.chosen.scores.keys())})
     for trial in facts.frontier.trials:
         masks = [to_plain(mask) for mask in trial.recipe.masks]
-        yield json.dumps({"masks": masks, "values": [score.value for score in trial.scores]}, default=str)
+        yield json.dumps(
+            {"masks": masks, "values": [finite(score.value) for score in trial.scores]},
+            default=str,
+        )
 
 
 def _put(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from equipoise.core.codes import Floats, Integers, code, group
 from equipoise.core.method import label
 from equipoise.core.pairs import aligned
 from equipoise.core.records import Records
-from equipoise.core.score import Score
+from equipoise.core.score import Score, not_applicable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class CorrectMatches:
     """
 
     def measure(self, released: Records, original: Records) -> Score:
+        if released.synthetic:
+            return not_applicable(label(self), "lower")
         here, there = aligned(released, original, original.roles.keys)
         truth, masked = _cells(there, here)
         size = int(max(truth.max(), masked.max())) + 1

@@ -15,7 +15,7 @@ from equipoise.core.laws import CellLaw
 from equipoise.core.method import label
 from equipoise.core.moves import Plan
 from equipoise.core.records import Records
-from equipoise.core.score import Score
+from equipoise.core.score import Score, not_applicable
 from equipoise.core.units import Units, units
 
 MOST = 64
@@ -59,6 +59,8 @@ class MatchProbability:
             raise ParameterError(f"fraction must be above 0 and at most 1, got {self.fraction:g}.")
 
     def measure(self, released: Records, original: Records) -> Score:
+        if released.synthetic:
+            return not_applicable(label(self), "lower")
         plan = plan_of(released)
         worst = worst_count(plan.law) if self.given == "count" else worst_table(plan.law)
         if worst is None:
@@ -66,7 +68,8 @@ class MatchProbability:
         top = int(np.argmax(worst))
         unit = "record" if plan.units.of_people else "household"
         size = int(plan.law.counts[top])
-        where = f"The worst is in cells of {size:,} {unit}{'s' if size > 1 else ''}."
+        cells = f"cells of {size:,} {unit}{'s' if size > 1 else ''}"
+        where = f"No match is right with probability above {float(worst[top]):.4g}; the worst is in {cells}."
         return Score(
             label(self),
             self.fraction * float(worst[top]),
@@ -199,11 +202,12 @@ def _convolve(a: Floats, b: Floats) -> Floats:
 
 def _trimmed(logs: Floats) -> Floats:
     """Without the coefficients that are 0 at the end."""
-    return logs[: int(np.flatnonzero(np.isfinite(logs))[-1]) + 1]
+    last = int(np.flatnonzero(np.isfinite(logs))[-1])
+    return np.asarray(logs[: last + 1])
 
 
 def _padded(logs: Floats, size: int) -> Floats:
-    return np.r_[logs[:size], np.full(max(0, size - len(logs)), -np.inf)]
+    return np.asarray(np.r_[logs[:size], np.full(max(0, size - len(logs)), -np.inf)])
 
 
 Series = tuple[Floats, float]

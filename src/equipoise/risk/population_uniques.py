@@ -12,7 +12,7 @@ from equipoise.core.errors import EquipoiseWarning, ParameterError
 from equipoise.core.method import as_cells, label
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
-from equipoise.core.score import Score
+from equipoise.core.score import Score, not_applicable
 
 FAR = 10
 """A population of more than ten times the sample is outside what the estimator was checked for."""
@@ -54,6 +54,8 @@ class PopulationUniques:
         return roles.keys
 
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
+        if isinstance(released, Records) and released.synthetic:
+            return not_applicable(label(self), "lower")
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
         risk = np.where(cells.n == 1, stays_unique(cells, self.fraction), 0.0)
         notes: tuple[str, ...] = ()

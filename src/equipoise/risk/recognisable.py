@@ -61,7 +61,7 @@ class Recognisable:
             label(self),
             max(0.0, found),
             "lower",
-            interval=(max(0.0, found - half), min(1.0, found + half)),
+            interval=(max(0.0, found - half), min(1.0, max(0.0, found) + half)),
             baseline=0.0,
             number=float(moved.sum()),
             unit="share of moved records",

@@ -10,7 +10,7 @@ from equipoise.core.errors import ParameterError
 from equipoise.core.method import as_cells, label
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
-from equipoise.core.score import Score
+from equipoise.core.score import Score, not_applicable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +38,7 @@ class Uniques:
         return roles.keys
 
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
+        if isinstance(released, Records) and released.synthetic:
+            return not_applicable(label(self), "lower")
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
         return cell_score(label(self), released, cells, np.where(cells.n <= self.k, 1.0, 0.0))

@@ -11,7 +11,7 @@ from equipoise.core.method import as_cells, label
 from equipoise.core.pairs import aligned
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
-from equipoise.core.score import Score
+from equipoise.core.score import Score, not_applicable
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Entropy:
         return roles.keys
 
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
+        if isinstance(released, Records) and released.synthetic:
+            return not_applicable(label(self), "higher")
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
         if isinstance(released, Records) and isinstance(original, Records) and not released.coarsened:
             value = mutual_information(released, original)

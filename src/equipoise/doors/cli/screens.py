@@ -4,6 +4,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 
 from rich.console import Console
@@ -289,9 +290,11 @@ def _indented(what: Table | Text) -> Padding:
 def _value(value: float) -> str:
     """Four figures.
 
-    >>> _value(0.016587), _value(9.95), _value(0.0)
-    ('0.01659', '9.950', '0')
+    >>> _value(0.016587), _value(9.95), _value(0.0), _value(float("nan"))
+    ('0.01659', '9.950', '0', 'n/a')
     """
+    if isnan(value):
+        return "n/a"
     return f"{value:#.4g}" if value else "0"
 
 
