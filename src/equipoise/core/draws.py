@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from equipoise.core.errors import ParameterError
 
 BLOCK = 16
+PIECE = 1 << 15
 
 
 def new_seed() -> int:
@@ -44,11 +45,15 @@ class Draws:
         return Draws(self.seed, (*self.path, step))
 
     def uniform(self, keys: pl.Series, counter: int = 0) -> NDArray[np.float64]:
-        """One number in [0, 1) per key, 53 bits each. O(records), vectorised."""
-        marks = self._mac(keys)
-        marks[:, 1] ^= np.uint64(counter)
-        drawn = _encrypt(self._key("draw", *self.path), marks)[:, 0]
-        return (drawn >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        """One number in [0, 1) per key, 53 bits each. O(records), vectorised in pieces that stay in the cache."""
+        secret = self._key("draw", *self.path)
+        drawn = np.empty(len(keys))
+        for start in range(0, len(keys), PIECE):
+            marks = self._mac(keys[start : start + PIECE])
+            marks[:, 1] ^= np.uint64(counter)
+            drawn[start : start + PIECE] = _encrypt(secret, marks)[:, 0] >> np.uint64(11)
+        drawn *= 2.0**-53
+        return drawn
 
     def normal(self, keys: pl.Series, counter: int = 0) -> NDArray[np.float64]:
         """One standard normal number per key, by the inverse of the distribution function."""
@@ -84,5 +89,5 @@ def _encrypt(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # one block per record: a keyed permutation
-    data = encryptor.update(np.ascontiguousarray(blocks, dtype="<u8").tobytes())
+    data = encryptor.update(memoryview(np.ascontiguousarray(blocks, dtype="<u8")).cast("B")) if blocks.size else b""
     return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, 2)
