@@ -1,0 +1,404 @@
+"""The general matrix mask."""
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.core import frames
+from equipoise.core.codes import Floats, Integers, code, group
+from equipoise.core.draws import Draws
+from equipoise.core.errors import DataError, ParameterError, RolesError
+from equipoise.core.numeric import floats, numeric_columns, share, times
+from equipoise.core.pairing import together
+from equipoise.core.records import Law, Records
+from equipoise.core.roles import Roles, names
+
+OPERATIONS = ("sums", "means", "sample")
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Release M = A X B + C in place of X, the records of the numeric `columns`.
+
+    `A` transforms records (n columns, any number of rows) and is one of
+
+    - a SciPy sparse matrix or NumPy array, or the path of one (`.npz` by `scipy.sparse.save_npz`, or `.npy`);
+    - "sums:area": one record for each combination of the columns named ("area+sex"), the sum of its records;
+    - "means:area": every record gets the mean of its group (microaggregation, where the column numbers the groups);
+    - "sample:0.1": a simple random sample of that share of the records, drawn by record;
+    - pairs of record numbers from 0, ((0, 3), (1, 2)): transpositions, in that order, each with probability `rate`.
+
+    `B` transforms columns (a row for each of `columns`; recoding, projection): rows of numbers, an array or a path.
+    When it has another number of columns, `outputs` names them. `C` is added: a number, one number for each released
+    column, an array or a path. What is left out is the identity, and 0.
+
+    The other columns stay as they are where A has as many rows as columns (transpositions move X alone), follow their
+    record where A takes fewer records as they are (sampling), and are dropped where it mixes them, but for those that
+    "sums" groups by; roles of dropped columns go with them. A result is missing where anything it is made of is.
+    Columns of whole numbers stay so where the result is whole. Arrays follow the order of records in the file;
+    operations do not depend on it. Cost: O(non-zeros of A x columns), all records in memory.
+
+    Noise (C), swapping (transpositions, or A sparse), microaggregation (means) and sampling are instances.
+    Source: Duncan and Pearson (1991), *Enhancing access to microdata while protecting confidentiality*; Duncan and
+    Keller-McNulty (2000), sect. 2.2.
+    Does not guard against anything by itself: A, B and C decide. An intruder who knows them solves for X as far as
+    their rank allows.
+
+    >>> Matrix(B=((0.5,), (0.5,)), outputs=["both"], columns=["wage", "rent"]).words()
+    'wage, rent replaced by A X B + C: B of 2 x 1'
+    """
+
+    A: Any = None
+    B: Any = None
+    C: Any = None
+    columns: tuple[str, ...] | None = None
+    outputs: tuple[str, ...] | None = None
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "outputs"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, names(getattr(self, name), name))
+        share(self.rate, "rate, a probability,")
+        object.__setattr__(self, "A", _left(self.A))
+        object.__setattr__(self, "B", _table(self.B, "B"))
+        object.__setattr__(self, "C", _added(self.C))
+        if self.rate != 1 and not _transposes(self.A):
+            raise ParameterError("rate is the probability of transpositions: give pairs of record numbers as A.")
+
+    def apply(self, data: Records, draws: Draws) -> Records:
+        columns = numeric_columns(data, self.columns)
+        table, keys = together(data)
+        left = self._left(table, keys, draws)
+        right = _array(self.B) if self.B is not None else np.eye(len(columns))
+        outputs = self._outputs(columns, right)
+        x = floats(table, columns)
+        gaps = np.isnan(x)
+        made = times(_from_left(left, np.where(gaps, 0.0, x)), right)
+        lost = times(_from_left(_pattern(left), gaps.astype(np.float64)), (right != 0).astype(np.float64)) > 0
+        made = np.where(lost, np.nan, made + _fitting(self.C, made.shape))
+        done = _written(self._others(table, left), columns, outputs, made, table)
+        released = data.with_frame(frames.like(data.frame, done), self.law(columns, outputs))
+        return replace(released, roles=_kept(data.roles, done.columns))
+
+    def law(self, columns: tuple[str, ...], outputs: tuple[str, ...]) -> Law:
+        given = {"columns": list(columns), "outputs": list(outputs)}
+        said = {name: told for name in "ABC" if (told := _told(getattr(self, name)))}
+        rate = {"rate": self.rate} if self.rate != 1 else {}
+        return Law("matrix", outputs, self.words(), given | said | rate, detail=self)
+
+    def words(self) -> str:
+        said = [f"{name} {told}" for name in "ABC" if (told := _told(getattr(self, name)))]
+        columns = ", ".join(self.columns or ()) or "the numeric columns"
+        return f"{columns} replaced by A X B + C: {', '.join(said) or 'the identity'}"
+
+    def _left(self, table: pl.DataFrame, keys: pl.Series, draws: Draws) -> Any:
+        """A as a sparse matrix; None for the identity."""
+        if self.A is None:
+            return None
+        if _transposes(self.A):
+            return _selection(_transposed(self.A, table.height, self.rate, draws), table.height)
+        if isinstance(self.A, str) and self.A.partition(":")[0] in OPERATIONS:
+            return _operation(self.A, table, keys, draws)
+        found = _sparse(self.A)
+        if found.shape[1] != table.height:
+            raise DataError(f"A has {found.shape[1]:,} columns for {table.height:,} records.")
+        return found
+
+    def _outputs(self, columns: tuple[str, ...], right: Floats) -> tuple[str, ...]:
+        if right.shape[0] != len(columns):
+            raise ParameterError(f"B has {right.shape[0]} rows for {len(columns)} columns.")
+        found = self.outputs or columns
+        if len(found) != right.shape[1]:
+            raise ParameterError(f"B makes {right.shape[1]} columns: name as many in outputs.")
+        return found
+
+    def _others(self, table: pl.DataFrame, left: Any) -> pl.DataFrame:
+        """The columns that are not masked, for the rows of A."""
+        if left is None or (left.shape[0] == left.shape[1] and not self._samples):
+            return table
+        if isinstance(self.A, str) and self.A.startswith("sums:"):
+            by = _by(self.A, table)
+            return table[_first(table, by)].select(by)
+        one_each = left.shape[0] == left.nnz and (np.diff(left.indptr) == 1).all() and (left.data == 1).all()
+        return table[left.indices.astype(np.int64)] if one_each else pl.DataFrame()
+
+    @property
+    def _samples(self) -> bool:
+        return isinstance(self.A, str) and self.A.startswith("sample:")
+
+
+class Held:
+    """An array held by a mask: equal where its numbers are, shown by its shape."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    @cached_property
+    def mark(self) -> str:
+        parts = (self.array.data, self.array.indices, self.array.indptr) if _is_sparse(self.array) else (self.array,)
+        told = hashlib.sha256(str(self.array.shape).encode())
+        for part in parts:
+            told.update(np.ascontiguousarray(part).tobytes())
+        return told.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.mark == other.mark
+
+    def __hash__(self) -> int:
+        return hash(self.mark)
+
+    def __repr__(self) -> str:
+        return " x ".join(map(str, self.array.shape))
+
+
+def _is_sparse(value: Any) -> bool:
+    return hasattr(value, "tocsr")
+
+
+def _transposes(value: Any) -> bool:
+    return isinstance(value, tuple)
+
+
+def _left(given: Any) -> Any:
+    """A as it is kept: None, text, pairs, or an array held."""
+    if given is None or isinstance(given, Held):
+        return given
+    if isinstance(given, str):
+        return _text(given)
+    if _is_sparse(given):
+        return Held(given.tocsr().astype(np.float64))
+    if isinstance(given, np.ndarray):
+        return _held(given, "A")
+    pairs = tuple(tuple(pair) if isinstance(pair, tuple | list) else () for pair in given) if _several(given) else ((),)
+    if any(len(pair) != 2 or any(not isinstance(i, int) or i < 0 for i in pair) for pair in pairs):
+        raise ParameterError("A must be a matrix, its path, an operation, or pairs of record numbers from 0.")
+    return pairs
+
+
+def _text(given: str) -> str:
+    """A path or an operation."""
+    name, mark, rest = given.partition(":")
+    if name == "sample" and mark:
+        try:
+            share(float(rest), "A: the share to sample")
+        except ValueError as error:
+            raise (error if isinstance(error, ParameterError) else ParameterError("A: write 'sample:0.1'.")) from None
+    elif not (name in OPERATIONS and rest) and Path(given).suffix not in (".npz", ".npy"):
+        raise ParameterError(
+            "A as text is a path that ends in .npz or .npy, or 'sums:column', 'means:column' or 'sample:0.1'."
+        )
+    return given
+
+
+def _table(given: Any, name: str) -> Any:
+    """B as it is kept: None, a path, rows of numbers, or an array held."""
+    if given is None or isinstance(given, Held):
+        return given
+    if isinstance(given, str):
+        if Path(given).suffix not in (".npz", ".npy"):
+            raise ParameterError(f"{name} as text is a path that ends in .npz or .npy.")
+        return given
+    if _is_sparse(given) or isinstance(given, np.ndarray):
+        return _held(given.toarray() if _is_sparse(given) else given, name)
+    rows = tuple(tuple(row) if isinstance(row, tuple | list) else () for row in given) if _several(given) else ((),)
+    if len({len(row) for row in rows}) != 1 or not rows[0] or not all(_finite(v) for row in rows for v in row):
+        raise ParameterError(f"{name} must be rows of finite numbers, all of one length.")
+    return tuple(tuple(float(v) for v in row) for row in rows)
+
+
+def _added(given: Any) -> Any:
+    """C as it is kept: None, a number, a number for each column, or what B may be."""
+    if isinstance(given, int | float) and _finite(given):
+        return float(given)
+    if _several(given) and all(_finite(v) for v in given):
+        return tuple(float(v) for v in given)
+    return _table(given, "C")
+
+
+def _several(given: Any) -> bool:
+    return isinstance(given, tuple | list) and len(given) > 0
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _held(given: Any, name: str) -> Held:
+    if given.ndim != 2 or given.dtype.kind not in "biuf" or not np.isfinite(given).all():
+        raise ParameterError(f"{name} must be a matrix of finite numbers.")
+    return Held(np.array(given, dtype=np.float64))
+
+
+def _loaded(path: str) -> Any:
+    """A matrix from a file, sparse or dense."""
+    import scipy.sparse
+
+    try:
+        return scipy.sparse.load_npz(path) if path.endswith(".npz") else np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise ParameterError(f"No file at {path!r}.") from None
+    except (OSError, ValueError, KeyError):
+        raise ParameterError(f"{path!r} holds no matrix: write it with scipy.sparse.save_npz or numpy.save.") from None
+
+
+def _sparse(given: Any) -> Any:
+    import scipy.sparse
+
+    found = _loaded(given) if isinstance(given, str) else given.array
+    return scipy.sparse.csr_matrix(found, dtype=np.float64)
+
+
+def _array(given: Any) -> Floats:
+    found = _loaded(given) if isinstance(given, str) else given.array if isinstance(given, Held) else given
+    return np.asarray(found.toarray() if _is_sparse(found) else found, dtype=np.float64)
+
+
+def _fitting(given: Any, shape: tuple[int, ...]) -> Floats:
+    """C in the shape of the result."""
+    if given is None:
+        return np.zeros(shape)
+    found = np.asarray(given, dtype=np.float64) if isinstance(given, float) else _array(given)
+    try:
+        return np.broadcast_to(found, shape)
+    except ValueError:
+        raise DataError(
+            f"C has the shape {' x '.join(map(str, found.shape))}; the result has {shape[0]:,} x {shape[1]}."
+        ) from None
+
+
+def _transposed(pairs: tuple[tuple[int, int], ...], size: int, rate: float, draws: Draws) -> Integers:
+    """Where each row comes from after the transpositions that were drawn, the first pair applied first."""
+    if max(max(pair) for pair in pairs) >= size:
+        raise DataError(f"A names record {max(max(pair) for pair in pairs):,}; there are {size:,}, from 0.")
+    source = np.arange(size)
+    made = draws.uniform(pl.Series(np.arange(len(pairs)))) < rate
+    for (i, j), done in zip(pairs, made, strict=True):
+        if done:
+            source[i], source[j] = source[j], source[i]
+    return source
+
+
+def _selection(source: Integers, size: int) -> Any:
+    """The matrix that takes these records."""
+    import scipy.sparse
+
+    return scipy.sparse.csr_matrix((np.ones(len(source)), source, np.arange(len(source) + 1)), (len(source), size))
+
+
+def _operation(text: str, table: pl.DataFrame, keys: pl.Series, draws: Draws) -> Any:
+    import scipy.sparse
+
+    name, _, rest = text.partition(":")
+    if name == "sample":
+        number = max(1, round(float(rest) * table.height))
+        drawn = np.argsort(draws.uniform(keys), kind="stable")[:number]
+        return _selection(np.sort(drawn), table.height)
+    groups, first = _groups(table, _by(text, table))
+    every = np.arange(table.height)
+    sums = scipy.sparse.csr_matrix((np.ones(table.height), (groups, every)), (len(first), table.height))
+    if name == "sums":
+        return sums
+    size = np.bincount(groups)
+    spread = scipy.sparse.csr_matrix((1 / size[groups], (every, groups)), (table.height, len(first)))
+    return _Means(spread, sums)
+
+
+class _Means:
+    """Block averaging as the product of two thin matrices: its n x n form could have n^2 places."""
+
+    def __init__(self, spread: Any, sums: Any) -> None:
+        self.spread, self.sums = spread, sums
+        self.shape = (spread.shape[0], sums.shape[1])
+
+    def __matmul__(self, other: Floats) -> Floats:
+        found: Floats = self.spread @ (self.sums @ other)
+        return found
+
+
+def _by(text: str, table: pl.DataFrame) -> list[str]:
+    columns = text.partition(":")[2].split("+")
+    for column in columns:
+        if column not in table.columns:
+            raise RolesError.missing(column, table.columns)
+    return columns
+
+
+def _groups(table: pl.DataFrame, by: list[str]) -> tuple[Integers, Integers]:
+    coded = [code(table[c]) for c in by]
+    return group([c.codes for c in coded], [c.size for c in coded])
+
+
+def _first(table: pl.DataFrame, by: list[str]) -> Integers:
+    return _groups(table, by)[1].astype(np.int64)
+
+
+def _pattern(left: Any) -> Any:
+    """Which records each row of A is made of."""
+    return left if left is None or isinstance(left, _Means) else abs(left.sign())
+
+
+def _from_left(left: Any, x: Floats) -> Floats:
+    found: Floats = x if left is None else left @ x
+    return found
+
+
+def _written(
+    others: pl.DataFrame, columns: tuple[str, ...], outputs: tuple[str, ...], made: Floats, table: pl.DataFrame
+) -> pl.DataFrame:
+    """The released table: masked columns in their place, new ones at the end."""
+    gone = [c for c in columns if c not in outputs]
+    clash = [c for c in outputs if c in table.columns and c not in columns]
+    if clash:
+        raise ParameterError(f"outputs names {clash[0]!r}, a column that is there already.")
+    new = [_series(c, made[:, i], table.schema.get(c)) for i, c in enumerate(outputs)]
+    kept = others.drop(gone, strict=False)
+    return kept.with_columns(new) if kept.width else pl.DataFrame(new)
+
+
+def _series(name: str, values: Floats, dtype: pl.DataType | None) -> pl.Series:
+    """The column's own type where it can hold the result."""
+    found = pl.Series(name, values).fill_nan(None)
+    if dtype is None or not (dtype.is_integer() or dtype.is_float()):
+        return found
+    if dtype.is_float():
+        return found.cast(dtype)
+    known = values[~np.isnan(values)]
+    ends = [int(pl.select(end).item()) for end in (dtype.min(), dtype.max())]  # type: ignore[attr-defined]
+    fits = (known == np.rint(known)).all() and (known >= ends[0]).all() and (known <= ends[1]).all()
+    return found.cast(dtype, strict=False) if fits else found
+
+
+def _kept(roles: Roles, columns: list[str]) -> Roles:
+    """The roles of the columns that are left."""
+    changes: dict[str, Any] = {}
+    for field in fields(roles):
+        held = getattr(roles, field.name)
+        if isinstance(held, tuple):
+            changes[field.name] = tuple(c for c in held if c in columns)
+        elif field.name in ("weight", "household", "id", "sample") and held not in columns:
+            changes[field.name] = None
+    trees = {c: h for c, h in roles.hierarchies.items() if c in columns}
+    return replace(roles, **changes, hierarchies=trees)
+
+
+def _told(value: Any) -> str:
+    """A part of the mask in words: its form, never its numbers."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return repr(value)
+    if isinstance(value, float):
+        return f"= {value:g}"
+    if isinstance(value, Held):
+        return f"of {value!r}"
+    if isinstance(value[0], float):
+        return f"of {len(value)} numbers"
+    if isinstance(value[0][0], int):
+        return f"of {len(value)} transpositions"
+    return f"of {len(value)} x {len(value[0])}"
