@@ -1,0 +1,282 @@
+"""Grouping: records in groups of at least k that are alike. Ties go to the record that stands first.
+
+Three ways: MDAV as published, exact; the optimum in one dimension; and cuts at medians for very large files. All take
+an array with a row per record and give the number of each record's group. The answer depends on row order only where
+distances tie (to a share of `TIE`): callers sort the records by content first.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from equipoise.core.codes import Floats, Integers
+from equipoise.core.errors import InfeasibleError
+
+TIE = 1e-9
+"""Squared distances that differ by less than this share are equal: rounding must not choose between records."""
+SCAN = 256
+"""Records looked at first when the farthest is wanted; doubled until none of the others can be farther."""
+FRESH = 128
+"""Groups taken, at least, between two sortings of the records by their distance from the centre; more in large files,
+one for each so many records, so that sorting never costs most."""
+BLOCK = 1 << 16
+"""Records whose groups of every size are priced at a time."""
+
+
+def mdav(points: Floats, size: int) -> Integers:
+    """Maximum distance to average vector: fixed-size groups peeled off from the outside.
+
+    While 3k or more records are left: the one farthest from their centroid with its k - 1 nearest, then the one
+    farthest from that with its k - 1 nearest. With 2k to 3k - 1 left one more group is taken in the same way; the rest
+    (k to 2k - 1 records) is the last. Exact: neighbours come from a k-d tree of the records left (rebuilt when half of
+    them are gone), the farthest by scanning in order of distance from an earlier centroid until the triangle
+    inequality excludes the rest. Cost: about n/(2k) times a few hundred visits in 2 or 3 dimensions; towards O(n^2/k)
+    when there are many columns or many equal records.
+
+    Source: Domingo-Ferrer and Mateo-Sanz (2002); Domingo-Ferrer and Torra (2005), algorithm MDAV-generic.
+
+    >>> mdav(np.array([[0.0], [1.0], [10.0], [11.0], [12.0], [30.0], [31.0]]), 2).tolist()
+    [1, 1, 2, 2, 2, 0, 0]
+    """
+    _refuse_few(len(points), size)
+    left = _Left(points)
+    groups, number = np.empty(len(points), dtype=np.int64), 0
+    while left.count >= 3 * size:
+        first = left.farthest(left.centre)
+        groups[left.take(first, size)] = number
+        second = left.farthest(points[first])
+        groups[left.take(second, size)] = number + 1
+        number += 2
+    if left.count >= 2 * size:
+        groups[left.take(left.farthest(left.centre), size)] = number
+        number += 1
+    groups[left.alive] = number
+    return groups
+
+
+@dataclass(eq=False, repr=False)
+class _Left:
+    """The records that have no group yet, ready to be asked for the farthest from and the nearest to a point."""
+
+    points: Floats
+    alive: Any = field(init=False)
+    count: int = field(init=False)
+    total: Floats = field(init=False)
+    taken: int = field(init=False, default=0)
+    asked: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.alive = np.ones(len(self.points), dtype=np.bool_)
+        self.count = len(self.points)
+        self._plant()
+        self._sort()
+
+    @property
+    def centre(self) -> Floats:
+        return self.total / self.count
+
+    def farthest(self, point: Floats) -> int:
+        """The farthest from a point: by |x - p| <= |x - c| + |c - p|, c the centre at the last sorting."""
+        while not self.live[self.head]:
+            self.head += 1
+        reach, start, step = float(np.sqrt(((point - self.sorted_by) ** 2).sum())), self.head, SCAN
+        best, row = -1.0, -1
+        while start < len(self.outward) and (self.radius[start] + reach) ** 2 >= best * (1 - TIE):
+            some = slice(start, start + step)
+            away = self.ordered[:, some] - point[:, None]
+            distance = np.where(self.live[some], np.einsum("ij,ij->j", away, away), -1.0)
+            highest = float(distance.max())
+            if highest >= best * (1 - TIE):
+                near = int(self.outward[some][distance >= highest * (1 - TIE)].min())
+                row = near if highest * (1 - TIE) > best else min(row, near)
+                best = max(best, highest)
+            start, step = start + step, step * 2
+        return row
+
+    def take(self, row: int, size: int) -> Integers:
+        """Take a record and its nearest out, and say which they are."""
+        self._drop(np.array([row]))
+        nearest = self._nearest(self.points[row], size - 1) if size > 1 else np.zeros(0, dtype=np.int64)
+        self._drop(nearest)
+        self.taken += 1
+        if self.taken >= max(FRESH, self.count // FRESH):
+            self._sort()
+        return np.append(nearest, row)
+
+    def _nearest(self, point: Floats, wanted: int) -> Integers:
+        if 2 * self.count < self.tree.n:
+            self._plant()
+        many = max(2 * wanted + 6, self.asked // 2)
+        while True:
+            reached, found = self.tree.query(point, k=min(many, self.tree.n))
+            rows = self.planted[found]
+            rows = rows[self.alive[rows]]
+            away = self.points[rows] - point
+            distance = np.einsum("ij,ij->i", away, away)
+            if len(rows) >= wanted:
+                limit = np.partition(distance, wanted - 1)[wanted - 1]
+                if many >= self.tree.n or limit * (1 + TIE) < reached[-1] ** 2:
+                    self.asked = many
+                    return _first(rows, distance, limit, wanted)
+            many *= 2
+
+    def _drop(self, rows: Integers) -> None:
+        self.alive[rows] = False
+        self.live[self.place[rows]] = False
+        self.total = self.total - self.points[rows].sum(axis=0)
+        self.count -= len(rows)
+
+    def _plant(self) -> None:
+        from scipy.spatial import cKDTree
+
+        self.planted = np.flatnonzero(self.alive)
+        self.tree = cKDTree(self.points[self.planted], balanced_tree=False, compact_nodes=False)
+
+    def _sort(self) -> None:
+        """Order the records by their distance from the centre, the farthest first."""
+        rows = np.flatnonzero(self.alive)
+        here = self.points[rows]
+        self.total, self.taken, self.head = here.sum(axis=0), 0, 0
+        self.sorted_by = self.total / max(1, self.count)
+        radius = np.sqrt(((here - self.sorted_by) ** 2).sum(axis=1))
+        order = np.argsort(-radius, kind="stable")
+        self.outward, self.radius, self.ordered = rows[order], radius[order], here[order].T.copy()
+        self.live = np.ones(len(rows), dtype=np.bool_)
+        self.place = np.empty(len(self.points), dtype=np.int64)
+        self.place[self.outward] = np.arange(len(rows))
+
+
+def _first(rows: Integers, distance: Floats, limit: float, wanted: int) -> Integers:
+    """The `wanted` nearest; those that tie at the limit in the order they stand in."""
+    inside = distance < limit * (1 - TIE)
+    edge = np.sort(rows[~inside & (distance <= limit * (1 + TIE))])
+    chosen = np.sort(rows[inside])
+    return np.concatenate([chosen, edge[: wanted - len(chosen)]])
+
+
+def optimal(values: Floats, size: int) -> Integers:
+    """The groups of at least k numbers with the smallest sum of squares within, exactly.
+
+    Optimal groups are runs of k to 2k - 1 sorted values, so with C(0) = 0
+    C(j) = min over s in k..2k-1 of C(j - s) + SSE(the s values up to j), each SSE by Welford's update, never as a
+    difference of large sums. Between equally good groupings the last group is the smaller one.
+    Cost: O(n log n + n k), k values at a time. Values must be sorted.
+
+    Source: Hansen and Mukherjee (2003), *A polynomial algorithm for optimal univariate microaggregation*.
+
+    >>> optimal(np.array([1.0, 2.0, 9.0, 10.0, 11.0]), 2).tolist()
+    [0, 0, 1, 1, 1]
+    """
+    n = len(values)
+    _refuse_few(n, size)
+    cost, last = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.int64)
+    cost[0] = 0.0
+    for start in range(size, n + 1, BLOCK // size * size or size):
+        stop = min(n + 1, start + (BLOCK // size * size or size))
+        _price(values, size, cost, last, start, stop)
+    return _runs(last, n)
+
+
+def _price(values: Floats, size: int, cost: Floats, last: Integers, start: int, stop: int) -> None:
+    """C(j) for j in start..stop-1: k of them at a time, for C(j) needs none nearer than C(j - k)."""
+    within = _within(values, size, start, stop)
+    back = np.arange(size)[:, None] - np.arange(size, 2 * size)
+    for j in range(start, stop, size):
+        many = min(size, stop - j)
+        before = j + back[:many]
+        tried = cost[np.maximum(before, 0)] + within[j - start : j - start + many]
+        tried[before < 0] = np.inf
+        best = tried.argmin(axis=1)
+        cost[j : j + many] = tried[np.arange(many), best]
+        last[j : j + many] = best + size
+
+
+def _within(values: Floats, size: int, start: int, stop: int) -> Floats:
+    """The sum of squares of the s values up to each j, for s = k..2k-1 (a column each)."""
+    ends = np.arange(start, stop)
+    mean, squares = np.zeros(len(ends)), np.zeros(len(ends))
+    found = np.empty((len(ends), size))
+    for s in range(1, 2 * size):
+        value = values[np.maximum(ends - s, 0)]
+        ahead = value - mean
+        mean += ahead / s
+        squares += ahead * (value - mean)
+        if s >= size:
+            found[:, s - size] = squares
+    return found
+
+
+def _runs(last: Integers, n: int) -> Integers:
+    """Group numbers from the length of the last group at each place."""
+    lengths = []
+    while n > 0:
+        lengths.append(int(last[n]))
+        n -= lengths[-1]
+    return np.repeat(np.arange(len(lengths)), lengths[::-1])
+
+
+def tree(points: Floats, size: int) -> Integers:
+    """Cut the widest column in two, at a multiple of k near the median, until no part has 2k records or more.
+
+    The width is the variance within the part; a part of m records leaves k floor(floor(m/k)/2) on the lower side, so
+    nearly all groups have exactly k. Cost: O(n log n log(n/k)), all parts of a level at once.
+
+    Source: LeFevre, DeWitt and Ramakrishnan (2006), *Mondrian multidimensional k-anonymity*, with this cut.
+
+    >>> tree(np.array([[3.0], [1.0], [2.0], [9.0], [8.0]]), 2).tolist()
+    [1, 0, 0, 1, 1]
+    """
+    _refuse_few(len(points), size)
+    columns = np.ascontiguousarray((points - points.mean(axis=0)).T)
+    ranked = np.argsort(columns, axis=1, kind="stable")
+    ranks = np.argsort(ranked, axis=1)
+    order, starts = np.arange(len(points)), np.array([0])
+    while True:
+        lengths = np.diff(np.append(starts, len(points)))
+        if (lengths < 2 * size).all():
+            break
+        order = _sort_parts(columns, ranked, ranks, order, starts)
+        cuts = starts + lengths // size // 2 * size
+        starts = np.sort(np.concatenate([starts, cuts[lengths >= 2 * size]]))
+    groups = np.empty(len(points), dtype=np.int64)
+    groups[order] = np.repeat(np.arange(len(starts)), lengths)
+    return groups
+
+
+def _sort_parts(columns: Floats, ranked: Integers, ranks: Integers, order: Integers, starts: Integers) -> Integers:
+    """Each part sorted by its widest column: part and rank sorted as one integer, then turned back into records."""
+    n, lengths = len(order), np.diff(np.append(starts, len(order)))
+    spread = np.empty((len(columns), len(starts)))
+    for column, values in enumerate(columns):
+        here = values[order]
+        spread[column] = np.add.reduceat(here * here, starts) - np.add.reduceat(here, starts) ** 2 / lengths
+    part = np.repeat(np.arange(len(starts)), lengths)
+    by = spread.argmax(axis=0)[part]
+    packed = part * n + ranks[by, order]
+    packed.sort()
+    found: Integers = ranked[by, packed - part * n]
+    return found
+
+
+def lost(points: Floats, groups: Integers) -> float:
+    """The share of the variance that lies within groups: SSE / SST, 0 where nothing varies. O(n).
+
+    >>> lost(np.array([[0.0], [2.0], [10.0], [12.0]]), np.array([0, 0, 1, 1])) * 104
+    4.0
+    """
+    total = float(((points - points.mean(axis=0)) ** 2).sum())
+    return float(((points - means(points, groups)) ** 2).sum()) / total if total > 0 else 0.0
+
+
+def means(points: Floats, groups: Integers) -> Floats:
+    """Each record's group mean, in every column."""
+    counts = np.maximum(1, np.bincount(groups))
+    centres = np.stack([np.bincount(groups, weights=column) for column in points.T], axis=1) / counts[:, None]
+    found: Floats = centres[groups]
+    return found
+
+
+def _refuse_few(records: int, size: int) -> None:
+    if records < size:
+        raise InfeasibleError(f"Groups of {size:,} cannot be made of {records:,} records.")
