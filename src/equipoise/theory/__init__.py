@@ -1,3 +1,7 @@
 """Closed forms of risk and utility."""
 
-__all__: list[str] = []
+from equipoise.theory.best import Best, best
+from equipoise.theory.mean import curve, mean
+from equipoise.theory.point import Theory
+
+__all__ = ["Best", "Theory", "best", "curve", "mean"]

@@ -1,0 +1,111 @@
+"""The original file, and the file with noise: the original is noise of variance 0."""
+
+from dataclasses import dataclass
+
+from equipoise.core.errors import ParameterError
+from equipoise.theory.point import Setting, Theory, at_least, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class Original(Setting):
+    """The file as it is: U = n/s2.
+
+    Snoopers: `mean` guesses the mean, with MSE (n-1)/n s2 inside and s2 (1 + 1/n) outside the file; `linked` knows the
+    record and errs by 0: infinite risk. Source: Duncan and Keller-McNulty (2000), section 6. The target outside the
+    file and the prior are derived here: the error of a guess c X + (1-c) (mean of the others) is
+    (1-c)^2 (v + g^2 + s2/(n-1)), v the target's variance and g the gap of its mean.
+
+    >>> round(Original(n=10, s2=4.0, links=False).point().mse["mean"], 10)
+    3.6
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        Setting.__post_init__(self)
+        whole("n", self.n)
+
+    def point(self) -> Theory:
+        found = {"mean": self.by_mean(self.n)}
+        if self.linked and not self.naive:
+            found["linked"] = 0.0
+        return Theory(
+            "original",
+            self.s2 / self.n,
+            self.with_prior(found),
+            identity=1.0 if self.linked else None,
+            form=self.form,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise(Setting):
+    """Independent noise of variance l2 on every record: U = n/(s2 + l2).
+
+    `l2` is given, or `scale`, the noise's standard deviation as a share of that of the values (l2 = scale^2 s2);
+    `copies` noisy releases of the same file are averaged by user and snooper alike: l2 / copies.
+
+    - `mean`: ((n-1) s2 + l2)/n inside, s2 + (s2 + l2)/n outside the file;
+    - `linked`: the released value of the target's record, l2; the mean is the better guess iff l2 >= s2;
+    - `shrunk`: the linked value drawn towards the mean by b = s2/(s2 + l2), the best linear guess with mu unknown:
+      (n-1)/n s2 l2/(s2 + l2) + l2/n, below both whatever l2 > 0;
+    - `prior`: what was known before, v; `prior and linked`: v l2/(v + l2), which for v = s2 and the true mean is the
+      shrinking snooper who knows mu.
+
+    Source: Duncan and Keller-McNulty (2000), section 6; `shrunk`: Henderson (1975), best linear unbiased prediction.
+
+    >>> point = Noise(n=10, s2=4.0, l2=2.0).point()
+    >>> {name: round(error, 10) for name, error in point.mse.items()}, point.strongest
+    ({'mean': 3.8, 'linked': 2.0, 'shrunk': 1.4}, 'shrunk')
+    """
+
+    n: int
+    l2: float | None = None
+    scale: float | None = None
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        Setting.__post_init__(self)
+        whole("n", self.n)
+        whole("copies", self.copies)
+        if (self.l2 is None) == (self.scale is None):
+            raise ParameterError("Give one of l2 (variance of the noise) and scale (share of the standard deviation).")
+        given = self.l2 if self.scale is None else self.scale
+        at_least("l2" if self.scale is None else "scale", given or 0.0, 0)
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise in the mean of all copies."""
+        alone = self.l2 if self.l2 is not None else (self.scale or 0.0) ** 2 * self.s2
+        return alone / self.copies
+
+    @property
+    def pull(self) -> float:
+        """Weight of the target's own record in the best linear guess."""
+        kept = self.s2 / (self.s2 + self.noise)
+        return kept + (1 - kept) / self.n
+
+    def point(self) -> Theory:
+        l2 = self.noise
+        found = {"mean": self.by_mean(self.n, l2)}
+        if self.linked:
+            found["linked"] = l2
+        if self.linked and not self.naive:
+            found["shrunk"] = self.guess(self.pull, self.n, l2)
+        known = {"prior and linked": harmonic(self.spread, l2)} if self.linked else {}
+        return Theory(
+            "noise",
+            (self.s2 + l2) / self.n,
+            self.with_prior(found, **known),
+            identity=1.0 if self.linked else None,
+            form=self.form,
+        )
+
+
+def harmonic(one: float, two: float) -> float:
+    """Variance that is left when two independent sources are weighed as they deserve.
+
+    >>> harmonic(4.0, 2.0), harmonic(0.0, 0.0)
+    (1.3333333333333333, 0.0)
+    """
+    return one * two / (one + two) if one + two > 0 else 0.0

@@ -1,0 +1,59 @@
+"""How far released numbers are from the original ones, in standard deviations."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.codes import Floats
+from equipoise.core.method import label
+from equipoise.core.numeric import numeric_columns
+from equipoise.core.records import Records
+from equipoise.core.samples import Sample, pair, ratio, said
+from equipoise.core.score import Score
+
+
+@dataclass(frozen=True, slots=True)
+class InformationLoss:
+    """Mean distance of released from original values, in units of sqrt(2) standard deviations (IL1s).
+
+    IL1s = 1/p sum_j sum_i w_i |x_ij - x'_ij| / (sqrt(2) S_j) / sum_i w_i. As a mean, not the published sum, it does not
+    grow with the file: 0 for nothing changed; values replaced by independent draws of a normal law give
+    sqrt(2/pi) = 0.80. Where a column does not vary, the share of its values that changed stands for it. Weighted;
+    values missing in either file are passed over, and counted in the notes. Needs the same records in both files.
+
+    Source: Mateo-Sanz, Sebe and Domingo-Ferrer (2004), *Outlier protection in continuous microdata masking*, and
+    Yancey, Winkler and Creecy (2002), where S_j came in. Misleads when users need estimates, not records: a shuffled
+    column loses much here and nothing in its distribution. Cost: O(records x columns).
+
+    >>> from equipoise.core.roles import Roles
+    >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
+    >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.5]}), Roles(numeric="x"))
+    >>> round(InformationLoss().measure(new, old).value, 6)
+    0.353553
+    """
+
+    columns: tuple[str, ...] | None = None
+
+    def measure(self, released: Records, original: Records) -> Score:
+        here, there = pair(released, original, numeric_columns(original, self.columns))
+        losses = _losses(here, there)
+        table = pl.DataFrame({"column": here.names, "deviation": np.sqrt(there.variances()), "loss": losses})
+        return Score(
+            label(self),
+            float(np.nanmean(losses)),
+            "lower",
+            side="utility",
+            unit="of sqrt(2) standard deviations",
+            notes=said(original, int((~here.known).sum())),
+            cells=lambda: table.with_columns(pl.col("loss").fill_nan(None)),
+        )
+
+
+def _losses(here: Sample, there: Sample) -> Floats:
+    """The mean of |x - x'| / (sqrt(2) S) of each column, NaN where it has no value."""
+    change = np.nan_to_num(np.abs(here.values - there.values))
+    totals = here.known.T @ here.weights
+    far = ratio(change.T @ here.weights, totals, np.nan)
+    changed = ratio((change > 0).T @ here.weights, totals, np.nan)
+    return np.where(np.isnan(far), np.nan, ratio(far, np.sqrt(2 * there.variances()), changed))
