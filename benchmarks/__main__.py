@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import coarsening, counting, importing, lattice, rows, scanning
+from benchmarks import coarsening, counting, importing, lattice, perturbation, rows, scanning
 from benchmarks.rows import QUICK, Row, Scale, Skipped
 
 BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
@@ -20,6 +20,9 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "scanning": scanning.scanning,
     "importing": importing.importing,
     "lattice": lattice.lattice,
+    "perturbation": perturbation.perturbation,
+    "mdav": perturbation.mdav,
+    "growth": perturbation.growth,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 

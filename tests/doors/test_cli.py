@@ -169,7 +169,12 @@ def test_demo_writes_a_complete_release(demo: tuple[Path, str]) -> None:
     private = {"journal.jsonl", "policy.toml", "report.html", "seed.json"}
     assert {p.name for p in (release / "private").iterdir()} == private
     assert stat.S_IMODE((release / "private").stat().st_mode) == 0o700
-    assert sorted(p.name for p in demo[0].iterdir()) == ["survey-release", "survey.parquet", "survey.toml"]
+    assert sorted(p.name for p in demo[0].iterdir()) == [
+        "methods.toml",
+        "survey-release",
+        "survey.parquet",
+        "survey.toml",
+    ]
 
 
 def test_demo_twice_needs_overwrite(demo: tuple[Path, str], run: Run) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import floor, inf, isfinite, log10
 from typing import Any
 
+import polars as pl
+
 from equipoise.core.errors import ParameterError
 from equipoise.core.score import Score, Scores, Side
 from equipoise.flow.frontier import Frontier
@@ -21,6 +23,8 @@ MOST = 600
 """More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
 GREY, BLUE, GREEN, VERMILLION = "#6e7781", "#0072B2", "#009E73", "#D55E00"
 """From the palette of Okabe and Ito, told apart by readers who are colour-blind."""
+FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#44617b", "#661100")
+"""Dark enough to read as text; told apart by their labels as well."""
 INK, DARK_GREEN = "#1f2328", "#00694d"
 BOUND: Spec = {"type": "rule", "color": GREEN, "strokeWidth": 1.5, "strokeDash": [6, 3], "clip": True, "aria": False}
 NAMES = {"entropy": "Entropy kept"}
@@ -150,6 +154,7 @@ def risk_utility_map(
     chosen: Trial | None = None,
     original: Trial | None = None,
     nothing: Trial | None = None,
+    theory: pl.DataFrame | None = None,
 ) -> Spec:
     """The risk-utility map as a Vega-Lite specification: further down is safer, further right is more useful.
 
@@ -163,6 +168,8 @@ def risk_utility_map(
         Its limits on the two scores make the rectangle.
     chosen, original, nothing
         The release, and the two ends of the map: the original file and no data at all.
+    theory
+        Where closed forms expect the trials: columns `utility` and `risk`, in the units of the map.
 
     Source: Duncan, Keller-McNulty and Stokes (2001), the R-U confidentiality map; the rectangle is that of Massell
     (1999), section III.d. The risk has a square-root scale: near the limits there is most to see.
@@ -193,6 +200,8 @@ def risk_utility_map(
             *_rectangle(shown, limits),
             _points("tried", tried, shown, GREY, size=45, opacity=0.85) | {"params": [_zoom()]},
             *_errors(points, shown),
+            *_theory(theory),
+            *_curves(frontier.trials, shown),
             *_lines(best, ends, shown),
             _points("best", best, shown, BLUE, size=70),
             *_ends(ends, shown),
@@ -277,6 +286,46 @@ def _lines(best: Sequence[Trial], ends: Sequence[Trial], shown: Axes) -> list[Sp
         for near in _nearest(path, utility.value)
     ]
     return [*reach, {"name": "best_line", "data": {"values": path}, "mark": style, "encoding": order}] if path else []
+
+
+def _theory(curve: pl.DataFrame | None) -> list[Spec]:
+    """The curve of theory, dashed under the points."""
+    if curve is None or curve.is_empty():
+        return []
+    rows = curve.select("utility", "risk").to_dicts()
+    line = {"type": "line", "color": INK, "strokeWidth": 1, "strokeDash": [5, 4], "opacity": 0.8, "clip": True}
+    order = {"order": {"field": "utility", "type": "quantitative"}}
+    label = [{**rows[len(rows) // 2], "label": "theory"}]
+    return [
+        {"name": "theory", "data": {"values": rows}, "mark": {**line, "aria": False}, "encoding": order},
+        _text("theory_label", label, align="left", dx=6, dy=-8, fontStyle="italic"),
+    ]
+
+
+def _curves(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+    """A line for each family of recipes, in the order they were tried, where several families were."""
+    families: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if _drawable(trial, shown):
+            families.setdefault(trial.recipe.family, []).append(trial)
+    several = {name: found for name, found in families.items() if len(found) > 1}
+    if len(families) < 2 or len(several) > len(FAMILIES):
+        return []
+    return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, shown)]
+
+
+def _curve(place: int, name: str, trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+    rows: list[Spec] = [
+        {"risk": r.value, "utility": u.value, "at": i} for i, (r, u) in enumerate(map(shown.of, _thinned(trials)))
+    ]
+    colour = FAMILIES[place]
+    line = {"type": "line", "color": colour, "strokeWidth": 1.5, "opacity": 0.9, "clip": True, "aria": False}
+    order = {"order": {"field": "at", "type": "quantitative"}}
+    low: Spec = {**min(rows, key=lambda row: float(row["risk"])), "label": name}
+    return [
+        {"name": f"curve_{place}", "data": {"values": rows}, "mark": line, "encoding": order},
+        _text(f"curve_label_{place}", [low], colour=colour, align="center", dy=16, fontWeight="bold"),
+    ]
 
 
 def _nearest(path: Sequence[Spec], utility: float) -> list[Spec]:
@@ -384,9 +433,17 @@ def _scales(points: Sequence[tuple[Score, Score]], shown: Axes, limits: Limits, 
     risks = [value for risk, _ in points for value in _reach(risk)] + [limit.bound for limit in limits["risk"]]
     useful = [value for _, use in points for value in _reach(use)] + [limit.bound for limit in limits["utility"]]
     return {
-        "x": _channel("utility", shown.utility, {"domain": _domain(useful, room), "zero": False}),
+        "x": _channel("utility", shown.utility, {"domain": _across(useful, room, shown.utility), "zero": False}),
         "y": _channel("risk", shown.risk, _rooted(risks, room), ticks=_ticks(risks)),
     }
+
+
+def _across(values: Sequence[float], room: float, utility: Score) -> list[float]:
+    """The domain of utility, the room for a label on the useful side."""
+    if utility.better == "higher":
+        return _domain(values, room)
+    low, high = _domain([-value for value in values], room)
+    return [-high, -low]
 
 
 def _reach(score: Score) -> tuple[float, ...]:

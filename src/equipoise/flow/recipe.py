@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.core.cells import Cells
 from equipoise.core.draws import Draws, new_seed
 from equipoise.core.errors import ParameterError
-from equipoise.core.method import Coarsening, Mask
+from equipoise.core.method import Coarsening, Mask, name_of
 from equipoise.core.records import Records
 from equipoise.flow.catalogue import form
 
@@ -58,6 +58,11 @@ class Recipe:
             assert isinstance(mask, Coarsening)
             cells = mask.roll_up(cells)
         return cells
+
+    @property
+    def family(self) -> str:
+        """The methods it uses, without their parameters: recipes of one family make a curve on the map."""
+        return " + ".join(dict.fromkeys(name_of(type(mask)).replace("_", " ") for mask in self.masks)) or "original"
 
     def words(self) -> str:
         """What the recipe does, in one line."""

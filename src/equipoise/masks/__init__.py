@@ -1,9 +1,29 @@
 """Change records."""
 
 from equipoise.masks.bottom_code import BottomCode
+from equipoise.masks.matrix import Matrix
+from equipoise.masks.microaggregate import Microaggregate
+from equipoise.masks.noise import Noise
 from equipoise.masks.pram import Pram
 from equipoise.masks.pram_matrix import PramMatrix
+from equipoise.masks.rank_swap import RankSwap
 from equipoise.masks.recode import Recode
+from equipoise.masks.shuffle import Shuffle
+from equipoise.masks.swap import Swap
+from equipoise.masks.synthesize import Synthesize
 from equipoise.masks.top_code import TopCode
 
-__all__ = ["BottomCode", "Pram", "PramMatrix", "Recode", "TopCode"]
+__all__ = [
+    "BottomCode",
+    "Matrix",
+    "Microaggregate",
+    "Noise",
+    "Pram",
+    "PramMatrix",
+    "RankSwap",
+    "Recode",
+    "Shuffle",
+    "Swap",
+    "Synthesize",
+    "TopCode",
+]

@@ -6,5 +6,14 @@ from equipoise.risk.match_probability import MatchProbability
 from equipoise.risk.population_uniques import PopulationUniques
 from equipoise.risk.recognisable import Recognisable
 from equipoise.risk.uniques import Uniques
+from equipoise.risk.value_disclosure import ValueDisclosure
 
-__all__ = ["AttributeDisclosure", "CorrectMatches", "MatchProbability", "PopulationUniques", "Recognisable", "Uniques"]
+__all__ = [
+    "AttributeDisclosure",
+    "CorrectMatches",
+    "MatchProbability",
+    "PopulationUniques",
+    "Recognisable",
+    "Uniques",
+    "ValueDisclosure",
+]

@@ -119,9 +119,11 @@ def _places(made: Release) -> list[tuple[str, Path]]:
 def next_steps(policy: Path, made: Release) -> None:
     """What to try after the demo."""
     out, name = screen(), shlex.quote(str(policy))
+    methods = shlex.quote(str(policy.with_name("methods.toml")))
     steps = [
         ("Open your report in a browser", made.report.resolve().as_uri()),
         (f"Change a limit in {name}, and run it again", f"equipoise balance {name} --overwrite"),
+        ("Compare six methods on one map (half a minute)", f"equipoise balance {methods}"),
         ("See what is at stake in a file of yours", "equipoise assess FILE --keys age,sex,region"),
     ]
     _title(out, "What to do next")

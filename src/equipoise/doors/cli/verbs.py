@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 
 from equipoise import demo as kit
 from equipoise.core.errors import DataError
+from equipoise.demo.kit import DATA, POLICIES
 from equipoise.doors import python as door
 from equipoise.doors.cli import options as o
 from equipoise.doors.cli import plain, screens
@@ -235,7 +236,7 @@ def _answer(made: Release, as_json: bool, *, searched: bool) -> None:
 @contextmanager
 def _undone(folder: Path, overwrite: bool) -> Iterator[None]:
     """A demo folder that is written whole or not at all."""
-    files = [folder / name for name in ("survey.toml", "survey.parquet")]
+    files = [folder / name for name in (DATA, *POLICIES)]
     if not overwrite and any(file.exists() for file in files):
         raise DataError(f"{str(folder)!r} holds a demo already: name another folder, or add --overwrite.")
     fresh = next((place for place in (*reversed(folder.parents), folder) if not place.exists()), None)

@@ -13,6 +13,7 @@ from equipoise.core.score import Score, Scores
 from equipoise.flow.assess import Assessment
 from equipoise.flow.catalogue import parse
 from equipoise.flow.charts import Axes, axes, in_words, is_share, number, risk_utility_map, said, title, undominated
+from equipoise.flow.expected import expected_curve
 from equipoise.flow.frontier import Frontier
 from equipoise.flow.policy import Limit, Policy
 from equipoise.flow.recipe import Recipe
@@ -23,6 +24,9 @@ from equipoise.flow.trial import Trial
 Facts = dict[str, Any]
 SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 PHRASES = {
+    "value_disclosure": "a snooper who finds a record knows {}",
+    "moments": "means, variances and correlations change by {} on average",
+    "estimate": "a user's estimate keeps {}",
     "entropy": "This release keeps {}",
     "changed": "This release changes {}",
     "match_probability": "a match is right with a probability of at most {}",
@@ -170,7 +174,10 @@ def _listed(words: Iterable[str]) -> str:
 
 def _map(report: Report) -> Facts | None:
     ends = {"original": report.original, "nothing": report.nothing}
-    return _drawn_map(report.frontier, policy=report.policy, chosen=report.chosen, **ends)
+    shown = drawn(report.chosen.scores, report.policy)
+    names = (shown.risk.name, shown.utility.name) if shown else ("", "")
+    theory = expected_curve(report.frontier.trials, *names, report.before.records)
+    return _drawn_map(report.frontier, policy=report.policy, chosen=report.chosen, theory=theory, **ends)
 
 
 def _drawn_map(trials: Frontier, **facts: Any) -> Facts | None:
@@ -289,6 +296,7 @@ def candidates(report: Report, shown: Axes) -> Facts:
     place = next((i for i, trial in enumerate(best) if trial.recipe == report.chosen.recipe), len(best) // 2)
     start = max(0, min(place - MOST_CANDIDATES // 2, len(best) - MOST_CANDIDATES))
     return {
+        "why": why(report, shown),
         "tried": number(len(trials)),
         "inside": number(sum(bool(report.policy.judge(trial)) for trial in trials)),
         "best": number(len(best)),
@@ -297,6 +305,34 @@ def candidates(report: Report, shown: Axes) -> Facts:
         "heads": [title(shown.risk.name), title(shown.utility.name)],
         "rows": [_candidate(trial, report, shown) for trial in best[start : start + MOST_CANDIDATES]],
     }
+
+
+def why(report: Report, shown: Axes) -> str:
+    """Why this one: what it has most of among those inside the limits, and what the next best has."""
+    inside = [t for t in report.frontier.trials if report.policy.judge(t)] if report.policy.parsed else []
+    rivals = [t for t in inside if t.recipe != report.chosen.recipe]
+    if not rivals:
+        return "It is the only candidate inside the limits." if inside else ""
+    favour = shown.utility if report.policy.prefer == "utility" else shown.risk
+    ranked = sorted(rivals, key=lambda t: _rank(t, favour))
+    others = [t for t in ranked if t.recipe.family != report.chosen.recipe.family]
+    name = title(favour.name)
+    text = (
+        f"Of the {len(inside):,} candidates inside the limits it is the best by {name} ({_is(report.chosen, favour)})"
+    )
+    text += f"; the next is “{ranked[0].words()}” ({_is(ranked[0], favour)})"
+    if others and others[0] is not ranked[0]:
+        text += f", and the best of another method “{others[0].words()}” ({_is(others[0], favour)})"
+    return text + "."
+
+
+def _rank(trial: Trial, favour: Score) -> float:
+    value = trial.scores.named(favour.name).value
+    return value if favour.better == "lower" else -value
+
+
+def _is(trial: Trial, favour: Score) -> str:
+    return said(trial.scores.named(favour.name).value, favour.unit)
 
 
 def _candidate(trial: Trial, report: Report, shown: Axes) -> Facts:
