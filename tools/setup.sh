@@ -8,6 +8,7 @@ python=${PYTHON:-python3}
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 "$venv/bin/python" -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Equipoise needs Python 3.11 or later.")'
 
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null
 groups() { "$venv/bin/python" -c 'import tomllib; print("\n".join(tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"]))'; }
 wanted=$(mktemp)
 trap 'rm -f "$wanted"' EXIT

@@ -89,5 +89,5 @@ def _encrypt(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # one block per record: a keyed permutation
-    data = encryptor.update(memoryview(np.ascontiguousarray(blocks, dtype="<u8")).cast("B")) if blocks.size else b""
+    data = encryptor.update(np.ascontiguousarray(blocks, dtype="<u8").data.cast("B")) if blocks.size else b""
     return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, 2)
