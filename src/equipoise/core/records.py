@@ -69,10 +69,7 @@ class Records:
         self.roles.check(schema)
         if not schema:
             raise DataError("The data has no columns.")
-        first = next(iter(schema))
-        facts = [nw.col(first).is_null().cast(nw.Int64()).alias("__one__")]
-        rows = collect_one(self.frame.select(facts).select(nw.len().alias("rows")))
-        if rows["rows"] == 0:
+        if self.height() == 0:
             raise DataError("The data has no records.")
         if self.roles.weight:
             self._check_weight(self.roles.weight, schema[self.roles.weight])
@@ -122,6 +119,10 @@ class Records:
     def collect(self, *columns: str) -> pl.DataFrame:
         """Some columns, or all, in memory as Polars."""
         return frames.collect(self.frame.select(*columns) if columns else self.frame)
+
+    def height(self) -> int:
+        """The number of records."""
+        return int(collect_one(self.frame.select(nw.len().alias("rows")))["rows"])
 
     def keys_of_rows(self) -> pl.Series:
         """What each record's random draws depend on: its id, or its content and its number among identical rows."""

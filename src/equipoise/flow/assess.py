@@ -1,22 +1,33 @@
 """Assess: what is at stake in a file as it is."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 
 from equipoise.core.cells import Cells, count
 from equipoise.core.errors import DataError, RolesError
-from equipoise.core.method import Measure
+from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress, tracked
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
 from equipoise.flow.recipe import Recipe
 from equipoise.masks import Pram
-from equipoise.risk import AttributeDisclosure, CorrectMatches, MatchProbability, PopulationUniques, Uniques
-from equipoise.utility import Changed, Entropy, VarianceInflation
+from equipoise.risk import (
+    AttributeDisclosure,
+    CorrectMatches,
+    MatchProbability,
+    PopulationUniques,
+    Uniques,
+    ValueDisclosure,
+)
+from equipoise.utility import Changed, Entropy, Marginals, Moments, VarianceInflation
 
+NO_KEYS = pl.DataFrame(schema={"key": pl.String, "categories": pl.Int64, "uniques": pl.Int64, "without": pl.Int64})
+NO_CATEGORIES = pl.DataFrame(
+    schema={"key": pl.String, "category": pl.String, "records": pl.Int64, "uniques": pl.Int64, "share": pl.Float64}
+)
 MOST_CATEGORIES = 50_000
 """A key with more categories than this, and no hierarchy to coarsen it by, is an identifier."""
 
@@ -47,14 +58,23 @@ def assess(
     refuse_unfit(records)
     scales = tuple(measures) if measures is not None else standard(records)
     scores = Scores(scale.measure(records, records) for scale in tracked(scales, "measuring", progress))
+    return replace(profile(records), scores=scores)
+
+
+def profile(records: Records) -> Assessment:
+    """Which keys and categories are behind the uniques; nothing where there are no keys."""
+    if not records.roles.keys:
+        return Assessment(records.height(), Scores(), NO_KEYS, NO_CATEGORIES)
     cells = count(records)
-    return Assessment(cells.records, scores, by_key(cells), by_category(cells))
+    return Assessment(cells.records, Scores(), by_key(cells), by_category(cells))
 
 
 def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, ...]:
-    """The measures an officer looks at first; those of a post-randomized file where the recipe makes one."""
+    """The measures an officer looks at first, of a raw file or of what a recipe makes of it."""
     if recipe is not None and any(isinstance(mask, Pram) for mask in recipe.masks):
         return MatchProbability(), CorrectMatches(), Changed(), VarianceInflation(), Entropy()
+    if recipe is not None and (not recipe.coarsens or not records.roles.keys):
+        return _of_perturbed(records, recipe)
     cells = count(records)
     weighted = cells.total.sum()
     fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None
@@ -64,10 +84,31 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
     return (*chosen, Entropy())
 
 
-def refuse_unfit(records: Records) -> None:
+def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
+    """What a snooper knows of perturbed numbers and what users lose, and how the tables of the keys changed."""
+    schema = records.schema()
+    touched = dict.fromkeys(column for mask in recipe.masks for column in _columns(mask))
+    numeric = tuple(c for c in touched or records.roles.numeric if c in schema and schema[c].is_numeric())
+    found: list[Measure] = [ValueDisclosure(numeric), Moments(numeric)] if numeric else []
+    named = tuple(dict.fromkeys((*records.roles.keys, *(c for c in touched if c in schema and c not in numeric))))
+    found += [Marginals(None if named == records.roles.keys else named)] if named else []
+    if not found:
+        raise RolesError("No keys were named: say which columns an intruder may know.")
+    return tuple(found)
+
+
+def _columns(mask: Mask) -> tuple[str, ...]:
+    """The columns a mask changes, as its fields name them."""
+    fields = (getattr(mask, name, None) for name in ("column", "columns", "protected"))
+    return tuple(c for field in fields if field for c in ((field,) if isinstance(field, str) else field))
+
+
+def refuse_unfit(records: Records, keys_needed: bool = True) -> None:
     """Refuse a file on which no risk can be measured: no key, one record, an empty key, a key that is an identifier."""
     if not records.roles.keys:
-        raise RolesError("No keys were named: say which columns an intruder may know.")
+        if keys_needed:
+            raise RolesError("No keys were named: say which columns an intruder may know.")
+        return
     cells = count(records)
     if cells.records < 2:
         raise DataError("The data has one record only: there is nobody to compare it with.")

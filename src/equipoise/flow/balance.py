@@ -33,7 +33,7 @@ def balance(
     folder = Path(out) if out is not None else job.target(path)
     refuse_existing(folder, overwrite)
     records = job.read()
-    refuse_unfit(records)
+    refuse_unfit(records, keys_needed=False)
     limits = job.policy()
     trials = sweep(records, job.recipes(records), job.scales(), draws=job.draws, progress=progress)
     chosen = limits.choose(trials)

@@ -5,11 +5,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import ModuleType
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from equipoise import attacks, masks, risk, rules, tables, utility
 from equipoise.core.errors import ParameterError, hint
-from equipoise.core.method import Mask, Measure, Rule, name_of
+from equipoise.core.method import Mask, Measure, Rule, label, name_of
 
 FAMILIES: dict[str, ModuleType] = {
     "rules": rules,
@@ -105,11 +105,17 @@ def typed(value: Any, kind: Any, what: str) -> Any:
 
     if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+%", value) and kind is not str:
         value = float(value[:-1]) / 100
+    if isinstance(value, str) and _takes_rule(kind) and value.partition("(")[0] in methods("rule"):
+        return parse(value, "rule")
     try:
         config = None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True)
         return TypeAdapter(kind, config=config).validate_python(value)
     except ValidationError as error:
         raise ParameterError(f"{what}: {error.errors(include_input=False)[0]['msg']}.") from None
+
+
+def _takes_rule(kind: Any) -> bool:
+    return kind is Rule or Rule in get_args(kind)
 
 
 def parse(text: str, verb: Verb) -> Any:
@@ -156,4 +162,5 @@ def _call(text: str, verb: Verb) -> tuple[str, Verb, dict[str, Any]]:
 def to_plain(method: Rule | Mask | Measure) -> dict[str, Any]:
     """A method as plain data: its name under `use`, and its parameters."""
     found = {f.name: getattr(method, f.name) for f in form(type(method))}
+    found = {name: label(value) if isinstance(value, Rule) else value for name, value in found.items()}
     return {"use": name_of(type(method))} | {k: v for k, v in found.items() if v is not None}

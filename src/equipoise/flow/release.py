@@ -22,7 +22,7 @@ from equipoise.core.method import Measure
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
 from equipoise.files import FORMATS, save
-from equipoise.flow.assess import assess, refuse_unfit, standard
+from equipoise.flow.assess import profile, refuse_unfit, standard
 from equipoise.flow.catalogue import to_plain
 from equipoise.flow.fingerprint import hash_of, keyed_hash
 from equipoise.flow.frontier import Frontier, frontier
@@ -110,7 +110,7 @@ def release(
     kind = format or (records.source.format if records.source else "parquet")
     if kind not in FORMATS:
         raise ParameterError(f"No format {kind!r}. There are: {', '.join(FORMATS)}.")
-    refuse_unfit(records)
+    refuse_unfit(records, keys_needed=False)
     scales = tuple(measures) or policy.measures() or standard(records, recipe)
     recipe = register.settle(recipe, records) if register else recipe
     released = recipe.run(records, FRESH)
@@ -188,8 +188,8 @@ def _report(
         original=original,
         nothing=nothing,
         frontier=frontier(shown or (original, trial)),
-        before=assess(records, measures),
-        after=assess(released, measures),
+        before=profile(records),
+        after=profile(released),
         laws=released.history,
         withheld=(records.roles.id,) if records.roles.id else (),
     )

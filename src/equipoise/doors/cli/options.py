@@ -86,7 +86,7 @@ def roles(options: Mapping[str, Any]) -> Roles:
     given: dict[str, Any] = {name: _names(options[name]) for name in MANY if options[name]}
     given |= {name: options[name] for name in ("weight", "household", "id") if options[name]}
     found = replace(known, **given, hierarchies={**known.hierarchies, **hierarchies(options["hierarchy"] or ())})
-    if not found.keys:
+    if not found.keys and not options.get("mask"):
         raise RolesError("No keys were named: say which columns an intruder may know with --keys, before any --mask.")
     return found
 
