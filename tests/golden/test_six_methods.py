@@ -18,6 +18,6 @@ def test_six_methods_on_one_map(tmp_path: Path) -> None:
     named = {layers[f"curve_label_{i}"]["data"]["values"][0]["label"] for i in range(6)}
     assert named == families
     page = made.report.read_text(encoding="utf-8")
-    assert "candidates inside the limits it is the best by Moments" in page
+    assert "candidates inside the limits it is the best by Change of moments" in page
     assert made.trial.scores["value_disclosure"].value < 0.6
     assert made.trial.scores["moments"].value < 0.1

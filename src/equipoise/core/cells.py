@@ -111,18 +111,23 @@ class Cells:
         """Recode and re-aggregate without touching records.
 
         For each column: a level of its hierarchy (number or name), a mapping of old to new values (values that are
-        not listed stay), or None to add up over it.
+        not listed stay), a function of one value, or None to add up over it.
         """
         rolled = self
         for column, change in changes.items():
             if change is None:
                 rolled = rolled.margin(tuple(c for c in rolled.by if c != column))
-            elif isinstance(change, Mapping):
-                rolled = rolled.relabel(column, lambda values, n, change=change: _mapped(values, change))  # type: ignore[misc]
             else:
-                level = rolled.hierarchy(column).level(change)
-                rolled = rolled.relabel(column, lambda values, n, level=level: level.label(values))  # type: ignore[misc]
+                rolled = rolled.relabel(column, rolled._change(column, change))
         return rolled
+
+    def _change(self, column: str, change: Any) -> Relabel:
+        if isinstance(change, Mapping):
+            return lambda values, n: _mapped(values, lambda value: change.get(value, value))
+        if callable(change):
+            return lambda values, n: _mapped(values, lambda value: None if value is None else change(value))
+        level = self.hierarchy(column).level(change)
+        return lambda values, n: level.label(values)
 
     def hierarchy(self, column: str) -> Hierarchy:
         self.place(column)
@@ -138,9 +143,9 @@ def hierarchy(known: Mapping[str, Hierarchy], column: str) -> Hierarchy:
     return known[column]
 
 
-def _mapped(values: pl.Series, change: Mapping[Any, Any]) -> pl.Series:
-    """Values replaced where listed; text where old and new types differ."""
-    new = [change.get(value, value) for value in values.to_list()]
+def _mapped(values: pl.Series, change: Callable[[Any], Any]) -> pl.Series:
+    """Each value changed; text where the new values are of several types."""
+    new = [change(value) for value in values.to_list()]
     kinds = {type(value) for value in new if value is not None}
     return pl.Series(values.name, new if len(kinds) <= 1 else [None if v is None else str(v) for v in new])
 

@@ -27,7 +27,7 @@ FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#
 """Dark enough to read as text; told apart by their labels as well."""
 INK, DARK_GREEN = "#1f2328", "#00694d"
 BOUND: Spec = {"type": "rule", "color": GREEN, "strokeWidth": 1.5, "strokeDash": [6, 3], "clip": True, "aria": False}
-NAMES = {"entropy": "Entropy kept"}
+NAMES = {"entropy": "Entropy kept", "moments": "Change of moments"}
 """Where the name of a measure does not say what its axis shows."""
 TITLE = {
     "text": "Risk-utility map",
@@ -453,7 +453,7 @@ def _reach(score: Score) -> tuple[float, ...]:
 def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ()) -> Spec:
     away = "higher" if field == "utility" else "lower"
     name = title(score.name)
-    axis: Spec = {"title": name if score.unit in name.lower() else f"{name} ({score.unit})"}
+    axis: Spec = {"title": name if score.unit in (*name.lower().split(), "share", "") else f"{name} ({score.unit})"}
     axis |= {"format": ".2~%" if is_share(score.unit) else ",.3~f", "labelOverlap": "greedy", "labelSeparation": 8}
     axis |= {"values": list(ticks)} if ticks else {}
     axis |= {"grid": field == "risk", "tickCount": 8}
