@@ -8,11 +8,12 @@ import pytest
 from equipoise.core.errors import ParameterError
 from equipoise.core.score import Score
 from equipoise.flow import charts
-from equipoise.flow.charts import axes, in_words, number, risk_utility_map, said, title, undominated
+from equipoise.flow.charts import axes, risk_utility_map, undominated
 from equipoise.flow.frontier import frontier
 from equipoise.flow.policy import Policy
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.trial import Trial
+from equipoise.flow.wording import in_words, number, said, title
 
 SHARE = "share of records"
 

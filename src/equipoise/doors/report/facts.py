@@ -12,7 +12,7 @@ from equipoise.core.errors import EquipoiseError, ParameterError
 from equipoise.core.score import Score, Scores
 from equipoise.flow.assess import Assessment
 from equipoise.flow.catalogue import parse
-from equipoise.flow.charts import Axes, axes, in_words, is_share, number, risk_utility_map, said, title, undominated
+from equipoise.flow.charts import Axes, axes, risk_utility_map, undominated
 from equipoise.flow.expected import expected_curve
 from equipoise.flow.frontier import Frontier
 from equipoise.flow.policy import Limit, Policy
@@ -20,6 +20,7 @@ from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import rounded
 from equipoise.flow.report import Report
 from equipoise.flow.trial import Trial
+from equipoise.flow.wording import in_words, is_share, number, said, title
 
 Facts = dict[str, Any]
 SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}

@@ -1,0 +1,52 @@
+"""Top and bottom coding but for the side: one value for a whole tail of a numeric column."""
+
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import ClassVar
+
+import polars as pl
+
+from equipoise.core.cells import Cells
+from equipoise.core.codes import Integers
+from equipoise.core.draws import Draws
+from equipoise.core.errors import ParameterError
+from equipoise.core.method import name_of
+from equipoise.core.recoding import Data, recoded
+from equipoise.core.records import Law
+from equipoise.core.tails import ReplaceBy, replace_tail
+
+
+@dataclass(frozen=True, slots=True)
+class TailCode:
+    """Replace the values of `column` beyond `at`; `above` says on which side."""
+
+    above: ClassVar[bool]
+
+    column: str
+    at: float
+    replace_by: ReplaceBy = "mean"
+
+    def __post_init__(self) -> None:
+        if self.replace_by not in ("mean", "median", "threshold"):
+            raise ParameterError(f"replace_by must be 'mean', 'median' or 'threshold', got {self.replace_by!r}.")
+        if not isinstance(self.at, Real) or not isfinite(self.at):
+            raise ParameterError("at must be a finite number.")
+
+    def apply(self, data: Data, draws: Draws) -> Data:
+        return recoded(data, self.column, self._change, self.law(), keep_hierarchy=True)
+
+    def roll_up(self, cells: Cells) -> Cells:
+        return recoded(cells, self.column, self._change, self.law(), keep_hierarchy=True)
+
+    def words(self) -> str:
+        side = "above" if self.above else "below"
+        by = "the threshold" if self.replace_by == "threshold" else f"their {self.replace_by}"
+        return f"{self.column} {side} {self.at:,.10g} replaced by {by}"
+
+    def law(self) -> Law:
+        given = {"column": self.column, "at": self.at, "replace_by": self.replace_by}
+        return Law(name_of(type(self)), (self.column,), self.words(), given, coarsens=True)
+
+    def _change(self, values: pl.Series, n: Integers) -> pl.Series:
+        return replace_tail(values, n, at=self.at, above=self.above, replace_by=self.replace_by)
