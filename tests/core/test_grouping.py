@@ -64,6 +64,29 @@ def test_mdav_rebuilds_its_tree_and_its_order() -> None:
     assert (mdav(points, 3) == naive_mdav(points, 3)).all()
 
 
+@pytest.mark.parametrize(("columns", "k"), [(1, 2), (2, 8), (3, 3), (3, 6), (6, 3)])
+@pytest.mark.parametrize("kind", ["skewed", "tied", "far from zero", "one far away", "repeated"])
+def test_mdav_is_the_published_one_in_larger_files(kind: str, columns: int, k: int) -> None:
+    """Neighbours looked up ahead or one by one, long tails, ties, an origin and an outlier that eat up digits."""
+    points = np.random.default_rng(columns * k).lognormal(size=(700, columns))
+    points = {
+        "skewed": points**2,
+        "tied": np.round(points * 2),
+        "far from zero": np.round(points, 3) + 1e5,
+        "one far away": np.where(np.arange(700)[:, None] == 350, 1e4, points),
+        "repeated": points[np.arange(700) // 9],
+    }[kind]
+    assert mdav(points, k).tolist() == naive_mdav(points, k).tolist()
+
+
+@pytest.mark.parametrize("seed", [13, 14, 17, 1855])
+def test_a_far_origin_does_not_decide_ties(seed: int) -> None:
+    """The centre is kept up to date without loss of digits: the same groups as of the whole numbers themselves."""
+    rng = np.random.default_rng(seed)
+    whole = rng.integers(0, 3, (350, 4)).astype(float)
+    assert mdav(whole / np.sqrt(7) + 1e4, 3).tolist() == naive_mdav(whole, 3).tolist()
+
+
 @pytest.mark.parametrize("n", [9, 10, 11, 12, 13, 14, 15, 20])
 def test_mdav_ends_as_published(n: int) -> None:
     """Groups of exactly k but for the last, which has k to 2k - 1."""

@@ -5,7 +5,6 @@ an array with a row per record and give the number of each record's group. The a
 distances tie (to a share of `TIE`): callers sort the records by content first.
 """
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -19,7 +18,7 @@ TIE = 1e-9
 """Squared distances that differ by less than this share are equal: rounding must not choose between records."""
 SAMPLE = 512
 """Records looked at first when the farthest is wanted, all through the file: they say how far the search must go."""
-FRESH = 32
+FRESH = 16
 """Groups taken, at least, between two sortings of the records by their distance from the centre; more in large files,
 one for each so many records, so that sorting never costs most."""
 SPARE = 10
@@ -38,9 +37,8 @@ def mdav(points: Floats, size: int) -> Integers:
     farthest from that with its k - 1 nearest. With 2k to 3k - 1 left one more group is taken in the same way; the rest
     (k to 2k - 1 records) is the last. Exact: neighbours come from a k-d tree of the records left (rebuilt when half of
     them are gone), the farthest from one pass over those that the triangle inequality does not exclude, in order of
-    distance from an earlier centroid. Cost: about n/k times 40 microseconds in 2 or 3 dimensions up to 100,000 records
-    (the pass grows with n: 3 columns in groups of 3 take about 2 s); towards O(n^2/k) when there are more, many
-    columns or many equal records.
+    distance from an earlier centroid. Cost: n/k times about 60 microseconds for 100,000 records in 2 or 3 dimensions
+    (2 s in groups of 3), O(n) memory; towards O(n^2/k) with more records, many columns or many equal records.
 
     Source: Domingo-Ferrer and Mateo-Sanz (2002); Domingo-Ferrer and Torra (2005), algorithm MDAV-generic.
 
@@ -69,26 +67,27 @@ class _Left:
 
     With x and p measured from c, the centre at the last sorting, |x - p|^2 = |p|^2 + (-2p, 1) . (x, |x|^2): `lifted`
     holds a column (x, |x|^2) for each record, the farthest from c first, so one product gives all distances. Whoever
-    leaves has |x|^2 = -inf there.
+    leaves has |x|^2 = -inf there. `total` sums x, not the values: a far origin must not cost the centre its digits.
     """
 
     points: Floats
     size: int
-    flags: bytearray = field(init=False)
     alive: Any = field(init=False)
     count: int = field(init=False)
+    total: Floats = field(init=False)
+    sorted_by: Floats = field(init=False)
+    planted: Integers = field(init=False)
     asked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.count = len(self.points)
-        self.flags = bytearray(b"\1") * self.count
-        self.alive = np.frombuffer(self.flags, dtype=np.bool_)  # The same bytes: quick to read one by one and together.
+        self.alive = np.ones(self.count, dtype=np.bool_)
         self._sort()
         self._plant()
 
     @property
     def centre(self) -> Floats:
-        return self.total / self.count
+        return self.sorted_by + self.total / self.count
 
     def farthest(self, point: Floats) -> int:
         """The farthest from a point; only those with |x| >= |farthest of a sample - p| - |p| can be it."""
@@ -107,11 +106,12 @@ class _Left:
 
     def take(self, row: int) -> Integers:
         """Take a record and its nearest out, and say which they are."""
-        self.flags[row] = 0
-        rows = np.array([row, *self._nearest(row, self.size - 1)])
+        self.alive[row] = False
+        rows = np.concatenate((self._nearest(row, self.size - 1), [row]))
         self.alive[rows] = False
-        self.lifted[-1, self.place[rows]] = -np.inf
-        self.total -= self.points[rows].sum(axis=0)
+        places = self.place[rows]
+        self.total -= np.add.reduce(self.lifted[:-1, places], axis=1)
+        self.lifted[-1, places] = -np.inf
         self.count -= self.size
         self.taken += 1
         if self.taken >= max(FRESH, self.count // FRESH):
@@ -130,32 +130,28 @@ class _Left:
         distance = np.einsum("ij,ij->i", away, away)
         return int(rows[distance >= distance.max() * (1 - TIE)].min())
 
-    def _nearest(self, row: int, wanted: int) -> list[int]:
+    def _nearest(self, row: int, wanted: int) -> Integers:
         if wanted == 0:
-            return []
+            return np.zeros(0, dtype=np.int64)
         spot, many = self.spot[row], max(wanted + SPARE, self.asked // 2)
         reached, found = self.ahead
-        if spot < len(found) and (chosen := self._chosen(reached[spot], found[spot], wanted)):
-            return chosen
-        while True:
+        chosen = self._chosen(reached[spot], found[spot], wanted) if spot < len(found) else None
+        while chosen is None:
             reached, found = self.tree.query(self.points[row], k=min(many, self.tree.n))
-            if chosen := self._chosen(reached, found, wanted):
-                self.asked = many
-                return chosen
-            many *= 2
+            chosen = self._chosen(reached, found, wanted)
+            self.asked, many = many, 2 * many
+        return chosen
 
-    def _chosen(self, reached: Floats, found: Integers, wanted: int) -> list[int]:
-        """The `wanted` nearest of those found that are left; ties in the order they stand in. None if more are due."""
-        rows, distance, flags = self.planted[found].tolist(), reached.tolist(), self.flags
-        left = [place for place, row in enumerate(rows) if flags[row]]
-        if len(left) < wanted:
-            return []
-        limit = distance[left[wanted - 1]]
-        inside, edge = bisect_left(distance, limit * (1 - TIE / 2)), bisect_right(distance, limit * (1 + TIE / 2))
-        if edge == len(rows) < self.tree.n:
-            return []
-        chosen = [rows[place] for place in left if place < inside]
-        return chosen + sorted(rows[place] for place in left if inside <= place < edge)[: wanted - len(chosen)]
+    def _chosen(self, reached: Floats, found: Integers, wanted: int) -> Integers | None:
+        """The `wanted` nearest of those found that are left, ties to who stands first; None if more must be found."""
+        rows: Integers = self.planted[found]
+        left = self.alive[rows]
+        rows, distance = rows[left], reached[left]
+        if len(rows) > wanted and distance[wanted] > distance[wanted - 1] * (1 + TIE):
+            return rows[:wanted]
+        if len(rows) < wanted or (distance[wanted - 1] * (1 + TIE) >= reached[-1] and len(found) < self.tree.n):
+            return None
+        return _first(rows, distance, distance[wanted - 1], wanted)
 
     def _plant(self) -> None:
         """The tree of those left, and the neighbours of the outer half: nearly all who are asked before the next."""
@@ -173,9 +169,9 @@ class _Left:
         """Order the records by their distance from the centre, the farthest first."""
         rows = np.flatnonzero(self.alive)
         here = self.points[rows]
-        self.total, self.taken, self.head = here.sum(axis=0), 0, 0
-        self.sorted_by = self.total / max(1, self.count)
+        self.sorted_by = here.mean(axis=0)
         here -= self.sorted_by
+        self.total, self.taken, self.head = here.sum(axis=0), 0, 0
         square = np.einsum("ij,ij->i", here, here)
         order = np.argsort(-square, kind="stable")
         self.lifted = np.vstack([here.T, square])[:, order]
@@ -183,6 +179,14 @@ class _Left:
         self.outward, self.inward = rows[order], -np.sqrt(self.lifted[-1])
         self.place = np.empty(len(self.points), dtype=np.int64)
         self.place[self.outward] = np.arange(len(rows))
+
+
+def _first(rows: Integers, distance: Floats, limit: float, wanted: int) -> Integers:
+    """The `wanted` nearest; those that tie at the limit in the order they stand in. Half the share: no squares here."""
+    inside = distance < limit * (1 - TIE / 2)
+    edge = np.sort(rows[~inside & (distance <= limit * (1 + TIE / 2))])
+    chosen = rows[inside]
+    return np.concatenate([chosen, edge[: wanted - len(chosen)]])
 
 
 def optimal(values: Floats, size: int) -> Integers:
