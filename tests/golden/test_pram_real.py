@@ -8,7 +8,17 @@ import pytest
 import equipoise as eq
 from equipoise.masks import Pram
 
-KEYS = "sex age race marital-status education native-country workclass occupation salary-class".split()
+KEYS = [
+    "sex",
+    "age",
+    "race",
+    "marital-status",
+    "education",
+    "native-country",
+    "workclass",
+    "occupation",
+    "salary-class",
+]
 LOCATION = os.environ.get("EQUIPOISE_DATA")
 
 
