@@ -20,7 +20,8 @@ check: setup
 	@$(RUN)ruff format --check --quiet src tests benchmarks
 	@$(RUN)ruff check --quiet src tests benchmarks
 	@$(RUN)mypy --no-error-summary
-	@$(RUN)lint-imports --no-logo --no-timings > /dev/null || $(RUN)lint-imports
+	@$(RUN)lint-imports --no-logo > .lint-imports.log || { cat .lint-imports.log; exit 1; }
+	@rm -f .lint-imports.log
 	@echo "check: format, lint, types and import contracts hold"
 
 test: check

@@ -18,7 +18,7 @@ def run(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProc
     return subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env=clean | env,
+        env={"UV_SYSTEM_CERTS": "1"} | clean | env,
         capture_output=True,
         text=True,
         timeout=400,

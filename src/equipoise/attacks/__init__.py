@@ -1,3 +1,7 @@
 """Score a release by trying to break it."""
 
-__all__: list[str] = []
+from equipoise.attacks.interval import Interval
+from equipoise.attacks.linkage import Linkage
+from equipoise.attacks.nearest import Nearest
+
+__all__ = ["Interval", "Linkage", "Nearest"]

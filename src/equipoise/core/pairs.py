@@ -21,6 +21,6 @@ def _ordered(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
     name = records.roles.id
     if name:
         return records.collect(*dict.fromkeys((name, *columns))).sort(name)
-    if not records.frame.implementation.is_polars():
+    if not records.in_memory and records.source is None:
         raise EngineError("Files on this engine have no row order: name an id role to compare them record by record.")
     return records.collect(*columns)

@@ -1,0 +1,290 @@
+"""Probabilistic linkage: the paper's files, brute force at small size, laws, and a file of 20,000 records."""
+
+import math
+import time
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import equipoise as eq
+from equipoise.attacks import linkage
+from equipoise.attacks.linkage import Linkage
+from equipoise.core.records import Law
+
+KEYS = ["name", "surname", "age"]
+# Domingo-Ferrer and Torra (2004), Table 1.
+A = pl.DataFrame(
+    {
+        "name": ["Joan", "Pere", "J.M.", "Juan", "Ricardo", "Pere", "Juan", "Ricard"],
+        "surname": ["Casanovas", "Joan", "Casanovas", "Garcia", "Garcia", "Garcia", "Garcia", "Tanaka"],
+        "age": [19, 17, 35, 53, 14, 18, 18, 14],
+    }
+)
+B = A.with_columns(
+    pl.Series("name", ["Joan", "Pere", "J.Manel", "Juan", "Ricard", "Pere", "Juan", "Ricard"]),
+    pl.Series("age", [19, 17, 35, 53, 14, 82, 18, 18]),
+)
+
+
+def masked(n: int, sizes: list[int], moved: float, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """A file, and one in which that share of each column's values was given to other records."""
+    rng = np.random.default_rng(seed)
+    original = {f"k{i}": rng.integers(0, size, n) for i, size in enumerate(sizes)}
+    released = {k: np.where(rng.random(n) < moved, rng.permutation(x), x) for k, x in original.items()}
+    return pl.DataFrame({"id": np.arange(n)} | original), pl.DataFrame({"id": np.arange(n)} | released)
+
+
+def records(table: pl.DataFrame) -> eq.Records:
+    keys = [c for c in table.columns if c != "id"]
+    return eq.read(table, eq.Roles(keys, id="id" if "id" in table.columns else None))
+
+
+def study(released: pl.DataFrame, original: pl.DataFrame, **given: Any) -> Any:
+    return Linkage(**given)._study(records(released), records(original))
+
+
+# --- the paper's example --------------------------------------------------------------------------------------------
+
+
+def test_table_1() -> None:
+    """64 pairs by pattern; agreement on surname always, on name and age for 6 of 8; every row is paired."""
+    original, released = records(A), records(B)
+    table = Linkage().patterns(released, original)
+    assert table.columns == ["pattern", "pairs", "m", "u", "weight", "decision"]
+    assert table["pairs"].sum() == 64
+    counted: dict[str, int] = {}
+    for one, two in product(A.rows(), B.rows()):
+        text = "".join("01"[x == y] for x, y in zip(one, two, strict=True))
+        counted[text] = counted.get(text, 0) + 1
+    assert dict(table.select("pattern", "pairs").iter_rows()) == counted
+    truth = Linkage().agreement(released, original)
+    assert truth["variable"].to_list() == KEYS
+    assert truth["m_true"].to_list() == [0.75, 1.0, 0.75]
+    assert Linkage().measure(released, original).by_record()["risk"].to_list() == [1.0] * 8
+
+
+# --- what must hold -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [linkage.CANDIDATES, 0])
+def test_everybody_who_is_unique_is_found_in_an_unmasked_file(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of pairing: a record of a cell of c is right with probability 1/c, one with a gap by what is left."""
+    monkeypatch.setattr(linkage, "CANDIDATES", limit)
+    table = pl.DataFrame({"a": [1, 1, 2, 2, 3, 3], "b": [1, 2, 1, 2, 1, 2], "c": [5, 6, 7, 8, 9, 5]})
+    assert Linkage().measure(records(table), records(table)).value == 1.0
+    twins = pl.concat([table, table, table.head(1)])
+    found = Linkage().measure(records(twins), records(twins)).by_record()["risk"]
+    assert found.to_list() == pytest.approx([1 / 3, *[1 / 2] * 5] * 2 + [1 / 3])
+
+
+@pytest.mark.parametrize("limit", [linkage.CANDIDATES, 0])
+def test_row_order_of_either_file_changes_nothing(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linkage, "CANDIDATES", limit)
+    original, released = masked(300, [3, 8, 20, 9], 0.2)
+    one = Linkage().measure(records(released), records(original))
+    moved = original.sample(fraction=1, shuffle=True, seed=1)
+    two = Linkage().measure(records(released.sample(fraction=1, shuffle=True, seed=2)), records(moved))
+    assert (two.value, two.interval, two.notes) == (pytest.approx(one.value, abs=1e-12), two.interval, one.notes)
+    assert two.by_record()["id"].to_list() == moved["id"].to_list()
+    assert_frame_equal(one.by_record().sort("id"), two.by_record().sort("id"))
+    assert_frame_equal(one.detail, two.detail)
+
+
+@pytest.mark.parametrize("limit", [linkage.CANDIDATES, 0])
+def test_independent_columns_give_the_baseline(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mean over 20 files of 400: one right pair is expected in each."""
+    monkeypatch.setattr(linkage, "CANDIDATES", limit)
+    rights = []
+    for seed in range(20):
+        original, _ = masked(400, [2, 5, 6], 0, seed)
+        other, _ = masked(400, [2, 5, 6], 0, seed + 100)
+        score = Linkage().measure(records(other), records(original))
+        assert score.baseline == 1 / 400
+        rights.append(score.number)
+    assert np.mean(rights) == pytest.approx(1, abs=0.5)
+
+
+def test_truth_is_a_stronger_intruder_than_patterns_here() -> None:
+    original, released = masked(2000, [2, 5, 20, 10, 8], 0.2)
+    em = Linkage().measure(records(released), records(original))
+    truth = Linkage(knows="truth").measure(records(released), records(original))
+    assert truth.value > em.value - em.error
+    assert em.interval is not None
+    assert em.interval[0] <= em.value <= em.interval[1]
+    assert em.baseline is not None
+    assert em.value > 100 * em.baseline
+
+
+def test_files_with_different_people_are_joined_by_id() -> None:
+    original, released = masked(500, [10, 10, 10, 10], 0.05)
+    score = Linkage().measure(records(released.tail(300)), records(original.head(400)))
+    assert score.by_record()["id"].to_list() == list(range(200, 400))
+    assert score.by_record()["risk"].mean() == pytest.approx(score.value)
+    assert score.baseline == 1 / 400
+    with pytest.raises(eq.EngineError, match="id role"):
+        Linkage().measure(records(released.drop("id").tail(300)), records(original.drop("id")))
+    with pytest.raises(eq.EngineError, match="nothing in common"):
+        Linkage().measure(records(released.tail(100)), records(original.head(100)))
+    with pytest.raises(eq.RolesError, match="unique"):
+        Linkage().measure(records(pl.concat([released, released])), records(original))
+
+
+def test_rows_are_the_truth_without_ids() -> None:
+    original, released = masked(300, [3, 8, 20, 9], 0.1)
+    one = Linkage().measure(records(released), records(original))
+    two = Linkage().measure(records(released.drop("id")), records(original.drop("id")))
+    assert two.value == pytest.approx(one.value)
+    assert two.by_record().columns == ["record", "risk"]
+
+
+def test_detail_and_notes() -> None:
+    original, released = masked(300, [3, 8, 20, 9], 0.1)
+    score = Linkage().measure(records(released), records(original))
+    assert score.detail["true_pairs"].sum() == 300
+    assert (score.detail["true_pairs"] * score.detail["risk"]).sum() == pytest.approx(score.number)
+    table = Linkage().patterns(records(released), records(original))
+    links = table.filter(pl.col("decision") == "link")["pairs"].sum()
+    assert f"{links:,} are links" in score.notes[0]
+    assert "EM converged" in score.notes[1]
+    assert table["weight"].is_sorted(descending=True)
+
+
+def test_gaps_and_corners() -> None:
+    gaps = pl.DataFrame({"a": pl.Series([None] * 5, dtype=pl.String), "b": [None, 1, 2, 3, 4]})
+    score = Linkage().measure(records(gaps), records(gaps))
+    assert score.by_record()["risk"].to_list()[1:] == [1.0] * 4
+    nothing = gaps.select("a")
+    assert math.isfinite(Linkage().measure(records(nothing), records(nothing)).value)
+    alone = gaps.tail(1)
+    assert Linkage().measure(records(alone), records(alone)).value == 1.0
+
+
+def test_a_synthetic_file_has_nobody_to_find() -> None:
+    file = records(A)
+    made = file.with_frame(file.frame, Law("synthesize", ("name",), "drawn", {"synthetic": "full"}))
+    assert math.isnan(Linkage().measure(made, file).value)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"false_match": 0},
+        {"false_match": 1},
+        {"false_nonmatch": 5},
+        {"false_nonmatch": math.nan},
+        {"false_match": "low"},
+        {"knows": "everything"},
+        {"variables": ()},
+    ],
+)
+def test_bad_parameters(bad: dict[str, Any]) -> None:
+    with pytest.raises(eq.ParameterError):
+        Linkage(**bad)
+
+
+def test_bad_columns() -> None:
+    with pytest.raises(eq.RolesError, match="Did you mean 'age'"):
+        Linkage(("agee",)).measure(records(A), records(A))
+    with pytest.raises(eq.RolesError, match="No variables"):
+        Linkage().measure(eq.read(A, eq.Roles()), eq.read(A, eq.Roles()))
+
+
+# --- against brute force --------------------------------------------------------------------------------------------
+
+
+def matrix(made: Any) -> Any:
+    """The weight of every pair over that of staying alone, 0 where it is no candidate."""
+    n, m = len(made.files.one), len(made.files.two)
+    first, second = (x.ravel() for x in np.indices((n, m)))
+    pattern = made.files.pattern(first, second)
+    weight = made.weights[pattern] - made.weights[made.order].min() + 1
+    return np.where(made.decisions[pattern] > 0, weight, 0.0).reshape(n, m)
+
+
+@pytest.mark.parametrize("dense", [linkage.DENSE, 0])
+@pytest.mark.parametrize(("moved", "seed"), [(0.1, 1), (0.3, 2), (0.6, 3)])
+def test_the_assignment_is_the_best_of_all(
+    dense: int, moved: float, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells and components against the full matrix of records: the same sum of weights; nobody is in two pairs."""
+    from scipy.optimize import linear_sum_assignment
+
+    monkeypatch.setattr(linkage, "DENSE", dense)
+    original, released = masked(150, [3, 6, 12, 5], moved, seed)
+    made = study(released, original)
+    full = matrix(made)
+    best = full[linear_sum_assignment(full, maximize=True)].sum()
+    a, b, weight = linkage._candidates(made)
+    assert sum(made.files.here[a] * made.files.there[b]) == (full > 0).sum()
+    pairs = np.minimum(made.files.here[a], made.files.there[b]).astype(float)
+    for edges in linkage._components(a, b, len(made.files.here)):
+        pairs[edges] = linkage._best(a[edges], b[edges], weight[edges], made.files, np.random.default_rng(0))
+    assert (pairs * weight).sum() == pytest.approx(best, rel=1e-9)
+    assert (np.bincount(a, pairs, len(made.files.here)) <= made.files.here).all()
+    assert (np.bincount(b, pairs, len(made.files.there)) <= made.files.there).all()
+
+
+def test_the_share_right_is_that_of_records_paired_one_by_one() -> None:
+    """600 records: full-matrix assignments with ties broken at random, the true pair on the diagonal."""
+    from scipy.optimize import linear_sum_assignment
+
+    original, released = masked(600, [2, 5, 20, 10, 8], 0.1)
+    made, rng = study(released, original), np.random.default_rng(5)
+    full, rights = matrix(made), []
+    for _ in range(12):
+        down, across = rng.permutation(600), rng.permutation(600)
+        worth = full[down][:, across]
+        i, j = linear_sum_assignment(worth + 1e-9 * rng.random(worth.shape), maximize=True)
+        rights.append(((down[i] == across[j]) & (worth[i, j] > 0)).mean())
+    value = Linkage().measure(records(released), records(original)).value
+    assert value == pytest.approx(np.mean(rights), abs=0.012)
+
+
+def test_cells_shared_are_records_paired_greedily() -> None:
+    """Against 400 runs that pair single records, heaviest first, ties at random."""
+    original, released = masked(60, [3, 6, 5], 0.3)
+    made, rng, rights = study(released, original), np.random.default_rng(3), []
+    full = matrix(made)
+    agree = made.files.pattern(*(x.ravel() for x in np.indices(full.shape)))
+    rank = np.array([made.order.index(s) if s in made.order else 1000 for s in agree])
+    for _ in range(400):
+        right, one, two = 0, set(range(60)), set(range(60))
+        for pair in np.lexsort((rng.random(len(rank)), rank)):
+            i, j = divmod(int(pair), 60)
+            if rank[pair] < 1000 and i in one and j in two:
+                one.remove(i)
+                two.remove(j)
+                right += i == j
+        rights.append(right / 60)
+    here, there = made.files.here.astype(float), made.files.there.astype(float)
+    flow = linkage._shared(made, here, there, made.order)
+    cells = made.files.here[made.files.one] * made.files.there[made.files.two]
+    assert (flow / cells).mean() == pytest.approx(np.mean(rights), abs=0.015)
+
+
+def test_what_the_assignment_leaves_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer candidates at a time: some patterns by assignment, the rest cells to cells; nothing jumps."""
+    original, released = masked(400, [3, 6, 12, 5], 0.3)
+    every = Linkage().measure(records(released), records(original))
+    monkeypatch.setattr(linkage, "CANDIDATES", 3_000)
+    some = Linkage().measure(records(released), records(original))
+    monkeypatch.setattr(linkage, "CANDIDATES", 0)
+    none = Linkage().measure(records(released), records(original))
+    assert "lighter" in some.notes[-1]
+    assert "Cells were" in none.notes[-1]
+    assert some.value == pytest.approx(every.value, abs=0.05)
+    assert none.value == pytest.approx(every.value, abs=0.05)
+
+
+def test_twenty_thousand_records_take_seconds() -> None:
+    """4 x 10^8 pairs; the bound is loose, for machines that do other things."""
+    original, released = masked(20_000, [2, 5, 20, 50, 10, 100], 0.1)
+    start = time.process_time()
+    score = Linkage().measure(records(released), records(original))
+    assert time.process_time() - start < 30
+    assert score.value > 0.5
+    assert "Of 400,000,000 pairs" in score.notes[0]
