@@ -545,3 +545,17 @@ def test_cost_is_linear_and_no_matrix_is_built(method: Any) -> None:
     assert 120_000 < cells < 400_000
     assert took[1_000_000] < 8 * max(took[200_000], 0.05)
     assert took[1_000_000] < 6
+
+
+def test_a_partition_by_a_level_of_a_hierarchy() -> None:
+    """Ages move within their decade only: the margin of the decades is kept exactly."""
+    rng = np.random.default_rng(8)
+    table = pl.DataFrame({"id": range(3000), "age": rng.integers(20, 60, 3000), "town": rng.integers(0, 30, 3000)})
+    roles = eq.Roles(["age", "town"], id="id", hierarchies={"age": eq.Hierarchy.intervals([5, 10])})
+    records = eq.read(table, roles)
+    for within in (("age@10",), {"age": "10"}):
+        released = eq.Recipe([eq.masks.Pram(0.5, within=within)], 4).run(records).collect()
+        moved = (released["age"] != table["age"]) | (released["town"] != table["town"])
+        assert moved.any()
+        assert (released["age"] // 10 == table["age"] // 10).all()
+        assert (released["age"] != table["age"]).any()

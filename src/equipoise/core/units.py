@@ -52,7 +52,7 @@ class Units:
 
 def units(records: Records, keys: Columns, within: Columns) -> Units:
     """The unit cells of a file: O(cells) after counting for records, O(records log records) for households."""
-    extra = tuple(c for c in within if c not in keys)
+    extra = tuple(c for c in within if c not in keys and c.partition("@")[0] not in keys)
     cells = count(records, (*keys, *extra))
     groups = _groups(cells, keys, within)
     if not records.roles.household:
@@ -109,9 +109,18 @@ def profiled(people: pl.DataFrame) -> pl.DataFrame:
     return listed.with_columns(texts[0].alias("profile"), texts[1].alias("where"))
 
 
+def _held(cells: Cells, name: str) -> pl.Series:
+    """A column that holds records together, or `column@level`: its category at a level of its hierarchy."""
+    column, mark, level = name.partition("@")
+    if name in cells.by or not mark:
+        return cells.table[name]
+    labels = cells.hierarchy(column).level(level).label(cells.values(column))
+    return labels.gather(pl.Series(cells.cube.codes[cells.place(column)].astype(np.uint32))).alias(name)
+
+
 def _groups(cells: Cells, keys: Columns, within: Columns) -> Integers:
     """Equal `within` values and equal null patterns: nothing is made missing and nothing filled in."""
-    held = [cells.table[c] for c in within]
+    held = [_held(cells, name) for name in within]
     nulls = [cells.table[c].is_null().alias(f"{c} is null") for c in keys if cells.values(c).null_count()]
     if not held and not nulls:
         return np.zeros(len(cells), dtype=np.int64)

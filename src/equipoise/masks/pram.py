@@ -1,5 +1,6 @@
 """Post-randomization of the keys with a guarantee: no match is right with probability above xi."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -50,8 +51,9 @@ class Pram:
 
     Both are invariant: the expected counts are the original ones (P T = T); `invariant="weights"` keeps the expected
     weighted totals instead (blocks only), with the same bound. `within` names columns whose joint values no record may
-    leave (their margins are kept exactly); "auto" moves records among similar cells, by the keys' hierarchies. With a
-    household role whole households move, and the bound is for households. Cost: O(records + cells log cells).
+    leave (their margins are kept exactly), or a level of a key's hierarchy (`age@10`); "auto" moves records among
+    similar cells, by the keys' hierarchies. With a household role whole households move, and the bound is for
+    households. Cost: O(records + cells log cells).
 
     Source: Nayak (2015), *Identity disclosure risk control in microdata release via post-randomization*.
     Does not guard against columns that show the original cell, moved records that look implausible, attribute
@@ -82,7 +84,9 @@ class Pram:
         if self.keys is not None:
             object.__setattr__(self, "keys", names(self.keys, "keys"))
         if self.within is not None:
-            within = names(self.within, "within")
+            given = self.within
+            pairs = [f"{c}@{level}" for c, level in given.items()] if isinstance(given, Mapping) else given
+            within = names(pairs, "within")
             object.__setattr__(self, "within", AUTO if within == (AUTO,) else within or None)
 
     def apply(self, data: Records, draws: Draws) -> Records:
