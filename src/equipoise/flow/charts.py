@@ -346,8 +346,9 @@ def _rectangle(shown: Axes, limits: Limits) -> list[Spec]:
     for place, limit in enumerate(limits["risk"]):
         at: Spec = {"risk": limit.bound, "label": _bound(limit, shown.risk)}
         layers.append(_layer(f"risk_bound_{place}", BOUND, column | at, x))
-        spot: Spec = {"x": {"value": "width"}}
-        layers.append(_text(f"risk_bound_label_{place}", [at], spot, colour=DARK_GREEN, align="right", dx=-6, dy=11))
+        spot: Spec = {} if "utility" in column else {"x": {"value": 0}}
+        label = f"risk_bound_label_{place}"
+        layers.append(_text(label, [column | at], spot, colour=DARK_GREEN, align="left", dx=6, dy=11))
     for place, limit in enumerate(limits["utility"]):
         at = {"utility": limit.bound, "label": _bound(limit, shown.utility)}
         layers.append(_layer(f"utility_bound_{place}", BOUND, row | at, y))
