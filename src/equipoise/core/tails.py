@@ -1,7 +1,7 @@
 """What top and bottom coding share: one value for a whole tail of a numeric column."""
 
 from math import ceil, floor
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -51,10 +51,20 @@ def _kind(dtype: pl.DataType, new: float) -> pl.DataType:
         return dtype if dtype.is_float() else pl.Float64()
     if not float(new).is_integer():
         return pl.Float64()
-    low, high = (int(pl.select(end).item()) for end in (dtype.min(), dtype.max()))  # type: ignore[attr-defined]
+    low, high = integer_ends(dtype)
     if low <= new <= high:
         return dtype
     return pl.Int64() if abs(new) < 1 << 53 else pl.Float64()
+
+
+def integer_ends(dtype: Any) -> tuple[int, int]:
+    """The least and the greatest number of an integer type.
+
+    >>> integer_ends(pl.UInt8())
+    (0, 255)
+    """
+    low, high = pl.select(low=dtype.min(), high=dtype.max()).row(0)
+    return int(low), int(high)
 
 
 def _centre(values: pl.Series, n: Integers, replace_by: ReplaceBy) -> float:

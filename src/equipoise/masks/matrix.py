@@ -17,6 +17,7 @@ from equipoise.core.numeric import floats, numeric_columns, share, times
 from equipoise.core.pairing import together
 from equipoise.core.records import Law, Records
 from equipoise.core.roles import Roles, names
+from equipoise.core.tails import integer_ends
 
 OPERATIONS = ("sums", "means", "sample")
 
@@ -369,8 +370,8 @@ def _series(name: str, values: Floats, dtype: pl.DataType | None) -> pl.Series:
     if dtype.is_float():
         return found.cast(dtype)
     known = values[~np.isnan(values)]
-    ends = [int(pl.select(end).item()) for end in (dtype.min(), dtype.max())]  # type: ignore[attr-defined]
-    fits = (known == np.rint(known)).all() and (known >= ends[0]).all() and (known <= ends[1]).all()
+    low, high = integer_ends(dtype)
+    fits = (known == np.rint(known)).all() and (known >= low).all() and (known <= high).all()
     return found.cast(dtype, strict=False) if fits else found
 
 

@@ -26,6 +26,7 @@ from equipoise.core.numeric import (
 from equipoise.core.records import Law, Records, collect_one
 from equipoise.core.roles import names
 from equipoise.core.rowwise import rowwise, whole
+from equipoise.core.tails import integer_ends
 
 Kind = Literal["independent", "correlated", "multiplicative"]
 How = Literal["reflect", "truncate"]
@@ -190,8 +191,8 @@ def _written(column: pl.Series, x: Floats, y: Floats) -> pl.Series:
         new = pl.Series(column.name, y).cast(column.dtype)
         return pl.select(pl.when(column.is_not_null()).then(new)).to_series().alias(column.name)
     moved = pl.Series(np.nan_to_num(np.rint(y - x))).cast(pl.Int128) + column.cast(pl.Int128)
-    ends = [int(pl.select(end).item()) for end in (column.dtype.min(), column.dtype.max())]  # type: ignore[attr-defined]
-    return moved.clip(pl.lit(ends[0], pl.Int128), pl.lit(ends[1], pl.Int128)).cast(column.dtype).alias(column.name)
+    low, high = (pl.lit(end, pl.Int128) for end in integer_ends(column.dtype))
+    return moved.clip(low, high).cast(column.dtype).alias(column.name)
 
 
 def _reflected(y: Floats, low: Floats, high: Floats) -> Floats:
