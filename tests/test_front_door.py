@@ -110,7 +110,7 @@ SIGNATURES: list[tuple[Callable[..., Any], list[str], dict[str, Any]]] = [
 def test_what_the_issue_writes_can_be_called_so(
     what: Callable[..., Any], names: list[str], defaults: dict[str, Any]
 ) -> None:
-    """Issue 2: everything written in `code`, with these arguments; anything beyond them is optional."""
+    """Everything written in `code`, with these arguments; anything beyond them is optional."""
     parameters = inspect.signature(what).parameters
     assert [n for n in parameters if n in names] == names
     for name, value in defaults.items():
@@ -166,7 +166,7 @@ def test_exit_codes(error: type[eq.EquipoiseError], code: int) -> None:
 
 
 def test_import_loads_nothing_slow() -> None:
-    """Issue 2: SciPy, Altair, pandas, scikit-learn and the web stack are not loaded by `import equipoise`."""
+    """SciPy, Altair, pandas, scikit-learn and the web stack are not loaded by `import equipoise`."""
     slow = [
         "scipy",
         "altair",

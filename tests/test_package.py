@@ -56,7 +56,7 @@ def test_the_wheel_holds_what_is_not_python(wheel: Path) -> None:
 
 
 def test_the_installed_wheel_runs_the_demo(wheel: Path, tmp_path: Path) -> None:
-    """Issue 2: installed non-editable into an empty environment it runs the demo (templates and charts are inside)."""
+    """Installed non-editable into an empty environment it runs the demo (templates and charts are inside)."""
     empty, elsewhere = tmp_path / "empty", tmp_path / "elsewhere"
     elsewhere.mkdir()
     uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")

@@ -47,7 +47,7 @@ def brute(table: pl.DataFrame, by: list[str]) -> dict[tuple[Any, ...], tuple[int
 
 @pytest.mark.parametrize("by", [KEYS, ["town"], ["grade", "owner"], ["born", "rooms"]], ids="-".join)
 def test_count_is_the_same_everywhere(engine: Any, mixed: pl.DataFrame, by: list[str]) -> None:
-    """Issue 2: the same `count` on Polars, pandas, PyArrow, DuckDB and PySpark gives the same cells."""
+    """The same `count` on Polars, pandas, PyArrow, DuckDB and PySpark gives the same cells."""
     cells = eq.count(eq.read(engine.make(mixed), roles()), by)
     expected = eq.count(eq.read(mixed, roles()), by).table
     assert_frame_equal(plain(cells.table), plain(expected), check_exact=False, abs_tol=1e-9)
@@ -60,7 +60,7 @@ def test_count_is_the_same_everywhere(engine: Any, mixed: pl.DataFrame, by: list
 
 
 def test_total_is_n_without_a_weight(engine: Any, mixed: pl.DataFrame) -> None:
-    """Issue 2: `total` is the sum of weights, = n without a weight."""
+    """`total` is the sum of weights, = n without a weight."""
     cells = eq.count(eq.read(engine.make(mixed), roles(weight=None)), ["town", "age"])
     assert cells.table["total"].to_list() == cells.table["n"].cast(pl.Float64).to_list()
     assert cells.records == mixed.height

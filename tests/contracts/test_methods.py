@@ -124,7 +124,7 @@ def alike(people: pl.DataFrame, people_roles: eq.Roles) -> list[eq.Records]:
 
 
 def test_the_catalogue_is_not_empty() -> None:
-    """Issue 2 names these; whatever else is listed goes through the same suite."""
+    """These came first; whatever else is listed goes through the same suite."""
     assert {name for _, name, _ in METHODS} >= set(NAMED)
 
 
@@ -298,7 +298,7 @@ def test_a_measure_of_cells_is_that_of_records(name: str, method: type, people_r
 
 @every("measure")
 def test_a_score_shows_what_is_behind_it(name: str, method: type, people_records: eq.Records) -> None:
-    """Issue 2: a row per cell, or per record where the measure is per record; the risk in a column `risk`, keyed by id
+    """A row per cell, or per record where the measure is per record; the risk in a column `risk`, keyed by id
     in input order. A share of records is the mean of the records' risks.
     """
     score = scored(example(name, method), people_records)

@@ -161,7 +161,7 @@ def test_counting_does_not_touch_the_data(people: pl.DataFrame, people_roles: eq
 
 
 def test_a_hundred_thousand_categories() -> None:
-    """Issue 2, bad input: many categories are counted without trouble."""
+    """Bad input: many categories are counted without trouble."""
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"x": rng.permutation(100_000).astype(str), "y": rng.integers(0, 100_000, 100_000)})
     cells = eq.count(eq.read(table, eq.Roles(["x", "y"])))

@@ -158,7 +158,7 @@ def standardised(table: pl.DataFrame) -> Any:
     [("CASCrefmicrodata", 0, 5.692, 14.156), ("Tarragona", 0, 16.933, 33.193), ("EIA", 5, 0.592, 3.270)],
 )
 def test_published_losses_of_real_files(data_folder: Path, file: str, first: int, three: float, ten: float) -> None:
-    """Within-group share of variance in percent, groups of 3 and 10: issue 4. EIA without identifiers and dates."""
+    """Within-group share of variance in percent, groups of 3 and 10. EIA without identifiers and dates."""
     table = pl.read_csv(data_folder / "sdcmicro" / f"{file}.csv", infer_schema_length=None)
     points = standardised(table[:, first : first + 13 if first == 0 else 15])
     assert round(100 * lost(points, mdav(points, 3)), 3) <= three

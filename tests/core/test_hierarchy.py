@@ -159,7 +159,7 @@ def test_equal_widths_against_integer_division(width: int, closed: Any, start: i
     ("widths", "level"), [([3, 5], "'5'"), ([5, 5], "'5'"), ([10, 5], "'5'"), ([0.1, 0.25], "'0.25'")]
 )
 def test_widths_that_do_not_nest_are_refused_by_name(widths: list[float], level: str) -> None:
-    """Issue 2: a level that is not a function of the finer one is refused with the offending level named."""
+    """A level that is not a function of the finer one is refused with the offending level named."""
     with pytest.raises(eq.ParameterError, match=f"Level {level} is not a function"):
         Hierarchy.intervals(widths)
 

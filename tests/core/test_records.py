@@ -12,7 +12,7 @@ from equipoise.core.draws import Draws
 
 
 def test_the_frame_is_a_narwhals_lazyframe(people_records: eq.Records) -> None:
-    """Issue 2: `Records.frame` (a Narwhals LazyFrame)."""
+    """`Records.frame` (a Narwhals LazyFrame)."""
     assert isinstance(people_records.frame, nw.LazyFrame)
 
 

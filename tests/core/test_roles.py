@@ -146,7 +146,7 @@ def test_roles_are_checked_against_the_data_with_hints(roles: Roles, said: str) 
 
 
 def test_missing_any_is_accepted_and_refused_where_it_matters() -> None:
-    """Issue 2: accepted now and built later; with a missing key it would give a wrong number, so it stops."""
+    """Accepted now and built later; with a missing key it would give a wrong number, so it stops."""
     known = Roles(["age"], missing="any")
     assert eq.count(eq.read(pl.DataFrame({"age": [1, 2]}), known)).records == 2
     with pytest.raises(eq.ParameterError, match="missing='any' is not available yet"):

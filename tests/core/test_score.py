@@ -93,7 +93,7 @@ def test_an_exact_name_wins_over_a_bare_one() -> None:
 
 
 def test_names_are_unique_within_a_trial() -> None:
-    """Issue 2: names unique within a trial."""
+    """Names unique within a trial."""
     with pytest.raises(eq.ParameterError, match="share a name"):
         Scores([Score("x", 1.0, "lower"), Score("x", 2.0, "lower")])
 

@@ -115,7 +115,7 @@ def test_late_types(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_are_no_csv(tmp_path: Path, data: Any, said: str) -> None:
-    """Issue 2, bad input: one clear sentence."""
+    """Bad input: one clear sentence."""
     with pytest.raises(eq.DataError, match=said) as caught:
         eq.read(put(tmp_path, data))
     assert caught.value.exit_code == 2

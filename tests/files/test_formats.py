@@ -69,7 +69,7 @@ def test_csv_keeps_the_values(tmp_path: Path, table: pl.DataFrame) -> None:
 
 @pytest.mark.parametrize("format", ["parquet", "arrow"])
 def test_large_formats_are_scanned_not_loaded(tmp_path: Path, table: pl.DataFrame, format: str) -> None:
-    """Issue 2: Parquet is scanned. The native frame is lazy and the kind says so."""
+    """Parquet is scanned. The native frame is lazy and the kind says so."""
     path = tmp_path / f"data.{format}"
     files.save(table.lazy(), path, format)
     records = eq.read(path, eq.Roles(["town"]))
@@ -93,7 +93,7 @@ def test_options_of_csv_are_for_csv(tmp_path: Path, table: pl.DataFrame, options
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 @pytest.mark.parametrize("data", [b"", b"not at all", b"PAR1PAR1", b"ARROW1\x00\x00"])
 def test_damaged_files_are_refused(tmp_path: Path, name: str, data: bytes) -> None:
-    """Issue 2, bad input: truncated Parquet; one sentence with the path."""
+    """Bad input: truncated Parquet; one sentence with the path."""
     (tmp_path / name).write_bytes(data)
     with pytest.raises(eq.DataError, match=r"is empty|damaged"):
         eq.read(tmp_path / name)
@@ -133,7 +133,7 @@ def test_formats_to_write(tmp_path: Path, table: pl.DataFrame) -> None:
 
 
 def test_columns_that_stand_twice() -> None:
-    """Issue 2, bad input: duplicate column names."""
+    """Bad input: duplicate column names."""
     pandas = pytest.importorskip("pandas")
     pyarrow = pytest.importorskip("pyarrow")
     with pytest.raises(eq.DataError, match="twice"):

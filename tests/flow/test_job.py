@@ -52,7 +52,7 @@ def test_paths_are_relative_to_the_policy(here: Path, monkeypatch: pytest.Monkey
 
 
 def test_grids_and_ranges(here: Path) -> None:
-    """Issue 2: `at = [..]` and `{from, to, steps}` expand into recipes; steps multiply."""
+    """`at = [..]` and `{from, to, steps}` expand into recipes; steps multiply."""
     masks = [
         {"use": "top-code", "column": "salary", "at": {"from": 10_000, "to": 30_000, "steps": 3}},
         {"use": "recode", "column": "age", "level": ["5", 2]},

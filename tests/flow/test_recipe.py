@@ -78,7 +78,7 @@ def test_random_masks_are_blind_to_row_order(jumble: Any, people: pl.DataFrame, 
 
 
 def test_lists_are_grids_and_tables_are_ranges() -> None:
-    """Issue 2: `scale = [0.05, 0.1]`, `{from=0.01, to=0.5, steps=8}`."""
+    """`scale = [0.05, 0.1]`, `{from=0.01, to=0.5, steps=8}`."""
     masks = eq.grid(TopCode, column=["a", "b"], at={"from": 0.01, "to": 0.5, "steps": 8})
     assert len(masks) == 16
     assert [m.at for m in masks[:8]] == pytest.approx(np.linspace(0.01, 0.5, 8).tolist())  # type: ignore[attr-defined]

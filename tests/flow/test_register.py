@@ -219,7 +219,7 @@ def test_evidence_states_the_guarantee(made: Release) -> None:
 
 
 def test_the_seed_is_not_in_public(made: Release) -> None:
-    """Issue 3: the seed is not in any public output: not in decimal, not in hexadecimal."""
+    """The seed is not in any public output: not in decimal, not in hexadecimal."""
     forms = [str(SEED).encode(), f"{SEED:x}".encode(), SEED.to_bytes(16, "little"), SEED.to_bytes(16, "big")]
     for path in made.public.rglob("*"):
         content = path.read_bytes()

@@ -152,7 +152,7 @@ def test_the_seed_is_in_the_private_log_only(made: eq.Release) -> None:
 
 
 def test_formats_carry_a_version(made: eq.Release) -> None:
-    """Issue 2: policy, evidence and journal carry a format version."""
+    """Policy, evidence and journal carry a format version."""
     journal = [json.loads(line) for line in (made.private / "journal.jsonl").read_text().splitlines()]
     assert journal[0]["format"] == 1
     assert len(journal) >= 2
@@ -292,7 +292,7 @@ def test_parents_are_made(records: eq.Records, tmp_path: Path, page: Page) -> No
     ],
 )
 def test_files_on_which_no_risk_can_be_measured(tmp_path: Path, page: Page, table: pl.DataFrame, said: str) -> None:
-    """Issue 2, bad input: one record, an all-null key, a key that is an identifier; nothing written."""
+    """Bad input: one record, an all-null key, a key that is an identifier; nothing written."""
     with pytest.raises(eq.DataError, match=said):
         release(eq.read(table, eq.Roles(["x"])), eq.Recipe(), eq.Policy(), tmp_path / "out", render=page)
     assert list(tmp_path.iterdir()) == []

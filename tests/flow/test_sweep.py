@@ -39,7 +39,7 @@ def test_cells_give_what_records_give(people_records: eq.Records) -> None:
 
 
 def test_a_lattice_never_touches_records(people_records: eq.Records, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Issue 2: sweep evaluates coarsenings from the finest cell table by roll-up, never from records."""
+    """Sweep evaluates coarsenings from the finest cell table by roll-up, never from records."""
 
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError("records were touched")

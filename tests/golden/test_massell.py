@@ -36,7 +36,7 @@ def trials() -> list[eq.Trial]:
 
 
 def test_the_paper_s_rectangle_takes_the_paper_s_point(trials: list[eq.Trial]) -> None:
-    """Issue 2: utility > 7.5 bits and risk < 2 % takes (9.95, 1.66 %), 'point 6' of the paper. Exact."""
+    """Utility > 7.5 bits and risk < 2 % takes (9.95, 1.66 %), 'point 6' of the paper. Exact."""
     chosen = eq.Policy(limits=LIMITS).choose(trials)
     assert chosen.scores["entropy"].value == 9.95
     assert chosen.scores["uniques"].value == 1353 / 81567
@@ -167,7 +167,7 @@ def test_bits_of_the_marginals_and_zero_cells(survey: eq.Records) -> None:
 
 
 def test_the_demo_job_from_file_to_release(tmp_path: Path) -> None:
-    """The whole of issue 2 in one run: of the demo policy's candidates inside the rectangle, the most bits."""
+    """The whole job in one run: of the demo policy's candidates inside the rectangle, the most bits."""
     made = eq.balance(demo.write(tmp_path), out=tmp_path / "out")
     inside = [t for t in made.frontier.trials if t.scores["uniques"].value < 0.02 and t.scores["entropy"].value > 7.5]
     assert made.verdict.accepted

@@ -184,7 +184,7 @@ def hold(counts: tuple[int, ...], xi: float, weights: Floats | None = None) -> b
 
 @pytest.mark.parametrize("xi", SWEEP)
 def test_blocks_hold_on_every_small_file(xi: float) -> None:
-    """Issue 3: every file of 2 to 4 cells with counts up to 4, given one count and given all of S."""
+    """Every file of 2 to 4 cells with counts up to 4, given one count and given all of S."""
     files = [t for t in VECTORS if len(t) <= 4]
     held = [hold(t, xi) for t in files]
     assert sum(held) == sum(sum(t) >= 1 / xi for t in files)
@@ -192,7 +192,7 @@ def test_blocks_hold_on_every_small_file(xi: float) -> None:
 
 @pytest.mark.parametrize("xi", SWEEP)
 def test_blocks_hold_on_files_of_five_cells(xi: float) -> None:
-    """Issue 3: every file of five cells with counts up to 4, given one count and given all of S."""
+    """Every file of five cells with counts up to 4, given one count and given all of S."""
     files = [t for t in VECTORS if len(t) == 5]
     held = [hold(t, xi) for t in files]
     assert sum(held) == sum(sum(t) >= 1 / xi for t in files)
@@ -248,7 +248,7 @@ def test_three_cells_partly_mixed_would_break_it() -> None:
 
 @pytest.mark.parametrize("xi", NAYAK)
 def test_nayak_holds_given_one_count(xi: float) -> None:
-    """Issue 3: every count vector up to 5 cells with counts up to 4; invariant; theta leave each cell."""
+    """Every count vector up to 5 cells with counts up to 4; invariant; theta leave each cell."""
     for counts in VECTORS:
         if len(counts) == 2 and xi < 0.5:
             continue
@@ -402,7 +402,7 @@ FILES = {"small": (1, 1, 1, 2, 4), "twelve": (1, 2, 1, 3, 1, 4)}
 @pytest.mark.parametrize("method", ["blocks", "nayak"])
 @pytest.mark.parametrize("file", FILES)
 def test_simulated_matches_agree_with_the_exact_ones(file: str, method: str, xi: float) -> None:
-    """Issue 3: two million draws on small files: conditional match rate and mean counts within 4 standard errors."""
+    """Two million draws on small files: conditional match rate and mean counts within 4 standard errors."""
     counts = FILES[file]
     law = blocks(counts, xi) if method == "blocks" else nayak(counts, xi)
     assert law is not None
@@ -445,7 +445,7 @@ def test_moves_follow_the_matrix() -> None:
 
 
 def test_blocks_move_less_than_half_of_nayak_s_on_a_zipf_file() -> None:
-    """Issue 3 and BEYOND: 382,280 records, Zipf-like cells, xi 0.8: 3,267 against 7,795 expected movers there."""
+    """382,280 records, Zipf-like cells, xi 0.8: 3,267 against 7,795 expected movers there."""
     rng = np.random.default_rng(382_280)
     drawn = np.bincount(rng.choice(30_000, 382_280, p=zipf(30_000, 1.05)))
     counts = drawn[drawn > 0]

@@ -98,7 +98,7 @@ def test_collinear_columns_get_collinear_noise(firms: pl.DataFrame) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [0.1, 1.0])
 def test_moments_are_restored_exactly(firms: pl.DataFrame, kind: Any, scale: float) -> None:
-    """Issue 4: covariance restoration to 1e-10 where promised."""
+    """Covariance restoration to 1e-10 where promised."""
     columns = ["a", "b", "c"]
     x = firms.select(columns).to_numpy()
     y = noisy(Noise(columns, scale, kind, preserve="moments"), firms).select(columns).to_numpy()

@@ -97,7 +97,7 @@ def test_without_an_id_the_content_decides(method: Any) -> None:
 
 
 def test_released_by_every_engine_alike(engine: Any, town: pl.DataFrame) -> None:
-    """Issue 3: the same seed gives the same file on every engine; the kind of frame that came in comes back."""
+    """The same seed gives the same file on every engine; the kind of frame that came in comes back."""
     plain = town.drop("job").with_columns(job=town["job"].cast(pl.String))
     roles = eq.Roles(KEYS, id="id", weight="w")
     for mask in (
@@ -125,7 +125,7 @@ def test_scanned_from_parquet(town: pl.DataFrame, tmp_path: Path, method: Any) -
 
 @pytest.mark.xdist_group("spark")
 def test_spark_with_other_partitions(spark: Any, town: pl.DataFrame) -> None:
-    """Issue 3: the same seed gives the same file on Polars and PySpark whatever the row order and partitions."""
+    """The same seed gives the same file on Polars and PySpark whatever the row order and partitions."""
     plain = town.with_columns(pl.col("job").cast(pl.String))
     for mask, parts in ((Pram(0.7), 5), (Pram(0.7, method="nayak"), 1)):
         expected = moved(mask, plain, ROLES, seed=11).sort("id")
@@ -203,7 +203,7 @@ def test_margins_of_within_are_kept_exactly(town: pl.DataFrame, method: Any) -> 
 
 
 def test_auto_keeps_similar_records_together() -> None:
-    """Issue 3: the mean hierarchy distance of moved records is at most half that of one big group."""
+    """The mean hierarchy distance of moved records is at most half that of one big group."""
     survey = eq.demo.survey().head(12_000)
     trees = {"age": eq.Hierarchy.intervals([5, 10, 20, 40]), "salary": eq.Hierarchy.intervals([10_000, 50_000])}
     records = eq.read(survey, eq.Roles(["sex", "race", "age", "salary"], id="person", hierarchies=trees))
@@ -490,7 +490,7 @@ def test_weights_need_a_weight_and_masks_need_keys() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_claim_is_stated_where_it_is_made(method: Any) -> None:
-    """Issue 3: which intruder, what he sees, what voids it; never a draw or a seed."""
+    """Which intruder, what he sees, what voids it; never a draw or a seed."""
     table = pl.DataFrame({"a": range(20)})
     released = Pram(0.8, method=method).apply(eq.read(table, eq.Roles("a")), Draws(123456789))
     law = released.history[-1]
@@ -507,7 +507,7 @@ def test_the_claim_is_stated_where_it_is_made(method: Any) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_million_uniques(method: Any) -> None:
-    """Issue 3: a million uniques: about a third move, in seconds."""
+    """A million uniques: about a third move, in seconds."""
     size = 1_000_000
     table = pl.DataFrame({"id": np.arange(size), "a": np.arange(size) // 1000, "b": np.arange(size) % 1000})
     start = time.process_time()
@@ -527,7 +527,7 @@ def spread_file(size: int) -> pl.DataFrame:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_cost_is_linear_and_no_matrix_is_built(method: Any) -> None:
-    """Issue 3: O(records + cells): a million records in about 200,000 cells; memory far from cells by cells."""
+    """O(records + cells): a million records in about 200,000 cells; memory far from cells by cells."""
     roles, took = eq.Roles(["a", "b"], id="id"), {}
     mask = Pram(0.8, method=method, within="auto")
     for size in (200_000, 1_000_000):

@@ -43,7 +43,7 @@ def gaps(before: pl.Series, after: pl.Series) -> np.ndarray[Any, Any]:
     seed=st.integers(0, 2**32),
 )
 def test_never_farther_than_the_window(values: list[int | None], window: float, seed: int) -> None:
-    """Issue 4: rank displacement within the window always, with ties and gaps; the values are a permutation."""
+    """Rank displacement within the window always, with ties and gaps; the values are a permutation."""
     table = pl.DataFrame({"id": range(len(values)), "x": pl.Series(values, dtype=pl.Int64)})
     known = table["x"].drop_nulls()
     if window * known.len() < 1:

@@ -145,7 +145,7 @@ def test_a_key_that_was_left_out_is_refused(small: eq.Records) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_million_records(method: Any) -> None:
-    """Issue 3, at scale: a million records in about 200,000 cells, in about a second (bounds are generous)."""
+    """At scale: a million records in about 200,000 cells, in about a second (bounds are generous)."""
     rng = np.random.default_rng(9)
     cell = np.minimum((rng.pareto(0.9, 1_000_000) * 20_000).astype(np.int64), 1_000_000)
     table = pl.DataFrame({"id": np.arange(1_000_000), "a": cell % 997, "b": cell // 997})

@@ -27,7 +27,7 @@ CASES: list[tuple[str, str, dict[str, Any], float, Any]] = [
 def test_the_optimum_is_that_of_a_fine_grid(
     parameter: str, method: str, given: dict[str, Any], limit: float, grid: Any
 ) -> None:
-    """Issue 4: the optimum under a risk limit against a grid: never less useful, never riskier, equal to its step."""
+    """The optimum under a risk limit against a grid: never less useful, never riskier, equal to its step."""
     chosen = best(parameter, risk_at_most=limit, **given)
     values = [v if isinstance(v, int) else float(v) for v in grid]
     points = [(v, mean(method, **given, **{parameter: v})) for v in values]

@@ -152,7 +152,7 @@ CASES: list[tuple[str, Simulate, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("place", "method", "simulate", "given"), [(i, *c) for i, c in enumerate(CASES)])
 def test_every_closed_form_is_what_happens(place: int, method: str, simulate: Simulate, given: dict[str, Any]) -> None:
-    """Issue 4: every closed form against 400,000 simulated runs within 4 standard errors."""
+    """Every closed form against 400,000 simulated runs within 4 standard errors."""
     point = mean(method, **given)
     found = simulated(simulate, given, seed=20_000 + place)
     wanted = dict(point.mse) | ({} if "prior" in given else {"user": point.user})

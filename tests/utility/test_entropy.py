@@ -63,7 +63,7 @@ def test_a_file_against_itself_has_its_joint_entropy(rows: list[tuple[Any, ...]]
 
 @given(rows=ROWS)
 def test_under_coarsening_information_is_the_released_entropy(rows: list[tuple[Any, ...]]) -> None:
-    """Issue 2: the mutual information of original and released keys equals the joint entropy of the released file."""
+    """The mutual information of original and released keys equals the joint entropy of the released file."""
     tree = {"x": eq.Hierarchy.intervals(2), "y": eq.Hierarchy.mapping({"a": "p", "b": "p", "c": "q"})}
     data = eq.read(pl.DataFrame(rows, schema=SCHEMA, orient="row"), eq.Roles(["x", "y"], hierarchies=tree))
     released = eq.Recipe([eq.masks.Recode("x", 1), eq.masks.Recode("y", 1)]).run(data)
