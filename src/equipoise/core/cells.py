@@ -1,5 +1,6 @@
 """Cells: records counted by a set of columns. Every decision is taken on this small table."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,8 @@ from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.records import Records
 from equipoise.core.roles import names
 
+KNOWN = re.compile(r"n|total|value|top\d+|domain_[nN]")
+"""Columns of a ready table that are no keys."""
 Relabel = Callable[[pl.Series, Integers], pl.Series]
 """From the distinct values of a column and the records that have each, to the new value of each."""
 
@@ -23,6 +26,9 @@ Relabel = Callable[[pl.Series, Integers], pl.Series]
 @dataclass(frozen=True, repr=False, eq=False)
 class Cells:
     """One row per occupied combination of the columns `by`: `n` records, `total` their weight.
+
+    `more` has what else is known of each cell, row by row: sums of a value, the largest contributions, its domain's
+    sample and population. It does not survive adding up.
 
     >>> table = pl.DataFrame({"sex": ["f", "f", "m"], "age": [30, 31, 30], "n": [2, 1, 4]})
     >>> cells = Cells.of(table)
@@ -33,23 +39,28 @@ class Cells:
     by: tuple[str, ...]
     cube: Cube
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    more: pl.DataFrame = field(default_factory=pl.DataFrame)
     memo: dict[Any, Any] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(
         cls, table: pl.DataFrame, by: tuple[str, ...] = (), hierarchies: Mapping[str, Hierarchy] | None = None
     ) -> "Cells":
-        """From a ready table with a column `n`, and `total` where it is not equal to n."""
+        """From a ready table with a column `n`, and `total` where it is not equal to n.
+
+        Without `by`, every column is a key whose name does not say what it is: value, top1, domain_n and the like.
+        """
         if "n" not in table.columns:
             raise DataError("A cell table needs a column 'n' with the number of records in each cell.")
-        by = by or tuple(c for c in table.columns if c not in ("n", "total"))
+        by = by or tuple(c for c in table.columns if not KNOWN.fullmatch(c))
         total = table["total"] if "total" in table.columns else table["n"]
         cube = tally([code(table[c]) for c in by], total.cast(pl.Float64).to_numpy()) if by else None
         if cube is None or len(cube) != table.height:
             raise DataError("A cell table needs key columns, and each combination of them once.")
         order = table.with_row_index("__at__").sort(by, nulls_last=False)["__at__"].to_numpy()
         n = table["n"].cast(pl.Int64).to_numpy()[order]
-        return cls(by, Cube(cube.axes, cube.codes, n, cube.total), dict(hierarchies or {}))
+        more = table.drop(*by, "n", "total", strict=False)[order]
+        return cls(by, Cube(cube.axes, cube.codes, n, cube.total), dict(hierarchies or {}), more)
 
     def __len__(self) -> int:
         return len(self.cube)
@@ -68,12 +79,20 @@ class Cells:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """The key columns, `n` and `total`, sorted by the keys."""
+        """The key columns, `n`, `total` and what more there is, sorted by the keys."""
         keys = {
             name: values.gather(pl.Series(codes.astype(np.uint32)))
             for name, values, codes in zip(self.by, self.cube.axes, self.cube.codes, strict=True)
         }
-        return pl.DataFrame({**keys, "n": self.cube.n, "total": self.cube.total})
+        return pl.DataFrame({**keys, "n": self.cube.n, "total": self.cube.total, **self.more.to_dict()})
+
+    def known(self, column: str) -> Floats:
+        """What is known of each cell under this name, as numbers."""
+        if column in ("n", "total"):
+            return np.asarray(self.n if column == "n" else self.total, dtype=np.float64)
+        if column not in self.more.columns:
+            raise RolesError.missing(column, ("n", "total", *self.more.columns))
+        return self.more[column].cast(pl.Float64).to_numpy()
 
     def values(self, column: str) -> pl.Series:
         """The distinct values of a key."""
