@@ -51,6 +51,7 @@ NAMES = [
     "risk",
     "rules",
     "sweep",
+    "table",
     "tables",
     "theory",
     "utility",

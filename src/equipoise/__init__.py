@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from equipoise.core.errors import RefusedError as RefusedError
     from equipoise.core.errors import RolesError as RolesError
     from equipoise.core.hierarchy import Hierarchy as Hierarchy
+    from equipoise.core.margins import table as table
     from equipoise.core.records import Records as Records
     from equipoise.core.roles import Roles as Roles
     from equipoise.core.score import Score as Score
@@ -58,6 +59,7 @@ ROOMS = {
     "core.errors": "Cancelled DataError EngineError EquipoiseError EquipoiseWarning InfeasibleError MissingExtraError "
     "ParameterError RefusedError RolesError",
     "core.hierarchy": "Hierarchy",
+    "core.margins": "table",
     "core.records": "Records",
     "core.roles": "Roles",
     "core.score": "Score Scores",

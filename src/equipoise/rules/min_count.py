@@ -1,16 +1,24 @@
 """Cells need at least `n` records."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from equipoise.core.cells import Cells
 from equipoise.core.errors import ParameterError
+from equipoise.core.numeric import share
+from equipoise.core.sensitivity import Together, amount, protection
 
 
 @dataclass(frozen=True, slots=True)
-class MinCount:
-    """A cell is unsafe when it holds fewer than `n` records (the threshold or frequency rule).
+class MinCount(Together):
+    """A cell is unsafe when it holds records, but fewer than `n` (the threshold or frequency rule).
+
+    Protection in a table: of counts, up to n, so that a safe count remains possible; of values the share `margin` of
+    the value, both ways.
 
     Source: Willenborg and de Waal (1996), *Statistical Disclosure Control in Practice*, ch. 3.
     Misleads when the few records of a cell are not the few people of the population.
@@ -21,10 +29,24 @@ class MinCount:
     """
 
     n: int = 3
+    margin: float = 0.2
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int) or self.n < 1:
             raise ParameterError(f"n must be a whole number, at least 1, got {self.n!r}.")
+        share(self.margin, "margin")
 
     def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", cells.n < self.n)
+        return pl.Series("unsafe", (cells.n > 0) & (cells.n < self.n))
+
+    def levels(self, cells: Cells) -> pl.DataFrame:
+        value = amount(cells)
+        counted = bool(np.array_equal(value, cells.n))
+        return protection(self.flag(cells).to_numpy(), self.n - value if counted else self.margin * value, cells)
+
+    def explain(self, cell: Mapping[str, Any]) -> str:
+        unsafe = 0 < int(cell["n"]) < self.n
+        if not cell["n"]:
+            return "Safe: nobody is there."
+        told = ("Unsafe", "fewer than") if unsafe else ("Safe", "at least")
+        return f"{told[0]}: {cell['n']:,} records, {told[1]} {self.n:,}."

@@ -1,0 +1,118 @@
+"""Axes: a column of a table with its margins, as nodes that hold leaves."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.codes import Integers
+from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.levels import Original, as_text
+
+TOTAL = "Total"
+MISSING = "(missing)"
+SEED = 20_000
+"""Of the random numbers that tell sets of leaves apart: two different sets share a sum with probability 2^-63."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Axis:
+    """The nodes of a column: its values, the groups of every level of its hierarchy, and the total.
+
+    Nodes of the same label that hold the same leaves are one node, and so is everything: the total. `nodes` has their
+    labels, each once; `chains` the branches, each from leaves to total: for every leaf its node at each level.
+
+    >>> values = pl.Series("region", ["n1", "n2", "s1"])
+    >>> axis = Axis.of(values, Hierarchy.mapping({"n1": "north", "n2": "north", "s1": "south"}))
+    >>> axis.nodes.to_list(), axis.members["node"].to_list()
+    (['n1', 'n2', 's1', 'north', 'south', 'Total'], [0, 3, 5, 1, 3, 5, 2, 4, 5])
+    >>> [(parent, children.tolist()) for parent, children in axis.relations()]
+    [(3, [0, 1]), (4, [2]), (5, [3, 4])]
+    """
+
+    name: str
+    nodes: pl.Series
+    chains: tuple[tuple[Integers, ...], ...]
+
+    @classmethod
+    def of(cls, values: pl.Series, hierarchy: Hierarchy | None = None) -> "Axis":
+        """From the distinct values of a column, in their order."""
+        branches = hierarchy.branches if hierarchy else ()
+        levels = [(Original(), *branch.levels()) for branch in branches] or [(Original(),)]
+        keys = np.random.default_rng(SEED).integers(1, 1 << 62, len(values), dtype=np.uint64)
+        found: dict[tuple[int, str], int] = {}
+        labels: list[str] = []
+        chains = []
+        for chain in levels:
+            texts = [as_text(level.label(values)).fill_null(MISSING) for level in chain]
+            steps = [_numbered(step, keys, found, labels) for step in (*texts, _everything(values))]
+            chains.append(tuple(steps))
+        return cls(values.name, pl.Series(values.name, _apart(labels), dtype=pl.String), tuple(chains))
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def leaves(self) -> int:
+        return len(self.chains[0][0])
+
+    @property
+    def total(self) -> int:
+        """The node that holds everything."""
+        return int(self.chains[0][-1][0])
+
+    @cached_property
+    def members(self) -> pl.DataFrame:
+        """A row per leaf and node that holds it: `leaf`, `node`."""
+        steps = [step for chain in self.chains for step in chain]
+        rows = np.unique(np.stack([np.tile(np.arange(self.leaves), len(steps)), np.concatenate(steps)], 1), axis=0)
+        return pl.DataFrame({"leaf": rows[:, 0].astype(np.int64), "node": rows[:, 1].astype(np.int64)})
+
+    def relations(self) -> Iterator[tuple[int, Integers]]:
+        """Each node that is the sum of others, with these, once for each branch in which it is."""
+        told = set()
+        for chain in self.chains:
+            for below, above in pairwise(chain):
+                pairs = np.unique(np.stack([above, below], 1)[above != below], axis=0)
+                cuts = np.flatnonzero(np.diff(pairs[:, 0])) + 1
+                for part in np.split(pairs, cuts) if len(pairs) else ():
+                    known = (int(part[0, 0]), tuple(part[:, 1].tolist()))
+                    if known not in told:
+                        told.add(known)
+                        yield known[0], part[:, 1]
+
+
+def _everything(values: pl.Series) -> pl.Series:
+    return pl.Series(values.name, [TOTAL] * len(values), dtype=pl.String)
+
+
+def _numbered(texts: pl.Series, keys: Integers, found: dict[tuple[int, str], int], labels: list[str]) -> Integers:
+    """The node of each leaf at one level; a group with the label and the leaves of a known node is that node."""
+    groups = texts.unique(maintain_order=True)
+    if len(groups) == 1 and len(texts) > 1:
+        texts = _everything(texts)
+        groups = texts.head(1)
+    place = texts.cast(pl.Enum(groups)).to_physical().to_numpy()
+    sums = np.zeros(len(groups), dtype=np.uint64)
+    np.add.at(sums, place, keys)
+    nodes = np.empty(len(groups), dtype=np.int64)
+    for i, (held, label) in enumerate(zip(sums.tolist(), groups.to_list(), strict=True)):
+        nodes[i] = found.setdefault((held, label), len(labels))
+        if nodes[i] == len(labels):
+            labels.append(label)
+    return nodes[place]
+
+
+def _apart(labels: list[str]) -> list[str]:
+    """Labels made different: a group that is called as another node gets a star."""
+    taken: set[str] = set()
+    told = []
+    for label in labels:
+        while label in taken:
+            label += "*"
+        taken.add(label)
+        told.append(label)
+    return told

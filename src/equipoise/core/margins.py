@@ -1,0 +1,280 @@
+"""Tables: cells with all their margins, their values and their largest contributions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from math import prod
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from equipoise.core import frames
+from equipoise.core.axes import Axis
+from equipoise.core.cells import Cells
+from equipoise.core.codes import LARGEST, Integers, code
+from equipoise.core.errors import DataError, ParameterError, RolesError
+from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.records import Records
+from equipoise.core.roles import names
+
+MOST = 1_000_000
+"""Up to this many cells a table has those without records too."""
+TOP = 3
+"""How many of the largest contributions a table keeps unless told."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Table(Cells):
+    """Cells with their margins: every combination of nodes of the `axes`, inner cells and totals alike.
+
+    Beside `n` and `total`, the cells know their `value`, their `contributors` and `top1`, `top2`, ..., the largest
+    contributions.
+    """
+
+    axes: tuple[Axis, ...] = ()
+    measured: str | None = None
+
+    @property
+    def records(self) -> int:
+        return int(self.n.max())
+
+    @cached_property
+    def nodes(self) -> tuple[Integers, ...]:
+        """For each axis the node of every cell."""
+        found = []
+        for axis, values, codes in zip(self.axes, self.cube.axes, self.cube.codes, strict=True):
+            number = dict(zip(axis.nodes.to_list(), range(len(axis)), strict=True))
+            found.append(np.array([number[label] for label in values.to_list()], dtype=np.int64)[codes])
+        return tuple(found)
+
+    @cached_property
+    def inner(self) -> Integers:
+        """Which cells are no margin in any direction."""
+        kept = np.ones(len(self), dtype=np.bool_)
+        for axis, nodes in zip(self.axes, self.nodes, strict=True):
+            kept &= np.isin(nodes, np.unique(np.concatenate([chain[0] for chain in axis.chains])))
+        return kept
+
+    def margin(self, by: tuple[str, ...]) -> Cells:
+        """The margin over the columns that are not in `by`: the cells that are total there."""
+        if by == self.by:
+            return self
+        places = [self.place(column) for column in by]
+        kept = np.ones(len(self), dtype=np.bool_)
+        for i, (axis, nodes) in enumerate(zip(self.axes, self.nodes, strict=True)):
+            kept &= (nodes == axis.total) if i not in places else True
+        shown = self.table.filter(pl.Series(kept)).select(*by, pl.exclude(self.by))
+        return replace(_as_cells(shown, by), axes=tuple(self.axes[i] for i in places), measured=self.measured)
+
+
+def _as_cells(shown: pl.DataFrame, by: tuple[str, ...]) -> Table:
+    found = Table.of(shown, by)
+    assert isinstance(found, Table)
+    return found
+
+
+def table(
+    records: Records,
+    by: str | Sequence[str],
+    value: str | None = None,
+    *,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    holding: str | None = None,
+    weight: str | None = None,
+    request: str | None = None,
+    top: int = TOP,
+) -> Table:
+    """Count, add up and rank records into a table with all its margins.
+
+    Each cell has `n` records, `total` (their weight), `value` (the weighted sum of that column; of counts it is
+    `total`), `contributors` (records, or different holdings) and the `top` largest contributions. With a `holding` all
+    records of one holding in a cell are one contribution. With a weight w a contribution x counts as w contributions of
+    x each, as in tau-ARGUS: top1 + ... + topk = sum of x times the share of its w that falls within the first k. With a
+    `request` column `requested` is the largest contribution by a record in which that column is not 0 or false.
+
+    Every value of a column, every group of its hierarchy and the total are rows of the table, crossed with those of the
+    other columns; combinations without records too, up to `MOST` cells, beyond that only the occupied ones. Cost: one
+    pass over the records, then for each axis one join with its nodes and one grouping.
+
+    >>> from equipoise.core.roles import Roles
+    >>> frame = pl.DataFrame({"region": ["a", "a", "b"], "turnover": [5, 7, 1]})
+    >>> made = table(Records.of(frame, Roles(numeric="turnover")), "region", "turnover")
+    >>> made.table.select("region", "n", "value", "top1", "top2").rows()
+    [('Total', 3, 13.0, 7.0, 5.0), ('a', 2, 12.0, 7.0, 5.0), ('b', 1, 1.0, 1.0, 0.0)]
+    """
+    columns = names(by, "by")
+    if not columns:
+        raise ParameterError("by names no column: a table needs at least one.")
+    if top < 1:
+        raise ParameterError(f"top must be at least 1, got {top!r}.")
+    weight = weight or records.roles.weight
+    needed = _Needed(columns, value, holding, weight, request)
+    needed.refuse(records)
+    trees = {**records.roles.hierarchies, **(hierarchies or {})}
+    pieces = list(_pieces(records, needed, top))
+    axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
+    return _built(axes, _coded(pieces, axes, needed), needed, top)
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """The columns a table is made of."""
+
+    by: tuple[str, ...]
+    value: str | None
+    holding: str | None
+    weight: str | None
+    request: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        others = (self.value, self.holding, self.weight, self.request)
+        return tuple(dict.fromkeys((*self.by, *(c for c in others if c))))
+
+    def refuse(self, records: Records) -> None:
+        schema = records.schema()
+        for column in self.columns:
+            if column not in schema:
+                raise RolesError.missing(column, list(schema))
+        for column in (self.value, self.weight, self.request):
+            number = (
+                column is None
+                or schema[column].is_numeric()
+                or (column == self.request and schema[column] == nw.Boolean)
+            )
+            if not number:
+                raise DataError(f"Column {column!r} is {schema[column]}, not a number: it cannot be added up.")
+
+    def plain(self, piece: pl.DataFrame) -> pl.DataFrame:
+        """Dimensions, `holder`, contribution `x` and weight `w`, without values that cannot be added up."""
+        x = pl.col(self.value).cast(pl.Float64) if self.value else pl.lit(1.0)
+        w = pl.col(self.weight).cast(pl.Float64) if self.weight else pl.lit(1.0)
+        holder = [pl.col(self.holding).alias("holder")] if self.holding else []
+        asked = pl.col(self.request).cast(pl.Float64).fill_null(0.0) != 0 if self.request else pl.lit(value=False)
+        asked_for = pl.when(asked).then(x).otherwise(0.0).alias("r")
+        found = piece.select(*self.by, *holder, x.alias("x"), w.alias("w"), asked_for)
+        for name, column in (("x", self.value), ("w", self.weight)):
+            self._refuse_values(found[name], column)
+        if self.holding and found["holder"].null_count():
+            raise DataError(f"{found['holder'].null_count():,} records have no holding in {self.holding!r}.")
+        return found
+
+    def _refuse_values(self, values: pl.Series, column: str | None) -> None:
+        bad = values.null_count() + int((~values.is_finite()).sum() or 0)
+        if bad:
+            raise DataError(f"{bad:,} records have no finite number in {column!r}: fill or remove them first.")
+        negative = int((values < 0).sum())
+        if negative:
+            raise DataError(
+                f"{negative:,} records have a negative number in {column!r}: the rules for magnitudes and the "
+                "attacker's bounds hold for contributions of at least 0. Tabulate gains and losses apart."
+            )
+
+
+def _pieces(records: Records, needed: _Needed, top: int) -> Iterator[pl.DataFrame]:
+    """The contributions batch by batch, added up within a batch: by cell and holding, or the sums and the largest."""
+    whole = records.in_memory or not records.frame.implementation.is_polars()
+    frame = records.frame.select(list(needed.columns))
+    for piece in (frames.collect(frame),) if whole else frames.batches(frame):
+        yield _reduced(needed.plain(piece), needed, top)
+
+
+def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
+    """One row per cell and holding; or, without holdings, per cell a row of sums and rows of its largest.
+
+    Rows have `n`, `w`, `wx` to add up, and `x`, `v` (its weight) where they are contributions.
+    """
+    keys = list(needed.by)
+    sums = (pl.len().alias("n"), pl.col("w").sum(), (pl.col("w") * pl.col("x")).sum().alias("wx"), pl.col("r").max())
+    if needed.holding:
+        held = plain.group_by([*keys, "holder"]).agg(*sums)
+        return held.with_columns(x=pl.col("wx"), v=pl.lit(1.0))
+    cells = plain.group_by(keys).agg(*sums).with_columns(x=pl.lit(0.0), v=pl.lit(0.0))
+    if not needed.value:
+        return cells
+    largest = _largest(plain.with_columns(v=pl.col("w")), keys, top)
+    nothing = {"n": pl.lit(0, dtype=pl.UInt32), "w": pl.lit(0.0), "wx": pl.lit(0.0), "r": pl.lit(0.0)}
+    return pl.concat([cells, largest.with_columns(**nothing).select(cells.columns)])
+
+
+def _largest(rows: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
+    """The contributions of each cell, largest first, until they fill `top` places."""
+    ordered = rows.filter(pl.col("v") > 0).sort(*keys, "x", descending=[False] * len(keys) + [True])
+    before = (pl.col("v").cum_sum() - pl.col("v")).over(keys)
+    return ordered.filter(before < top)
+
+
+def _values(pieces: list[pl.DataFrame], column: str) -> pl.Series:
+    return code(pl.concat([piece[column].unique() for piece in pieces])).values.alias(column)
+
+
+def _coded(pieces: list[pl.DataFrame], axes: tuple[Axis, ...], needed: _Needed) -> pl.DataFrame:
+    """All contributions, their leaves numbered."""
+    rows = pl.concat(pieces)
+    return rows.with_columns(pl.Series(a.name, code(rows[a.name]).codes.astype(np.int64)) for a in axes)
+
+
+def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int) -> Table:
+    """Roll up axis by axis: each row counts in every node that holds its leaf."""
+    keys = [axis.name for axis in axes]
+    if prod(len(axis) for axis in axes) > LARGEST:
+        raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
+    added = (pl.col("n", "w", "wx").sum(), pl.col("r").max())
+    sums = rows.select(*keys, "n", "w", "wx", "r", *_holder(needed))
+    parts = rows.filter(pl.col("v") > 0).select(*keys, "x", "v", *_holder(needed))
+    for axis in axes:
+        sums = _up(sums, axis).group_by([*keys, *_holder(needed)]).agg(*added)
+        parts = _up(parts, axis)
+        if needed.holding:
+            parts = parts.group_by([*keys, "holder"]).agg(pl.col("x").sum(), pl.lit(1.0).alias("v"))
+        else:
+            parts = _largest(parts, keys, top)
+    contributors = pl.len() if needed.holding else pl.col("n").sum()
+    cells = sums.group_by(keys).agg(*added, contributors.cast(pl.Int64).alias("contributors"))
+    shown = cells.join(_tops(_largest(parts, keys, top), keys, top), on=keys, how="left") if parts.height else cells
+    return _shown(axes, shown, needed, top)
+
+
+def _holder(needed: _Needed) -> list[str]:
+    return ["holder"] if needed.holding else []
+
+
+def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
+    """Every row once for each node that holds its leaf."""
+    held = rows.join(axis.members, left_on=axis.name, right_on="leaf", how="inner")
+    return held.drop(axis.name).rename({"node": axis.name})
+
+
+def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
+    """top1, top2, ...: what the first place holds, the second, ...; a weight fills as many places."""
+    after = pl.col("v").cum_sum().over(keys)
+    placed = largest.with_columns(after=after).with_columns(before=pl.col("after") - pl.col("v"))
+    shares = [
+        (pl.min_horizontal("after", pl.lit(k)) - pl.max_horizontal("before", pl.lit(k - 1))).clip(0)
+        for k in range(1, top + 1)
+    ]
+    return placed.group_by(keys).agg(
+        (pl.col("x") * share).sum().alias(f"top{k}") for k, share in enumerate(shares, start=1)
+    )
+
+
+def _shown(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed, top: int) -> Table:
+    """The cells under their labels; those without records are 0."""
+    if prod(len(axis) for axis in axes) <= MOST:
+        grid = (pl.DataFrame({axis.name: pl.int_range(len(axis), dtype=pl.Int64, eager=True)}) for axis in axes)
+        every = reduce(lambda one, two: one.join(two, how="cross"), grid)
+        cells = every.join(cells, on=[axis.name for axis in axes], how="left").with_columns(pl.all().fill_null(0))
+    labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
+    tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.holding]
+    counted = {
+        "n": cells["n"].cast(pl.Int64),
+        "total": cells["w"],
+        "value": cells["wx"],
+        "contributors": cells["contributors"],
+    }
+    rest: dict[str, Any] = {name: cells[name].fill_null(0.0) for name in tops if name in cells.columns}
+    rest |= {"requested": cells["r"]} if needed.request else {}
+    found = _as_cells(pl.DataFrame({**{s.name: s for s in labels}, **counted, **rest}), needed.by)
+    return replace(found, axes=axes, measured=needed.value)

@@ -1,0 +1,60 @@
+"""The prior-posterior (pq) rule: the p% rule for contributors who know something beforehand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from equipoise.core.cells import Cells
+from equipoise.core.codes import Floats
+from equipoise.core.errors import ParameterError
+from equipoise.core.numeric import share
+from equipoise.core.sensitivity import Together, amount, exceeds, one, protection, tops
+
+
+@dataclass(frozen=True, slots=True)
+class PriorPosterior(Together):
+    """A cell is sensitive when who knew others to within `q` now knows the largest to within the share `p` of it.
+
+    Everybody can estimate every other contribution to within the share q beforehand. After publication the second
+    largest knows x1 to within q (x - x1 - x2). Sensitive iff q (x - x1 - x2) < p x1; on the line (to 1e-9 of the value)
+    it is safe. q = 1 is the p% rule. Protection: (p / q) x1 - (x - x1 - x2) more, both ways.
+
+    Source: Domingo-Ferrer and Torra (2004), section 3.1; Hundepool et al. (2012), section 4.2.
+    Misleads when what contributors know is not alike for all others.
+
+    >>> cells = Cells.of(pl.DataFrame({"cell": ["a"], "n": 3, "value": 100, "top1": [61], "top2": [20]}))
+    >>> PriorPosterior(0.1, 0.3).flag(cells).to_list(), PriorPosterior(0.1, 1).flag(cells).to_list()
+    ([True], [False])
+    """
+
+    p: float = 0.1
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        share(self.p, "p")
+        share(self.q, "q")
+        if self.p >= self.q:
+            raise ParameterError(f"p must be below q: they knew each other to within {self.q!r} beforehand.")
+
+    def flag(self, cells: Cells) -> pl.Series:
+        return pl.Series("unsafe", exceeds(self._lack(cells), amount(cells), ties=False))
+
+    def levels(self, cells: Cells) -> pl.DataFrame:
+        return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
+
+    def explain(self, cell: Mapping[str, Any]) -> str:
+        first, rest, unsafe = one(cell, lambda c: (tops(c, 1)[0], self._rest(c)[0], bool(self.flag(c)[0])))
+        if not first:
+            return "Safe: nobody contributes anything."
+        return (
+            f"{'Sensitive' if unsafe else 'Safe'}: who knew the others to within {self.q:.1%} can estimate the "
+            f"largest to within {self.q * rest / first:.1%} of it, {'below' if unsafe else 'at least'} {self.p:.1%}."
+        )
+
+    def _rest(self, cells: Cells) -> Floats:
+        return amount(cells) - tops(cells, 2)
+
+    def _lack(self, cells: Cells) -> Floats:
+        return self.p / self.q * tops(cells, 1) - self._rest(cells)
