@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import equipoise as eq
+from equipoise.core.method import label
 from equipoise.flow.catalogue import build, find, form, parse, summary, typed
 from equipoise.masks import Recode, TopCode
 
@@ -92,3 +93,11 @@ def test_types_are_checked() -> None:
 def test_a_mask_is_no_measure() -> None:
     with pytest.raises(eq.ParameterError, match="No measure 'recode'"):
         find("recode", "measure")
+
+
+def test_rules_are_joined_in_text_as_in_python() -> None:
+    rules = eq.rules
+    made = parse("p-percent:10%,2 | min-count:5 & zero", "rule")
+    assert made == rules.PPercent(0.1, 2) | rules.MinCount(5) & rules.Zero()
+    assert label(made) == "p_percent(coalition=2) | min_count(n=5) & zero"
+    assert parse(label(made), "rule") == made

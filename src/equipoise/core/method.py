@@ -57,7 +57,16 @@ def name_of(method: type) -> str:
     >>> name_of(PopulationUniques)
     'population_uniques'
     """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", method.__name__).lower()
+    return snake(method.__name__)
+
+
+def snake(name: str) -> str:
+    """Words apart, in lower case.
+
+    >>> snake("PPercent"), snake("TopCode")
+    ('p_percent', 'top_code')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def label(method: Any) -> str:
@@ -70,6 +79,8 @@ def label(method: Any) -> str:
     >>> label(Uniques()), label(Uniques(k=3))
     ('uniques', 'uniques(k=3)')
     """
+    if hasattr(method, "mark"):
+        return f" {method.mark} ".join(label(rule) for rule in method.rules)
     given = [
         (f.name, getattr(method, f.name)) for f in fields(method) if f.init and getattr(method, f.name) != _default(f)
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -37,6 +37,7 @@ def _parts(rule: Any, kind: type) -> tuple[Any, ...]:
 class Either(Together):
     """Unsafe by one of the rules; protected to the largest level that one of them asks for."""
 
+    mark: ClassVar[str] = "|"
     rules: tuple[Any, ...]
 
     def __init__(self, *rules: Any) -> None:
@@ -56,6 +57,7 @@ class Either(Together):
 class Both(Together):
     """Unsafe by every one of the rules; protected to the largest level that one of them asks for."""
 
+    mark: ClassVar[str] = "&"
     rules: tuple[Any, ...]
 
     def __init__(self, *rules: Any) -> None:

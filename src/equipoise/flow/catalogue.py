@@ -4,12 +4,14 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import reduce
+from operator import and_, or_
 from types import ModuleType
 from typing import Any, Literal, get_args, get_type_hints
 
 from equipoise import attacks, masks, risk, rules, tables, utility
 from equipoise.core.errors import ParameterError, hint
-from equipoise.core.method import Mask, Measure, Rule, label, name_of
+from equipoise.core.method import Mask, Measure, Rule, label, name_of, snake
 
 FAMILIES: dict[str, ModuleType] = {
     "rules": rules,
@@ -79,7 +81,7 @@ def find(name: str, verb: Verb) -> type:
     """
     known = methods(verb)
     bare = name.rpartition(".")[2]
-    wanted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare).lower().replace("-", "_")
+    wanted = snake(bare).replace("-", "_")
     if wanted in known:
         return known[wanted]
     raise ParameterError(f"No {verb} {name!r}.{hint(wanted, list(known))}")
@@ -105,7 +107,7 @@ def typed(value: Any, kind: Any, what: str) -> Any:
 
     if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+%", value) and kind is not str:
         value = float(value[:-1]) / 100
-    if isinstance(value, str) and _takes_rule(kind) and value.partition("(")[0] in methods("rule"):
+    if isinstance(value, str) and _takes_rule(kind) and re.split(r"[(:|& ]", value)[0] in methods("rule"):
         return parse(value, "rule")
     try:
         config = None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True)
@@ -121,10 +123,17 @@ def _takes_rule(kind: Any) -> bool:
 def parse(text: str, verb: Verb) -> Any:
     """A method from one line: 'uniques', 'uniques(k=3)', 'uniques:3' or 'top-code:salary,at=100000'.
 
+    Rules may be joined: `|` flags what either flags, `&` what both do, `&` first.
+
     >>> parse("uniques(k=3)", "measure"), parse("top-code:salary,1e5,median", "mask")
     (Uniques(k=3), TopCode(column='salary', at=100000.0, replace_by='median'))
+    >>> parse("p-percent:10% | min-count:3", "rule")
+    Either(rules=(PPercent(p=0.1, coalition=1), MinCount(n=3, margin=0.2)))
     """
     text = text.strip()
+    if verb == "rule" and (mark := next((sign for sign in "|&" if sign in text), "")):
+        join = or_ if mark == "|" else and_
+        return reduce(join, (parse(part, verb) for part in text.split(mark)))
     if text.endswith(")"):
         return build(*_call(text, verb))
     name, _, rest = text.partition(":")
