@@ -13,11 +13,12 @@ import polars as pl
 from equipoise.core import frames
 from equipoise.core.axes import Axis
 from equipoise.core.cells import Cells
-from equipoise.core.codes import LARGEST, Integers, code
+from equipoise.core.codes import LARGEST, Floats, Integers, code
 from equipoise.core.errors import DataError, ParameterError, RolesError
 from equipoise.core.hierarchy import Hierarchy
-from equipoise.core.records import Records
+from equipoise.core.records import Law, Records
 from equipoise.core.roles import names
+from equipoise.core.sensitivity import amount
 
 MOST = 1_000_000
 """Up to this many cells a table has those without records too."""
@@ -30,11 +31,13 @@ class Table(Cells):
     """Cells with their margins: every combination of nodes of the `axes`, inner cells and totals alike.
 
     Beside `n` and `total`, the cells know their `value`, their `contributors` and `top1`, `top2`, ..., the largest
-    contributions.
+    contributions. Once protected they also have what is `published` (null where withheld) and the `status` of each:
+    published, sensitive (withheld by a rule), helper (withheld to protect others), changed; `history` has the laws.
     """
 
     axes: tuple[Axis, ...] = ()
     measured: str | None = None
+    history: tuple[Law, ...] = ()
 
     @property
     def records(self) -> int:
@@ -56,6 +59,18 @@ class Table(Cells):
         for axis, nodes in zip(self.axes, self.nodes, strict=True):
             kept &= np.isin(nodes, np.unique(np.concatenate([chain[0] for chain in axis.chains])))
         return kept
+
+    @property
+    def told(self) -> Floats:
+        """What is published of each cell, NaN where it is withheld; its value where nothing was protected yet."""
+        if "published" not in self.more.columns:
+            return amount(self)
+        return self.more["published"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def protected(self, told: Floats, status: pl.Series, law: Law) -> "Table":
+        """The table with what is published of it (NaN: withheld), why, and by what law."""
+        shown = {"published": pl.Series(told).fill_nan(None), "status": status}
+        return replace(self, more=self.more.with_columns(**shown), history=(*self.history, law))
 
     def margin(self, by: tuple[str, ...]) -> Cells:
         """The margin over the columns that are not in `by`: the cells that are total there."""
