@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from equipoise.flow.lattice import coarsenings as coarsenings
     from equipoise.flow.policy import Policy as Policy
     from equipoise.flow.policy import Verdict as Verdict
+    from equipoise.flow.publication import Publication as Publication
+    from equipoise.flow.publication import publication as publication
     from equipoise.flow.recipe import Recipe as Recipe
     from equipoise.flow.recipe import grid as grid
     from equipoise.flow.recipe import recipes as recipes
@@ -69,6 +71,7 @@ ROOMS = {
     "flow.frontier": "Frontier frontier",
     "flow.lattice": "coarsenings",
     "flow.policy": "Policy Verdict",
+    "flow.publication": "Publication publication",
     "flow.recipe": "Recipe grid recipes",
     "flow.release": "Release",
     "flow.sweep": "sweep",

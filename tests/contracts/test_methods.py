@@ -43,6 +43,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "attribute_disclosure": {"sensitive": "ill", "share": 0.9},
     "entropy": {},
     "pram_matrix": {"column": "area", "diagonal": 0.8},
+    "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},
     "swap": {"keys": ("sex", "age"), "attribute": "area", "protected": ("salary",), "rate": 0.2},
 }
 BAD: dict[str, list[dict[str, Any]]] = {

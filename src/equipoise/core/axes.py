@@ -103,7 +103,8 @@ def _numbered(texts: pl.Series, keys: Integers, found: dict[tuple[int, str], int
         nodes[i] = found.setdefault((held, label), len(labels))
         if nodes[i] == len(labels):
             labels.append(label)
-    return nodes[place]
+    found_nodes: Integers = nodes[place]
+    return found_nodes
 
 
 def _apart(labels: list[str]) -> list[str]:

@@ -110,7 +110,8 @@ def tops(cells: Cells, many: int) -> Floats:
             f"The table does not say its {many} largest contributions (no column {lacking[0]!r}): "
             f"make it from microdata with a value, eq.table(..., top={many})."
         )
-    return np.sum([cells.known(f"top{k}") for k in range(1, many + 1)], axis=0)
+    held: Floats = np.sum([cells.known(f"top{k}") for k in range(1, many + 1)], axis=0)
+    return held
 
 
 def exceeds(lack: Floats, value: Floats, ties: bool) -> Integers:

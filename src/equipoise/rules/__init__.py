@@ -2,6 +2,7 @@
 
 from equipoise.rules.doctor import compare, counterexample
 from equipoise.rules.dominance import Dominance
+from equipoise.rules.expected_loss import ExpectedLoss
 from equipoise.rules.min_count import MinCount
 from equipoise.rules.p_percent import PPercent
 from equipoise.rules.prior_posterior import PriorPosterior
@@ -10,6 +11,7 @@ from equipoise.rules.zero import Zero
 
 __all__ = [
     "Dominance",
+    "ExpectedLoss",
     "MinCount",
     "PPercent",
     "PriorPosterior",

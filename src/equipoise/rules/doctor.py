@@ -127,7 +127,7 @@ def _under(n: int, k: float, many: int) -> float:
 
 def _cells(n: int, k: float, many: int) -> tuple[Floats, Floats]:
     r = _ratio(n, k, many)
-    shares = r ** np.arange(many) * (1 - r) / (1 - r**many)
+    shares: Floats = np.power(r, np.arange(many)) * (1 - r) / (1 - r**many)
     safe, sensitive = shares.copy(), shares.copy()
     step = (shares[n - 1] - shares[n]) / 3
     safe[n - 1] -= step

@@ -1,0 +1,42 @@
+"""What users lose when a cell is withheld."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from equipoise.core.codes import Floats
+from equipoise.core.errors import ParameterError
+from equipoise.core.posterior import Posterior
+
+Unit = Literal["cell", "y", "Y", "n", "N"]
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The loss of not publishing a cell: 1 for the cell, or its y, Y, n or N.
+
+    y is the number of records concealed, Y the people they stand for, n and N the domain's sample and population.
+    Source: Zaslavsky and Horton (1998), section 3.
+    Misleads when users need some cells more than others: give a column with their importance instead. Cost: O(cells).
+
+    >>> Silence("y")(3, 10, 30, 100), Silence("cell")(3, 10, 30, 100)
+    (3.0, 1.0)
+    """
+
+    of: Unit = "y"
+
+    def __post_init__(self) -> None:
+        if self.of not in get_args(Unit):
+            raise ParameterError(f"A cell's silence costs 'cell', 'y', 'Y', 'n' or 'N', not {self.of!r}.")
+
+    def __call__(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
+        found = {"cell": 1.0, "y": y, "Y": Y, "n": n, "N": N}[self.of]
+        return found + 0.0 * (y + Y + n + N)
+
+    def expected(self, cells: Posterior) -> Floats:
+        return np.asarray(self(cells.y, cells.mean, cells.n, cells.N))
+
+    def bend(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
+        """The second derivative in Y: none."""
+        return 0.0 * (y + Y + n + N)

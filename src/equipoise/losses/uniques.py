@@ -1,0 +1,43 @@
+"""Expected disclosures when a class falls into S equally large subclasses."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise.core.codes import Floats
+from equipoise.core.posterior import Posterior, positive
+
+
+@dataclass(frozen=True, slots=True)
+class Uniques:
+    """Expected number of sampled people who are alone in their subclass: y exp(-Y/S), S equal subclasses.
+
+    Each sampled person is the only one of her subclass in the cell with probability (1 - 1/S)^(Y-1), about exp(-Y/S).
+    Source: Zaslavsky and Horton (1998), eq. (2), after Bethlehem, Keller and Pannekoek (1990).
+    Misleads when subclasses differ in size: small ones hold most uniques, see GammaUniques and Subclasses.
+    Cost: one integral for each kind of cell.
+
+    >>> round(float(Uniques(10)(1, 3)), 3)
+    0.741
+    """
+
+    S: float
+
+    def __post_init__(self) -> None:
+        positive(self.S, "S")
+
+    def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+        return y * np.exp(-Y / self.S)
+
+    def expected(self, cells: Posterior) -> Floats:
+        found: Floats = cells.y * cells.decay(1 / self.S)
+        return found
+
+    def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
+        """The second derivative in Y."""
+        return y * np.exp(-Y / self.S) / self.S**2
+
+    @property
+    def counts_uniques(self) -> bool:
+        return True
