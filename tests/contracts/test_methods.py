@@ -44,6 +44,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "entropy": {},
     "pram_matrix": {"column": "area", "diagonal": 0.8},
     "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},
+    "adjust": {"rule": eq.rules.MinCount(3)},
+    "suppress": {"rule": eq.rules.MinCount(3)},
     "swap": {"keys": ("sex", "age"), "attribute": "area", "protected": ("salary",), "rate": 0.2},
 }
 BAD: dict[str, list[dict[str, Any]]] = {
@@ -102,6 +104,27 @@ def every(*verbs: catalogue.Verb, having: str | None = None) -> Any:
         if verb in verbs and (having is None or hasattr(method, having) or having in {f.name for f in fields(method)})
     ]
     return pytest.mark.parametrize(("name", "method"), chosen, ids=[name for name, _ in chosen])
+
+
+def on_records(*verbs: catalogue.Verb, having: str | None = None) -> Any:
+    """The methods that work on records: all but those of the tables family."""
+    return _outside(every(*verbs, having=having), inside=False)
+
+
+def on_tables(*verbs: catalogue.Verb) -> Any:
+    """The methods that work on tables with margins."""
+    return _outside(every(*verbs), inside=True)
+
+
+def _outside(mark: Any, inside: bool) -> Any:
+    names, methods = mark.args
+    chosen = [(name, method) for name, method in methods if (catalogue.family(method) == "tables") == inside]
+    return pytest.mark.parametrize(names, chosen, ids=[name for name, _ in chosen])
+
+
+def tabulated(records: eq.Records) -> Any:
+    """A table with margins and cell keys."""
+    return eq.table(eq.tables.record_keys(records, 5), ("sex", "area"), key="rkey")
 
 
 def released(mask: Any, records: eq.Records, seed: int = 1) -> pl.DataFrame:
@@ -239,7 +262,7 @@ def test_fields_survive_a_policy_file(name: str, method: type, tmp_path: Path, p
 # --- what it does to data -----------------------------------------------------------------------------------------
 
 
-@every("mask")
+@on_records("mask")
 def test_a_mask_is_pure_and_keyed_by_the_record(name: str, method: type, alike: list[eq.Records], people: Any) -> None:
     """Input untouched; same seed, same answer; row order does not matter; the law is kept without the seed."""
     mask, (first, second, moved), before = example(name, method), alike, people.clone()
@@ -255,7 +278,7 @@ def test_a_mask_is_pure_and_keyed_by_the_record(name: str, method: type, alike: 
     assert "123456789" not in repr(done.history)
 
 
-@every("mask")
+@on_records("mask")
 def test_a_mask_says_what_it_does(name: str, method: type, people_records: eq.Records) -> None:
     """The report tells people in words."""
     mask = example(name, method)
@@ -263,7 +286,7 @@ def test_a_mask_says_what_it_does(name: str, method: type, people_records: eq.Re
     assert mask.apply(people_records, Draws(1)).history[0].words
 
 
-@every("mask", having="roll_up")
+@on_records("mask", having="roll_up")
 def test_coarsenings_agree_on_cells_and_records(name: str, method: type, people_records: eq.Records) -> None:
     """A mask that can `roll_up` gives on cells what it gives on records."""
     mask = example(name, method)
@@ -275,7 +298,7 @@ def test_coarsenings_agree_on_cells_and_records(name: str, method: type, people_
     assert mask.apply(people_records, Draws(1)).coarsened
 
 
-@every("measure")
+@on_records("measure")
 def test_a_measure_is_pure_and_blind_to_order(name: str, method: type, alike: list[eq.Records], people: Any) -> None:
     """Same file, same score; another row order, same score; data untouched; the score carries the method's label."""
     measure, before = example(name, method), people.clone()
@@ -287,7 +310,7 @@ def test_a_measure_is_pure_and_blind_to_order(name: str, method: type, alike: li
     assert scores[0].side == ("risk" if catalogue.family(method) in ("risk", "attacks") else "utility")
 
 
-@every("measure", having="by")
+@on_records("measure", having="by")
 def test_a_measure_of_cells_is_that_of_records(name: str, method: type, people_records: eq.Records) -> None:
     """What needs only cells gives the same on them; that is what the sweep rests on."""
     measure = example(name, method)
@@ -297,7 +320,7 @@ def test_a_measure_of_cells_is_that_of_records(name: str, method: type, people_r
     assert_frame_equal(scored(measure, cells).detail, scored(measure, people_records).detail)
 
 
-@every("measure")
+@on_records("measure")
 def test_a_score_shows_what_is_behind_it(name: str, method: type, people_records: eq.Records) -> None:
     """A row per cell, or per record where the measure is per record; the risk in a column `risk`, keyed by id
     in input order. A share of records is the mean of the records' risks.
@@ -373,7 +396,8 @@ def test_values_never_leave_in_words(name: str, method: type, people: Any, peopl
     made = example(name, method)
     text = people.with_columns(pl.lit(CANARY).alias(c) for c in ("sex", "area", "ill", "age"))
     put_through(made, eq.read(text, people_roles))
-    fine = eq.read(people.with_columns(ill=pl.lit(CANARY), sex=pl.lit(CANARY)), people_roles)
+    fine: Any = eq.read(people.with_columns(ill=pl.lit(CANARY), sex=pl.lit(CANARY)), people_roles)
+    fine = tabulated(fine) if catalogue.family(method) == "tables" else fine
     assert CANARY not in repr(made)
     if isinstance(made, Mask):
         done = made.apply(fine, Draws(1).child(0))
@@ -383,7 +407,7 @@ def test_values_never_leave_in_words(name: str, method: type, people: Any, peopl
         assert CANARY not in repr(score) + " ".join(score.notes)
 
 
-@every("mask", having="column")
+@on_records("mask", having="column")
 def test_a_column_that_is_not_there(name: str, method: type, people_records: eq.Records) -> None:
     """Misspelled columns are refused with a hint, on records."""
     mask = method(
@@ -393,10 +417,50 @@ def test_a_column_that_is_not_there(name: str, method: type, people_records: eq.
         mask.apply(people_records, Draws(1))
 
 
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+@on_tables("mask", "measure")
+def test_a_method_for_tables_says_so(name: str, method: type, people_records: eq.Records) -> None:
+    """Records, and cells without margins, are refused in one sentence."""
+    made = example(name, method)
+    for data in (people_records, eq.count(people_records)):
+        with pytest.raises(eq.DataError, match="table"):
+            made.apply(data, Draws(1)) if isinstance(made, Mask) else made.measure(data, data)
+
+
+@on_tables("mask")
+def test_a_mask_of_tables_is_pure_and_keyed_by_the_cell(name: str, method: type, alike: list[eq.Records]) -> None:
+    """Input untouched; same seed, same answer; row order does not matter; the law is kept without the seed."""
+    mask, tables = example(name, method), [tabulated(records) for records in alike]
+    before = tables[0].table.clone()
+    found = [mask.apply(table, Draws(123456789).child(0)) for table in tables]
+    assert_frame_equal(tables[0].table, before)
+    for other in found[1:]:
+        assert_frame_equal(found[0].table, other.table)
+    assert {"published", "status"} <= set(found[0].table.columns)
+    assert len(found[0].history) == 1
+    assert found[0].history[0].mask == name
+    assert found[0].history[0].words
+    assert eq.Recipe([mask]).words()
+    assert "123456789" not in repr(found[0].history)
+
+
+@on_tables("measure")
+def test_a_measure_of_tables_is_blind_to_order(name: str, method: type, alike: list[eq.Records]) -> None:
+    measure = example(name, method)
+    scores = [scored(measure, tabulated(records)) for records in alike]
+    assert len({round(s.value, 12) for s in scores}) == 1
+    assert {s.name for s in scores} == {label(measure)}
+    assert math.isfinite(scores[0].value)
+    assert scores[0].side in ("risk", "utility")
+    assert scores[0].detail.height > 0
+
+
 # --- engines ------------------------------------------------------------------------------------------------------
 
 
-@every("mask", "measure")
+@on_records("mask", "measure")
 def test_engines_agree(name: str, method: type, engine: Any, people: Any, people_roles: eq.Roles) -> None:
     """House: engines agree. Released records as a set, scores to 1e-9; an engine that cannot says so."""
     made = example(name, method)

@@ -17,7 +17,7 @@ from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.records import Records
 from equipoise.core.roles import names
 
-KNOWN = re.compile(r"n|total|value|top\d+|contributors|requested|domain_[nN]")
+KNOWN = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
 """Columns of a ready table that are no keys."""
 Relabel = Callable[[pl.Series, Integers], pl.Series]
 """From the distinct values of a column and the records that have each, to the new value of each."""

@@ -31,7 +31,9 @@ class EngineError(EquipoiseError):
 
 
 class InfeasibleError(EquipoiseError):
-    """What was asked cannot be done on this data."""
+    """What was asked cannot be done on this data; `cell` is the number of the cell it fails at, if there is one."""
+
+    cell: int | None = None
 
 
 class RefusedError(EquipoiseError):

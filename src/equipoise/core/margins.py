@@ -24,6 +24,8 @@ MOST = 1_000_000
 """Up to this many cells a table has those without records too."""
 TOP = 3
 """How many of the largest contributions a table keeps unless told."""
+UNITS = 10**10
+"""Record keys are added up in whole units of 1 / UNITS, so that no order of adding changes a cell's key."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -99,15 +101,18 @@ def table(
     holding: str | None = None,
     weight: str | None = None,
     request: str | None = None,
+    key: str | None = None,
     top: int = TOP,
 ) -> Table:
     """Count, add up and rank records into a table with all its margins.
 
     Each cell has `n` records, `total` (their weight), `value` (the weighted sum of that column; of counts it is
     `total`), `contributors` (records, or different holdings) and the `top` largest contributions. With a `holding` all
-    records of one holding in a cell are one contribution. With a weight w a contribution x counts as w contributions of
-    x each, as in tau-ARGUS: top1 + ... + topk = sum of x times the share of its w that falls within the first k. With a
-    `request` column `requested` is the largest contribution by a record in which that column is not 0 or false.
+    records of one holding in a cell are one contribution, and `holder` is the number of the only one, -1 where there
+    are several. With a weight w a contribution x counts as w contributions of x each, as in tau-ARGUS: top1 + ... +
+    topk = sum of x times the share of its w that falls within the first k. With a `request` column `requested` is the
+    largest contribution by a record in which that column is not 0 or false. With a `key` column of record keys in [0,
+    1), the `key` of a cell is the fractional part of their sum.
 
     Every value of a column, every group of its hierarchy and the total are rows of the table, crossed with those of the
     other columns; combinations without records too, up to `MOST` cells, beyond that only the occupied ones. Cost: one
@@ -125,7 +130,7 @@ def table(
     if top < 1:
         raise ParameterError(f"top must be at least 1, got {top!r}.")
     weight = weight or records.roles.weight
-    needed = _Needed(columns, value, holding, weight, request)
+    needed = _Needed(columns, value, holding, weight, request, key)
     needed.refuse(records)
     trees = {**records.roles.hierarchies, **(hierarchies or {})}
     pieces = list(_pieces(records, needed, top))
@@ -142,10 +147,11 @@ class _Needed:
     holding: str | None
     weight: str | None
     request: str | None
+    key: str | None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        others = (self.value, self.holding, self.weight, self.request)
+        others = (self.value, self.holding, self.weight, self.request, self.key)
         return tuple(dict.fromkeys((*self.by, *(c for c in others if c))))
 
     def refuse(self, records: Records) -> None:
@@ -153,28 +159,34 @@ class _Needed:
         for column in self.columns:
             if column not in schema:
                 raise RolesError.missing(column, list(schema))
-        for column in (self.value, self.weight, self.request):
-            number = (
-                column is None
-                or schema[column].is_numeric()
-                or (column == self.request and schema[column] == nw.Boolean)
-            )
-            if not number:
+        for column in filter(None, (self.value, self.weight, self.request, self.key)):
+            flag = column == self.request and schema[column] == nw.Boolean
+            if not (flag or schema[column].is_numeric()):
                 raise DataError(f"Column {column!r} is {schema[column]}, not a number: it cannot be added up.")
 
     def plain(self, piece: pl.DataFrame) -> pl.DataFrame:
         """Dimensions, `holder`, contribution `x` and weight `w`, without values that cannot be added up."""
         x = pl.col(self.value).cast(pl.Float64) if self.value else pl.lit(1.0)
         w = pl.col(self.weight).cast(pl.Float64) if self.weight else pl.lit(1.0)
-        holder = [pl.col(self.holding).alias("holder")] if self.holding else []
+        holder = [pl.col(self.holding).alias("_holder")] if self.holding else []
         asked = pl.col(self.request).cast(pl.Float64).fill_null(0.0) != 0 if self.request else pl.lit(value=False)
-        asked_for = pl.when(asked).then(x).otherwise(0.0).alias("r")
-        found = piece.select(*self.by, *holder, x.alias("x"), w.alias("w"), asked_for)
-        for name, column in (("x", self.value), ("w", self.weight)):
+        asked_for = pl.when(asked).then(x).otherwise(0.0).alias("_r")
+        found = piece.select(*self.by, *holder, x.alias("_x"), w.alias("_w"), asked_for, self._units(piece).alias("_k"))
+        for name, column in (("_x", self.value), ("_w", self.weight)):
             self._refuse_values(found[name], column)
-        if self.holding and found["holder"].null_count():
-            raise DataError(f"{found['holder'].null_count():,} records have no holding in {self.holding!r}.")
+        if self.holding and found["_holder"].null_count():
+            raise DataError(f"{found['_holder'].null_count():,} records have no holding in {self.holding!r}.")
         return found
+
+    def _units(self, piece: pl.DataFrame) -> pl.Expr:
+        """Record keys as whole units."""
+        if not self.key:
+            return pl.lit(0, dtype=pl.Int64)
+        keys = piece[self.key].cast(pl.Float64)
+        wrong = len(keys) - int(keys.is_between(0.0, 1.0, closed="left").sum())
+        if wrong:
+            raise DataError(f"{wrong:,} records have no key from 0 up to 1 in {self.key!r}.")
+        return (pl.col(self.key).cast(pl.Float64) * UNITS).round().cast(pl.Int64)
 
     def _refuse_values(self, values: pl.Series, column: str | None) -> None:
         bad = values.null_count() + int((~values.is_finite()).sum() or 0)
@@ -199,25 +211,27 @@ def _pieces(records: Records, needed: _Needed, top: int) -> Iterator[pl.DataFram
 def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
     """One row per cell and holding; or, without holdings, per cell a row of sums and rows of its largest.
 
-    Rows have `n`, `w`, `wx` to add up, and `x`, `v` (its weight) where they are contributions.
+    Rows have `n`, `w`, `wx`, `k` to add up, and `x`, `v` (its weight) where they are contributions.
     """
     keys = list(needed.by)
-    sums = (pl.len().alias("n"), pl.col("w").sum(), (pl.col("w") * pl.col("x")).sum().alias("wx"), pl.col("r").max())
+    wx = (pl.col("_w") * pl.col("_x")).sum().alias("_wx")
+    sums = (pl.len().alias("_n"), pl.col("_w").sum(), wx, pl.col("_k").sum(), pl.col("_r").max())
     if needed.holding:
-        held = plain.group_by([*keys, "holder"]).agg(*sums)
-        return held.with_columns(x=pl.col("wx"), v=pl.lit(1.0))
-    cells = plain.group_by(keys).agg(*sums).with_columns(x=pl.lit(0.0), v=pl.lit(0.0))
+        held = plain.group_by([*keys, "_holder"]).agg(*sums)
+        return held.with_columns(_x=pl.col("_wx"), _v=pl.lit(1.0))
+    cells = plain.group_by(keys).agg(*sums).with_columns(_x=pl.lit(0.0), _v=pl.lit(0.0))
     if not needed.value:
         return cells
-    largest = _largest(plain.with_columns(v=pl.col("w")), keys, top)
-    nothing = {"n": pl.lit(0, dtype=pl.UInt32), "w": pl.lit(0.0), "wx": pl.lit(0.0), "r": pl.lit(0.0)}
+    largest = _largest(plain.with_columns(_v=pl.col("_w")), keys, top)
+    none = pl.lit(0.0)
+    nothing = {"_n": pl.lit(0, dtype=pl.UInt32), "_w": none, "_wx": none, "_k": pl.lit(0, dtype=pl.Int64), "_r": none}
     return pl.concat([cells, largest.with_columns(**nothing).select(cells.columns)])
 
 
 def _largest(rows: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
     """The contributions of each cell, largest first, until they fill `top` places."""
-    ordered = rows.filter(pl.col("v") > 0).sort(*keys, "x", descending=[False] * len(keys) + [True])
-    before = (pl.col("v").cum_sum() - pl.col("v")).over(keys)
+    ordered = rows.filter(pl.col("_v") > 0).sort(*keys, "_x", descending=[False] * len(keys) + [True])
+    before = (pl.col("_v").cum_sum() - pl.col("_v")).over(keys)
     return ordered.filter(before < top)
 
 
@@ -228,6 +242,8 @@ def _values(pieces: list[pl.DataFrame], column: str) -> pl.Series:
 def _coded(pieces: list[pl.DataFrame], axes: tuple[Axis, ...], needed: _Needed) -> pl.DataFrame:
     """All contributions, their leaves numbered."""
     rows = pl.concat(pieces)
+    if needed.holding:
+        rows = rows.with_columns(pl.Series("_holder", code(rows["_holder"]).codes.astype(np.int64)))
     return rows.with_columns(pl.Series(a.name, code(rows[a.name]).codes.astype(np.int64)) for a in axes)
 
 
@@ -236,42 +252,44 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
     keys = [axis.name for axis in axes]
     if prod(len(axis) for axis in axes) > LARGEST:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
-    added = (pl.col("n", "w", "wx").sum(), pl.col("r").max())
-    sums = rows.select(*keys, "n", "w", "wx", "r", *_holder(needed))
-    parts = rows.filter(pl.col("v") > 0).select(*keys, "x", "v", *_holder(needed))
+    added = (pl.col("_n", "_w", "_wx", "_k").sum(), pl.col("_r").max())
+    sums = rows.select(*keys, "_n", "_w", "_wx", "_k", "_r", *_holder(needed))
+    parts = rows.filter(pl.col("_v") > 0).select(*keys, "_x", "_v", *_holder(needed))
     for axis in axes:
         sums = _up(sums, axis).group_by([*keys, *_holder(needed)]).agg(*added)
         parts = _up(parts, axis)
         if needed.holding:
-            parts = parts.group_by([*keys, "holder"]).agg(pl.col("x").sum(), pl.lit(1.0).alias("v"))
+            parts = parts.group_by([*keys, "_holder"]).agg(pl.col("_x").sum(), pl.lit(1.0).alias("_v"))
         else:
             parts = _largest(parts, keys, top)
-    contributors = pl.len() if needed.holding else pl.col("n").sum()
-    cells = sums.group_by(keys).agg(*added, contributors.cast(pl.Int64).alias("contributors"))
+    contributors = pl.len() if needed.holding else pl.col("_n").sum()
+    alone = [pl.when(pl.len() == 1).then(pl.col("_holder").min()).otherwise(-1)] if needed.holding else []
+    cells = sums.group_by(keys).agg(*added, *alone, contributors.cast(pl.Int64).alias("contributors"))
     shown = cells.join(_tops(_largest(parts, keys, top), keys, top), on=keys, how="left") if parts.height else cells
     return _shown(axes, shown, needed, top)
 
 
 def _holder(needed: _Needed) -> list[str]:
-    return ["holder"] if needed.holding else []
+    return ["_holder"] if needed.holding else []
 
 
 def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """Every row once for each node that holds its leaf."""
-    held = rows.join(axis.members, left_on=axis.name, right_on="leaf", how="inner")
-    return held.drop(axis.name).rename({"node": axis.name})
+    members = axis.members.select(_leaf="leaf", _node="node")
+    held = rows.join(members, left_on=axis.name, right_on="_leaf", how="inner")
+    return held.drop(axis.name).rename({"_node": axis.name})
 
 
 def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
     """top1, top2, ...: what the first place holds, the second, ...; a weight fills as many places."""
-    after = pl.col("v").cum_sum().over(keys)
-    placed = largest.with_columns(after=after).with_columns(before=pl.col("after") - pl.col("v"))
+    after = pl.col("_v").cum_sum().over(keys)
+    placed = largest.with_columns(_after=after).with_columns(_before=pl.col("_after") - pl.col("_v"))
     shares = [
-        (pl.min_horizontal("after", pl.lit(k)) - pl.max_horizontal("before", pl.lit(k - 1))).clip(0)
+        (pl.min_horizontal("_after", pl.lit(k)) - pl.max_horizontal("_before", pl.lit(k - 1))).clip(0)
         for k in range(1, top + 1)
     ]
     return placed.group_by(keys).agg(
-        (pl.col("x") * share).sum().alias(f"top{k}") for k, share in enumerate(shares, start=1)
+        (pl.col("_x") * share).sum().alias(f"top{k}") for k, share in enumerate(shares, start=1)
     )
 
 
@@ -284,12 +302,17 @@ def _shown(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed, top: in
     labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
     tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.holding]
     counted = {
-        "n": cells["n"].cast(pl.Int64),
-        "total": cells["w"],
-        "value": cells["wx"],
+        "n": cells["_n"].cast(pl.Int64),
+        "total": cells["_w"],
+        "value": cells["_wx"],
         "contributors": cells["contributors"],
     }
     rest: dict[str, Any] = {name: cells[name].fill_null(0.0) for name in tops if name in cells.columns}
-    rest |= {"requested": cells["r"]} if needed.request else {}
+    rest |= {"requested": cells["_r"]} if needed.request else {}
+    rest |= {"holder": cells["_holder"]} if needed.holding else {}
+    rest |= {"key": (cells["_k"] % UNITS) / UNITS} if needed.key else {}
+    for axis in axes:
+        if axis.name in counted or axis.name in rest:
+            raise ParameterError(f"A table says something else under {axis.name!r}: rename that column.")
     found = _as_cells(pl.DataFrame({**{s.name: s for s in labels}, **counted, **rest}), needed.by)
     return replace(found, axes=axes, measured=needed.value)

@@ -1,3 +1,28 @@
 """Change and score tables."""
 
-__all__: list[str] = []
+from equipoise.tables.additivity import Additivity
+from equipoise.tables.adjust import Adjust
+from equipoise.tables.audit import audit, difference
+from equipoise.tables.cell_key import CellKey
+from equipoise.tables.distance import Distance
+from equipoise.tables.kept_margins import KeptMargins
+from equipoise.tables.rebuild import Rebuild
+from equipoise.tables.record_keys import record_keys
+from equipoise.tables.round import Round
+from equipoise.tables.suppress import Suppress
+from equipoise.tables.withheld import Withheld
+
+__all__ = [
+    "Additivity",
+    "Adjust",
+    "CellKey",
+    "Distance",
+    "KeptMargins",
+    "Rebuild",
+    "Round",
+    "Suppress",
+    "Withheld",
+    "audit",
+    "difference",
+    "record_keys",
+]

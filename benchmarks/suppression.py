@@ -1,0 +1,139 @@
+"""Secondary suppression with its proof: tables of 441 to 108,900 cells, made here, against another package's."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.perturbation import YARDSTICK, grouping
+from benchmarks.rows import Row, Scale, Skipped, cost, fresh, peak
+from equipoise.core.linear import Additive
+from equipoise.core.suppression import Suppression, suppress
+
+P = 0.1
+GAUSS = {"2-way, 2,601 cells": 4.6, "2-way, 10,201 cells": 61.8, "3-way hierarchical, 6,875 cells": 36.2}
+"""GaussSuppression's CPU seconds on tables of these shapes, without an audit; it left primaries under their level."""
+SHAPES = {
+    "2-way, 441 cells": ((20,), (20,)),
+    "2-way, 2,601 cells": ((50,), (50,)),
+    "2-way, 10,201 cells": ((100,), (100,)),
+    "2-way hierarchical, 10,201 cells": ((10, 9), (10, 9)),
+    "3-way hierarchical, 6,875 cells": ((4, 5), (4, 5), (10,)),
+    "3-way hierarchical, 108,900 cells": ((6, 8), (6, 8), (5, 6)),
+}
+"""The branches at each level of the hierarchy of each dimension."""
+EACH = dict(zip(SHAPES, (12, 15, 19, 14, 10, 20), strict=True))
+"""Contributors in each of the lowest cells, on average."""
+MINUTES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A magnitude table: cells with values, the primaries of the p% rule and their protection level."""
+
+    additive: Additive
+    values: NDArray[np.float64]
+    primary: NDArray[np.bool_]
+    level: NDArray[np.float64]
+
+    @property
+    def low(self) -> NDArray[np.float64]:
+        return np.zeros(len(self.values))
+
+    @property
+    def high(self) -> NDArray[np.float64]:
+        """Zeros are known to be zeros."""
+        return np.where(self.values == 0, 0.0, np.inf)
+
+
+def tree(branches: tuple[int, ...]) -> NDArray[np.int64]:
+    """The parent of each code of a hierarchy, level by level; the root is code 0."""
+    parents, first, count = [np.array([-1])], 0, 1
+    for width in branches:
+        parents.append(np.repeat(np.arange(first, first + count), width))
+        first, count = first + count, count * width
+    return np.concatenate(parents)
+
+
+def made(shape: tuple[tuple[int, ...], ...], each: float, seed: int) -> Made:
+    """Contributors spread unevenly over the lowest cells (`each` on average) with lognormal contributions."""
+    draw = np.random.default_rng(seed)
+    trees = [tree(branches) for branches in shape]
+    lines = [_ancestry(parents, len(branches)) for parents, branches in zip(trees, shape, strict=True)]
+    leaves = [line.shape[0] for line in lines]
+    weight = draw.lognormal(0, 1, int(np.prod(leaves)))
+    homes = draw.choice(weight.size, size=round(each * weight.size), p=weight / weight.sum())
+    amount = np.ceil(draw.lognormal(3, 1.2, len(homes)))
+    spots = np.unravel_index(homes, leaves)
+    sizes = [len(parents) for parents in trees]
+    combined = [
+        np.ravel_multi_index([line[spot, level] for line, spot, level in zip(lines, spots, levels, strict=True)], sizes)
+        for levels in product(*(range(line.shape[1]) for line in lines))
+    ]
+    cells, parts = np.concatenate(combined), np.tile(amount, len(combined))
+    return _judged(Additive.over(trees), cells, parts)
+
+
+def _ancestry(parents: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
+    """The leaves of a tree, each with all codes it belongs to, itself first."""
+    leaves = np.setdiff1d(np.arange(len(parents)), parents)
+    columns = [leaves]
+    for _ in range(depth):
+        columns.append(parents[columns[-1]])
+    return np.stack(columns, axis=1)
+
+
+def _judged(additive: Additive, cells: NDArray[np.int64], parts: NDArray[np.float64]) -> Made:
+    """The p% rule: sensitive if x - x1 - x2 < p x1, protected by what is lacking."""
+    order = np.lexsort((-parts, cells))
+    cells, parts = cells[order], parts[order]
+    first = np.flatnonzero(np.diff(cells, prepend=-1))
+    values, top = np.zeros(additive.cells), np.zeros((2, additive.cells))
+    values[cells[first]] = np.add.reduceat(parts, first)
+    top[0, cells[first]] = parts[first]
+    second = first[(first + 1 < len(cells))]
+    second = second[cells[second + 1] == cells[second]] + 1
+    top[1, cells[second]] = parts[second]
+    lacking = P * top[0] - (values - top[0] - top[1])
+    primary = (values > 0) & (lacking > 0)
+    return Made(additive, values, primary, np.where(primary, np.minimum(np.maximum(lacking, 1.0), values), 0.0))
+
+
+def protect(table: Made) -> Suppression:
+    return suppress(
+        table.additive, table.values, table.primary, lpl=table.level, upl=table.level, low=table.low, high=table.high
+    )
+
+
+def suppression(scale: Scale) -> Iterator[Row | Skipped]:
+    """Tables of growing size, proof included, against figures taken without one; the largest against a limit."""
+    ratio = grouping(scale) / YARDSTICK
+    for name in list(SHAPES)[: 2 if scale.share < 1 else None]:
+        found = fresh("-m", "benchmarks.suppression", name)
+        note = f"{found['primaries']:,.0f} primaries, {found['secondaries']:,.0f} secondaries, {found['peak']:.2f} GiB"
+        if name in GAUSS:
+            yield Row(name, found["cpu"], GAUSS[name] * ratio, 1.0, against="GaussSuppression, scaled", note=note)
+        else:
+            limit = 60.0 * MINUTES
+            yield Row(name, found["cpu"], limit, 1.0, against=f"{MINUTES} minutes", note=note)
+
+
+def measured(name: str) -> dict[str, float]:
+    """Cost of one table in this process."""
+    table = made(SHAPES[name], EACH[name], seed=1)
+    kept: list[Suppression] = []
+    spent = cost(lambda: kept.append(protect(table)))
+    found = kept[0]
+    return {
+        "cells": len(table.values), "primaries": int(table.primary.sum()), "secondaries": int(found.secondary.sum()),
+        "cost": found.cost, "bound": found.bound, "programs": found.programs, "cpu": spent.cpu, "wall": spent.wall,
+        "peak": peak(),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(measured(sys.argv[1])))

@@ -1,0 +1,49 @@
+"""How much of a published table still adds up."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.margins import Table
+from equipoise.core.method import label
+from equipoise.core.score import Score
+from equipoise.core.tabular import CLOSE, additive, both
+
+
+@dataclass(frozen=True, slots=True)
+class Additivity:
+    """Share of the relations of a table, all of whose cells are published, that hold: parts add up to their total.
+
+    The detail has a row for each such relation: the labels of its total, and by how much it is missed.
+
+    Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.3.
+    Misleads when most relations have a withheld cell: these are left out, and the note says how many. Cost: O(cells).
+
+    >>> from equipoise.core.margins import table
+    >>> from equipoise.core.records import Law, Records
+    >>> from equipoise.core.roles import Roles
+    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> shown = made.protected(np.array([5.0, 5.0, 5.0]), pl.Series(["changed"] * 3), Law("", (), ""))
+    >>> Additivity().measure(made, made).value, Additivity().measure(shown, made).value
+    (1.0, 0.0)
+    """
+
+    def measure(self, released: Table, original: Table) -> Score:
+        here, _ = both(released, original, "Additivity")
+        rows, gone = additive(here), np.isnan(here.told)
+        told = np.where(gone, 0.0, here.told)
+        open_ = (abs(rows.matrix) @ gone.astype(np.float64)) == 0
+        miss, size = rows.residuals(told), abs(rows.matrix) @ np.abs(told)
+        kept = (np.abs(miss) <= CLOSE * np.maximum(size, 1.0)) & open_
+        many, left = int(open_.sum()), int((~open_).sum())
+        return Score(
+            label(self),
+            float(kept.sum()) / many if many else 1.0,
+            "higher",
+            side="utility",
+            number=float(kept.sum()),
+            unit="share of relations",
+            notes=(f"{left:,} relations with a withheld cell are left out.",) if left else (),
+            cells=lambda: here.table[rows.totals[open_]].with_columns(pl.Series("miss", miss[open_])),
+        )

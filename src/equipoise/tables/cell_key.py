@@ -1,0 +1,93 @@
+"""Perturb counts by the keys of the records in them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.core.draws import Draws
+from equipoise.core.errors import DataError, ParameterError
+from equipoise.core.margins import Table
+from equipoise.core.ptable import Ptable, generate, read
+from equipoise.core.records import Law
+from equipoise.core.tabular import changed, whole, without
+
+
+@dataclass(frozen=True, slots=True)
+class CellKey:
+    """Change each count by a number that depends on the records in it alone: the same cell is changed alike everywhere.
+
+    Every record has a key in [0, 1) (`tables.record_keys`, then `eq.table(..., key="rkey")`). A cell's key is the
+    fractional part of their sum, uniform whatever the cell; with its count i it is looked up in a perturbation table:
+    the change v is that of the first interval whose upper end is at least the key. Weighted counts change by v times
+    the mean weight. The table does not add up any more; 0 stays 0.
+
+    The perturbation table is a file `ptable` (columns i, v and p_int_ub or p_ij_ub; the last i holds for larger counts
+    too), or made here: the law of maximum entropy of mean 0, variance at most `variance`, no change beyond `most`, no
+    published count from 1 to `above`.
+
+    Source: Fraser and Wooton (2006); Thompson, Broadfoot and Elazar (2013), *Methodology for the automatic
+    confidentialisation of statistical outputs*; Giessing (2016) for the law; the R packages cellKey and ptable.
+    Does not guard against an intruder who averages: a count that can be rebuilt from many cells is known better than
+    each of them (`tables.Rebuild` measures it); nor against a large `most` with a `variance` so small that most cells
+    are true. Whoever has record keys and the table can undo it. Cost: O(cells).
+
+    >>> import polars as pl
+    >>> from equipoise.core.margins import table
+    >>> from equipoise.core.records import Records
+    >>> from equipoise.core.roles import Roles
+    >>> frame = pl.DataFrame({"sex": ["f", "f", "m"], "rkey": [0.3, 0.25, 0.9]})
+    >>> made = table(Records.of(frame, Roles("sex")), "sex", key="rkey")
+    >>> CellKey(most=2, variance=1.0).apply(made, Draws(1)).table.select("sex", "n", "published").rows()
+    [('Total', 3, 3.0), ('f', 2, 2.0), ('m', 1, 2.0)]
+    """
+
+    ptable: str | None = None
+    most: int = 5
+    variance: float = 2.0
+    above: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("most", 1), ("above", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}.")
+        if not 0 < self.variance < np.inf:
+            raise ParameterError(f"variance must be above 0, got {self.variance!r}.")
+        if self.ptable is not None and not isinstance(self.ptable, str):
+            raise ParameterError("ptable must be the path of a file, or left out.")
+
+    def apply(self, data: Table, draws: Draws) -> Table:
+        table, values = whole(data, "CellKey")
+        if table.measured or not np.allclose(values, table.total):
+            raise DataError("CellKey is for tables of counts: this one holds amounts.")
+        if "key" not in table.more.columns:
+            raise DataError(
+                "The table has no cell keys: add record keys with tables.record_keys and name their column, "
+                "eq.table(..., key='rkey')."
+            )
+        law = self.law()
+        change = law.change(table.n, table.known("key"))
+        weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
+        told = np.maximum(values + change * weight, 0.0)
+        return without(changed(table, told, self._said(law)), "key")
+
+    def law(self) -> Ptable:
+        """The perturbation table."""
+        return read(self.ptable) if self.ptable else generate(self.most, self.variance, self.above)
+
+    def _said(self, law: Ptable) -> Law:
+        """What the public may know: the largest change and the largest variance, not the table."""
+        counts = np.arange(law.largest + 1)
+        most, variance = float(np.abs(law.v).max()), float(law.variance(counts).max())
+        biased = f" The law of {law.biased} counts is biased." if law.biased else ""
+        words = f"{self.words()}. The cells do not add up any more.{biased}"
+        return Law("cell_key", (), words, {"additive": False, "most": most, "variance": round(variance, 6)}, detail=law)
+
+    def words(self) -> str:
+        if self.ptable:
+            return "counts changed by the keys of their records, by a given perturbation table"
+        kept = f", none from 1 to {self.above} published" if self.above else ""
+        return (
+            f"counts changed by the keys of their records, by at most {self.most} with variance up to "
+            f"{self.variance:g}{kept}"
+        )

@@ -1,0 +1,52 @@
+"""How many margins are published as they are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.core.errors import ParameterError
+from equipoise.core.margins import Table
+from equipoise.core.method import label
+from equipoise.core.score import Score
+from equipoise.core.sensitivity import amount
+from equipoise.core.tabular import CLOSE, both
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMargins:
+    """Share of the occupied margins published to within the share `within` of their value: 0 asks for the value itself.
+
+    Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.6.
+    Misleads when users need inner cells: these are not looked at. Cost: O(cells).
+
+    >>> import polars as pl
+    >>> from equipoise.core.records import Law, Records
+    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.core.margins import table
+    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> shown = made.protected(np.array([3.0, 0.0, 3.0]), pl.Series(["changed"] * 3), Law("", (), ""))
+    >>> KeptMargins().measure(shown, made).value
+    1.0
+    """
+
+    within: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.within <= 1:
+            raise ParameterError(f"within must be a share from 0 to 1, got {self.within!r}.")
+
+    def measure(self, released: Table, original: Table) -> Score:
+        here, there = both(released, original, "KeptMargins")
+        x, told = amount(there), here.told
+        margin = ~there.inner & (there.n > 0)
+        near = np.abs(np.where(np.isnan(told), np.inf, told) - x) <= (self.within + CLOSE) * np.abs(x)
+        kept, many = int((near & margin).sum()), int(margin.sum())
+        return Score(
+            label(self),
+            kept / many if many else 1.0,
+            "higher",
+            side="utility",
+            number=kept,
+            unit="share of margins",
+            cells=lambda: here.table.with_columns(kept=near).filter(margin),
+        )

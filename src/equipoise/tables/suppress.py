@@ -1,0 +1,74 @@
+"""Withhold sensitive cells, and as few others as make them safe."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from equipoise.core.draws import Draws
+from equipoise.core.errors import ParameterError
+from equipoise.core.margins import Table
+from equipoise.core.method import Rule
+from equipoise.core.tabular import as_table
+from equipoise.core.withholding import Wish, withheld
+
+
+@dataclass(frozen=True, slots=True)
+class Suppress:
+    """Withhold the cells that a rule calls sensitive and the cheapest further cells that keep them from being computed.
+
+    An attacker knows every published cell, all relations, that nothing is negative and that empty cells are zero (and
+    `limits`, two columns of the table with what he knows of each cell beforehand). For each sensitive cell x with
+    levels l and u the pattern leaves a possible table with x + u or more and one with x - l or less; both are kept as
+    proof and checked without the solver. With `singletons` each sensitive cell stays so for the one contributor of
+    another cell, who knows his own. `cost` is what withholding a cell loses: its `value`, its `count` of records, 1
+    (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which must
+    be.
+
+    `method="fast"` finds for each sensitive cell its cheapest move and takes out what is not needed; "optimal" adds
+    cutting planes until the cheapest pattern is proven or the `seconds` are spent; the law says the gap.
+
+    Source: Fischetti and Salazar-Gonzalez (2001), *Solving the cell suppression problem on tabular data with linear
+    constraints*; Hundepool et al. (2012), section 4.4. Does not guard against what is published elsewhere
+    (`tables.difference`), contributors who pool what they know, or an attacker who knows that counts are whole: see
+    `tables.audit`. Cost: about one small program for each sensitive cell; 10,000 cells in seconds, 100,000 in minutes.
+
+    >>> import polars as pl
+    >>> from equipoise.core.margins import table
+    >>> from equipoise.core.records import Records
+    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.rules import MinCount
+    >>> people = pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]})
+    >>> made = table(Records.of(people, Roles("k")), "k")
+    >>> Suppress(MinCount(3)).apply(made, Draws(1)).table.select("k", "published").rows()
+    [('Total', 14.0), ('a', 9.0), ('b', None), ('c', None)]
+    """
+
+    rule: Rule
+    cost: str = "value"
+    method: Literal["fast", "optimal"] = "fast"
+    singletons: bool = False
+    publish: str | None = None
+    withhold: str | None = None
+    limits: tuple[str, str] | None = None
+    seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule):
+            raise ParameterError("rule must be a rule that says which cells are sensitive.")
+        if self.method not in ("fast", "optimal"):
+            raise ParameterError(f"method must be 'fast' or 'optimal', got {self.method!r}.")
+        if self.limits is not None and len(self.limits) != 2:
+            raise ParameterError("limits names two columns: what is known of each cell from below and from above.")
+        if not self.seconds > 0:
+            raise ParameterError(f"seconds must be above 0, got {self.seconds!r}.")
+
+    def apply(self, data: Table, draws: Draws) -> Table:
+        return self.together([data])[0]
+
+    def together(self, tables: "list[Table]") -> list[Table]:
+        """Several tables of the same records protected at once: what they share is one cell in all of them."""
+        if not tables:
+            raise ParameterError("There is no table to protect.")
+        wish = Wish(
+            self.rule, self.cost, self.method, self.singletons, self.publish, self.withhold, self.limits, self.seconds
+        )
+        return withheld([as_table(table, "Suppress") for table in tables], wish)

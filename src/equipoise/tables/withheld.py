@@ -1,0 +1,55 @@
+"""How much of a table is not published."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from equipoise.core.errors import ParameterError
+from equipoise.core.margins import Table
+from equipoise.core.method import label
+from equipoise.core.score import Score
+from equipoise.core.sensitivity import amount
+from equipoise.core.tabular import both
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Share of the occupied cells that are withheld (`of="cells"`), or of the value in all cells (`of="value"`).
+
+    Margins count as cells, and their value counts again..
+
+    Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 4.4.
+    Misleads when a withheld cell can be computed from others, or when the cells withheld are those that users need.
+    Cost: O(cells).
+
+    >>> import polars as pl
+    >>> from equipoise.core.margins import table
+    >>> from equipoise.core.records import Law, Records
+    >>> from equipoise.core.roles import Roles
+    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> shown = made.protected(np.array([3.0, np.nan, np.nan]), pl.Series(["helper"] * 3), Law("", (), ""))
+    >>> round(Withheld().measure(shown, made).value, 4), Withheld("value").measure(shown, made).value
+    (0.6667, 0.5)
+    """
+
+    of: Literal["cells", "value"] = "cells"
+
+    def __post_init__(self) -> None:
+        if self.of not in ("cells", "value"):
+            raise ParameterError(f"of must be 'cells' or 'value', got {self.of!r}.")
+
+    def measure(self, released: Table, original: Table) -> Score:
+        here, there = both(released, original, "Withheld")
+        gone = np.isnan(here.told)
+        weight = (there.n > 0).astype(np.float64) if self.of == "cells" else np.abs(amount(there))
+        number, everything = float(weight[gone].sum()), float(weight.sum())
+        return Score(
+            label(self),
+            number / everything if everything else 0.0,
+            "lower",
+            side="utility",
+            number=number,
+            unit=f"share of {self.of}",
+            cells=lambda: here.table.with_columns(withheld=gone),
+        )

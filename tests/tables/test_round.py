@@ -1,0 +1,220 @@
+"""Rounded tables: they add up, stay within a base, are as near as enumeration finds, unbiased when random."""
+
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+import equipoise as eq
+from equipoise.core.controlled import controlled, split
+from equipoise.core.draws import Draws
+from equipoise.core.linear import Additive
+from equipoise.core.margins import Table
+from equipoise.core.records import Law
+from equipoise.core.settle import settle
+from equipoise.core.tabular import additive, holds
+from equipoise.tables import Round
+
+TREE = eq.Hierarchy.mapping({"0": "a", "1": "a", "2": "b", "3": "b", "4": "b"})
+TWICE = TREE | eq.Hierarchy.mapping({"0": "x", "1": "y", "2": "x", "3": "y", "4": "z"}, names=("other",))
+
+
+def made(sizes: tuple[int, ...], n: int, seed: int, tree: eq.Hierarchy | None = TREE, value: bool = False) -> Table:
+    random = np.random.default_rng(seed)
+    columns = {f"d{i}": random.integers(0, size, n).astype(str) for i, size in enumerate(sizes)}
+    frame = pl.DataFrame({**columns, "v": random.integers(0, 60, n)})
+    roles = eq.Roles(hierarchies={"d0": tree} if tree and sizes[0] == 5 else {})
+    return eq.table(eq.Records.of(frame, roles), list(columns), "v" if value else None)
+
+
+def from_grid(counts: list[list[int]]) -> Table:
+    rows = [(f"row{i + 1}", f"col{j + 1}") for i, row in enumerate(counts) for j, n in enumerate(row) for _ in range(n)]
+    return eq.table(eq.Records.of(pl.DataFrame(rows, ["r", "c"], orient="row"), eq.Roles()), ["r", "c"])
+
+
+def by_hand(table: Table, told: np.ndarray) -> None:
+    """Every margin is the sum of its inner cells, found by a loop over labels."""
+    above = {"d0": {"0": "a", "1": "a", "2": "b", "3": "b", "4": "b"}}
+    rows = table.table.with_columns(told=told).to_dicts()
+    inner = [row for row, kept in zip(rows, table.inner, strict=True) if kept]
+    for row in rows:
+        parts = [
+            part["told"]
+            for part in inner
+            if all(row[c] in (part[c], "Total", above.get(c, {}).get(part[c])) for c in table.by)
+        ]
+        assert row["told"] == pytest.approx(sum(parts))
+
+
+@given(
+    st.sampled_from([(4,), (5, 3), (3, 3), (5, 3, 2), (2, 2, 2, 2)]),
+    st.integers(1, 120),
+    st.integers(0, 10_000),
+    st.sampled_from([3, 5, 10]),
+    st.booleans(),
+    st.sampled_from(["nearest", "random"]),
+)
+def test_controlled_rounding_adds_up_and_hides(sizes, n, seed, base, value, aim) -> None:
+    table = made(sizes, n, seed, value=value)
+    mask = Round(base, controlled=True, aim=aim, seconds=5.0)
+    found = mask.apply(table, Draws(seed))
+    told, x, known = found.told, table.told, found.history[0].parameters
+    by_hand(table, told)
+    assert np.allclose(told % base, 0)
+    assert (told >= 0).all()
+    assert (told[x == 0] == 0).all()
+    assert np.abs(told - x).max() < base * (1 + known["beyond"])
+    if not known["beyond"]:
+        assert np.array_equal(told[x % base == 0], x[x % base == 0])
+    changed = found.more["status"].to_numpy() == "changed"
+    assert np.array_equal(changed, np.abs(told - x) > 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_nearest_table_is_that_of_enumeration(seed: int) -> None:
+    """Every choice of up and down of the inner cells of a 2 x 3 table, kept if margins are neighbours too."""
+    random = np.random.default_rng(seed)
+    table = from_grid(random.integers(0, 12, (2, 3)).tolist())
+    x, inner, members = table.told, np.flatnonzero(table.inner), holds(table).toarray()
+    low = np.floor(x / 5)
+    best = np.inf
+    for up in product((0, 1), repeat=len(inner)):
+        r = members @ (low[inner] + np.where(x[inner] % 5 == 0, 0, up))
+        if (np.abs(5 * r - x) < 5).all():
+            best = min(best, np.abs(5 * r - x).sum())
+    found = Round(5).apply(table, Draws(seed))
+    assert found.history[0].parameters["beyond"] == 0
+    assert np.abs(found.told - x).sum() == pytest.approx(best)
+
+
+def test_a_three_way_table_without_a_neighbouring_solution_goes_further() -> None:
+    """Relations that no neighbours satisfy: two parts of 1/2 base each in three overlapping pairs that sum to one."""
+    pairs = [((0, 1, 3), (1, 1, -1)), ((0, 2, 3), (1, 1, -1)), ((1, 2, 3), (1, 1, -1))]
+    low, aims = np.array([0.0, 0.0, 0.0, 1.0]), np.array([0.5, 0.5, 0.5, 0.0])
+    found = controlled(Additive.of(pairs, 4), low, aims, np.zeros(4), 10.0)
+    assert found is not None
+    assert found.beyond == 1
+    assert np.abs(Additive.of(pairs, 4).residuals(found.multiples)).max() == 0
+    assert found.cost == pytest.approx(2.5)  # 0, 0, 0 and 0: three halves and one base; or all up and 2: the same
+
+
+def test_margins_are_sums_of_inner_cells_when_the_clock_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made((5, 3, 2), 80, 1)
+    monkeypatch.setattr("equipoise.tables.round.controlled", lambda *_: None)
+    found = Round(5).apply(table, Draws(1))
+    by_hand(table, found.told)
+    inner = table.inner
+    assert (np.abs(found.told - table.told)[inner] < 5).all()
+    assert "No solution" in found.history[0].words
+
+
+def test_a_hierarchy_of_two_branches() -> None:
+    table = made((5, 3), 90, 4, TWICE)
+    told = Round(5).apply(table, Draws(2)).told
+    assert np.abs(additive(table).residuals(told)).max() == 0
+
+
+def test_relations_are_those_of_a_tree_and_their_base_is_enough() -> None:
+    table = made((5, 3), 60, 3)
+    found = additive(table)
+    nodes = [axis.nodes.to_list() for axis in table.axes]
+    trees = []
+    for names in nodes:
+        above = {"0": "a", "1": "a", "2": "b", "3": "b", "4": "b"} if "a" in names else {}
+        trees.append(np.array([-1 if n == "Total" else names.index(above.get(n, "Total")) for n in names]))
+    other = Additive.over(trees, np.stack(table.nodes, 1))
+    assert sorted(map(tuple, found.matrix.toarray())) == sorted(map(tuple, other.matrix.toarray()))
+    rank = np.linalg.matrix_rank(found.matrix.toarray())
+    assert np.linalg.matrix_rank(found.base.toarray()) == rank == found.base.shape[0]
+
+
+# --- random rounding ----------------------------------------------------------------------------------------------
+
+
+def test_random_rounding_is_unbiased_with_its_variance() -> None:
+    """Up with probability f: mean x and variance base^2 f (1 - f), over many draws of one table."""
+    table = from_grid([[1, 2, 3], [4, 5, 13]])
+    x = table.told
+    drawn = np.array([Round(5, controlled=False).apply(table, Draws(seed)).told for seed in range(1500)])
+    part = x / 5 % 1
+    assert np.isin(drawn % 5, 0).all()
+    assert (np.abs(drawn - x) < 5).all()
+    sd = 5 * np.sqrt(part * (1 - part))
+    assert (np.abs(drawn.mean(0) - x) <= 4.5 * sd / np.sqrt(1500) + 1e-12).all()
+    assert np.allclose(drawn.var(0), sd**2, atol=0.6)
+
+
+def test_draws_go_by_the_labels_of_a_cell() -> None:
+    """A cell of the same labels is rounded alike in a table with other cells; nothing hangs on order."""
+    one, two = from_grid([[7, 2], [3, 4]]), from_grid([[7, 2], [3, 4], [8, 8]])
+    rows = [Round(5, controlled=False).apply(t, Draws(9)).table.filter(pl.col("r") == "row1") for t in (one, two)]
+    assert rows[0]["published"].equals(rows[1]["published"])
+
+
+# --- small counts -------------------------------------------------------------------------------------------------
+
+EXAMPLE = [[6, 0, 1, 3, 4], [1, 2, 3, 1, 2], [0, 1, 1, 0, 2]]
+PUBLISHED = [[6, 0, 0, 5, 5], [0, 0, 5, 0, 0], [0, 0, 0, 0, 5]]
+
+
+def with_margins(counts: list[list[int]]) -> np.ndarray:
+    grid = np.array(counts)
+    grid = np.vstack([grid, grid.sum(0)])
+    return np.hstack([grid, grid.sum(1, keepdims=True)])
+
+
+def test_small_counts_are_as_near_as_published() -> None:
+    """Tables 1 and 2 of the introduction to the R package SmallCountRounding (Langsrud and Heldal)."""
+    theirs = ((with_margins(PUBLISHED) - with_margins(EXAMPLE)) ** 2).sum()
+    table = from_grid(EXAMPLE)
+    for seed in range(5):
+        found = Round(5, small=True).apply(table, Draws(seed))
+        assert ((found.told - table.told) ** 2).sum() <= theirs
+        assert np.abs(additive(table).residuals(found.told)).max() == 0
+
+
+@given(st.integers(1, 150), st.integers(0, 1000), st.sampled_from([3, 5, 10]))
+def test_only_small_inner_counts_change(n: int, seed: int, base: int) -> None:
+    table = made((5, 3), n, seed)
+    told, x, inner = Round(base, small=True).apply(table, Draws(seed)).told, table.told, table.inner
+    by_hand(table, told)
+    small = inner & (x > 0) & (x < base)
+    assert np.isin(told[small], (0, base)).all()
+    assert np.array_equal(told[inner & ~small], x[inner & ~small])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_search_is_near_the_best_of_enumeration(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    holds_ = np.vstack([np.eye(8), random.integers(0, 2, (5, 8)), np.ones(8)])
+    parts = random.random(8) * 0.98 + 0.01
+    miss = lambda up: ((holds_ @ (parts - np.array(up))) ** 2).sum()
+    best = min(miss(up) for up in product((0, 1), repeat=8))
+    assert miss(settle(sparse.csr_array(holds_), parts, random.random(8))) <= 1.25 * best
+
+
+def test_multiples_are_told_exactly() -> None:
+    low, part = split(np.array([0.0, 0.1 * 3 * 10, 7.5, 1e9 + 5]), 3)
+    assert low.tolist() == [0, 1, 2, 333333335]
+    assert part[:2].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "bad", [{"base": 1}, {"base": 2.5}, {"aim": "up"}, {"seconds": 0}, {"small": True, "controlled": False}]
+)
+def test_parameters_that_make_no_sense(bad: dict) -> None:
+    with pytest.raises(eq.ParameterError):
+        Round(**bad)
+
+
+def test_what_cannot_be_rounded() -> None:
+    table = made((4,), 20, 1, value=True)
+    with pytest.raises(eq.DataError, match="counts"):
+        Round(5, small=True).apply(table, Draws(1))
+    gone = table.protected(np.full(len(table), np.nan), pl.Series(["helper"] * len(table)), Law("x", (), "x"))
+    with pytest.raises(eq.DataError, match="withheld"):
+        Round(5).apply(gone, Draws(1))
