@@ -11,8 +11,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.attacks import linkage
 from equipoise.attacks.linkage import Linkage
+from equipoise.core import assignment, links
+from equipoise.core.beliefs import Truth
 from equipoise.core.records import Law
 
 KEYS = ["name", "surname", "age"]
@@ -44,7 +45,7 @@ def records(table: pl.DataFrame) -> eq.Records:
 
 
 def study(released: pl.DataFrame, original: pl.DataFrame, **given: Any) -> Any:
-    return Linkage(**given)._study(records(released), records(original))
+    return Linkage(**given)._study(records(released), records(original))[0]
 
 
 # --- the paper's example --------------------------------------------------------------------------------------------
@@ -70,10 +71,10 @@ def test_table_1() -> None:
 # --- what must hold -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [linkage.CANDIDATES, 0])
+@pytest.mark.parametrize("limit", [links.CANDIDATES, 0])
 def test_everybody_who_is_unique_is_found_in_an_unmasked_file(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of pairing: a record of a cell of c is right with probability 1/c, one with a gap by what is left."""
-    monkeypatch.setattr(linkage, "CANDIDATES", limit)
+    monkeypatch.setattr(links, "CANDIDATES", limit)
     table = pl.DataFrame({"a": [1, 1, 2, 2, 3, 3], "b": [1, 2, 1, 2, 1, 2], "c": [5, 6, 7, 8, 9, 5]})
     assert Linkage().measure(records(table), records(table)).value == 1.0
     twins = pl.concat([table, table, table.head(1)])
@@ -81,9 +82,9 @@ def test_everybody_who_is_unique_is_found_in_an_unmasked_file(limit: int, monkey
     assert found.to_list() == pytest.approx([1 / 3, *[1 / 2] * 5] * 2 + [1 / 3])
 
 
-@pytest.mark.parametrize("limit", [linkage.CANDIDATES, 0])
+@pytest.mark.parametrize("limit", [links.CANDIDATES, 0])
 def test_row_order_of_either_file_changes_nothing(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linkage, "CANDIDATES", limit)
+    monkeypatch.setattr(links, "CANDIDATES", limit)
     original, released = masked(300, [3, 8, 20, 9], 0.2)
     one = Linkage().measure(records(released), records(original))
     moved = original.sample(fraction=1, shuffle=True, seed=1)
@@ -94,10 +95,10 @@ def test_row_order_of_either_file_changes_nothing(limit: int, monkeypatch: pytes
     assert_frame_equal(one.detail, two.detail)
 
 
-@pytest.mark.parametrize("limit", [linkage.CANDIDATES, 0])
+@pytest.mark.parametrize("limit", [links.CANDIDATES, 0])
 def test_independent_columns_give_the_baseline(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mean over 20 files of 400: one right pair is expected in each."""
-    monkeypatch.setattr(linkage, "CANDIDATES", limit)
+    monkeypatch.setattr(links, "CANDIDATES", limit)
     rights = []
     for seed in range(20):
         original, _ = masked(400, [2, 5, 6], 0, seed)
@@ -125,8 +126,6 @@ def test_files_with_different_people_are_joined_by_id() -> None:
     assert score.by_record()["id"].to_list() == list(range(200, 400))
     assert score.by_record()["risk"].mean() == pytest.approx(score.value)
     assert score.baseline == 1 / 400
-    with pytest.raises(eq.EngineError, match="id role"):
-        Linkage().measure(records(released.drop("id").tail(300)), records(original.drop("id")))
     with pytest.raises(eq.EngineError, match="nothing in common"):
         Linkage().measure(records(released.tail(100)), records(original.head(100)))
     with pytest.raises(eq.RolesError, match="unique"):
@@ -205,7 +204,7 @@ def matrix(made: Any) -> Any:
     return np.where(made.decisions[pattern] > 0, weight, 0.0).reshape(n, m)
 
 
-@pytest.mark.parametrize("dense", [linkage.DENSE, 0])
+@pytest.mark.parametrize("dense", [assignment.DENSE, 0])
 @pytest.mark.parametrize(("moved", "seed"), [(0.1, 1), (0.3, 2), (0.6, 3)])
 def test_the_assignment_is_the_best_of_all(
     dense: int, moved: float, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -213,16 +212,15 @@ def test_the_assignment_is_the_best_of_all(
     """Cells and components against the full matrix of records: the same sum of weights; nobody is in two pairs."""
     from scipy.optimize import linear_sum_assignment
 
-    monkeypatch.setattr(linkage, "DENSE", dense)
+    monkeypatch.setattr(assignment, "DENSE", dense)
     original, released = masked(150, [3, 6, 12, 5], moved, seed)
     made = study(released, original)
     full = matrix(made)
     best = full[linear_sum_assignment(full, maximize=True)].sum()
-    a, b, weight = linkage._candidates(made)
+    a, b, pattern = made._candidates()
+    weight = made.weights[pattern] - made.weights[made.order].min() + 1
     assert sum(made.files.here[a] * made.files.there[b]) == (full > 0).sum()
-    pairs = np.minimum(made.files.here[a], made.files.there[b]).astype(float)
-    for edges in linkage._components(a, b, len(made.files.here)):
-        pairs[edges] = linkage._best(a[edges], b[edges], weight[edges], made.files, np.random.default_rng(0))
+    pairs = assignment.assign(a, b, weight, made.files.here, made.files.there, np.random.default_rng(0))
     assert (pairs * weight).sum() == pytest.approx(best, rel=1e-9)
     assert (np.bincount(a, pairs, len(made.files.here)) <= made.files.here).all()
     assert (np.bincount(b, pairs, len(made.files.there)) <= made.files.there).all()
@@ -261,18 +259,18 @@ def test_cells_shared_are_records_paired_greedily() -> None:
                 right += i == j
         rights.append(right / 60)
     here, there = made.files.here.astype(float), made.files.there.astype(float)
-    flow = linkage._shared(made, here, there, made.order)
-    cells = made.files.here[made.files.one] * made.files.there[made.files.two]
-    assert (flow / cells).mean() == pytest.approx(np.mean(rights), abs=0.015)
+    right = Truth(made.files, made.people, made.matches, len(made.pairs))
+    made._share(here, there, made.order, right)
+    assert right.risk().mean() == pytest.approx(np.mean(rights), abs=0.015)
 
 
 def test_what_the_assignment_leaves_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer candidates at a time: some patterns by assignment, the rest cells to cells; nothing jumps."""
     original, released = masked(400, [3, 6, 12, 5], 0.3)
     every = Linkage().measure(records(released), records(original))
-    monkeypatch.setattr(linkage, "CANDIDATES", 3_000)
+    monkeypatch.setattr(links, "CANDIDATES", 3_000)
     some = Linkage().measure(records(released), records(original))
-    monkeypatch.setattr(linkage, "CANDIDATES", 0)
+    monkeypatch.setattr(links, "CANDIDATES", 0)
     none = Linkage().measure(records(released), records(original))
     assert "lighter" in some.notes[-1]
     assert "Cells were" in none.notes[-1]
@@ -288,3 +286,69 @@ def test_twenty_thousand_records_take_seconds() -> None:
     assert time.process_time() - start < 30
     assert score.value > 0.5
     assert "Of 400,000,000 pairs" in score.notes[0]
+
+
+def test_equal_or_not_of_all_pairs() -> None:
+    """2,000 x 2,000 pairs: patterns, weights, thresholds and the best sum of weights, against the full matrix."""
+    from scipy.optimize import linear_sum_assignment
+
+    original, released = masked(2000, [2, 5, 20, 50, 10], 0.15)
+    made = study(released, original)
+    one, two = (t.drop("id").to_numpy() for t in (original, released))
+    packed = ((one[:, None, :] == two[None, :, :]) << np.arange(5)).sum(axis=2)
+    assert made.pairs.tolist() == np.bincount(packed.ravel(), minlength=32).tolist()
+    agree = np.arange(32)[:, None] >> np.arange(5) & 1
+    m, u = made.rates.m, made.rates.u
+    weight = np.where(agree, np.log2(m / u), np.log2((1 - m) / (1 - u))).sum(axis=1)
+    np.testing.assert_allclose(made.weights, weight, atol=1e-6)
+    full = matrix(made)
+    best = full[linear_sum_assignment(full, maximize=True)].sum()
+    a, b, pattern = made._candidates()
+    worth = made.weights[pattern] - made.weights[made.order].min() + 1
+    pairs = assignment.assign(a, b, worth, made.files.here, made.files.there, np.random.default_rng(0))
+    assert float((pairs * worth).sum()) == pytest.approx(float(best), rel=1e-12)
+
+
+# --- rare values ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_values_are_paired_from_the_largest_weight_down(seed: int) -> None:
+    """log2(m / share of the value) for every agreement, m = u + 0.9 (1 - u); pair by pair, the heaviest left first."""
+    original, released = masked(150, [2, 3, 60, 400], 0.2, seed)
+    keys = [c for c in original.columns if c != "id"]
+    one, two = original.select(keys).to_numpy(), released.select(keys).to_numpy()
+    agree = one[:, None] == two[None]
+    u = agree.mean(axis=(0, 1))
+    m = u + 0.9 * (1 - u)
+    held = np.array([(two == two[j]).mean(axis=0) for j in range(150)])
+    weight = np.where(agree, np.log2(m / held)[None], np.log2((1 - m) / (1 - u))).sum(axis=2)
+    found = Linkage(knows="values", false_match=0.3).measure(records(released), records(original))
+    allowed = np.isin(patterns_of(agree), candidates(released, original))
+    tried = [taken_in_turn(np.where(allowed, weight, -np.inf), np.random.default_rng(k)) for k in range(40)]
+    assert min(tried) <= found.number <= max(tried)
+    assert "from the largest weight down" in found.notes[-1]
+
+
+def taken_in_turn(weight: np.ndarray, random: np.random.Generator) -> int:
+    """Right pairs when the heaviest pair left is made again and again, ties in a random order."""
+    free_a, free_b, right = np.ones(len(weight), dtype=bool), np.ones(len(weight), dtype=bool), 0
+    order = np.argsort(-(weight + 1e-6 * random.random(weight.shape)), axis=None)[: int(np.isfinite(weight).sum())]
+    for i, j in zip(*np.unravel_index(order, weight.shape), strict=True):
+        if free_a[i] and free_b[j]:
+            free_a[i] = free_b[j] = False
+            right += int(i == j)
+    return right
+
+
+def patterns_of(agree: np.ndarray) -> np.ndarray:
+    return (agree << np.arange(agree.shape[2])).sum(axis=2)
+
+
+def candidates(released: pl.DataFrame, original: pl.DataFrame) -> list[int]:
+    return study(released, original, knows="values", false_match=0.3).order
+
+
+def test_values_need_equal_values() -> None:
+    with pytest.raises(eq.ParameterError, match="equal values"):
+        Linkage(("a",), knows="values", near=("a:2",))

@@ -6,12 +6,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from rapidfuzz import process
+from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 import equipoise as eq
 from equipoise.attacks import Nearest
 from equipoise.core.records import Law, Records
 
 TIE = 1e-9
+SIMILARITIES: dict[str, Any] = {
+    "jaro-winkler": JaroWinkler.normalized_distance,
+    "levenshtein": Levenshtein.normalized_distance,
+}
 
 
 def read(table: pl.DataFrame, keys: list[str], id_: str | None = None) -> Records:
@@ -23,6 +29,14 @@ def read(table: pl.DataFrame, keys: list[str], id_: str | None = None) -> Record
 
 def squares(released: pl.Series, original: pl.Series, kind: str) -> Any:
     """Squared distances of all pairs in one variable, originals down, from the definition."""
+    if kind in SIMILARITIES:
+        one, two = (s.to_list() for s in (original, released))
+        apart = process.cdist(
+            [x or "" for x in one], [x or "" for x in two], scorer=SIMILARITIES[kind], dtype=np.float64, workers=-1
+        )
+        gaps = np.array([x is None for x in one])[:, None] | np.array([x is None for x in two])[None, :]
+        same = np.array(one, dtype=object)[:, None] == np.array(two, dtype=object)[None, :]
+        return np.where(same, 0.0, np.where(gaps, 1.0, apart)) ** 2
     if kind == "nominal":
         one, two = (s.cast(pl.String).fill_null("?missing").to_numpy() for s in (original, released))
         return (one[:, None] != two[None, :]).astype(float)
@@ -58,6 +72,7 @@ def files(size: int, seed: int, gaps: bool) -> tuple[pl.DataFrame, pl.DataFrame]
             "town": rng.choice(list("abcdef"), size),
             "sex": rng.choice(["f", "m"], size, p=[0.7, 0.3]),
             "own": rng.choice([True, False], size),
+            "name": _names(size, rng),
             "day": [date(2000, 1, 1) + timedelta(days=int(d)) for d in rng.integers(0, 90, size)],
         }
     )
@@ -65,6 +80,7 @@ def files(size: int, seed: int, gaps: bool) -> tuple[pl.DataFrame, pl.DataFrame]
     masked = table.with_columns(
         grid=table["grid"] + pl.Series(rng.integers(-2, 3, size)),
         fine=table["fine"] + pl.Series(rng.normal(size=size) * 2e5),
+        name=_misspelt(table["name"], rng),
         day=table["day"] + pl.Series([timedelta(days=int(d)) for d in rng.integers(-3, 4, size)]),
         **{
             c: pl.when(pl.Series(rng.random(size) < 0.15)).then(shuffled[c]).otherwise(table[c])
@@ -72,6 +88,22 @@ def files(size: int, seed: int, gaps: bool) -> tuple[pl.DataFrame, pl.DataFrame]
         },
     )
     return (_holes(table, rng), _holes(masked, rng)) if gaps else (table, masked)
+
+
+def _names(size: int, rng: np.random.Generator) -> list[str]:
+    """Names that repeat, of a few syllables, so that many are alike."""
+    pool = [
+        "".join(rng.choice(["ma", "ri", "jo", "an", "el", "na", "b"], rng.integers(1, 5))) for _ in range(size // 4)
+    ]
+    return [str(x) for x in rng.choice(pool, size)]
+
+
+def _misspelt(names: pl.Series, rng: np.random.Generator) -> pl.Series:
+    """A letter is left out or put in, in one name of five."""
+    dice = rng.random(len(names))
+    return pl.Series(
+        [n[:-1] if d < 0.1 else n[:1] + "h" + n[1:] if d < 0.2 else n for n, d in zip(names, dice, strict=True)]
+    )
 
 
 def _holes(table: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
@@ -93,6 +125,10 @@ MIXTURES = [
     ("fine", "town", "sex"),
     ("day", "sex", "own", "step"),
     ("grid", "fine", "step", "town", "sex", "own", "day"),
+    ("name",),
+    ("name", "grid"),
+    ("name", "town", "sex"),
+    ("name", "step", "own", "day"),
 ]
 
 
@@ -102,11 +138,13 @@ def test_all_pairs(columns: tuple[str, ...], gaps: bool) -> None:
     """Every mixture of types, 2,000 records, random ties: the same risk, rank and margin for everybody."""
     original, released = files(2000, len(columns), gaps)
     weights = np.array([1.0, 0.5, 2.0, 1.0, 3.0, 0.25, 1.0])[: len(columns)]
+    kinds = KINDS | {"name": "levenshtein" if gaps else "jaro-winkler"}
     terms = [
-        w * squares(released[c], original[c], KINDS.get(c, "nominal")) for c, w in zip(columns, weights, strict=True)
+        w * squares(released[c], original[c], kinds.get(c, "nominal")) for c, w in zip(columns, weights, strict=True)
     ]
     risk, rank, margin = brute(np.sqrt(sum(terms)))
-    attack = Nearest(columns, weights=tuple(weights.tolist()), ordinal=("step",))
+    given: Any = {"weights": tuple(weights.tolist()), "ordinal": ("step",), "similarity": kinds["name"]}
+    attack = Nearest(columns, strings=("name",), **given)
     score = attack.measure(read(released, ["grid"]), read(original, ["grid"]))
     assert score.detail["risk"].to_list() == risk.tolist()
     assert score.detail["rank"].to_list() == rank.tolist()
@@ -298,6 +336,8 @@ def test_synthetic_files_are_nobody() -> None:
         {"known": ()},
         {"variables": ("a",), "known": ("b",)},
         {"ordinal": ("a",), "nominal": ("a",)},
+        {"strings": ("a",), "nominal": ("a",)},
+        {"similarity": "soundex"},
     ],
 )
 def test_bad_parameters_are_refused(bad: dict[str, Any]) -> None:
@@ -307,7 +347,94 @@ def test_bad_parameters_are_refused(bad: dict[str, Any]) -> None:
 
 def test_files_that_do_not_fit_are_refused() -> None:
     one, two = read(pl.DataFrame({"k": [1, 2]}), ["k"]), read(pl.DataFrame({"k": [1, 2, 3]}), ["k"])
-    with pytest.raises(eq.EngineError, match="align"):
-        Nearest().measure(one, two)
+    assert Nearest().measure(one, two).notes[0].startswith("Estimated")
     with pytest.raises(eq.RolesError, match="agee"):
         Nearest(("agee",)).measure(one, one)
+
+
+# --- strings, dates, and files of other people ------------------------------------------------------------------------
+
+
+def test_all_pairs_by_two_strings_and_the_paper_s_truth() -> None:
+    original, released = files(700, 6, True)
+    original, released = (t.with_columns(other=t["name"].str.reverse()) for t in (original, released))
+    terms = {c: squares(released[c], original[c], "jaro-winkler") for c in ("name", "other")}
+    terms["grid"] = squares(released["grid"], original["grid"], "number")
+    risk, rank, margin = brute(np.sqrt(sum(terms.values())))
+    attack = Nearest(tuple(terms), strings=("name", "other"))
+    score = attack.measure(read(released, ["grid"]), read(original, ["grid"]))
+    assert score.detail["risk"].to_list() == risk.tolist()
+    assert score.detail["rank"].to_list() == rank.tolist()
+    np.testing.assert_allclose(score.detail["margin"].to_numpy(), margin, atol=1e-9)
+    far, seen = np.sqrt(sum(terms.values())), np.sqrt(terms["name"])
+    truth, linked = (d <= d.min(axis=1, keepdims=True) * (1 + TIE) + 1e-13 for d in (far, seen))
+    expected = (truth & linked).sum(axis=1) / truth.sum(axis=1) / linked.sum(axis=1)
+    known = Nearest(tuple(terms), ("name",), strings=("name", "other"), truth="nearest")
+    found = known.measure(read(released, ["grid"]), read(original, ["grid"]))
+    np.testing.assert_allclose(found.detail["risk"].to_numpy(), expected, rtol=1e-12)
+
+
+def test_a_misspelt_name_is_found_by_its_similarity() -> None:
+    original = pl.DataFrame({"name": ["Ricardo", "Manel", "Joana"]})
+    released = pl.DataFrame({"name": ["Ricard", "Manuel", "Joanna"]})
+    assert Nearest(("name",)).measure(read(released, ["name"]), read(original, ["name"])).value == pytest.approx(1 / 3)
+    alike = Nearest(("name",), strings=("name",)).measure(read(released, ["name"]), read(original, ["name"]))
+    assert alike.value == 1.0
+    with pytest.raises(eq.DataError, match="does not hold text"):
+        Nearest(("age",), strings=("age",)).measure(*[read(pl.DataFrame({"age": [1, 2]}), ["age"])] * 2)
+
+
+def test_a_date_is_its_midnight() -> None:
+    """A Date in one file, a Datetime in the other, in other units; spans and points do not mix."""
+    days = pl.DataFrame({"day": [date(2000, 1, d) for d in (1, 5, 9)], "k": ["a", "b", "c"]})
+    for unit in ("ms", "us", "ns"):
+        later = days.with_columns(pl.col("day").cast(pl.Datetime(unit)) + pl.duration(hours=30))  # type: ignore[arg-type]
+        score = Nearest(("day",)).measure(read(later, ["k"]), read(days, ["k"]))
+        assert score.value == 1.0
+        equal = days.with_columns(pl.col("day").cast(pl.Datetime(unit)))  # type: ignore[arg-type]
+        assert Nearest(("day",), nominal=("day",)).measure(read(equal, ["k"]), read(days, ["k"])).value == 1.0
+    spans = days.with_columns(day=pl.Series([timedelta(days=d) for d in (1, 2, 3)]))
+    with pytest.raises(eq.DataError, match="different kinds"):
+        Nearest(("day",)).measure(read(spans, ["k"]), read(days, ["k"]))
+
+
+def test_people_in_one_file_only() -> None:
+    """Ids in part the same: people in both are asked about, all released records are in the way."""
+    original, released = (t.with_row_index("id") for t in files(900, 9, True))
+    original, released = original.head(600), released.tail(700).sample(fraction=1, shuffle=True, seed=3)
+    score = Nearest(("grid", "town", "name"), strings=("name",)).measure(
+        read(released, ["sex"], "id"), read(original.reverse(), ["sex"], "id")
+    )
+    released = released.sort("id")
+    terms = [
+        squares(released[c], original[c], kind)
+        for c, kind in {"grid": "number", "town": "nominal", "name": "jaro-winkler"}.items()
+    ]
+    distance = np.sqrt(sum(terms))[200:]
+    own = np.diag(distance)[:, None]
+    slack = TIE * own + 1e-13
+    closer, tied = (distance < own - slack).sum(axis=1), (np.abs(distance - own) <= slack).sum(axis=1)
+    assert score.detail["id"].to_list() == list(range(599, 199, -1))
+    assert score.detail.sort("id")["risk"].to_list() == np.where(closer == 0, 1 / tied, 0.0).tolist()
+    assert score.baseline == 1 / 700
+    with pytest.raises(eq.EngineError, match="nothing in common"):
+        Nearest(("grid",)).measure(read(released.tail(5), ["sex"], "id"), read(original.head(5), ["sex"], "id"))
+
+
+def test_nobody_can_tell_whose_record_is_whose() -> None:
+    """Files of other heights without ids: by the nearest of all variables, or 1/t as an upper bound; said first."""
+    original, released = files(400, 7, False)
+    released = released.head(300)
+    both = read(released, ["grid"]), read(original, ["grid"])
+    every = ("grid", "town", "sex")
+    guess = Nearest(every, ("grid", "town")).measure(*both)
+    paper = Nearest(every, ("grid", "town"), truth="nearest").measure(*both)
+    assert guess.notes[0].startswith("Estimated: nobody can tell")
+    assert guess.value == paper.value
+    bound = Nearest(every).measure(*both)
+    terms = [squares(released[c], original[c], KINDS.get(c, "nominal")) for c in every]
+    distance = np.sqrt(sum(terms))
+    tied = (distance <= distance.min(axis=1, keepdims=True) * (1 + TIE) + 1e-13).sum(axis=1)
+    assert bound.detail["risk"].to_list() == pytest.approx((1 / tied).tolist())
+    assert "upper bound" in bound.notes[0]
+    assert bound.detail["rank"].null_count() == 400

@@ -8,20 +8,28 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats, Integers, code
-from equipoise.core.errors import DataError, EngineError, ParameterError, RolesError
+from equipoise.core.codes import Floats, Integers
+from equipoise.core.errors import ParameterError, RolesError
 from equipoise.core.method import label
-from equipoise.core.neighbours import MOST, PLACES, Cloud, count, nearest, others
-from equipoise.core.pairs import aligned
+from equipoise.core.neighbours import MOST, PLACES, count, nearest, others
+from equipoise.core.pairs import Matched, matched
+from equipoise.core.points import Cloud
 from equipoise.core.records import Law, Records
 from equipoise.core.roles import names
 from equipoise.core.score import Score, not_applicable
+from equipoise.core.shares import wilson
+from equipoise.core.space import Clouds, Kind, Space, kind_of
+from equipoise.core.strings import known as known_similarity
 
-LISTS = ("variables", "known", "ordinal", "nominal", "blocks")
-FLAT = 1e-12
-"""A column whose standard deviation is a smaller share of its mean does not vary."""
-QUIET = 1e-9
-"""Directions with less than this share of the largest variance carry no distance under Mahalanobis."""
+LISTS = ("variables", "known", "ordinal", "nominal", "blocks", "strings")
+BY_NEAREST = (
+    "Estimated: nobody can tell whose record is whose in these files, so the right record is taken to be the one "
+    "nearest by all variables."
+)
+AT_MOST = (
+    "Estimated: nobody can tell whose record is whose in these files; the share is an upper bound, as if everybody's "
+    "own record were one of the t nearest (1/t)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +38,22 @@ class Nearest:
 
     The distance of an original record a and a released record b is the root of
     D^2 = sum over numbers of w ((a - b) / sd)^2 + sum over nominal of w 1[a != b] + sum over ordinal of w ((rank a -
-    rank b) / |D|)^2, with sd the original's and |D| the number of categories; with `metric="mahalanobis"` the sum over
-    numbers is z' R^-1 z, z the weighted standardised gaps and R the original's correlations. Numeric and date columns
-    are numbers unless listed as `ordinal` or `nominal`; text is nominal. A missing number stands where the mean is, at
-    a further squared distance w from every known one (w times the variance of the scaled ranks if ordinal): the mean
-    squared gap to a random value; two missing ones are equal. A missing category is a category. `weights` has a number
-    for each of `variables`. A category that was recoded is known to the intruder as its released label.
+    rank b) / |D|)^2 + sum over strings of w (1 - similarity)^2, with sd the original's and |D| the number of
+    categories; with `metric="mahalanobis"` the sum over numbers is z' R^-1 z, z the weighted standardised gaps and R
+    the original's correlations. Numeric and date columns are numbers unless listed as `ordinal` or `nominal`; text is
+    nominal unless listed under `strings`, whose `similarity` is Jaro-Winkler's or Levenshtein's. A missing number
+    stands where the mean is, at a further squared distance w from every known one (w times the variance of the scaled
+    ranks if ordinal): the mean squared gap to a random value; two missing ones are equal. A missing category or string
+    is a value of its own. `weights` has a number for each of `variables`. A category that was recoded is known by its
+    released label.
 
     `variables` (the keys and numeric columns unless given) are all that both files hold, `known` those of them the
     intruder has (all unless given). Records are compared within `blocks` only. With t records at the shortest distance
     a link is right with probability 1/t (distances equal to a share of 1e-9 tie). With `truth="row"` it is right if it
-    is the person's own record; with "nearest", if it is the nearest by all `variables` (one of them at random if they
-    tie), and the files need not hold the same people.
+    is the person's own record: that with the same id, or the same row in files of equal height without one; people in
+    one file only are asked about by nobody, or in the way. With "nearest" it is right if it is the nearest by all
+    `variables` (one of them at random if they tie). Where nobody can tell whose record is whose, "row" is estimated:
+    by "nearest" if fewer variables are `known`, else at most 1/t; the first note says so.
 
     value = mean of the probabilities of a right link, with a 95 % Wilson interval; the baseline is a guess among all
     records (of the block). The detail has a row per record: the `rank` of its true match, 1 + the number of records
@@ -49,10 +61,11 @@ class Nearest:
     (below 0: another is closer); and `risk`. The notes give the shares among the two and three nearest.
 
     Source: Domingo-Ferrer and Torra (2004), section 2.1 and Definition 1, the ordinal distance without its offset.
-    Misleads when the intruder knows how the file was masked: attacks made for a mask find more. Strings are equal or
-    not: a misspelt name is another name. Exact. Cost: a tree per combination of categories, about O(n log n) in few
-    dimensions, towards O(n^2) time in many independent ones; equal records are searched once. Margins are searched
-    for when the detail is asked for.
+    Misleads when the intruder knows how the file was masked: attacks made for a mask find more. Exact. Cost: a tree per
+    combination of categories, about O(n log n) in few dimensions, towards O(n^2) time in many independent ones; equal
+    records are searched once. Strings: all pairs of distinct values are compared, at most 4 x 10^9 (a minute or two),
+    then cells with similar values are visited; time goes towards the square of the cells where own records are farther
+    than similar strings are (0.25). Margins are searched for when the detail is asked for.
 
     >>> from equipoise.core.roles import Roles
     >>> original = Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), Roles("age"))
@@ -70,6 +83,8 @@ class Nearest:
     ordinal: tuple[str, ...] | None = None
     nominal: tuple[str, ...] | None = None
     blocks: tuple[str, ...] | None = None
+    strings: tuple[str, ...] | None = None
+    similarity: Literal["jaro-winkler", "levenshtein"] = "jaro-winkler"
 
     def __post_init__(self) -> None:
         for field in LISTS:
@@ -79,6 +94,7 @@ class Nearest:
             raise ParameterError(f"metric must be 'euclidean' or 'mahalanobis', got {self.metric!r}.")
         if self.truth not in ("row", "nearest"):
             raise ParameterError(f"truth must be 'row' or 'nearest', got {self.truth!r}.")
+        known_similarity(self.similarity)
         self._refuse_weights()
         self._refuse_lists()
 
@@ -95,9 +111,10 @@ class Nearest:
         for field in ("variables", "known", "blocks"):
             if getattr(self, field) == ():
                 raise ParameterError(f"{field} names no column: leave it out, or name one.")
-        both = set(self.ordinal or ()) & set(self.nominal or ())
-        if both:
-            raise ParameterError(f"{sorted(both)[0]!r} is both ordinal and nominal.")
+        for one, two in combinations(("ordinal", "nominal", "strings"), 2):
+            both = set(getattr(self, one) or ()) & set(getattr(self, two) or ())
+            if both:
+                raise ParameterError(f"{sorted(both)[0]!r} is listed under both {one} and {two}.")
         extra = set(self.known or ()) - set(self.variables or self.known or ())
         if extra:
             raise ParameterError(f"{sorted(extra)[0]!r} is known, but not one of the variables.")
@@ -107,13 +124,20 @@ class Nearest:
             return not_applicable(label(self), "lower")
         every = self.variables or tuple(dict.fromkeys((*original.roles.keys, *original.roles.numeric)))
         every = tuple(dict.fromkeys((*every, *(self.known or ()))))
-        files = self._files(released, original, every)
-        clouds = self._space(files, self.known or every)
-        if self.truth == "row":
-            found = _own(clouds, np.arange(len(clouds[0])))
-        else:
-            found = _by_nearest(clouds, self._space(files, every))
-        return self._score(found, clouds, released if self.truth == "row" else original)
+        columns = tuple(dict.fromkeys((*every, *(self.blocks or ()))))
+        if not columns:
+            raise RolesError("No variables were named, and no column is a key or numeric.")
+        files = matched(released, original, columns)
+        clouds = self._space(files, self.known or every, released.history)
+        if self.truth == "row" and files.second is not None:
+            return self._score(_own(_of(clouds, files.first), files.second), clouds, files)
+        alone = replace(files, first=np.arange(files.original.height), second=None)
+        if self.truth == "nearest":
+            return self._score(_by_nearest(clouds, self._space(files, every, released.history)), clouds, alone)
+        if set(self.known or every) < set(every):
+            found = _by_nearest(clouds, self._space(files, every, released.history))
+            return self._score(found, clouds, alone, BY_NEAREST)
+        return self._score(_at_most(clouds), clouds, alone, AT_MOST)
 
     def sweep(self, released: Records, original: Records, size: int = 2) -> pl.DataFrame:
         """The attack by intruders who know each subset of up to `size` variables, the most dangerous first.
@@ -131,55 +155,40 @@ class Nearest:
         schema = ["known", "size", "value", "baseline", "low", "high"]
         return pl.DataFrame(rows, schema=schema, orient="row").sort("value", "known", descending=[True, False])
 
-    def _files(self, released: Records, original: Records, every: tuple[str, ...]) -> "_Files":
-        columns = tuple(dict.fromkeys((*every, *(self.blocks or ()))))
-        if not columns:
-            raise RolesError("No variables were named, and no column is a key or numeric.")
-        for records in (released, original):
-            schema = records.schema()
-            for column in columns:
-                if column not in schema:
-                    raise RolesError.missing(column, list(schema))
-        try:
-            return _Files(*aligned(released, original, columns), released.history)
-        except EngineError:
-            if self.truth == "row":
-                raise
-        return _Files(_by_id(released, columns), _by_id(original, columns), None)
-
-    def _space(self, files: "_Files", columns: tuple[str, ...]) -> tuple[Cloud, Cloud, Floats]:
+    def _space(self, files: Matched, columns: tuple[str, ...], laws: tuple[Law, ...]) -> Clouds:
         """Both files as points: numbers scaled, categories coded, and what a difference in each category costs."""
         given = dict(zip(self.variables or (), self.weights or (), strict=False))
-        space = _Space(files)
+        space = Space(files, laws)
         for column in columns:
-            space.add(column, self._kind(column, files), given.get(column, 1.0))
+            space.add(column, self._kind(column, files), given.get(column, 1.0), self.similarity)
         for column in self.blocks or ():
             space.add(column, "nominal", np.inf)
         return space.clouds(self.metric == "mahalanobis")
 
-    def _kind(self, column: str, files: "_Files") -> str:
-        if column in (self.nominal or ()):
-            return "nominal"
-        if column in (self.ordinal or ()):
-            return "ordinal"
-        kinds = [table.schema[column] for table in (files.here, files.there)]
-        told = [kind for kind in kinds if kind != pl.Null]
-        number = all(kind.is_numeric() for kind in told) or all(kind.is_temporal() for kind in told)
-        return "number" if told and number else "nominal"
+    def _kind(self, column: str, files: Matched) -> Kind:
+        lists: tuple[tuple[Kind, tuple[str, ...] | None], ...] = (
+            ("nominal", self.nominal),
+            ("ordinal", self.ordinal),
+            ("text", self.strings),
+        )
+        for kind, listed in lists:
+            if column in (listed or ()):
+                return kind
+        return kind_of(files.released.schema[column], files.original.schema[column])
 
-    def _score(self, found: "_Linked", clouds: tuple[Cloud, Cloud, Floats], asked: Records) -> Score:
+    def _score(self, found: "_Linked", clouds: Clouds, files: Matched, warning: str | None = None) -> Score:
         n, value = len(found.risk), float(found.risk.mean())
         return Score(
             label(self),
             value,
             "lower",
-            interval=_wilson(value, n),
-            baseline=_guess(clouds, self.truth == "row"),
+            interval=wilson(value, n),
+            baseline=_guess(clouds, files),
             number=float(found.risk.sum()),
             unit="share of records",
-            notes=_notes(found),
-            cells=lambda: _rows(asked, found.columns()),
-            records=lambda: _rows(asked, {"risk": pl.Series(found.risk)}),
+            notes=(*((warning,) if warning else ()), *_notes(found)),
+            cells=lambda: files.rows(**found.columns()),
+            records=lambda: files.rows(risk=pl.Series(found.risk)),
         )
 
 
@@ -198,31 +207,22 @@ class _Linked:
     margin: Callable[[], Floats]
 
     def columns(self) -> dict[str, pl.Series]:
-        """What the detail shows; the margin is null where there is nothing to compare."""
+        """What the detail shows; rank and margin are null where there is nothing to compare."""
         margin = self.margin()
         return {
-            "rank": pl.Series(self.rank, dtype=pl.UInt8),
+            "rank": pl.Series(self.rank, dtype=pl.UInt8).replace(0, None),
             "margin": pl.Series(np.where(np.isfinite(margin), margin, np.nan), nan_to_null=True),
             "risk": pl.Series(self.risk),
         }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Files:
-    """The released and the original columns, and the laws of the masks between them if the rows are the same people."""
-
-    here: pl.DataFrame
-    there: pl.DataFrame
-    laws: tuple[Law, ...] | None
+def _of(clouds: Clouds, rows: Integers) -> Clouds:
+    """The same, asked about these original records only."""
+    released, original, costs = clouds
+    return released, Cloud(original.coordinates[rows], original.codes[rows]), costs
 
 
-def _by_id(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
-    """Columns in the order of the ids, if there are any."""
-    name = records.roles.id
-    return records.collect(name, *columns).sort(name).select(columns) if name else records.collect(*columns)
-
-
-def _own(clouds: tuple[Cloud, Cloud, Floats], own: Integers) -> _Linked:
+def _own(clouds: Clouds, own: Integers) -> _Linked:
     """The chances of a right link, ties broken at random: (k - closer) / tied, within [0, 1], for the k nearest."""
     found = count(*clouds, own)
     reached = np.isfinite(found.distance) & (found.closer < PLACES)
@@ -238,20 +238,22 @@ def _own(clouds: tuple[Cloud, Cloud, Floats], own: Integers) -> _Linked:
     return _Linked(np.minimum(rank, MOST), chances[0], chances[1], chances[2], several, margin)
 
 
-def _by_nearest(known: tuple[Cloud, Cloud, Floats], every: tuple[Cloud, Cloud, Floats]) -> _Linked:
-    """The truth is the nearest by all variables: each of those that tie is tried and the results are averaged."""
+def _by_nearest(known: Clouds, every: Clouds) -> _Linked:
+    """The truth is the nearest by all variables: each of those that tie is tried and the results are averaged.
+
+    A record without any in its block is linked to nobody.
+    """
     truth = nearest(*every)
-    if len(np.unique(truth.query)) < len(truth.first):
-        raise DataError("Some records have no released record in their block: there is no nearest one.")
     asked = truth.first[truth.query]
     person = known[1]
     # One question for each distinct record by all variables, so that what it knows is asked once.
     each = _own((known[0], Cloud(person.coordinates[asked], person.codes[asked]), known[2]), truth.row)
     size = len(truth.first)
     total = np.bincount(truth.query, weights=truth.times, minlength=size)
+    some = np.maximum(total, 1.0)
 
     def mean(values: Floats) -> Floats:
-        found: Floats = (np.bincount(truth.query, weights=values * truth.times, minlength=size) / total)[truth.of]
+        found: Floats = (np.bincount(truth.query, weights=values * truth.times, minlength=size) / some)[truth.of]
         return found
 
     def margin() -> Floats:
@@ -264,26 +266,29 @@ def _by_nearest(known: tuple[Cloud, Cloud, Floats], every: tuple[Cloud, Cloud, F
     return _Linked(rank[truth.of], mean(each.risk), mean(each.second), mean(each.third), several, margin)
 
 
-def _guess(clouds: tuple[Cloud, Cloud, Floats], row: bool) -> float:
+def _at_most(clouds: Clouds) -> _Linked:
+    """As if everybody's own record were one of the nearest."""
+    found = nearest(*clouds)
+    tied = np.bincount(found.query, weights=found.times, minlength=len(found.first))[found.of]
+    chances = [np.where(tied > 0, np.minimum(k / np.maximum(tied, 1.0), 1.0), 0.0) for k in (1, 2, 3)]
+    nothing = np.full(len(tied), np.nan)
+    unknown = np.zeros(len(tied), dtype=np.int64)
+    return _Linked(unknown, chances[0], chances[1], chances[2], int((tied > 1).sum()), lambda: nothing)
+
+
+def _guess(clouds: Clouds, files: Matched) -> float:
     """The chance of a random record, among all or among those of the block (0 where one's own is in another)."""
-    released, original, penalties = clouds
-    blocks = np.flatnonzero(np.isinf(penalties))
-    if not len(blocks):
+    released, original, costs = clouds
+    if not len(costs.blocks):
         return 1.0 / len(released)
-    one = pl.DataFrame({str(i): released.codes[:, i] for i in blocks})
-    two = pl.DataFrame({str(i): original.codes[:, i] for i in blocks})
+    asked = original.codes[files.first][:, costs.blocks]
+    one, two = (pl.DataFrame(codes, orient="row") for codes in (released.codes[:, costs.blocks], asked))
     sizes = one.group_by(one.columns).agg(pl.len().alias("n"))
     found = two.join(sizes, on=one.columns, how="left", maintain_order="left")["n"].fill_null(0).to_numpy()
-    same = (released.codes[:, blocks] == original.codes[:, blocks]).all(axis=1) if row else found > 0
+    same = found > 0
+    if files.second is not None:
+        same = (released.codes[files.second][:, costs.blocks] == asked).all(axis=1)
     return float(np.where(same, 1.0 / np.maximum(found, 1), 0.0).mean())
-
-
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95 % score interval of a share of n."""
-    z = 1.959963984540054
-    centre, half = share + z * z / (2 * n), z * float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
-    low, high = (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
-    return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 
 def _notes(found: _Linked) -> tuple[str, ...]:
@@ -293,117 +298,3 @@ def _notes(found: _Linked) -> tuple[str, ...]:
         f"Among the two nearest: {two:.4g}; among the three nearest: {three:.4g}.",
         *((ties,) if found.tied else ()),
     )
-
-
-def _rows(records: Records, columns: dict[str, pl.Series]) -> pl.DataFrame:
-    """One row per record in input order; the columns are in the order of the ids where there are any."""
-    name = records.roles.id
-    if not name:
-        size = len(columns["risk"])
-        return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **columns})
-    ids = records.collect(name)[name]
-    place = np.empty(len(ids), dtype=np.int64)
-    place[ids.arg_sort().to_numpy()] = np.arange(len(ids))
-    return pl.DataFrame([ids, *(values.gather(place).alias(key) for key, values in columns.items())])
-
-
-class _Space:
-    """Columns of both files put side by side, one after the other: coordinates, and categories with their penalties."""
-
-    def __init__(self, files: _Files) -> None:
-        self.here, self.there, self.laws = files.here, files.there, files.laws
-        self.numbers: list[Floats] = []
-        self.ranks: list[Floats] = []
-        self.categories: list[Integers] = []
-        self.penalties: list[float] = []
-
-    def add(self, column: str, kind: str, weight: float) -> None:
-        if kind == "nominal":
-            self._category(column, weight)
-        elif kind == "ordinal":
-            ranks, size = _ranks(column, self.here[column], self.there[column])
-            self._coordinate(ranks / max(1, size), weight, self.ranks, scaled=False)
-        else:
-            self._coordinate(_numbers(column, self.here[column], self.there[column]), weight, self.numbers, scaled=True)
-
-    def clouds(self, whiten: bool) -> tuple[Cloud, Cloud, Floats]:
-        size, split = self.here.height + self.there.height, self.here.height
-        numbers = np.stack(self.numbers, axis=1) if self.numbers else np.zeros((size, 0))
-        if whiten and numbers.shape[1] > 1:
-            numbers = numbers @ _whitening(numbers[split:])
-        coordinates = np.hstack([numbers, *(rank[:, None] for rank in self.ranks)])
-        codes = np.stack(self.categories, axis=1) if self.categories else np.zeros((size, 0), dtype=np.int64)
-        sides = [Cloud(coordinates[part], codes[part]) for part in (slice(split), slice(split, None))]
-        return sides[0], sides[1], np.array(self.penalties)
-
-    def _category(self, column: str, weight: float) -> None:
-        here, there = _comparable(self.here[column], self.there[column])
-        if self.laws is not None and _coarsened(here, there, self.laws):
-            there = here
-        self.categories.append(code(pl.concat([here, there])).codes.astype(np.int64))
-        self.penalties.append(weight)
-
-    def _coordinate(self, values: Floats, weight: float, into: list[Floats], *, scaled: bool) -> None:
-        """Centred and scaled by the original; without spread in the original it tells nothing and is left out."""
-        gaps, old = np.isnan(values), values[self.here.height :]
-        old = old[~np.isnan(old)]
-        mean, sd = (float(old.mean()), float(old.std())) if len(old) else (0.0, 0.0)
-        unit = sd if scaled else 1.0
-        if sd > FLAT * abs(mean):
-            into.append(np.where(gaps, 0.0, values - mean) * np.sqrt(weight) / unit)
-        if gaps.any() and not gaps.all():
-            self.categories.append(gaps.astype(np.int64))
-            self.penalties.append(weight * ((sd / unit) ** 2 if sd > 0 else 1.0))
-
-
-def _whitening(original: Floats) -> Floats:
-    """What turns Euclidean distance into z' R^-1 z, R the correlations of the original."""
-    spread = original.std(axis=0)
-    centred = (original - original.mean(axis=0)) / spread
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(original))
-    loud = values > QUIET * values.max()
-    found: Floats = vectors[:, loud] / np.sqrt(values[loud])
-    return found
-
-
-def _numbers(column: str, here: pl.Series, there: pl.Series) -> Floats:
-    """Numbers, or points in time counted in the same unit; missing is NaN."""
-    both = [s.cast(pl.Datetime("us")) if isinstance(s.dtype, pl.Date | pl.Datetime) else s for s in (here, there)]
-    found = np.concatenate([s.to_physical().cast(pl.Float64).to_numpy() for s in both])
-    if np.isinf(found).any():
-        raise DataError(f"Column {column!r} holds infinite values: remove them first.")
-    return found
-
-
-def _ranks(column: str, here: pl.Series, there: pl.Series) -> tuple[Floats, int]:
-    """Places in the order of the categories that occur, missing as NaN, and how many categories there are."""
-    if isinstance(there.dtype, pl.Enum) and here.dtype == there.dtype:
-        both = pl.concat([here, there]).to_physical()
-        return both.cast(pl.Float64).to_numpy(), len(there.dtype.categories)
-    if not all(s.dtype.is_numeric() or s.dtype.is_temporal() or s.dtype == pl.Null for s in (here, there)):
-        raise DataError(f"Column {column!r} has no order in both files: make it an Enum, numbers or dates.")
-    values = _numbers(column, here, there)
-    coded = code(pl.Series(values, nan_to_null=True))
-    missing = coded.values.null_count()
-    return np.where(np.isnan(values), np.nan, coded.codes.astype(np.float64)), coded.size - missing
-
-
-def _comparable(here: pl.Series, there: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Categories of one type: numbers as numbers, all others as text."""
-    kind = pl.Float64() if here.dtype.is_numeric() and there.dtype.is_numeric() else pl.String()
-    return here.cast(kind), there.cast(kind)
-
-
-def _coarsened(here: pl.Series, there: pl.Series, laws: tuple[Law, ...]) -> bool:
-    """A column was merely coarsened, so that whoever knows the original value knows the released label.
-
-    It was if each original value has one released label and the laws say so; without laws, if there are fewer labels
-    than values, and two records a value on average (or chance could make it look so).
-    """
-    if here.equals(there, null_equal=True):
-        return False
-    values = there.n_unique()
-    if pl.DataFrame({"old": there, "new": here}).n_unique() > values:
-        return False
-    said = [law.coarsens for law in laws if here.name in law.columns]
-    return all(said) if said else here.n_unique() < values and 2 * values <= len(here)

@@ -56,7 +56,10 @@ def numeric_columns(records: Records, columns: tuple[str, ...] | None) -> tuple[
 
 
 def floats(table: pl.DataFrame, columns: tuple[str, ...]) -> Floats:
-    """The columns as a matrix; missing is NaN."""
+    """The columns as a matrix; missing is NaN. One that a mask turned into labels is refused."""
+    for column in columns:
+        if not table.schema[column].is_numeric() and table.schema[column] != pl.Null:
+            raise DataError(f"Column {column!r} holds no numbers any more: it was coarsened into labels.")
     return beside([table[c].cast(pl.Float64).to_numpy() for c in columns])
 
 

@@ -9,12 +9,14 @@ of 2^v roll-ups of the cells both files occupy. A missing value agrees with noth
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import polars as pl
 
 from equipoise.core.codes import Cube, Floats, Integers, code, group
 from equipoise.core.errors import ParameterError, RolesError
+from equipoise.core.magnitudes import is_date
 
 MOST = 12
 """Variables that can be compared: 2^12 patterns."""
@@ -33,7 +35,8 @@ class Crossed:
     """Two files as codes that mean the same in both; `cells` has the records of both, numbered by equal codes.
 
     `first` and `second` hold the codes of each variable, `one` and `two` the cell of each record, `sizes` the number
-    of codes. A missing value has another code in the second file than in the first, so that it agrees with nothing.
+    of codes. A missing value has another code in the second file (the last) than in the first (0), so that it agrees
+    with nothing; `missing` says which variables have any.
     """
 
     sizes: tuple[int, ...]
@@ -42,6 +45,7 @@ class Crossed:
     one: Integers
     two: Integers
     codes: tuple[Integers, ...]
+    missing: tuple[bool, ...]
 
     @property
     def variables(self) -> int:
@@ -81,24 +85,30 @@ def crossed(first: pl.DataFrame, second: pl.DataFrame) -> Crossed:
         raise ParameterError(f"{first.height:,} x {second.height:,} pairs are more than can be counted exactly.")
     height = first.height
     coded = [_alike(a, b) for a, b in zip(first.iter_columns(), second.iter_columns(), strict=True)]
-    sizes, codes = tuple(size for size, _ in coded), tuple(codes for _, codes in coded)
+    return joined(tuple(c[0] for c in coded), tuple(c[1] for c in coded), tuple(c[2] for c in coded), height)
+
+
+def joined(sizes: tuple[int, ...], codes: tuple[Integers, ...], missing: tuple[bool, ...], height: int) -> Crossed:
+    """Two files from the codes of both, the first `height` those of the first file."""
     ids, places = group(codes, sizes)
     halves = tuple(c[:height] for c in codes), tuple(c[height:] for c in codes)
-    return Crossed(sizes, *halves, ids[:height], ids[height:], tuple(c[places] for c in codes))
+    return Crossed(sizes, *halves, ids[:height], ids[height:], tuple(c[places] for c in codes), missing)
 
 
-def _alike(a: pl.Series, b: pl.Series) -> tuple[int, Integers]:
-    """How many codes there are, and those of both columns, one below the other."""
+def _alike(a: pl.Series, b: pl.Series) -> tuple[int, Integers, bool]:
+    """How many codes there are, those of both columns, one below the other, and whether some are missing."""
     if a.dtype.is_nested() or b.dtype.is_nested() or pl.Object in (a.dtype, b.dtype):
         raise RolesError(f"Column {a.name!r} must hold single values to be compared.")
-    if a.dtype != b.dtype and not (a.dtype.is_numeric() and b.dtype.is_numeric()):
+    if a.dtype != b.dtype and is_date(a, b):
+        a, b = a.cast(pl.Datetime("us")), b.cast(pl.Datetime("us"))
+    elif a.dtype != b.dtype and not (a.dtype.is_numeric() and b.dtype.is_numeric()):
         a, b = a.cast(pl.String), b.cast(pl.String)
     both = code(pl.concat([pl.DataFrame(a), pl.DataFrame(b.alias(a.name))], how="vertical_relaxed").to_series())
     if not both.values.null_count():
-        return both.size, both.codes
+        return both.size, both.codes, False
     apart = both.codes.astype(np.uint32)
     apart[len(a) :][apart[len(a) :] == 0] = both.size
-    return both.size + 1, apart
+    return both.size + 1, apart, True
 
 
 def agreements(files: Crossed) -> Integers:
@@ -232,7 +242,15 @@ LINK, CLERICAL, APART = 2, 1, 0
 DECISIONS = ("non-link", "clerical", "link")
 
 
-def decide(rates: Agreement, false_match: float, false_nonmatch: float) -> Integers:
+class Weighed(Protocol):
+    """Probabilities and weights of patterns."""
+
+    def of_patterns(self) -> tuple[Floats, Floats]: ...
+
+    def weights(self) -> Floats: ...
+
+
+def decide(rates: Weighed, false_match: float, false_nonmatch: float) -> Integers:
     """Which patterns are links (2), which need a clerk (1), which are non-links (0).
 
     Patterns are taken from the largest weight down while the probability of them all among pairs that do not match

@@ -1,6 +1,6 @@
 """Classic post-randomization of one column, with one's own transition matrix."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from equipoise.core.errors import DataError, ParameterError, RolesError
 from equipoise.core.records import Law, Records
 from equipoise.core.roles import names
 from equipoise.core.rowwise import rowwise
+from equipoise.core.transitions import Transition
 from equipoise.core.units import cell_of
 
 LARGEST = 2000
@@ -73,7 +74,7 @@ class PramMatrix:
             raise DataError(f"Column {self.column!r} has {known} category: there is nothing to change it to.")
         tables, stratum = self._tables(cells.cube.codes, cells.n, known, values.null_count())
         frame = rowwise(data, _Moves(self.column, cells, tables, stratum, values, draws))
-        return data.with_frame(frame, self.law())
+        return data.with_frame(frame, replace(self.law(), detail=self._told(cells, tables, stratum)))
 
     def transition(self, counts: Floats) -> Floats:
         """The matrix that is used where the categories have these counts."""
@@ -106,6 +107,12 @@ class PramMatrix:
         how = f"kept with probability at least {self.diagonal:g}" if self.diagonal is not None else "by a given matrix"
         kept = ", expected counts kept" if self.invariant else ""
         return f"{self.column} post-randomized, {how}{kept}"
+
+    def _told(self, cells: Cells, tables: Floats, stratum: Integers) -> Transition:
+        """The matrices themselves, for audits and attacks."""
+        _, first = np.unique(stratum, return_index=True)
+        strata = cells.table.select(self.strata)[first] if self.strata else pl.DataFrame()
+        return Transition(self.column, cells.values(self.column).drop_nulls(), strata, np.diff(tables, prepend=0.0))
 
     def _tables(self, codes: tuple[Integers, ...], n: Integers, known: int, nulls: int) -> tuple[Floats, Integers]:
         """The cumulated matrix of every stratum, and the stratum of every cell."""

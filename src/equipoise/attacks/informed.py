@@ -1,0 +1,159 @@
+"""Record linkage by an intruder who has read how the file was masked."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.averages import samples
+from equipoise.core.codes import Integers
+from equipoise.core.errors import ParameterError, RolesError
+from equipoise.core.intruders.files import Files, Guess
+from equipoise.core.intruders.plain import nearest
+from equipoise.core.intruders.reading import Reading, read
+from equipoise.core.method import label
+from equipoise.core.pairs import aligned
+from equipoise.core.records import Records
+from equipoise.core.roles import names
+from equipoise.core.score import Score, not_applicable
+from equipoise.core.shares import wilson
+
+
+@dataclass(frozen=True, slots=True)
+class Informed:
+    """Share of people whose released record is found by the strongest intruder who knows the public laws of the masks.
+
+    The laws are read from the history of the released file; the intruder has a person's original values of `known` (all
+    `variables` unless given; the keys and numeric columns unless those are). Every law narrows down which records can
+    be the person's, or says how likely each is:
+
+    - left as it was, or coarsened: the released value is known, and must agree;
+    - rank swap: a value of places a to b among n stands where a - k to b + k stood, k = floor(window n), all places
+      being equally likely. Possible is the intersection over columns; of it the intruder takes any record, the nearest
+      in ranks, or the one with the fewest rivals: records that lie within the windows around it;
+    - microaggregation of single columns: the group whose mean is next below or next above, so at most two a column
+      (three where a mean equals the value); then as for rank windows, nearness as a share of the gap of both means.
+      Groups of several columns: the records of the nearest mean;
+    - noise: distances in units of the noise (Mahalanobis if it is correlated, relative if it is multiplicative;
+      restored moments are undone, kept zeros and signs must agree): the nearest record is the likeliest. And once more
+      with the likelihood divided by the density of the released file, taken as normal: the fewest rivals again;
+    - transition matrix, Pram: the released cell with the largest P(original cell -> released cell) / records in it;
+    - swap: a candidate with K possible partners stays with probability 1 - rate and is each of the K with rate / K;
+      the better of both is guessed;
+    - any other law, several laws on one column, or no history: numbers in units of the original's standard deviation,
+      categories equal or not.
+
+    What the laws say about several columns is used together. Next to it stands the intruder who has read nothing and
+    takes the nearest record. With t equally good records a link is right with probability 1/t. value = the largest of
+    the shares right: a maximum over few intruders on the same people, a worst case and not an average. It comes with a
+    95 % Wilson interval; the baseline is a guess among all records. The detail has a row per record: `candidates`, the
+    records that the laws leave possible (or among which the search went), and `risk`. A file of several partly
+    synthetic samples is averaged person by person first; for several releases, see `averaged`.
+
+    Source: Nin, Herranz and Torra (2008), *Rethinking rank swapping to decrease disclosure risk*; Nin and Torra (2009),
+    *Analysis of the univariate microaggregation disclosure risk*; Winkler (2004), *Re-identification methods for masked
+    microdata*; the rule of fewest rivals is Bayes', P(person's | record) = P(record | person's) / P(record). Misleads
+    when the intruder knows less than the original values themselves, when a law is not read (the notes say which), and
+    as a bound: links are made one person at a time, not all at once. Exact. Cost: that of a nearest search without
+    intervals; with them O(n^(2 - 1/d)) at worst for d columns, a few minutes for a million records and a window of
+    0.05 in 3 to 6 columns.
+
+    >>> from equipoise.core.roles import Roles
+    >>> people = Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), Roles("age"))
+    >>> Informed().measure(people, people).value
+    1.0
+    """
+
+    variables: tuple[str, ...] | None = None
+    known: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("variables", "known"):
+            if getattr(self, field) is not None:
+                object.__setattr__(self, field, names(getattr(self, field), field))
+            if getattr(self, field) == ():
+                raise ParameterError(f"{field} names no column: leave it out, or name one.")
+        extra = set(self.known or ()) - set(self.variables or self.known or ())
+        if extra:
+            raise ParameterError(f"{sorted(extra)[0]!r} is known, but not one of the variables.")
+
+    def measure(self, released: Records, original: Records) -> Score:
+        if released.synthetic:
+            return not_applicable(label(self), "lower")
+        copies = _copies(released)
+        reading, guesses = self._tried(released, original, copies)
+        return self._score(reading, guesses, original if copies > 1 else released, copies)
+
+    def intruders(self, released: Records, original: Records) -> pl.DataFrame:
+        """Every intruder that was tried, the strongest first: `intruder`, and the share `right`."""
+        _, guesses = self._tried(released, original, _copies(released))
+        rows = [(guess.name, float(guess.risk.mean())) for guess in guesses]
+        return pl.DataFrame(rows, ["intruder", "right"], orient="row").sort(
+            "right", "intruder", descending=[True, False]
+        )
+
+    def _tried(self, released: Records, original: Records, copies: int) -> tuple[Reading, list[Guess]]:
+        """The laws as read, and what each intruder finds; the one who has read nothing comes last."""
+        pooled = samples(released, original) if copies > 1 else released
+        reading = read(self._files(pooled, original), households=original.roles.household is not None)
+        return reading, [*reading.guesses(), nearest(reading.files)]
+
+    def _files(self, released: Records, original: Records) -> Files:
+        roles = original.roles
+        known = self.known or self.variables or tuple(dict.fromkeys((*roles.keys, *roles.numeric)))
+        if not known:
+            raise RolesError("No variables were named, and no column is a key or numeric.")
+        schemas = [records.schema() for records in (released, original)]
+        for column in known:
+            for schema in schemas:
+                if column not in schema:
+                    raise RolesError.missing(column, list(schema))
+        spoken = [c for law in released.history for c in law.columns if all(c in schema for schema in schemas)]
+        here, there = aligned(released, original, tuple(dict.fromkeys((*known, *spoken))))
+        return Files(here, there.select(known), known, released.history)
+
+    def _score(self, reading: Reading, guesses: list[Guess], asked: Records, copies: int) -> Score:
+        best = max(guesses, key=lambda guess: float(guess.risk.mean()))
+        n, value = len(best.risk), float(best.risk.mean())
+        columns = {"candidates": pl.Series(guesses[0].candidates, dtype=pl.Int64), "risk": pl.Series(best.risk)}
+        return Score(
+            label(self),
+            value,
+            "lower",
+            interval=wilson(value, n),
+            baseline=1.0 / n,
+            number=float(best.risk.sum()),
+            unit="share of records",
+            notes=_notes(reading, guesses, best, copies),
+            cells=lambda: _rows(asked, columns),
+            records=lambda: _rows(asked, {"risk": columns["risk"]}),
+        )
+
+
+def _copies(released: Records) -> int:
+    """How many samples of the same people the file holds."""
+    name = released.roles.sample
+    return 1 if name is None else int(released.collect(name)[name].n_unique())
+
+
+def _notes(reading: Reading, guesses: list[Guess], best: Guess, copies: int) -> tuple[str, ...]:
+    tried = ", ".join(f"{guess.name} {float(guess.risk.mean()):.4g}" for guess in guesses)
+    many = (f"{copies} samples of the same people were averaged first.",) if copies > 1 else ()
+    return (
+        f"Strongest of {len(guesses)}: the intruder by {best.name}." if len(guesses) > 1 else f"By {best.name} alone.",
+        f"Shares right: {tried}.",
+        f"What is known of the columns: {reading.said()}." if reading.files.laws else "No law of a mask is known.",
+        *many,
+    )
+
+
+def _rows(records: Records, columns: dict[str, pl.Series]) -> pl.DataFrame:
+    """One row per record in input order; the columns are in the order of the ids where there are any."""
+    name = records.roles.id
+    if not name:
+        size = len(columns["risk"])
+        return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **columns})
+    ids = records.collect(name)[name]
+    place: Integers = np.empty(len(ids), dtype=np.int64)
+    place[ids.arg_sort().to_numpy()] = np.arange(len(ids))
+    return pl.DataFrame([ids, *(values.gather(place).alias(key) for key, values in columns.items())])

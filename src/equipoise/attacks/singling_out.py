@@ -1,0 +1,368 @@
+"""Singling out: predicates made from a release that hold for exactly one person."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, islice
+from math import comb
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.codes import Floats, Integers, code
+from equipoise.core.draws import Draws
+from equipoise.core.errors import ParameterError, RolesError
+from equipoise.core.method import label
+from equipoise.core.records import Records
+from equipoise.core.roles import Roles, names
+from equipoise.core.score import Score
+from equipoise.core.shares import excess, wilson
+from equipoise.core.terms import Files, comparable, rows
+
+SPARSE = 8
+"""A condition that holds for less than one record in this many is looked up, others are tried on all records."""
+FEW = 30
+"""Fewer predicates are said to be few."""
+DAY = 86_400_000_000
+"""Microseconds between two dates."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinglingOut:
+    """Share of the predicates that isolate one record of the release and isolate exactly one person of the original.
+
+    An intruder makes predicates from the release alone, keeps those that hold for exactly one of its records, and
+    claims that each holds for exactly one person. With `mode="univariate"` they are all there are of two kinds: a
+    column equals a value (or is missing), and a number or date is at most the released minimum, or at least the
+    maximum. With "multivariate" they are conjunctions of `size` conditions on columns drawn at random, with the values
+    of a released record drawn at random: equal for categories, at least for numbers and dates above the released
+    median and at most for others, missing for missing. `attempts` are drawn, or all made where there are no more; equal
+    ones count once, and the order of rows does not enter. Columns: keys, sensitive and numeric ones unless named. An
+    original value is looked up in the terms of the release, a recoded one by its released label.
+
+    value = predicates that isolate a person / predicates that isolate a record, with a 95 % Wilson interval (as if they
+    were independent). The baseline is the share that isolates one person of the holdout, reserved before any mask ran
+    (`sweep(holdout=)`), brought to the size of the original: with c of n people a predicate isolates one of m of them
+    with probability c C(n - c, m - 1) / C(n, m), so the holdout's share is multiplied by how much more n people
+    give than m of them. Without a holdout it is what predicates give that do not look at records: a value drawn
+    uniformly from the released range (or categories), or conditions each from another record. The notes give the excess
+    (a - c) / (1 - c). The detail has a row per column: the predicates that use it and how many isolate a person; by
+    record, `risk` is 1 for who is isolated by any. Weights are not used. Works on masked files and synthetic ones.
+
+    Source: Giomi et al. (2023), *A unified framework for quantifying privacy risk in synthetic data*; Cohen and
+    Nissim (2020), *Towards formalizing the GDPR's notion of singling out*. Misleads when there are few predicates,
+    or when a column is nearly an identifier in any file: compare with the holdout. The seed is public. Cost: univariate
+    O(n log n) a column; multivariate at most attempts x records, far less where a condition is rare.
+
+    >>> records = Records.of(pl.DataFrame({"age": [20, 30, 30, 41]}), Roles("age"))
+    >>> score = SinglingOut().measure(records, records)
+    >>> score.value, score.number, score.by_record()["risk"].to_list()
+    (1.0, 4.0, [1.0, 0.0, 0.0, 1.0])
+    """
+
+    mode: Literal["univariate", "multivariate"] = "univariate"
+    columns: tuple[str, ...] | None = None
+    size: int = 4
+    attempts: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("univariate", "multivariate"):
+            raise ParameterError(f"mode must be 'univariate' or 'multivariate', got {self.mode!r}.")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", names(self.columns, "columns"))
+            if not self.columns:
+                raise ParameterError("columns names no column: leave it out, or name one.")
+        for name, least in (("size", 1), ("attempts", 1), ("seed", 0)):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int) or given < least:
+                raise ParameterError(f"{name} must be a whole number, at least {least}, got {given!r}.")
+
+    def measure(self, released: Records, original: Records) -> Score:
+        roles = original.roles
+        columns = self.columns or tuple(dict.fromkeys((*roles.keys, *roles.sensitive, *roles.numeric)))
+        if not columns:
+            raise RolesError("No columns were named, and none has a role: there is nothing to make predicates of.")
+        raw = Files.read(released, original, columns)
+        files = raw.in_terms(*columns)
+        here, there, held, ordered = _sides(files, columns)
+        drawn = None if self.mode == "univariate" else _Drawn.of(raw.here, len(columns), self)
+        made = _alone(here, ordered) if drawn is None else drawn.predicates(here, ordered)
+        made = made.take(here.count(made)[0] == 1)
+        found, person = there.count(made)
+        if held is not None:
+            control = _held(found, there.n, held.count(made)[0], held.n)
+        else:
+            naive = _uniform(files, here, there, made) if drawn is None else _naive(drawn, here, there, ordered)
+            control = _Control(naive)
+        risk = np.zeros(there.n)
+        risk[person[found == 1]] = 1.0
+        return self._score(found == 1, control, _by_column(columns, made, found == 1), risk, original)
+
+    def _score(self, hit: Integers, control: "_Control", table: pl.DataFrame, risk: Floats, original: Records) -> Score:
+        value = _mean(hit)
+        return Score(
+            label(self),
+            value,
+            "lower",
+            interval=wilson(value, len(hit)) if len(hit) else None,
+            baseline=control.share if len(hit) else 0.0,
+            number=float(hit.sum()),
+            unit="share of predicates",
+            notes=_notes(hit, control),
+            cells=lambda: table,
+            records=lambda: rows(original, risk=risk),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Control:
+    """What predicates give without the people: a share, of how many held out, and what it was multiplied by."""
+
+    share: float
+    people: int = 0
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Predicates:
+    """Conjunctions, a row each: their columns, and the codes from `low` to below `high` that each condition takes."""
+
+    column: Integers
+    low: Integers
+    high: Integers
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def take(self, chosen: Integers) -> "_Predicates":
+        return _Predicates(self.column[chosen], self.low[chosen], self.high[chosen])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Side:
+    """The coded columns of a file, coded alike in all files; `nulls` says for each column whether code 0 is missing."""
+
+    n: int
+    codes: tuple[Integers, ...]
+    sizes: tuple[int, ...]
+    nulls: tuple[int, ...]
+
+    @cached_property
+    def order(self) -> tuple[Integers, ...]:
+        return tuple(np.argsort(column, kind="stable") for column in self.codes)
+
+    @cached_property
+    def ends(self) -> tuple[Integers, ...]:
+        """For each column, how many records have a code below each."""
+        counted = (np.bincount(c, minlength=size) for c, size in zip(self.codes, self.sizes, strict=True))
+        return tuple(np.append(0, np.cumsum(counts)) for counts in counted)
+
+    def counts(self, column: int) -> Integers:
+        """The records with each code."""
+        return np.diff(self.ends[column])
+
+    def count(self, made: _Predicates) -> tuple[Integers, Integers]:
+        """For how many records each predicate holds, and the row of the record where it is one."""
+        start, stop = (np.zeros(made.column.shape, dtype=np.int64) for _ in range(2))
+        for column, ends in enumerate(self.ends):
+            here = made.column == column
+            start[here], stop[here] = ends[made.low[here]], ends[made.high[here]]
+        found, row = np.zeros(len(made), dtype=np.int64), np.zeros(len(made), dtype=np.int64)
+        if made.column.shape[1] == 1:
+            return (stop - start)[:, 0], self._rows(made.column[:, 0], start[:, 0])
+        for i in np.flatnonzero((stop > start).all(axis=1)).tolist():
+            places = np.argsort(stop[i] - start[i], kind="stable")
+            held = self._hold(made, i, places, slice(int(start[i, places[0]]), int(stop[i, places[0]])))
+            found[i], row[i] = len(held), held[0] if len(held) else 0
+        return found, row
+
+    def _rows(self, column: Integers, place: Integers) -> Integers:
+        found = np.zeros(len(column), dtype=np.int64)
+        for number, order in enumerate(self.order):
+            mine = column == number
+            found[mine] = order[np.minimum(place[mine], self.n - 1)]
+        return found
+
+    def _hold(self, made: _Predicates, i: int, places: Integers, rarest: slice) -> Integers:
+        """The records for which a predicate holds, the rarest condition first."""
+        conditions = [(self.codes[made.column[i, j]], made.low[i, j], made.high[i, j]) for j in places.tolist()]
+        if (rarest.stop - rarest.start) * SPARSE > self.n:
+            (codes, low, high), *conditions = conditions
+            held: Integers = np.flatnonzero((codes >= low) & (codes < high))
+        else:
+            held, conditions = self.order[made.column[i, places[0]]][rarest], conditions[1:]
+        for codes, low, high in conditions:
+            values = codes[held]
+            held = held[(values >= low) & (values < high)]
+        return held
+
+
+def _sides(files: Files, columns: tuple[str, ...]) -> tuple[_Side, _Side, _Side | None, tuple[bool, ...]]:
+    """All files coded alike, and which columns have an order."""
+    tables = [table for table in (files.here, files.there, files.held) if table is not None]
+    cuts = np.cumsum([table.height for table in tables])[:-1]
+    codes, sizes, nulls, ordered = [], [], [], []
+    for column in columns:
+        parts, order = comparable(*(table[column] for table in tables))
+        coded = code(pl.concat(parts))
+        codes.append(np.split(coded.codes, cuts))
+        sizes.append(coded.size)
+        nulls.append(int(coded.values.null_count() > 0))
+        ordered.append(order)
+    sides = [
+        _Side(table.height, tuple(c[i] for c in codes), tuple(sizes), tuple(nulls)) for i, table in enumerate(tables)
+    ]
+    return sides[0], sides[1], sides[2] if len(sides) > 2 else None, tuple(ordered)
+
+
+def _alone(here: _Side, ordered: tuple[bool, ...]) -> _Predicates:
+    """Every value of the release that stands alone, and its extremes where they do."""
+    parts = []
+    for column, order in enumerate(ordered):
+        single, first = here.counts(column) == 1, here.nulls[column]
+        low = np.flatnonzero(single)
+        high = low + 1
+        met = np.flatnonzero(here.counts(column)[first:]) + first
+        if order and len(met) and single[met[0]]:
+            low, high = np.append(low, first), np.append(high, met[0] + 1)
+        if order and len(met) and single[met[-1]]:
+            low, high = np.append(low, met[-1]), np.append(high, here.sizes[column])
+        parts.append(np.stack([np.full(len(low), column), low, high], axis=1))
+    whole = np.concatenate(parts)
+    return _Predicates(whole[:, :1], whole[:, 1:2], whole[:, 2:])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Drawn:
+    """Attempts: a released row and some columns each, in a random order that the order of the file has no part in."""
+
+    row: Integers
+    column: Integers
+
+    @classmethod
+    def of(cls, table: pl.DataFrame, many: int, attack: SinglingOut) -> "_Drawn":
+        size, draws = min(attack.size, many), Draws(attack.seed)
+        keys = Records.of(table, Roles()).keys_of_rows()
+        ways = comb(many, size)
+        if ways * table.height <= attack.attempts:
+            every = np.array(list(combinations(range(many), size)))
+            order = np.argsort(draws.uniform(keys), kind="stable")
+            return cls(np.tile(order, ways), np.repeat(every, table.height, axis=0))
+        found = list(islice(_rounds(keys, many, size, draws), -(-attack.attempts // table.height)))
+        picked, columns = (np.concatenate(part)[: attack.attempts] for part in zip(*found, strict=True))
+        return cls(picked, columns)
+
+    def predicates(self, here: _Side, ordered: tuple[bool, ...], apart: bool = False) -> _Predicates:
+        """Conditions with the values of the row drawn; `apart`, each with that of another row. Equal ones once."""
+        column, row = self.column, np.repeat(self.row[:, None], self.column.shape[1], axis=1)
+        if apart:
+            row = np.stack([np.roll(self.row, j) for j in range(column.shape[1])], axis=1)
+        low, high = np.zeros(column.shape, dtype=np.int64), np.zeros(column.shape, dtype=np.int64)
+        for number, order in enumerate(ordered):
+            mine = column == number
+            low[mine], high[mine] = _condition(here, number, order, here.codes[number][row[mine]].astype(np.int64))
+        found = np.unique(np.stack([column, low, high], axis=2).reshape(len(column), -1), axis=0)
+        parts = found.reshape(len(found), column.shape[1], 3)
+        return _Predicates(parts[:, :, 0], parts[:, :, 1], parts[:, :, 2])
+
+
+def _rounds(keys: pl.Series, many: int, size: int, draws: Draws) -> Iterator[tuple[Integers, Integers]]:
+    """All rows in a random order, each with columns of its own, again and again."""
+    turn = 0
+    while True:
+        draw = draws.child(turn)
+        order = np.argsort(draw.uniform(keys), kind="stable")
+        lots = np.stack([draw.uniform(keys.gather(order), 1 + j) for j in range(many)], axis=1)
+        yield order, np.sort(np.argsort(lots, axis=1, kind="stable")[:, :size], axis=1)
+        turn += 1
+
+
+def _condition(here: _Side, column: int, ordered: bool, codes: Integers) -> tuple[Integers, Integers]:
+    """The codes that a condition on one column takes: one's own, or all from it outwards."""
+    if not ordered:
+        return codes, codes + 1
+    first = here.nulls[column]
+    ends = here.ends[column]
+    told = int(ends[-1] - ends[first])
+    middle = int(np.searchsorted(ends, ends[first] + (told + 1) // 2, side="left")) - 1
+    above, missing = codes > middle, codes < first
+    low = np.where(missing | above, codes, first)
+    high = np.where(missing | ~above, codes + 1, here.sizes[column])
+    return low, high
+
+
+def _held(found: Integers, n: int, control: Integers, m: int) -> _Control:
+    """The share of predicates that isolate one person held out, brought to n people."""
+    if not len(found):
+        return _Control(0.0, m)
+    size = min(n, m)
+    mine, theirs = _isolating(found, n, size), _isolating(control, m, size)
+    factor = _mean(found == 1) / mine if mine > 0 else 1.0
+    return _Control(min(1.0, theirs * factor), m, factor)
+
+
+def _isolating(found: Integers, n: int, m: int) -> float:
+    """The expected share of predicates that hold for one of m people drawn from n."""
+    from scipy.special import gammaln
+
+    c = np.minimum(found, n - m + 1).astype(np.float64)
+    log = (
+        gammaln(n - c + 1) - gammaln(n - c - m + 2) - gammaln(m) - gammaln(n + 1) + gammaln(n - m + 1) + gammaln(m + 1)
+    )
+    possible = (found > 0) & (found <= n - m + 1)
+    return float(np.where(possible, c * np.exp(log), 0.0).mean())
+
+
+def _uniform(files: Files, here: _Side, there: _Side, made: _Predicates) -> float:
+    """What values drawn uniformly from the released range or categories give, columns by their predicates."""
+    shares = np.zeros(len(here.codes))
+    for column, name in enumerate(files.here.columns):
+        met, first = np.flatnonzero(here.counts(column)), here.nulls[column]
+        values, ordered = comparable(files.here[name])
+        if not ordered:
+            shares[column] = float((there.counts(column)[met] == 1).mean())
+            continue
+        kind, told = files.here[name].dtype, met[met >= first]
+        if not len(told) or not (kind.is_integer() or kind == pl.Date):
+            continue
+        span = float(values[0].max()) - float(values[0].min())  # type: ignore[arg-type]
+        inside = there.counts(column)[told[0] : told[-1] + 1]
+        shares[column] = float((inside == 1).sum()) / (span / (DAY if kind == pl.Date else 1) + 1)
+    return float(shares[made.column[:, 0]].mean()) if len(made) else 0.0
+
+
+def _naive(drawn: _Drawn, here: _Side, there: _Side, ordered: tuple[bool, ...]) -> float:
+    """What conditions that each come from another record give."""
+    return float((there.count(drawn.predicates(here, ordered, apart=True))[0] == 1).mean())
+
+
+def _by_column(columns: tuple[str, ...], made: _Predicates, hit: Integers) -> pl.DataFrame:
+    uses = [(made.column == number).any(axis=1) for number in range(len(columns))]
+    return pl.DataFrame(
+        [
+            {"column": c, "predicates": int(u.sum()), "isolating": int(hit[u].sum()), "risk": _mean(hit[u])}
+            for c, u in zip(columns, uses, strict=True)
+        ]
+    )
+
+
+def _mean(values: Integers) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _notes(hit: Integers, control: _Control) -> tuple[str, ...]:
+    if not len(hit):
+        return ("No predicate isolates one record of the release: there is nothing to claim.",)
+    said = f"Predicates that isolate one record of the release: {len(hit):,}; of these one person: {int(hit.sum()):,}."
+    if len(hit) < FEW:
+        said += " They are few: name more columns, or raise size or attempts."
+    if not control.people:
+        return said, "Without a holdout the baseline is that of predicates that do not look at records."
+    above, low, high = excess(_mean(hit), len(hit), control.share, len(hit) / max(1.0, control.factor))
+    return (
+        said,
+        f"Of {control.people:,} people held out they isolate {control.share:.4g}, brought to the size of the original; "
+        f"of what that leaves, being in the file gives away {above:.4g} ({low:.4g} to {high:.4g}).",
+    )

@@ -1,0 +1,1 @@
+"""Intruders who have read the law of the mask."""
