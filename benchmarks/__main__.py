@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import coarsening, counting, importing, lattice, perturbation, rows, scanning
+from benchmarks import attacking, coarsening, counting, importing, lattice, linking, perturbation, rows, scanning
 from benchmarks.rows import QUICK, Row, Scale, Skipped
 
 BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
@@ -23,6 +23,8 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "perturbation": perturbation.perturbation,
     "mdav": perturbation.mdav,
     "growth": perturbation.growth,
+    "linking": linking.linking,
+    "attacking": attacking.attacking,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 

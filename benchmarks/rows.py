@@ -117,6 +117,19 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
+def measured(work: Callable[[], float]) -> dict[str, float]:
+    """What one call finds and costs.
+
+    Its CPU, that of the whole process with its children and imports, and the peak memory before it and after, in GiB.
+    """
+    found: list[float] = []
+    start = peak()
+    spent = cost(lambda: found.append(work()))
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    whole = sum(one.ru_utime + one.ru_stime for one in used)
+    return {"found": found[0], "cpu": spent.cpu, "whole": whole, "start": start, "peak": peak()}
+
+
 def table(rows: Sequence[Row | Skipped]) -> str:
     """The rows as text."""
     width = max((len(row.name) for row in rows), default=0)

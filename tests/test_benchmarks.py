@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import __main__ as bench
-from benchmarks import importing, scanning
+from benchmarks import importing, linking, scanning
 from benchmarks.rows import Row, Scale, Skipped, table
 
 ATTEMPTS = 4
@@ -16,6 +16,7 @@ ATTEMPTS = 4
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(scanning, "RESULTS", tmp_path)
     monkeypatch.delenv("EQUIPOISE_DATA", raising=False)
+    monkeypatch.setenv("EQUIPOISE_PEERS", str(tmp_path / "no-python"))
     return tmp_path
 
 
@@ -34,12 +35,15 @@ def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixtur
     rows = told["rows"]
     assert isinstance(rows, list)
     measured = [row for row in rows if "skipped" not in row]
-    assert len(measured) == 18
+    assert len(measured) == 31
     for row in measured:
         assert row["ratio"] == pytest.approx(row["ours"] / row["yardstick"])
         assert row["ratio"] > 0
         assert row["passed"] is None
-    assert [row["name"] for row in rows if "skipped" in row] == ["lattice of adult"]
+    skipped = {row["name"]: row["skipped"] for row in rows if "skipped" in row}
+    beside = [f"linkage, side by side with {peer}" for peer in ("splink", "recordlinkage")]
+    assert list(skipped) == ["lattice of adult", *beside]
+    assert all(skipped[name] == "peer not installed: uv pip install --group bench" for name in beside)
     shown = capsys.readouterr().out
     assert all(row["name"] in shown for row in rows)
     assert list(folder.glob("**/*.parquet")) == []
@@ -81,6 +85,22 @@ def test_the_lattice_runs_where_its_data_is(monkeypatch: pytest.MonkeyPatch, tmp
     (row,) = bench.BENCHMARKS["lattice"](Scale(times=1))
     assert isinstance(row, Row)
     assert "8 of 8 nodes" in row.note
+
+
+def test_peers_are_compared_where_they_are_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in that needs ten times of everything and finds half."""
+    ours: dict[str, float] = {"found": 800.0, "cpu": 1.0, "whole": 2.0, "start": 0.1, "peak": 0.2}
+    theirs = {"found": 400.0, "cpu": 10.0, "whole": 12.0, "start": 0.1, "peak": 1.1}
+    monkeypatch.setattr(linking, "has", lambda package: True)
+    monkeypatch.setattr(linking, "fresh", lambda *arguments: ours)
+    monkeypatch.setattr(linking, "_peer", lambda name, folder: theirs)
+    found = list(linking.linking(Scale(share=1 / 30)))
+    assert len(found) == 3 * len(linking.peers.WAYS)
+    cpu, memory, missed = (row for row in found[:3] if isinstance(row, Row))
+    assert (cpu.ratio, cpu.passed) == (0.1, True)
+    assert memory.ratio == pytest.approx(0.1)
+    assert (missed.ratio, missed.passed) == (200 / 600, True)
+    assert "right 800 and 400" in missed.note
 
 
 def test_slow_packages_come_when_used() -> None:

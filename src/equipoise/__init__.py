@@ -34,12 +34,16 @@ if TYPE_CHECKING:
     from equipoise.core.roles import Roles as Roles
     from equipoise.core.score import Score as Score
     from equipoise.core.score import Scores as Scores
+    from equipoise.doors.python import attack as attack
     from equipoise.doors.python import balance as balance
     from equipoise.doors.python import protect as protect
+    from equipoise.doors.python import publish as publish
     from equipoise.doors.python import release as release
+    from equipoise.doors.tabulation import tabulate as tabulate
     from equipoise.files import read as read
     from equipoise.flow.assess import Assessment as Assessment
     from equipoise.flow.assess import assess as assess
+    from equipoise.flow.attack import Attack as Attack
     from equipoise.flow.frontier import Frontier as Frontier
     from equipoise.flow.frontier import frontier as frontier
     from equipoise.flow.lattice import coarsenings as coarsenings
@@ -51,7 +55,9 @@ if TYPE_CHECKING:
     from equipoise.flow.recipe import grid as grid
     from equipoise.flow.recipe import recipes as recipes
     from equipoise.flow.release import Release as Release
+    from equipoise.flow.suggest import suggest_roles as suggest_roles
     from equipoise.flow.sweep import sweep as sweep
+    from equipoise.flow.tabulate import protect_tables as protect_tables
     from equipoise.flow.trial import Trial as Trial
 
 __version__ = "0.1.0"
@@ -65,16 +71,20 @@ ROOMS = {
     "core.records": "Records",
     "core.roles": "Roles",
     "core.score": "Score Scores",
-    "doors.python": "balance protect release",
+    "doors.python": "attack balance protect publish release",
+    "doors.tabulation": "tabulate",
     "files": "read",
     "flow.assess": "Assessment assess",
+    "flow.attack": "Attack",
     "flow.frontier": "Frontier frontier",
     "flow.lattice": "coarsenings",
     "flow.policy": "Policy Verdict",
     "flow.publication": "Publication publication",
     "flow.recipe": "Recipe grid recipes",
     "flow.release": "Release",
+    "flow.suggest": "suggest_roles",
     "flow.sweep": "sweep",
+    "flow.tabulate": "protect_tables",
     "flow.trial": "Trial",
 }
 FAMILIES = ("attacks", "demo", "losses", "masks", "risk", "rules", "tables", "theory", "utility")

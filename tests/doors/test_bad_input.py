@@ -170,7 +170,7 @@ CASES: dict[str, tuple[Build, str]] = {
     "out exists": (out_exists, "exists already"),
     "out no release": (out_is_not_a_release, "is not a release"),
     "out is a file": (out_is_a_file, "is a file"),
-    "format unknown": (protect("--format", "xlsx"), "No format 'xlsx'"),
+    "format unknown": (protect("--format", "xlsb"), "No format 'xlsb'"),
     # methods
     "mask unknown": (protect("--mask", "topcode:age,5"), "No mask 'topcode'.* Did you mean 'top_code'"),
     "mask bare": (protect("--mask", "top-code"), "top_code needs column, at"),

@@ -172,6 +172,7 @@ def test_demo_writes_a_complete_release(demo: tuple[Path, str]) -> None:
     assert sorted(p.name for p in demo[0].iterdir()) == [
         "methods.toml",
         "survey-release",
+        "survey-roles.toml",
         "survey.parquet",
         "survey.toml",
     ]

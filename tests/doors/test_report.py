@@ -172,7 +172,8 @@ def test_hostile_names_are_text(page):
     assert "<img" not in own(page)
     assert "Towns &lt;b&gt;" in page
     assert "Towns <b>" not in page
-    assert len(re.findall(r"<script\b", own(page))) == len(re.findall(r"</script>", own(page))) == 5
+    charts = len(re.findall(r'id="\w+-spec"', page))
+    assert len(re.findall(r"<script\b", own(page))) == len(re.findall(r"</script>", own(page))) == 4 + charts
     assert "<!--" not in own(page)
 
 
@@ -191,6 +192,7 @@ def test_the_parts_come_in_order(internal):
         "Limits",
         "What was done",
         "Risk and utility before and after",
+        "What an intruder could do",
         "Which keys make records unique",
         "Categories that cause the most uniques",
         "What it was chosen from",
@@ -236,6 +238,11 @@ def test_tables_and_headings_are_accessible(page):
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
     assert next(a for t, a in reader.tags if a.get("id") == "map")["aria-label"].startswith("Risk-utility map")
+
+
+def test_a_release_that_was_not_attacked_says_so(report):
+    assert "No attack was tried here" in text(render(replace(report, attack=None), False))
+    assert "intruder could do" not in text(render(replace(report, attack=None), True))
 
 
 def test_notes_of_scores_are_shown(report, internal):
@@ -289,7 +296,8 @@ def test_a_release_measured_on_one_side_has_no_map(tmp_path):
         page = render(one_sided, public)
         assert "There is no map" in page
         assert "This release was measured on one side only" in page
-        assert "vegaEmbed" not in page
+        assert 'id="map-spec"' not in page
+        assert ("vegaEmbed" in page) is not public
 
 
 def test_refused_is_said_plainly(report):

@@ -36,13 +36,25 @@ def table() -> pl.DataFrame:
         ("a.arrow", "arrow"),
         ("a.feather", "arrow"),
         ("a.ipc", "arrow"),
+        ("a.csv.gz", "csv"),
+        ("a.TSV.zst", "csv"),
+        ("a.zip", "csv"),
+        ("a.xlsx", "xlsx"),
+        ("a.sav", "sav"),
+        ("a.ZSAV", "zsav"),
+        ("a.dta", "dta"),
+        ("a.sas7bdat", "sas7bdat"),
+        ("a.xpt", "xpt"),
+        ("a.asc", "asc"),
+        ("a.rds", "rds"),
+        ("a.RData", "rda"),
     ],
 )
 def test_names_say_the_format(name: str, format: str) -> None:
     assert files.format_of(name) == format
 
 
-@pytest.mark.parametrize("name", ["a.xlsx", "a", "a.sav"])
+@pytest.mark.parametrize("name", ["a.docx", "a", "a.xyz"])
 def test_names_that_say_nothing(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("x")
     with pytest.raises(eq.DataError, match="No format for files ending in"):
@@ -84,9 +96,9 @@ def test_large_formats_are_scanned_not_loaded(tmp_path: Path, table: pl.DataFram
 @pytest.mark.parametrize("options", [{"delimiter": ";"}, {"encoding": "utf-8"}, {"decimal": ","}])
 def test_options_of_csv_are_for_csv(tmp_path: Path, table: pl.DataFrame, options: dict[str, str]) -> None:
     table.write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(eq.DataError, match="for CSV files"):
+    with pytest.raises(eq.DataError, match=r"is for .*(CSV|csv).* files, not for"):
         eq.read(tmp_path / "a.parquet", **options)
-    with pytest.raises(eq.DataError, match="for CSV files"):
+    with pytest.raises(eq.DataError, match=r"is for .*(CSV|csv).* files, not for"):
         eq.read(table, **options)
 
 

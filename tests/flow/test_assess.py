@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.flow.assess import standard
 
 
 def test_the_standard_measures(people_records: eq.Records) -> None:
@@ -65,3 +66,13 @@ def test_many_categories_are_fine_with_a_hierarchy() -> None:
     assert (
         eq.assess(eq.read(pl.DataFrame({"x": range(50_001)}), roles), [eq.risk.Uniques()]).scores["uniques"].value == 1
     )
+
+
+def test_a_number_that_became_a_label_is_not_measured_as_a_number(people_records: eq.Records) -> None:
+    """Recode makes text of an age; what noise did to the salary is measured all the same."""
+    recipe = eq.Recipe([eq.masks.Recode("age", "5"), eq.masks.Noise(["salary"], 0.1)], 1)
+    scales = standard(people_records, recipe)
+    released = recipe.run(people_records)
+    assert all(scale.measure(released, people_records) for scale in scales)
+    with pytest.raises(eq.DataError, match="'age' holds no numbers any more"):
+        eq.risk.ValueDisclosure(["age"]).measure(released, people_records)

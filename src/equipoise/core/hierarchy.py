@@ -127,6 +127,35 @@ class Hierarchy:
         return cls((Leaves(rows, names=tuple(names), other=other, floor=floor, root=root),))
 
     @classmethod
+    def from_hrc(
+        cls,
+        path: str | Path,
+        *,
+        lead: str = "@",
+        strip: bool = True,
+        other: str | None = None,
+        floor: int | str | None = None,
+        root: bool = False,
+    ) -> "Hierarchy":
+        """From a tau-ARGUS file: a code in each line, coarse before fine, deeper by one `lead` for each level.
+
+        A code without finer ones stands for itself on the finer levels; a list without levels gets a total. Codes are
+        padded with blanks there: they are taken off unless `strip=False`.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError:
+            raise DataError(f"No hierarchy file at {str(path)!r}.") from None
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = data.decode("cp1252", errors="replace")
+        rows = tree_rows(text.splitlines(), lead, strip)
+        if rows is None:
+            raise DataError(f"{str(path)!r} is not a tau-ARGUS hierarchy: it is empty, or a line is two levels deeper.")
+        return cls((Leaves(rows, other=other, floor=floor, root=root),))
+
+    @classmethod
     def prefix(cls, *lengths: int, floor: int | str | None = None, root: bool = False) -> "Hierarchy":
         """The first characters of a code, long to short.
 
@@ -179,3 +208,26 @@ class Hierarchy:
     def to_plain(self) -> list[dict[str, Any]]:
         """Plain data for a TOML file: one table per branch."""
         return [plain_branch(branch) for branch in self.branches]
+
+
+def tree_rows(lines: Sequence[str], lead: str, strip: bool) -> tuple[tuple[str, ...], ...] | None:
+    """The leaves of an indented list, each with its ancestors from fine to coarse; None for what is no such list.
+
+    >>> tree_rows(["North", "@1", "@2", "3"], "@", True)
+    (('1', 'North'), ('2', 'North'), ('3', '3'))
+    """
+    paths: list[tuple[str, ...]] = []
+    for line in lines:
+        if not line.strip():
+            continue
+        depth = (len(line) - len(line.lstrip(lead))) // len(lead)
+        above = paths[-1] if paths else ()
+        if depth > len(above):
+            return None
+        code = line[depth * len(lead) :]
+        paths.append((*above[:depth], code.strip() if strip else code.rstrip("\r\n")))
+    inner = {path[:-1] for path in paths}
+    leaves = [path for path in paths if path not in inner]
+    deep = max(map(len, leaves), default=0)
+    full = [(*path, *(path[-1:] * (deep - len(path)))) for path in leaves]
+    return tuple((*reversed(path), *(("Total",) if deep == 1 else ())) for path in full) or None

@@ -3,19 +3,25 @@
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
+
 from equipoise.core import frames
 from equipoise.core.cells import Cells, Relabel, count
 from equipoise.core.errors import RolesError
+from equipoise.core.labels import Tail
 from equipoise.core.records import Law, Records
 
 Data = TypeVar("Data", Records, Cells)
 
 
-def recoded(data: Data, column: str, change: Relabel, law: Law, *, keep_hierarchy: bool = False) -> Data:
+def recoded(
+    data: Data, column: str, change: Relabel, law: Law, *, keep_hierarchy: bool = False, tail: Tail | None = None
+) -> Data:
     """Replace each value of a column by a function of it.
 
     On records: the distinct values are counted, the function is applied to them, and the replacement runs on the
     engine that holds the data. On cells: a roll-up, or nothing where the cells were not counted by that column.
+    Labels follow: a new category is labelled by what it holds, the value of a tail by `tail`.
     """
     if isinstance(data, Cells):
         return data.relabel(column, change, keep_hierarchy) if column in data.by else data
@@ -25,4 +31,6 @@ def recoded(data: Data, column: str, change: Relabel, law: Law, *, keep_hierarch
     old = cells.values(column)
     new = change(old, cells.counts(column))
     done = data.with_frame(frames.replaced(data.frame, column, old, new), law)
+    once = lambda values: change(values, np.ones(len(values), dtype=np.int64))
+    done = replace(done, labels=done.labels.recoded(column, old, new, once, tail))
     return done if keep_hierarchy else replace(done, roles=done.roles.without_hierarchy(column))

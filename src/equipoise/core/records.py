@@ -10,6 +10,7 @@ import polars as pl
 from equipoise.core import frames
 from equipoise.core.errors import DataError, RolesError
 from equipoise.core.frames import Frame, Kind
+from equipoise.core.labels import Labels
 from equipoise.core.roles import Roles
 
 
@@ -51,15 +52,16 @@ class Records:
     kind: Kind = "polars"
     source: Source | None = None
     holdout: "Records | None" = None
+    labels: Labels = Labels()
     memo: dict[Any, Any] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, data: Any, roles: Roles, source: Source | None = None) -> "Records":
+    def of(cls, data: Any, roles: Roles, source: Source | None = None, labels: Labels | None = None) -> "Records":
         """Adopt a frame and check that the roles fit it."""
         if not hasattr(data, "collect_schema"):
             duplicates(list(getattr(data, "column_names", getattr(data, "columns", ()))))
         frame, kind = frames.adopt(data)
-        made = cls(frame, roles, kind=kind, source=source)
+        made = cls(frame, roles, kind=kind, source=source, labels=labels or Labels())
         made.check()
         return made
 
@@ -96,7 +98,8 @@ class Records:
 
     def with_frame(self, frame: Frame, law: Law) -> "Records":
         """The records after a mask, with its law added to the history."""
-        return replace(self, frame=frame, history=(*self.history, law))
+        labels = self.labels if law.coarsens else self.labels.without_gaps(law.columns)
+        return replace(self, frame=frame, history=(*self.history, law), labels=labels)
 
     @property
     def in_memory(self) -> bool:

@@ -20,7 +20,8 @@ RESERVED = ("n", "total", "risk")
 class Roles:
     """Which columns an intruder may know (keys), what must not be learnt (sensitive), and the survey's own columns.
 
-    `missing` says how a null key counts: "category" is a value of its own, "any" matches every value.
+    `missing` says how a null key counts: "category" is a value of its own, "any" matches every value. `direct` are the
+    columns that say who it is (names, addresses, national numbers): like the id they are withheld from every release.
 
     >>> Roles(["sex", "age"], weight="w").keys
     ('sex', 'age')
@@ -35,11 +36,12 @@ class Roles:
     domain: tuple[str, ...] = ()
     id: str | None = None
     sample: str | None = None
+    direct: tuple[str, ...] = ()
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict, hash=False)
     missing: Missing = "category"
 
     def __post_init__(self) -> None:
-        for name in ("keys", "sensitive", "numeric", "domain"):
+        for name in ("keys", "sensitive", "numeric", "domain", "direct"):
             object.__setattr__(self, name, names(getattr(self, name), name))
         for name in ("weight", "household", "id", "sample"):
             if not isinstance(getattr(self, name), str | None):
@@ -58,6 +60,12 @@ class Roles:
             others += [role for role, its in alone.items() if its == column and role != name]
             if others:
                 raise RolesError(f"Column {column!r} cannot be both {name} and {others[0]}.")
+        plural = {role: getattr(self, role) for role in ("keys", "sensitive", "numeric", "domain")}
+        for column in self.direct:
+            its = [role for role, columns in plural.items() if column in columns]
+            its += [role for role, own in alone.items() if own == column]
+            if its:
+                raise RolesError(f"Column {column!r} cannot be both direct and {its[0]}: what is direct is withheld.")
         for column in self.keys:
             if column in RESERVED:
                 raise RolesError(
@@ -68,7 +76,9 @@ class Roles:
         """Every column that has a role, once."""
         single = tuple(c for c in (self.weight, self.household, self.id, self.sample) if c)
         return tuple(
-            dict.fromkeys((*self.keys, *self.sensitive, *self.numeric, *self.domain, *single, *self.hierarchies))
+            dict.fromkeys(
+                (*self.keys, *self.sensitive, *self.numeric, *self.domain, *single, *self.direct, *self.hierarchies)
+            )
         )
 
     def check(self, schema: Mapping[str, Any]) -> None:

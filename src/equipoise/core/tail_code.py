@@ -11,6 +11,7 @@ from equipoise.core.cells import Cells
 from equipoise.core.codes import Integers
 from equipoise.core.draws import Draws
 from equipoise.core.errors import ParameterError
+from equipoise.core.labels import Tail
 from equipoise.core.method import name_of
 from equipoise.core.recoding import Data, recoded
 from equipoise.core.records import Law
@@ -34,7 +35,7 @@ class TailCode:
             raise ParameterError("at must be a finite number.")
 
     def apply(self, data: Data, draws: Draws) -> Data:
-        return recoded(data, self.column, self._change, self.law(), keep_hierarchy=True)
+        return recoded(data, self.column, self._change, self.law(), keep_hierarchy=True, tail=self._tail())
 
     def roll_up(self, cells: Cells) -> Cells:
         return recoded(cells, self.column, self._change, self.law(), keep_hierarchy=True)
@@ -43,6 +44,12 @@ class TailCode:
         side = "above" if self.above else "below"
         by = "the threshold" if self.replace_by == "threshold" else f"their {self.replace_by}"
         return f"{self.column} {side} {self.at:,.10g} replaced by {by}"
+
+    def _tail(self) -> Tail:
+        """What the value that stands for the tail is called."""
+        side = "above" if self.above else "below"
+        words = f"{self.replace_by} of all values {side} {self.at:,.10g}"
+        return Tail(f"{self.at:,.10g} and {side}" if self.replace_by == "threshold" else words, self.at, self.above)
 
     def law(self) -> Law:
         given = {"column": self.column, "at": self.at, "replace_by": self.replace_by}

@@ -2,16 +2,26 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from equipoise.core.method import Mask
+from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
-from equipoise.doors.report import render
+from equipoise.doors import decision
+from equipoise.doors.pages import put, refuse_page
+from equipoise.doors.report import render, render_attack
 from equipoise.flow import balance as flow
+from equipoise.flow.answers import Ways
+from equipoise.flow.attack import Attack
+from equipoise.flow.attack import attack as try_to_break
 from equipoise.flow.policy import Policy
+from equipoise.flow.publish import Published
+from equipoise.flow.publish import publish as decide
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import Release
 from equipoise.flow.release import release as write
+from equipoise.flow.reopen import EVIDENCE
 
 
 def release(
@@ -26,7 +36,8 @@ def release(
     """Run a recipe, measure the released records, refuse if a limit is broken, and write the release folder.
 
     `out` is written whole or not at all: `public/` (data, report, evidence) and `private/` (seed, policy, internal
-    report, journal). An existing release is replaced only with `overwrite=True`. `format` is csv, parquet or arrow.
+    report, journal). An existing release is replaced only with `overwrite=True`. `format` is that of the input unless
+    given: csv, parquet, arrow, xlsx, sav, dta and the like.
     """
     return write(records, recipe, policy, out, render=render, format=format, overwrite=overwrite)
 
@@ -48,6 +59,7 @@ def protect(
     format: str | None = None,
     overwrite: bool = False,
     register: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> Release:
     """Apply masks in order and release the result with its report; limits are optional here.
 
@@ -63,4 +75,84 @@ def protect(
         format=format,
         overwrite=overwrite,
         register=register,
+        progress=progress,
     )
+
+
+def attack(
+    released: Records,
+    original: Records,
+    *,
+    known: str | Iterable[str] | None = None,
+    sensitive: str | Iterable[str] | None = None,
+    size: int = 2,
+    attacks: Iterable[Measure] | None = None,
+    progress: Progress | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> Attack:
+    """Try to break a release, whatever made it: what an intruder could do who knows some columns of a person.
+
+    `original` is what the intruder has: the original file, or a register of their own with other columns and other
+    people; its roles apply. `known` are the columns they know (the keys unless given), `sensitive` those they want to
+    learn. Every combination of up to `size` known columns is tried. `out` is the HTML page to write, an internal one.
+    """
+    place = Path(out) if out is not None else None
+    if place is not None:
+        refuse_page(place, overwrite)
+    found = try_to_break(
+        released, original, known=known, sensitive=sensitive, size=size, attacks=attacks, progress=progress
+    )
+    if place is not None:
+        put(place, render_attack(found, _name(released, "the release"), _name(original, "the original file")))
+    return found
+
+
+def publish(
+    source: Any,
+    *,
+    prior: Any = None,
+    disclosure: Any = "uniques:10",
+    nonpublication: Any = "y",
+    domain: Any = None,
+    target: Any = None,
+    population: Any = None,
+    covariates: Any = None,
+    risk_at_most: float | None = None,
+    publish_share: float | None = None,
+    cutoff: float | None = None,
+    compare: Iterable[Any] = (),
+    merge: str | None = None,
+    hierarchy: Hierarchy | None = None,
+    ways: Ways | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    name: str | None = None,
+) -> Published:
+    """Decide which cells of a survey to publish, and write the decision where `out` says.
+
+    The first arguments are those of `eq.publication`. One of `risk_at_most`, `publish_share` and `cutoff` says how far
+    to go. `compare` names other losses to measure against; `merge` a column along whose `hierarchy` (that of the roles
+    when not given) cells may also be told together, and `ways` what else can be done with a cell. `out` is a folder for
+    decision.csv, decision.json and report.html, or one such file: they name cells, so they are internal.
+    """
+    place = Path(out) if out is not None else None
+    if place is not None:
+        decision.refuse(place, overwrite)
+    found = decide(
+        source, prior=prior, disclosure=disclosure, nonpublication=nonpublication, domain=domain, target=target,
+        population=population, covariates=covariates, risk_at_most=risk_at_most, publish_share=publish_share,
+        cutoff=cutoff, compare=compare, merge=merge, hierarchy=hierarchy, ways=ways,
+    )  # fmt: skip
+    if place is not None:
+        told = name or (_name(source, "the survey") if isinstance(source, Records) else "the table")
+        decision.write(found, place, overwrite, told)
+    return found
+
+
+def _name(records: Records, otherwise: str) -> str:
+    """A file by its name, a release by that of its folder."""
+    if not records.source:
+        return otherwise
+    path = Path(records.source.path).resolve()
+    return path.parent.parent.name if (path.parent / EVIDENCE).is_file() else path.name

@@ -1,33 +1,65 @@
-"""Formats in and out. A format is one module with `suffixes`, `load` and `save`, listed here."""
+"""Formats in and out, labels kept. A format is one module that describes itself as a `Format`, listed here."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from equipoise.core.errors import DataError, RolesError, hint
+from equipoise.core.frames import Frame
+from equipoise.core.labels import Labels
 from equipoise.core.records import Records, Source
 from equipoise.core.roles import Roles
-from equipoise.files import arrow, delimited, parquet
+from equipoise.files import argus, arrow, delimited, excel, many, parquet, rdata, sas, spss, stata
+from equipoise.files import database as database_file
+from equipoise.files.database import query, store
+from equipoise.files.format import Format, Loaded
+from equipoise.files.signs import refuse_other
+from equipoise.files.statistical import GAP
 
-__all__ = ["FORMATS", "format_of", "load", "read", "save"]
+__all__ = ["FORMATS", "becomes", "format_of", "load", "parts", "query", "read", "save", "store", "with_codes"]
 
-FORMATS: dict[str, ModuleType] = {"csv": delimited, "parquet": parquet, "arrow": arrow}
+FORMATS: dict[str, Format] = {
+    "csv": delimited.FORMAT,
+    "parquet": parquet.FORMAT,
+    "arrow": arrow.FORMAT,
+    "xlsx": excel.FORMAT,
+    "sav": spss.PLAIN,
+    "zsav": spss.COMPRESSED,
+    "dta": stata.FORMAT,
+    "xpt": sas.TRANSPORT,
+    "asc": argus.FORMAT,
+    "duckdb": database_file.DUCKDB,
+    "sqlite": database_file.SQLITE_FILE,
+}
+"""The formats that are read and written; a file of each is named data.csv, data.parquet and so on."""
+READ_ONLY: dict[str, Format] = {"sas7bdat": sas.DATA, "rds": rdata.ONE, "rda": rdata.MANY}
+KNOWN = FORMATS | READ_ONLY
 
 
 def format_of(path: str | Path) -> str:
     """The format a file name says.
 
-    >>> format_of("survey.parquet")
-    'parquet'
+    >>> format_of("survey.parquet"), format_of("survey.csv.gz"), format_of("SURVEY.SAV")
+    ('parquet', 'csv', 'sav')
     """
-    suffix = Path(path).suffix.lower()
-    for name, module in FORMATS.items():
-        if suffix in module.suffixes:
-            return name
-    known = ", ".join(s for module in FORMATS.values() for s in module.suffixes)
-    raise DataError(f"No format for files ending in {suffix!r}. There are: {known}.")
+    name = Path(path).name.lower()
+    for format, known in KNOWN.items():
+        if name.endswith(known.suffixes):
+            return format
+    listed = ", ".join(s for known in KNOWN.values() for s in known.suffixes if s.count(".") == 1)
+    raise DataError(f"No format for files ending in {Path(path).suffix!r}. There are: {listed}.")
+
+
+def becomes(format: str) -> str:
+    """The format a file of this format is released in.
+
+    >>> becomes("sav"), becomes("sas7bdat")
+    ('sav', 'xpt')
+    """
+    return READ_ONLY[format].becomes or "parquet" if format in READ_ONLY else format
 
 
 def read(
@@ -37,30 +69,116 @@ def read(
     delimiter: str | None = None,
     encoding: str | None = None,
     decimal: str | None = None,
+    sheet: str | None = None,
+    metadata: str | Path | None = None,
+    database: str | Path | None = None,
 ) -> Records:
     """Read a file, or adopt a frame, with the roles of its columns.
 
     Parameters
     ----------
     source
-        A path (.csv, .parquet, .arrow) or a Polars, pandas, PyArrow, DuckDB or PySpark frame. Parquet and Arrow files
-        are scanned, not loaded; frames are never changed.
+        A path, a pattern (`part-*.parquet`), a folder of Parquet partitions, or a Polars, pandas, PyArrow, DuckDB or
+        PySpark frame; with `database`, a SELECT statement. Parquet, Arrow and large CSV files are scanned, not loaded;
+        frames are never changed. Labels of SPSS, Stata and SAS files are kept; user-missing codes become null, and are
+        written back on release (see `Labels`).
     roles
-        `Roles`, or the path of a TOML file with them.
-    delimiter, encoding, decimal
+        `Roles`, or the path of a TOML file with them. tau-ARGUS metadata gives them when they are not given.
+    delimiter, decimal
         For CSV files; detected when not given.
+    encoding
+        For CSV, SPSS, Stata and SAS files; detected when not given.
+    sheet
+        The sheet of an Excel workbook, the first when not given.
+    metadata
+        The .rda file of tau-ARGUS microdata, when it is not the one beside it.
+    database
+        A DuckDB or SQLite file, `sqlite:///file`, `postgres://...`, or ':memory:' for a query on files.
     """
-    known = Roles.from_toml(roles) if isinstance(roles, str | Path) else roles or Roles()
-    if not isinstance(known, Roles):
+    known = Roles.from_toml(roles) if isinstance(roles, str | Path) else roles
+    if not isinstance(known, Roles | None):
         raise RolesError(f"roles must be Roles or the path of a roles file, got {type(roles).__name__}.")
-    if isinstance(source, str | Path):
-        frame = load(source, delimiter=delimiter, encoding=encoding, decimal=decimal)
-        if FORMATS[format_of(source)] is delimited:
-            _refuse_headless(frame.collect_schema().names(), known, source)
-        return Records.of(frame, known, Source(str(source), format_of(source)))
-    if delimiter or encoding or decimal:
-        raise DataError("delimiter, encoding and decimal are for CSV files.")
-    return Records.of(source, known)
+    told = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet, "metadata": metadata}
+    told = {name: value for name, value in told.items() if value is not None and value != ""}
+    if database is not None:
+        _refuse_options(told, "a query", ())
+        return Records.of(query(str(source), database), known or Roles())
+    if not isinstance(source, str | Path):
+        _refuse_options(told, "a frame", ())
+        return Records.of(source, known or Roles())
+    loaded, format = _loaded(Path(source), told)
+    chosen = known or loaded.roles or Roles()
+    if format == "csv":
+        _refuse_headless(loaded.frame.collect_schema().names(), chosen, source)
+    return Records.of(loaded.frame, chosen, Source(str(source), format), loaded.labels)
+
+
+def load(path: str | Path, **options: Any) -> pl.DataFrame | pl.LazyFrame:
+    """Read or scan a file; every error is one sentence without data."""
+    return _loaded(Path(path), {name: value for name, value in options.items() if value is not None})[0].frame
+
+
+def parts(path: str | Path) -> list[Path]:
+    """The files behind a path: itself, those a pattern names, or the Parquet files of a folder."""
+    place = Path(path)
+    if place.is_dir():
+        return many.partitions(place)
+    return many.matching(place) if many.is_pattern(place) else [place]
+
+
+def save(frame: pl.LazyFrame, path: str | Path, format: str, labels: Labels | None = None) -> None:
+    """Write a frame in one of the formats, with its labels where the format has them."""
+    write = FORMATS[format].save if format in FORMATS else None
+    if write is None:
+        raise DataError(f"No format {format!r}.{hint(format, list(FORMATS))}")
+    write(frame, Path(path), (labels or Labels()).only(frame.collect_schema().names()))
+
+
+def with_codes(records: Records, format: str) -> Frame:
+    """The frame as it is handed to `save`: with the missing codes of its records, where the format can hold them."""
+    gaps, frame = records.labels.gaps, records.frame
+    if gaps is None or not gaps.width or format not in FORMATS or not FORMATS[format].codes:
+        return frame
+    if not frame.implementation.is_polars() or records.height() != gaps.height:
+        return frame
+    named = gaps.lazy().rename({name: GAP + name for name in gaps.columns})
+    both: Frame = nw.from_native(pl.concat([frame.to_native(), named], how="horizontal"))
+    return both
+
+
+def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
+    """What is at a path, and its format."""
+    if many.is_pattern(path) or path.is_dir():
+        return _many(path, options)
+    if not path.exists():
+        near = hint(path.name, [p.name for p in path.parent.glob("*") if p.is_file()]) if path.parent.is_dir() else ""
+        raise DataError(f"No file at {str(path)!r}.{near if 'mean' in near else ''}")
+    format = format_of(path)
+    if path.stat().st_size == 0:
+        raise DataError(f"The file {str(path)!r} is empty.")
+    _refuse_options(options, f".{format} files", KNOWN[format].options)
+    refuse_other(path, path.suffix.lower()[1:] if format == "csv" else format)
+    return KNOWN[format].open(path, **options), format
+
+
+def _many(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
+    paths = many.partitions(path) if path.is_dir() else many.matching(path)
+    if not paths:
+        raise DataError(f"{str(path)!r} is a folder without Parquet files, not a file.")
+    formats = sorted({format_of(one) for one in paths})
+    if len(formats) > 1:
+        raise DataError(f"{str(path)!r} names files of several formats: {', '.join(formats)}.")
+    _refuse_options(options, f".{formats[0]} files", KNOWN[formats[0]].options)
+    return many.load(paths, path, KNOWN[formats[0]], **options), formats[0]
+
+
+def _refuse_options(given: Mapping[str, Any], kind: str, known: tuple[str, ...]) -> None:
+    """Refuse an option that means nothing here, and say what it is for."""
+    for name in given:
+        if name not in known:
+            takers = [f".{format}" for format, one in KNOWN.items() if name in one.options]
+            kinds = "CSV files" if takers == [".csv"] else f"{', '.join(takers)} files"
+            raise DataError(f"{name} is for {kinds}, not for {kind}.")
 
 
 def _refuse_headless(header: list[str], roles: Roles, path: str | Path) -> None:
@@ -71,29 +189,3 @@ def _refuse_headless(header: list[str], roles: Roles, path: str | Path) -> None:
             f"None of the columns with a role is in the first row of {str(path)!r} ({len(header)} fields): "
             "it must hold the column names."
         )
-
-
-def load(path: str | Path, **options: Any) -> pl.DataFrame | pl.LazyFrame:
-    """Read or scan a file; every error is one sentence without data."""
-    place = Path(path)
-    if not place.exists():
-        near = (
-            hint(place.name, [p.name for p in place.parent.glob("*") if p.is_file()]) if place.parent.is_dir() else ""
-        )
-        raise DataError(f"No file at {str(path)!r}.{near if 'mean' in near else ''}")
-    if place.is_dir():
-        raise DataError(f"{str(path)!r} is a folder, not a file.")
-    module = FORMATS[format_of(place)]
-    if place.stat().st_size == 0:
-        raise DataError(f"The file {str(path)!r} is empty.")
-    if module is not delimited and any(value is not None for value in options.values()):
-        raise DataError("delimiter, encoding and decimal are for CSV files.")
-    loaded: pl.DataFrame | pl.LazyFrame = module.load(place, **options) if module is delimited else module.load(place)
-    return loaded
-
-
-def save(frame: pl.LazyFrame, path: str | Path, format: str) -> None:
-    """Write a frame in one of the formats."""
-    if format not in FORMATS:
-        raise DataError(f"No format {format!r}.{hint(format, list(FORMATS))}")
-    FORMATS[format].save(frame, Path(path))

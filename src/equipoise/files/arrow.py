@@ -1,15 +1,16 @@
-"""Arrow IPC files (Feather)."""
+"""Arrow IPC files (Feather): scanned."""
 
 from pathlib import Path
 
 import polars as pl
 
 from equipoise.core.errors import DataError
-
-suffixes = (".arrow", ".feather", ".ipc")
+from equipoise.core.labels import Labels
+from equipoise.files.format import Format
 
 
 def load(path: Path) -> pl.LazyFrame:
+    """Scan a file."""
     try:
         frame = pl.scan_ipc(path, glob=False)
         frame.collect_schema()
@@ -18,5 +19,9 @@ def load(path: Path) -> pl.LazyFrame:
     return frame
 
 
-def save(frame: pl.LazyFrame, path: Path) -> None:
+def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
+    """Write a file, piece by piece."""
     frame.sink_ipc(path, compression="zstd", maintain_order=True)
+
+
+FORMAT = Format((".arrow", ".feather", ".ipc"), load, save)

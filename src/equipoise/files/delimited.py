@@ -1,17 +1,23 @@
-"""CSV: delimiter, encoding and decimal comma are detected, or told."""
+"""CSV, plain or compressed (.gz, .zst, .zip): delimiter, encoding and decimal comma are detected, or told."""
 
 import codecs
 import csv
 import io
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from equipoise.core.errors import DataError, ParameterError
+from equipoise.core.labels import Labels
+from equipoise.files.format import Format, Table
+from equipoise.files.memory import refuse_beyond
+from equipoise.files.packed import SUFFIXES as PACKED
+from equipoise.files.packed import unpacked
 
-suffixes = (".csv", ".tsv", ".txt")
+PLAIN = (".csv", ".tsv", ".txt")
 
 SAMPLE = 1 << 18
 EAGER = 1 << 30
@@ -21,9 +27,31 @@ LEADING_ZERO = re.compile(r"^0\d+$")
 COMMA_NUMBER = re.compile(r"^[+-]?\d+,\d+$")
 
 
-def load(
-    path: Path, *, delimiter: str | None = None, encoding: str | None = None, decimal: str | None = None
-) -> pl.DataFrame | pl.LazyFrame:
+@dataclass(frozen=True)
+class Content:
+    """A text file, on disk or unpacked in memory."""
+
+    path: Path
+    data: bytes | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> "Content":
+        return cls(path, unpacked(path)) if path.suffix.lower() in PACKED else cls(path)
+
+    def size(self) -> int:
+        return self.path.stat().st_size if self.data is None else len(self.data)
+
+    def head(self) -> bytes:
+        if self.data is not None:
+            return self.data[:SAMPLE]
+        with self.path.open("rb") as file:
+            return file.read(SAMPLE)
+
+    def whole(self) -> bytes:
+        return self.path.read_bytes() if self.data is None else self.data
+
+
+def load(path: Path, *, delimiter: str | None = None, encoding: str | None = None, decimal: str | None = None) -> Table:
     """Read a CSV file with a header row.
 
     Codes with leading zeros stay text. Without options: UTF-8 (or what the byte-order mark says), else Windows-1252;
@@ -31,24 +59,37 @@ def load(
     """
     if decimal not in (None, ".", ","):
         raise ParameterError("decimal must be '.' or ','.")
-    with path.open("rb") as file:
-        head = file.read(SAMPLE)
+    content = Content.of(path)
+    head = content.head()
     known = encoding or _encoding(head, path)
     text = _decode(head, known, path, partial=True)
+    if content.size() > SAMPLE and not {"\n", "\r"} & set(text):
+        raise DataError(f"{str(path)!r} has no end of line in its first {SAMPLE:,} bytes: it is not a CSV file.")
     mark = delimiter or _delimiter(text)
     if len(mark) != 1:
         raise ParameterError("delimiter must be one character.")
-    rows = _rows(text, mark, path, whole=path.stat().st_size <= SAMPLE)
+    rows = _rows(text, mark, path, whole=content.size() <= SAMPLE)
     header = rows[0]
     _refuse_duplicates(header, path)
     comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
     overrides = {
         name: pl.String for i, name in enumerate(header) if _is_code(row[i] for row in rows[1:] if i < len(row))
     }
-    return _parse(path, known, mark, comma, overrides)
+    return _parse(content, known, mark, comma, overrides)
 
 
-def save(frame: pl.LazyFrame, path: Path) -> None:
+def load_many(paths: list[Path], **options: str | None) -> Table:
+    """Several files with the same columns, one after the other."""
+    found = [load(path, **options).lazy() for path in paths]
+    first = found[0].collect_schema().names()
+    for path, frame in zip(paths, found, strict=True):
+        if frame.collect_schema().names() != first:
+            raise DataError(f"The columns of {str(path)!r} are not those of {str(paths[0])!r}.")
+    return pl.concat(found, how="vertical_relaxed")
+
+
+def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
+    """Write a file, piece by piece."""
     frame.sink_csv(path, maintain_order=True)
 
 
@@ -128,17 +169,16 @@ def _is_code(fields: Iterable[str]) -> bool:
     return any(LEADING_ZERO.match(field.strip()) for field in fields)
 
 
-def _parse(
-    path: Path, encoding: str, mark: str, comma: bool, overrides: dict[str, type[pl.String]]
-) -> pl.DataFrame | pl.LazyFrame:
+def _parse(content: Content, encoding: str, mark: str, comma: bool, overrides: dict[str, type[pl.String]]) -> Table:
     """Types from the first 10,000 rows; from all rows when a later one does not fit."""
-    utf8 = encoding in ("utf-8", "utf-8-sig", "utf8")
-    if utf8 and path.stat().st_size > EAGER:
+    path, utf8 = content.path, encoding in ("utf-8", "utf-8-sig", "utf8")
+    if utf8 and content.data is None and content.size() > EAGER:
         return pl.scan_csv(
             path, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=100_000,
             glob=False,
         )  # fmt: skip
-    source = path if utf8 else _decode(path.read_bytes(), encoding, path).removeprefix("\ufeff").encode()
+    refuse_beyond(path, content.size(), f"{content.size() / 1e6:,.0f} MB", "save it as UTF-8, which is read in pieces")
+    source = _source(content, encoding, utf8)
     for length in (10_000, None):
         try:
             frame = pl.read_csv(
@@ -150,9 +190,16 @@ def _parse(
             raise
         except Exception:
             if length is None:
-                _decode(path.read_bytes(), encoding, path)
+                _decode(content.whole(), encoding, path)
                 raise DataError(f"{str(path)!r} is not a regular CSV file: some row does not fit the header.") from None
     raise AssertionError
+
+
+def _source(content: Content, encoding: str, utf8: bool) -> Path | bytes:
+    """What the parser reads: the file itself, or its bytes as UTF-8."""
+    if utf8:
+        return content.path if content.data is None else content.data
+    return _decode(content.whole(), encoding, content.path).removeprefix("\ufeff").encode()
 
 
 def _without_blanks(frame: pl.DataFrame, source: Path | bytes, mark: str, path: Path) -> pl.DataFrame:
@@ -174,3 +221,11 @@ def _without_blanks(frame: pl.DataFrame, source: Path | bytes, mark: str, path: 
         if line and line.count(mark.encode()) < full:
             raise DataError(f"{str(path)!r} is not a regular CSV file: row {place:,} has fewer fields than the header.")
     return frame.filter(pl.Series([bool(line) for line in lines]))
+
+
+FORMAT = Format(
+    (*PLAIN, *(plain + packed for plain in PLAIN for packed in PACKED), ".zip"),
+    load,
+    save,
+    ("delimiter", "encoding", "decimal"),
+)

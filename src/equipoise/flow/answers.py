@@ -38,11 +38,10 @@ class Answers:
     @property
     def words(self) -> str:
         counts = dict(self.cells.group_by("answer").len().sort("len", "answer", descending=[True, False]).rows())
-        told = ", ".join(f"{answer} {many:,}" for answer, many in counts.items())
+        told = ", ".join(f"{answer} ({many:,} cells)" for answer, many in counts.items())
         saved = 1 - self.loss / self.two_way if self.two_way else 0.0
-        return (
-            f"{told}: the expected loss is {self.loss:.4g}, {saved:.1%} below that of publishing or suppressing alone."
-        )
+        gain = f"{saved:.1%} below that of publishing or suppressing alone"
+        return f"The cheapest answers are {told}: the expected loss is {self.loss:.4g}, {gain}."
 
 
 @dataclass(frozen=True)

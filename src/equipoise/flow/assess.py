@@ -13,7 +13,7 @@ from equipoise.core.progress import Progress, tracked
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
 from equipoise.flow.recipe import Recipe
-from equipoise.masks import Pram
+from equipoise.masks import Pram, Recode
 from equipoise.risk import (
     AttributeDisclosure,
     CorrectMatches,
@@ -88,7 +88,9 @@ def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
     """What a snooper knows of perturbed numbers and what users lose, and how the tables of the keys changed."""
     schema = records.schema()
     touched = dict.fromkeys(column for mask in recipe.masks for column in _columns(mask))
-    numeric = tuple(c for c in touched or records.roles.numeric if c in schema and schema[c].is_numeric())
+    labels = {mask.column for mask in recipe.masks if isinstance(mask, Recode)}
+    numbers = [c for c in touched or records.roles.numeric if c not in labels]
+    numeric = tuple(c for c in numbers if c in schema and schema[c].is_numeric())
     found: list[Measure] = [ValueDisclosure(numeric), Moments(numeric)] if numeric else []
     named = tuple(dict.fromkeys((*records.roles.keys, *(c for c in touched if c in schema and c not in numeric))))
     found += [Marginals(None if named == records.roles.keys else named)] if named else []

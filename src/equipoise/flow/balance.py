@@ -7,6 +7,7 @@ from equipoise.core.method import Mask
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
 from equipoise.flow.assess import refuse_unfit
+from equipoise.flow.identifiers import without_direct
 from equipoise.flow.job import Job
 from equipoise.flow.policy import Policy
 from equipoise.flow.recipe import Recipe
@@ -33,9 +34,10 @@ def balance(
     folder = Path(out) if out is not None else job.target(path)
     refuse_existing(folder, overwrite)
     records = job.read()
-    refuse_unfit(records, keys_needed=False)
+    kept = without_direct(records)
+    refuse_unfit(kept, keys_needed=False)
     limits = job.policy()
-    trials = sweep(records, job.recipes(records), job.scales(), draws=job.draws, progress=progress)
+    trials = sweep(kept, job.recipes(kept), job.scales(), draws=job.draws, progress=progress)
     chosen = limits.choose(trials)
     return release(
         records,
@@ -50,6 +52,7 @@ def balance(
         title=job.title,
         policy_text=job.again(records).to_toml(),
         register=job.registered(),
+        progress=progress,
     )
 
 
@@ -64,6 +67,7 @@ def protect(
     format: str | None = None,
     overwrite: bool = False,
     register: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> Release:
     """Apply masks in order and release the result, with its risk and what it cost; limits are optional here."""
     return release(
@@ -75,4 +79,5 @@ def protect(
         format=format,
         overwrite=overwrite,
         register=Register(register) if register else None,
+        progress=progress,
     )

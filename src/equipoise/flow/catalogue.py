@@ -22,6 +22,8 @@ FAMILIES: dict[str, ModuleType] = {
     "tables": tables,
 }
 Verb = Literal["rule", "mask", "measure"]
+COMMA = r",(?![^(\[]*[)\]])"
+"""Between fields, not inside brackets: 'expected-loss:gamma-uniques(10,2),y'."""
 VERBS: dict[Verb, str] = {"rule": "flag", "mask": "apply", "measure": "measure"}
 
 
@@ -107,8 +109,14 @@ def typed(value: Any, kind: Any, what: str) -> Any:
 
     if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+%", value) and kind is not str:
         value = float(value[:-1]) / 100
-    if isinstance(value, str) and _takes_rule(kind) and re.split(r"[(:|& ]", value)[0] in methods("rule"):
+    if (
+        isinstance(value, str)
+        and _takes_rule(kind)
+        and re.split(r"[(:|& ]", value)[0].replace("-", "_") in methods("rule")
+    ):
         return parse(value, "rule")
+    if isinstance(value, str) and kind == tuple[str, ...]:
+        value = (value,)
     try:
         config = None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True)
         return TypeAdapter(kind, config=config).validate_python(value)
@@ -134,13 +142,13 @@ def parse(text: str, verb: Verb) -> Any:
     if verb == "rule" and (mark := next((sign for sign in "|&" if sign in text), "")):
         join = or_ if mark == "|" else and_
         return reduce(join, (parse(part, verb) for part in text.split(mark)))
-    if text.endswith(")"):
+    if text.endswith(")") and ":" not in text.partition("(")[0]:
         return build(*_call(text, verb))
     name, _, rest = text.partition(":")
     method = find(name, verb)
     order = [f.name for f in form(method)]
     given: dict[str, Any] = {}
-    for place, part in enumerate(p.strip() for p in rest.split(",") if p.strip()):
+    for place, part in enumerate(p.strip() for p in re.split(COMMA, rest) if p.strip()):
         key, mark, value = part.partition("=")
         if not mark and place >= len(order):
             raise ParameterError(f"{name} takes at most {len(order)} parameters: {', '.join(order)}.")

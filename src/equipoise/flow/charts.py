@@ -2,30 +2,41 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import floor, inf, isfinite, log10
+from math import inf, isfinite
 from typing import Any
 
 import polars as pl
 
 from equipoise.core.errors import ParameterError
 from equipoise.core.score import Score, Scores, Side
+from equipoise.flow.drawing import (
+    BLUE,
+    DARK_GREEN,
+    FAMILIES,
+    GREEN,
+    GREY,
+    INK,
+    SCHEMA,
+    VERMILLION,
+    Spec,
+    domain,
+    error_bars,
+    labels,
+    look,
+    one_row,
+    root_ticks,
+    rooted,
+    zoom,
+)
 from equipoise.flow.frontier import Frontier
 from equipoise.flow.policy import Limit, Policy
 from equipoise.flow.trial import Trial
 from equipoise.flow.wording import in_words, is_share, said, title
 
-Spec = dict[str, Any]
 Limits = dict[Side, tuple[Limit, ...]]
 Pixel = int | str
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-"""Names the version of the language; nothing is fetched from it."""
 MOST = 600
 """More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
-GREY, BLUE, GREEN, VERMILLION = "#6e7781", "#0072B2", "#009E73", "#D55E00"
-"""From the palette of Okabe and Ito, told apart by readers who are colour-blind."""
-FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#44617b", "#661100")
-"""Dark enough to read as text; told apart by their labels as well."""
-INK, DARK_GREEN = "#1f2328", "#00694d"
 BOUND: Spec = {"type": "rule", "color": GREEN, "strokeWidth": 1.5, "strokeDash": [6, 3], "clip": True, "aria": False}
 TITLE = {
     "text": "Risk-utility map",
@@ -135,7 +146,7 @@ def risk_utility_map(
         "encoding": _scales([shown.of(t) for t in points], shown, limits, room=0.03 if ends else 0.25),
         "layer": [
             *_rectangle(shown, limits),
-            _points("tried", tried, shown, GREY, size=45, opacity=0.85) | {"params": [_zoom()]},
+            _points("tried", tried, shown, GREY, size=45, opacity=0.85) | {"params": [zoom()]},
             *_errors(points, shown),
             *_theory(theory),
             *_curves(frontier.trials, shown),
@@ -144,7 +155,7 @@ def risk_utility_map(
             *_ends(ends, shown),
             *(layer for trial in release for layer in _chosen(trial, shown)),
         ],
-        "config": _config(),
+        "config": look(),
     }
 
 
@@ -188,25 +199,6 @@ def _points(name: str, trials: Sequence[Trial], shown: Axes, colour: str, **mark
     }
 
 
-def _text(name: str, rows: Sequence[Spec], spot: Spec | None = None, colour: str = INK, **mark: Any) -> Spec:
-    style = {"type": "text", "fontSize": 12, "color": colour, "clip": True, "aria": False, **mark}
-    return {
-        "name": name,
-        "data": {"values": list(rows)},
-        "mark": style,
-        "encoding": {"text": {"field": "label", "type": "nominal"}, **(spot or {})},
-    }
-
-
-def _zoom() -> Spec:
-    """Drag to move, wheel with Ctrl (or pinch) to zoom, double-click to go back: the page itself still scrolls."""
-    return {
-        "name": "zoom",
-        "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
-        "bind": "scales",
-    }
-
-
 def _lines(best: Sequence[Trial], ends: Sequence[Trial], shown: Axes) -> list[Spec]:
     """The frontier, and dotted the way from it to either end."""
     path = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(shown.of, best)]
@@ -235,7 +227,7 @@ def _theory(curve: pl.DataFrame | None) -> list[Spec]:
     label = [{**rows[len(rows) // 2], "label": "theory"}]
     return [
         {"name": "theory", "data": {"values": rows}, "mark": {**line, "aria": False}, "encoding": order},
-        _text("theory_label", label, align="left", dx=6, dy=-8, fontStyle="italic"),
+        labels("theory_label", label, align="left", dx=6, dy=-8, fontStyle="italic"),
     ]
 
 
@@ -261,7 +253,7 @@ def _curve(place: int, name: str, trials: Sequence[Trial], shown: Axes) -> list[
     low: Spec = {**min(rows, key=lambda row: float(row["risk"])), "label": name}
     return [
         {"name": f"curve_{place}", "data": {"values": rows}, "mark": line, "encoding": order},
-        _text(f"curve_label_{place}", [low], colour=colour, align="center", dy=16, fontWeight="bold"),
+        labels(f"curve_label_{place}", [low], colour=colour, align="center", dy=16, fontWeight="bold"),
     ]
 
 
@@ -278,8 +270,8 @@ def _ends(ends: Sequence[Trial], shown: Axes) -> list[Spec]:
     useful = [row for row in rows if row["utility"] == max(r["utility"] for r in rows)][:1]
     return [
         points,
-        _text("end_label", useful, align="right", dx=-12),
-        _text("far_end_label", [row for row in rows if row not in useful], align="left", dx=12, dy=-12),
+        labels("end_label", useful, align="right", dx=-12),
+        labels("far_end_label", [row for row in rows if row not in useful], align="left", dx=12, dy=-12),
     ]
 
 
@@ -292,7 +284,7 @@ def _chosen(chosen: Trial, shown: Axes) -> list[Spec]:
     """The release, its label in the corner that a frontier leaves empty: safer and more useful."""
     point = _points("chosen", [chosen], shown, VERMILLION, size=230, stroke="white", strokeWidth=2)
     row = {**_row(chosen, shown), "label": "released"}
-    return [point, _text("chosen_label", [row], align="left", dx=13, dy=11, fontSize=13, fontWeight="bold")]
+    return [point, labels("chosen_label", [row], align="left", dx=13, dy=11, fontSize=13, fontWeight="bold")]
 
 
 def _errors(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
@@ -300,19 +292,13 @@ def _errors(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
     pairs = [shown.of(trial) for trial in trials]
     upright = [_ends_of(risk, "risk") | {"utility": use.value} for risk, use in pairs if risk.interval]
     level = [_ends_of(use, "utility") | {"risk": risk.value} for risk, use in pairs if use.interval]
-    bars = [_bars("risk", "y", upright), _bars("utility", "x", level)]
+    bars = [error_bars("risk", "y", upright), error_bars("utility", "x", level)]
     return [bar for bar in bars if bar["data"]["values"]]
 
 
 def _ends_of(score: Score, name: str) -> Spec:
     assert score.interval is not None
     return {f"{name}_low": score.interval[0], f"{name}_high": score.interval[1]}
-
-
-def _bars(name: str, channel: str, rows: Sequence[Spec]) -> Spec:
-    ends = {channel: {"field": f"{name}_low", "type": "quantitative"}, f"{channel}2": {"field": f"{name}_high"}}
-    mark = {"type": "rule", "color": GREY, "opacity": 0.7, "clip": True, "aria": False}
-    return {"name": f"{name}_error", "data": {"values": list(rows)}, "mark": mark, "encoding": ends}
 
 
 def _span(limits: Sequence[Limit]) -> tuple[float | None, float | None]:
@@ -342,24 +328,20 @@ def _rectangle(shown: Axes, limits: Limits) -> list[Spec]:
     x, column = _stretch(limits["utility"], "x", "utility", across)
     y, row = _stretch(limits["risk"], "y", "risk", upward)
     area = {"type": "rect", "color": GREEN, "opacity": 0.12, "clip": True, "aria": False}
-    layers: list[Spec] = [_layer("rectangle", area, column | row, x | y)]
+    layers: list[Spec] = [one_row("rectangle", area, column | row, x | y)]
     for place, limit in enumerate(limits["risk"]):
         at: Spec = {"risk": limit.bound, "label": _bound(limit, shown.risk)}
-        layers.append(_layer(f"risk_bound_{place}", BOUND, column | at, x))
+        layers.append(one_row(f"risk_bound_{place}", BOUND, column | at, x))
         spot: Spec = {} if "utility" in column else {"x": {"value": 0}}
         label = f"risk_bound_label_{place}"
-        layers.append(_text(label, [column | at], spot, colour=DARK_GREEN, align="left", dx=6, dy=11))
+        layers.append(labels(label, [column | at], spot, colour=DARK_GREEN, align="left", dx=6, dy=11))
     for place, limit in enumerate(limits["utility"]):
         at = {"utility": limit.bound, "label": _bound(limit, shown.utility)}
-        layers.append(_layer(f"utility_bound_{place}", BOUND, row | at, y))
+        layers.append(one_row(f"utility_bound_{place}", BOUND, row | at, y))
         spot = {} if row else {"y": {"value": 4}}
         label = f"utility_bound_label_{place}"
-        layers.append(_text(label, [row | at], spot, colour=DARK_GREEN, align="right", dx=-7, dy=9))
+        layers.append(labels(label, [row | at], spot, colour=DARK_GREEN, align="right", dx=-7, dy=9))
     return layers
-
-
-def _layer(name: str, mark: Spec, row: Spec, encoding: Spec) -> Spec:
-    return {"name": name, "data": {"values": [row]}, "mark": mark, "encoding": encoding}
 
 
 def _bound(limit: Limit, score: Score) -> str:
@@ -372,15 +354,15 @@ def _scales(points: Sequence[tuple[Score, Score]], shown: Axes, limits: Limits, 
     useful = [value for _, use in points for value in _reach(use)] + [limit.bound for limit in limits["utility"]]
     return {
         "x": _channel("utility", shown.utility, {"domain": _across(useful, room, shown.utility), "zero": False}),
-        "y": _channel("risk", shown.risk, _rooted(risks, room), ticks=_ticks(risks)),
+        "y": _channel("risk", shown.risk, rooted(risks, room), ticks=root_ticks(risks)),
     }
 
 
 def _across(values: Sequence[float], room: float, utility: Score) -> list[float]:
     """The domain of utility, the room for a label on the useful side."""
     if utility.better == "higher":
-        return _domain(values, room)
-    low, high = _domain([-value for value in values], room)
+        return domain(values, room)
+    low, high = domain([-value for value in values], room)
     return [-high, -low]
 
 
@@ -399,36 +381,6 @@ def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ())
     return {"field": field, "type": "quantitative", "scale": full, "axis": axis}
 
 
-def _domain(values: Sequence[float], room: float) -> list[float]:
-    """From the least value (0 where that is near) to the greatest, with room for a label after it."""
-    low, high = min(values), max(values)
-    low = 0.0 if 0 <= low < high / 2 else low
-    width = high - low or abs(high) or 1.0
-    return [low - room * width, high + max(room, 0.1) * width]
-
-
-def _rooted(values: Sequence[float], room: float) -> Spec:
-    """A square-root scale from just below 0, so that a risk of 0 stands free of the axis; linear below 0."""
-    if min(values) < 0:
-        return {"domain": _domain(values, room), "zero": False}
-    high = (1.05 + room) * max(values) or 1.0
-    return {"type": "pow", "exponent": 0.5, "domain": [-high * 0.025**2, high]}
-
-
-def _ticks(values: Sequence[float]) -> list[float]:
-    """0 and 1, 2, 5 of each decade, as far down as they stand apart on a square-root scale."""
-    high = max(values)
-    if min(values) < 0 or high <= 0:
-        return []
-    top = floor(log10(high))
-    ticks: list[float] = []
-    for tick in (float(f"{digit}e{power}") for power in range(top, top - 4, -1) for digit in (5, 2, 1)):
-        above = (ticks[-1] / high) ** 0.5 if ticks else inf
-        if tick <= high and min(above - (tick / high) ** 0.5, (tick / high) ** 0.5) > 0.06:
-            ticks.append(tick)
-    return [0.0, *reversed(ticks)]
-
-
 def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits) -> str:
     """The map in one sentence, for those who hear it."""
     across, up = title(shown.utility.name), title(shown.risk.name)
@@ -440,15 +392,3 @@ def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits) 
         risk, utility = shown.of(chosen)
         text += f"; the release is at {said(utility.value, utility.unit)} and {said(risk.value, risk.unit)}"
     return text + "."
-
-
-def _config() -> Spec:
-    lines = {"gridColor": "#e6e9ed", "domainColor": "#8c959f", "tickColor": "#8c959f"}
-    return {
-        "background": "white",
-        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
-        "view": {"stroke": None},
-        "axis": {**lines, "labelColor": "#57606a", "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12.5}
-        | {"titleFontWeight": 500, "titlePadding": 10, "labelPadding": 6},
-        "title": {"anchor": "start", "subtitleColor": "#57606a", "offset": 16},
-    }

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from equipoise.core import frames
 from equipoise.core.records import Records
+from equipoise.files import parts
 
 
 def keyed_hash(records: Records, key: bytes) -> str | None:
     """HMAC of the input's bytes: a plain hash would confirm a guess. None where the data stays on an engine."""
     digest = hmac.new(key, digestmod=hashlib.sha256)
     if records.source:
-        for block in _blocks(Path(records.source.path)):
+        for block in (block for path in parts(records.source.path) for block in _blocks(path)):
             digest.update(block)
     elif records.frame.implementation.is_polars():
         for piece in frames.batches(records.frame, ordered=True):

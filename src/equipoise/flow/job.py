@@ -31,6 +31,8 @@ class Data:
     delimiter: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    sheet: str | None = None
+    metadata: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Job:
     draws: int = 1
     seed_file: str | None = None
     register: str | None = None
+    allow: tuple[str, ...] = ()
     title: str | None = None
     format: Literal[1] = FORMAT
     folder: Path = field(default=Path(), kw_only=True)
@@ -122,7 +125,7 @@ class Job:
         return Roles.from_plain(self.roles, self.folder)
 
     def policy(self) -> Policy:
-        return Policy(self.limits, self.choose.prefer)
+        return Policy(self.limits, self.choose.prefer, self.allow)
 
     def scales(self) -> tuple[Measure, ...]:
         """The measures of the limits, then the others, each once."""
@@ -132,6 +135,7 @@ class Job:
     def read(self) -> Records:
         """The data with its roles; the path is relative to the policy file."""
         options = {f.name: getattr(self.data, f.name) for f in fields(self.data) if f.name != "path"}
+        options["metadata"] = self.folder / self.data.metadata if self.data.metadata else None
         return read(self.folder / self.data.path, self.read_roles(), **options)
 
     def recipes(self, records: Records) -> tuple[Recipe, ...]:
@@ -179,6 +183,7 @@ def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None 
         limits=dict(policy.limits),
         candidates=(Candidate(masks=masks),),
         choose=Choose(policy.prefer),
+        allow=policy.allow,
         output=Output(format=format),
     )
     return job.again(records)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from equipoise.core.errors import ParameterError, RefusedError
+from equipoise.core.errors import EquipoiseError, ParameterError, RefusedError
 from equipoise.core.method import Measure, label
+from equipoise.core.roles import names
 from equipoise.core.score import Score, Side
 from equipoise.flow.catalogue import parse
 from equipoise.flow.trial import Trial
@@ -56,6 +57,20 @@ class Limit:
         return 0.0 if self.holds(score) else abs(score.value - self.bound) / (abs(self.bound) or 1.0)
 
 
+def _as_scored(name: str) -> str:
+    """A measure with parameters by the name of its score, however it was written; any other name as it is.
+
+    >>> _as_scored("nearest( known=('age','sex') )"), _as_scored("uniques")
+    ("nearest(known=('age', 'sex'))", 'uniques')
+    """
+    if not set(name) & set("(:"):
+        return name
+    try:
+        return label(parse(name, "measure"))
+    except EquipoiseError:
+        return name
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Accepted or refused, with a reason for every limit."""
@@ -71,7 +86,8 @@ class Verdict:
 class Policy:
     """Limits on scores (all must hold, strict or not as written) and what to prefer inside them.
 
-    The rectangle of Massell (1999), section III.d, with a risk of 0 acceptable.
+    The rectangle of Massell (1999), section III.d, with a risk of 0 acceptable. `allow` names the columns that may be
+    released though they look like direct identifiers.
 
     >>> policy = Policy({"uniques": "< 0.02", "entropy": "> 7.5"})
     >>> policy.limits["uniques"]
@@ -80,11 +96,16 @@ class Policy:
 
     limits: Mapping[str, str] = field(default_factory=dict, hash=False)
     prefer: Literal["utility", "risk"] = "utility"
+    allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "allow", names(self.allow, "allow"))
         if self.prefer not in ("utility", "risk"):
             raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")
-        object.__setattr__(self, "limits", {str(k): str(v).strip() for k, v in dict(self.limits).items()})
+        found: dict[str, str] = {}
+        for name, text in ((_as_scored(str(k)), str(v).strip()) for k, v in dict(self.limits).items()):
+            found[name] = f"{found[name]} and {text}" if name in found else text
+        object.__setattr__(self, "limits", found)
         _ = self.parsed
 
     @property

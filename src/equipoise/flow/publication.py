@@ -17,8 +17,12 @@ from equipoise.core.prior import Fit, fit
 from equipoise.flow.answers import Answers, Terms, Ways, answers
 from equipoise.flow.cell_losses import ClassLoss, Misfit, by_class, misfit, silence
 from equipoise.flow.domains import Domains, domains, of_domain
+from equipoise.flow.drawing import Spec
+from equipoise.flow.publication_chart import curve_chart
+from equipoise.flow.publication_fit import Residuals, checked
 from equipoise.flow.rivals import Comparison, built_in, rival
 from equipoise.flow.trade_off import Elicited, Point, TradeOff, above_zero, elicited, ordered, ratios
+from equipoise.flow.wording import fraction, percent
 from equipoise.losses.expectation import Loss, expected, plugged, read, shape, taylor, written
 from equipoise.losses.threshold import Threshold
 
@@ -44,7 +48,12 @@ class Decision:
     @property
     def words(self) -> str:
         """As a manager reads it."""
-        return f"{self.withheld:.0%} of the data withheld cuts the risk to {self.risk:.0%} of that of full publication."
+        if self.risk == 1:
+            return "Nothing is withheld: the risk is that of full publication."
+        if self.risk == 0:
+            return f"{percent(self.withheld)} of the data is withheld; no risk is left."
+        left = fraction(self.risk) or f"{percent(self.risk)} of that of full publication"
+        return f"{percent(self.withheld)} of the data withheld cuts the risk to {left}."
 
     def __repr__(self) -> str:
         told = int(self.cells["publish"].sum())
@@ -181,6 +190,14 @@ class Publication:
         named = {name: rival(self, *pair, ties) for name, pair in _pairs(alternatives).items()}
         usual = built_in(self, ties) if standard else {}
         return Comparison(self, {"optimal": self.trade_off, **named, **usual})
+
+    def chart(self, decision: Decision | None = None, comparison: Comparison | None = None) -> Spec:
+        """The curve, the decision on it, and other rules beside it, as a Vega-Lite chart."""
+        return curve_chart(comparison or self.compare(), decision)
+
+    def residuals(self) -> Residuals:
+        """Whether the prior fits the domains: randomised quantile residuals, a test of them and a Q-Q chart."""
+        return checked(self.data, self.posterior)
 
     def elicit(self, choices: Any) -> Elicited:
         """The range of the cutoff implied by decisions: a mapping of cell to True (publish) or False (withhold).

@@ -4,9 +4,9 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from math import isfinite
@@ -17,15 +17,18 @@ import numpy as np
 
 from equipoise.core import frames
 from equipoise.core.draws import Draws, new_seed
-from equipoise.core.errors import DataError, ParameterError, RefusedError
+from equipoise.core.errors import DataError, EquipoiseError, ParameterError, RefusedError
 from equipoise.core.method import Measure
-from equipoise.core.records import Records
+from equipoise.core.progress import Progress
+from equipoise.core.records import Law, Records
 from equipoise.core.score import Scores
-from equipoise.files import FORMATS, save
+from equipoise.files import FORMATS, becomes, save, with_codes
 from equipoise.flow.assess import profile, refuse_unfit, standard
+from equipoise.flow.attack import try_out
 from equipoise.flow.catalogue import to_plain
 from equipoise.flow.fingerprint import hash_of, keyed_hash
 from equipoise.flow.frontier import Frontier, frontier
+from equipoise.flow.identifiers import refuse_identifiers, without_direct
 from equipoise.flow.job import job_of
 from equipoise.flow.policy import Policy, Verdict
 from equipoise.flow.recipe import Recipe
@@ -81,8 +84,12 @@ def release(
     title: str | None = None,
     policy_text: str | None = None,
     register: Register | None = None,
+    progress: Progress | None = None,
 ) -> Release:
     """Run the recipe, measure the released records themselves, refuse if a limit is broken, write the folder.
+
+    The id and the direct identifiers are withheld; a column that looks like one and has neither role is refused, unless
+    the policy allows it.
 
     Parameters
     ----------
@@ -93,7 +100,8 @@ def release(
     render
         Turns a Report into a page.
     format
-        csv, parquet or arrow; that of the input when not given.
+        csv, parquet, arrow, xlsx, sav, zsav, dta, xpt, asc, duckdb or sqlite; that of the input when not given. SAS
+        data sets become .xpt and R files Parquet, which the evidence says.
     overwrite
         Replace an earlier release at `out`.
     trials
@@ -104,22 +112,28 @@ def release(
         The heading of the report, and the policy file that makes the release again.
     register
         Where the seeds of random masks are kept, one per data asset.
+    progress
+        Called with (done, total, what) while the release is attacked.
     """
     folder = Path(out)
     refuse_existing(folder, overwrite)
-    kind = format or (records.source.format if records.source else "parquet")
+    kind = format or (becomes(records.source.format) if records.source else "parquet")
     if kind not in FORMATS:
         raise ParameterError(f"No format {kind!r}. There are: {', '.join(FORMATS)}.")
+    given, records = records, without_direct(records)
     refuse_unfit(records, keys_needed=False)
     scales = tuple(measures) or policy.measures() or standard(records, recipe)
     recipe = register.settle(recipe, records) if register else recipe
     released = recipe.run(records, FRESH)
+    refuse_identifiers(released, policy.allow, (records.roles.id,) if records.roles.id else ())
     trial = Trial(recipe, Scores(m.measure(released, records) for m in scales))
     verdict = policy.judge(trial)
     if not verdict:
         raise RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
     facts = _report(records, released, trial, verdict, policy, scales, trials, title)
-    text = policy_text or job_of(records, recipe, policy, format).to_toml()
+    facts = replace(facts, withheld=(*facts.withheld, *given.roles.direct))
+    facts = replace(facts, attack=try_out(released, records, progress=progress))
+    text = policy_text or job_of(given, recipe, policy, format).to_toml()
     with staged(folder, overwrite) as stage:
         evidence = _write(stage, records, released, facts, kind, render, text)
         if register:
@@ -140,8 +154,13 @@ def refuse_existing(folder: Path, overwrite: bool) -> None:
 
 
 @contextmanager
-def staged(folder: Path, overwrite: bool) -> Iterator[Path]:
-    """A folder beside the target that takes its place only when everything in it is written."""
+def staged(
+    folder: Path, overwrite: bool, *, refuse: Callable[[Path, bool], None] = refuse_existing, mode: int = 0o755
+) -> Iterator[Path]:
+    """A folder beside the target that takes its place only when everything in it is written.
+
+    `refuse` says whether the target may be replaced; it then has the `mode`.
+    """
     fresh = [parent for parent in folder.parents if not parent.exists()]
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
@@ -149,7 +168,7 @@ def staged(folder: Path, overwrite: bool) -> Iterator[Path]:
     old = stage.with_suffix(".old")
     try:
         yield stage
-        refuse_existing(folder, overwrite)
+        refuse(folder, overwrite)
         if folder.exists():
             folder.rename(old)
         stage.rename(folder)
@@ -161,7 +180,7 @@ def staged(folder: Path, overwrite: bool) -> Iterator[Path]:
             with suppress(OSError):
                 parent.rmdir()
         raise
-    folder.chmod(0o755)
+    folder.chmod(mode)
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -224,15 +243,18 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
 
     After a random mask the order of the records is drawn as well: where a record stands must not show where it was.
     """
+    records = replace(records, frame=with_codes(records, kind))
     frame = records.frame if records.coarsened else shuffled(records, seed)
-    frame = frame.drop(list(withheld)) if withheld else frame
+    frame = frame.drop(list(withheld), strict=False) if withheld else frame
     try:
         if frame.implementation.is_polars():
-            save(frame.to_native(), path, kind)
+            save(frame.to_native(), path, kind, records.labels)
         elif kind == "parquet":
             frame.sink_parquet(str(path))
         else:
-            save(frames.collect(frame).lazy(), path, kind)
+            save(frames.collect(frame).lazy(), path, kind, records.labels)
+    except EquipoiseError:
+        raise
     except Exception as error:
         frames.fail(error, "write the released data")
 
@@ -258,12 +280,32 @@ def _evidence(records: Records, facts: Report, data: Path, key: bytes) -> dict[s
         "made": facts.made.isoformat(),
         "versions": {name: version(name) for name in ("equipoise", "polars", "numpy", "narwhals")},
         "input": {"records": facts.before.records, "hmac_sha256": keyed_hash(records, key)},
-        "output": {"file": data.name, "sha256": hash_of(data)},
-        "masks": [{"mask": law.mask, "words": law.words, "parameters": dict(law.parameters)} for law in facts.laws],
+        "output": {"file": data.name, "sha256": hash_of(data), **_converted(records, data)},
+        "masks": [_told(law) for law in facts.laws],
         "withheld": list(facts.withheld),
         "limits": dict(facts.policy.limits),
         "scores": {s.name: {"value": finite(rounded(s.value, s.unit)), "unit": s.unit} for s in facts.chosen.scores},
         "verdict": "accepted" if facts.verdict else "refused",
+    }
+
+
+def _converted(records: Records, data: Path) -> dict[str, str]:
+    """That the file is not in the format of the input, where it is not."""
+    came, went = records.source.format if records.source else "", data.suffix.lstrip(".")
+    if not came or came == went:
+        return {}
+    reason = f", because .{came} files cannot be written" if becomes(came) != came else ""
+    return {"note": f"the input was a .{came} file and the release is a .{went} file{reason}"}
+
+
+def _told(law: Law) -> dict[str, Any]:
+    """The public law of a mask."""
+    return {
+        "mask": law.mask,
+        "columns": list(law.columns),
+        "words": law.words,
+        "parameters": dict(law.parameters),
+        "coarsens": law.coarsens,
     }
 
 

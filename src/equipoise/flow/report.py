@@ -11,6 +11,7 @@ from equipoise.core.method import Measure, OnCells
 from equipoise.core.records import Law, Records
 from equipoise.core.score import Score, Scores
 from equipoise.flow.assess import Assessment
+from equipoise.flow.attack import Attack
 from equipoise.flow.frontier import Frontier
 from equipoise.flow.policy import Policy, Verdict
 from equipoise.flow.recipe import Recipe
@@ -34,6 +35,7 @@ class Report:
     after: Assessment = field(repr=False)
     laws: tuple[Law, ...] = ()
     withheld: tuple[str, ...] = ()
+    attack: Attack | None = field(default=None, repr=False)
 
 
 Render = Callable[[Report, bool], str]

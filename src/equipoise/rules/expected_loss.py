@@ -13,6 +13,7 @@ from equipoise.core.errors import DataError, ParameterError, RolesError
 from equipoise.core.posterior import positive
 from equipoise.core.prior import fit
 from equipoise.core.roles import names
+from equipoise.core.sensitivity import Together
 from equipoise.losses.expectation import LISTED, read, risks, written
 
 COUNTED = ("domain_n", "domain_N")
@@ -20,7 +21,7 @@ COUNTED = ("domain_n", "domain_N")
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedLoss:
+class ExpectedLoss(Together):
     """A cell is unsafe when publishing it is expected to cost at least `cutoff` times what withholding it costs.
 
     R1 >= c R0 with R_d = E L_d(y, Y, n, N) | y and Y - y | y ~ BetaBinomial(N - n, alpha + y, beta + n - y). Cells are

@@ -1,16 +1,21 @@
 """What each verb answers with `--json`: plain data with stable keys, no data value unless asked for."""
 
 import json
+from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from equipoise.core.records import Records
 from equipoise.core.score import Score, Scores
 from equipoise.flow.assess import Assessment
+from equipoise.flow.attack import Attack
 from equipoise.flow.catalogue import to_plain
 from equipoise.flow.policy import Policy
 from equipoise.flow.release import Release
+from equipoise.flow.scenario import Scenario
 
 
 def show(answer: dict[str, Any]) -> None:
@@ -61,6 +66,37 @@ def release(made: Release, *, searched: bool) -> dict[str, Any]:
         "data": str(made.public / made.evidence["output"]["file"]),
         "report": str(made.report),
         "public_report": str(made.public / "report.html"),
+    }
+
+
+def attack(
+    released: Sequence[Path], against: Path, found: Attack, people: pl.DataFrame | None, out: Path | None
+) -> dict[str, Any]:
+    """What intruders could do; the people most at risk, by id or row, where they were asked for."""
+    return {
+        "released": [str(path) for path in released],
+        "against": str(against),
+        "people": found.records,
+        "known": list(found.known),
+        "truth": found.truth,
+        "estimated": found.estimated,
+        "scenarios": [_scenario(scenario) for scenario in found.scenarios],
+        "strongest": found.scenarios.index(found.strongest),
+        "knowledge": found.knowledge.to_dicts(),
+        "notes": list(found.notes),
+        **({"exposed": people.to_dicts()} if people is not None else {}),
+        "report": str(out) if out else None,
+    }
+
+
+def _scenario(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "kind": scenario.kind,
+        "known": list(scenario.known),
+        "words": scenario.words.replace("\xa0", " "),
+        "attack": scenario.score.name,
+        "score": one(scenario.score),
+        "tried": scores(scenario.tried),
     }
 
 

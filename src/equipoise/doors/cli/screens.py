@@ -2,11 +2,11 @@
 
 import inspect
 import re
-import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from pathlib import Path
 
+import polars as pl
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -17,32 +17,28 @@ from equipoise.core.records import Records
 from equipoise.core.score import Score, Scores
 from equipoise.doors.cli.guard import one_line
 from equipoise.doors.cli.longhand import kebab, option_of, plural
+from equipoise.doors.cli.parts import WIDEST as WIDEST
+from equipoise.doors.cli.parts import flat as _flat
+from equipoise.doors.cli.parts import indented as _indented
+from equipoise.doors.cli.parts import listed as _listed
+from equipoise.doors.cli.parts import say as _say
+from equipoise.doors.cli.parts import screen as screen
+from equipoise.doors.cli.parts import table as _table
+from equipoise.doors.cli.parts import title as _title
 from equipoise.doors.cli.plain import candidates
+from equipoise.doors.report.intruders import how
 from equipoise.flow.assess import Assessment
+from equipoise.flow.attack import Attack
 from equipoise.flow.catalogue import VERBS, Field, Verb, family, form, methods, summary
 from equipoise.flow.policy import Limit, Policy
 from equipoise.flow.release import Release
+from equipoise.flow.wording import said
 
 MOST_SHOWN = 15
 """Categories listed at most with --show-values; --json has them all."""
-WIDEST = 100
-"""Columns of a terminal that a table fills at most."""
+LEGIBLE = 24
+"""Columns that the name of a score needs, if it is so long."""
 SIDES = {"risk": "Risk", "utility": "Utility"}
-
-
-class Screen(Console):
-    """Standard output: colour only on a terminal that wants it, markup and emoji codes never read."""
-
-    def __init__(self) -> None:
-        super().__init__(markup=False, highlight=False, emoji=False)
-
-    def on_broken_pipe(self) -> None:
-        """Leave it to the guard, which knows our exit codes."""
-        raise BrokenPipeError
-
-
-def screen() -> Console:
-    return Screen()
 
 
 # Assess ---------------------------------------------------------------------------------------------------------------
@@ -108,7 +104,10 @@ def _done(made: Release) -> list[str]:
     changed = {column for law in made.data.history for column in law.columns}
     left = [key for key in made.data.roles.keys if key not in changed]
     same = [f"{', '.join(left)} left as {'they are' if len(left) > 1 else 'it is'}"] if left else []
-    withheld = [f"{name} withheld: it is the id" for name in made.evidence["withheld"]]
+    own = made.data.roles.id
+    withheld = [
+        f"{name} withheld: it {'is the id' if name == own else 'says who it is'}" for name in made.evidence["withheld"]
+    ]
     return [*(law.words for law in made.data.history), *same, *withheld]
 
 
@@ -116,20 +115,60 @@ def _places(made: Release) -> list[tuple[str, Path]]:
     return [("Your report", made.report), ("To hand out", made.public), ("To keep secret", made.private)]
 
 
-def next_steps(policy: Path, made: Release) -> None:
-    """What to try after the demo."""
-    out, name = screen(), shlex.quote(str(policy))
-    methods = shlex.quote(str(policy.with_name("methods.toml")))
-    steps = [
-        ("Open your report in a browser", made.report.resolve().as_uri()),
-        (f"Change a limit in {name}, and run it again", f"equipoise balance {name} --overwrite"),
-        ("Compare six methods on one map (half a minute)", f"equipoise balance {methods}"),
-        ("See what is at stake in a file of yours", "equipoise assess FILE --keys age,sex,region"),
-    ]
-    _title(out, "What to do next")
-    for words, command in steps:
+def steps(title: str, told: Sequence[tuple[str, str]]) -> None:
+    """What to do next: in words, and as a command."""
+    out = screen()
+    _title(out, title)
+    for words, command in told:
         out.print(f"  {words}:", soft_wrap=True)
         out.print(f"    {command}", style="cyan", soft_wrap=True)
+
+
+# Attacks --------------------------------------------------------------------------------------------------------------
+
+
+def attack(
+    released: Sequence[Path], against: Path, found: Attack, people: pl.DataFrame | None, page: Path | None
+) -> None:
+    out, name = screen(), ", ".join(one_line(path.name) for path in released)
+    _say(out, f"Attack on {name}", f"{found.records:,} people of {one_line(against.name)}")
+    _title(out, "What an intruder could do")
+    for scenario in found.scenarios:
+        out.print(_indented(Text(_flat(scenario.words), "bold" if scenario is found.strongest else "")))
+        if told := how(scenario):
+            out.print(Padding(Text(_flat(told), "dim"), (0, 0, 0, 4), expand=False))
+    _by_knowledge(out, found)
+    if people is not None:
+        _at_risk(out, people)
+    if found.notes:
+        _listed(out, "Notes", found.notes)
+    if page:
+        out.print()
+        out.print(Text(f"{'Your report':<15}", "bold"), str(page), sep="", soft_wrap=True)
+
+
+def _by_knowledge(out: Console, found: Attack) -> None:
+    """The most dangerous combinations of columns."""
+    if found.knowledge.is_empty():
+        return
+    more = found.knowledge.height - MOST_SHOWN
+    _title(
+        out, "Most dangerous knowledge" + (f", the first {MOST_SHOWN}: --json lists {more} more" if more > 0 else "")
+    )
+    table = _table("Known", "Linked", "Interval", "Guessing")
+    for row in found.worst(MOST_SHOWN).iter_rows(named=True):
+        value, low, high, guess = (_flat(said(row[name], "share")) for name in ("value", "low", "high", "baseline"))
+        table.add_row(one_line(row["known"]), value, f"{low} to {high}", guess)
+    out.print(_indented(table))
+
+
+def _at_risk(out: Console, people: pl.DataFrame) -> None:
+    name = people.columns[0]
+    _title(out, f"People at most risk, by {one_line(name) if name != 'record' else 'row number, from 0'}")
+    table = _table(one_line(name), *(column.capitalize() for column in people.columns[1:]))
+    for row in people.iter_rows():
+        table.add_row(one_line(str(row[0])), *("" if value is None else _value(value) for value in row[1:]))
+    out.print(_indented(table))
 
 
 # Methods --------------------------------------------------------------------------------------------------------------
@@ -142,16 +181,16 @@ def catalogue() -> None:
     out.print("equipoise methods NAME tells all about one.", style="dim")
 
 
-def listed(verb: Verb) -> Table:
-    """The names and first sentences of every method of a kind."""
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), title=f"{verb.capitalize()}s", title_justify="left", title_style="bold"
-    )
+def listed(verb: Verb, of: str | None = None) -> Table:
+    """The names and first sentences of every method of a kind, or of a family."""
+    title = of.capitalize() if of else f"{verb.capitalize()}s"
+    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left", title_style="bold")
     table.show_header = False
     table.add_column(no_wrap=True, style="cyan")
     table.add_column()
     for method in methods(verb).values():
-        table.add_row("  " + kebab(method), summary(method))
+        if of in (None, family(method)):
+            table.add_row("  " + kebab(method), summary(method))
     table.add_row("", "")
     return table
 
@@ -165,7 +204,7 @@ def method_named(name: str) -> tuple[type, Verb]:
     raise ParameterError(f"No method {name!r}.{hint(wanted, [k.replace('_', '-') for k in every])}")
 
 
-def card(method: type, verb: Verb) -> None:
+def card(method: type, verb: Verb, flag: str | None = None) -> None:
     """One method in full: what it does, its fields, how it is written, its source."""
     out = screen()
     kind = f"a {verb}" + (f" of {family(method)}" if verb == "measure" else "")
@@ -173,7 +212,7 @@ def card(method: type, verb: Verb) -> None:
     for paragraph in prose(method):
         out.print(Padding(Text(paragraph), (1, 0, 0, 0), expand=False))
     _fields(out, method)
-    _listed(out, "How to write it", _written(method, verb))
+    _listed(out, "How to write it", _written(method, verb, flag or f"--{verb}"))
 
 
 def _fields(out: Console, method: type) -> None:
@@ -186,13 +225,13 @@ def _fields(out: Console, method: type) -> None:
         out.print(_indented(table))
 
 
-def _written(method: type, verb: Verb) -> list[str]:
+def _written(method: type, verb: Verb, flag: str) -> list[str]:
     fields, name = form(method), kebab(method)
     if verb == "rule":
         return [f"{method.__name__}({', '.join(f.name for f in fields)})"]
     options = [f"{option_of(f)} {_slot(f, ',')}" for f in fields]
     long = [option if f.required else f"[{option}]" for f, option in zip(fields, options, strict=True)]
-    return list(dict.fromkeys((f"--{verb} {name}{_places_of(fields)}", " ".join([f"--{verb} {name}", *long]))))
+    return list(dict.fromkeys((f"{flag} {name}{_places_of(fields)}", " ".join([f"{flag} {name}", *long]))))
 
 
 def _places_of(fields: Sequence[Field]) -> str:
@@ -236,10 +275,20 @@ def _scored(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: 
         columns["Baseline"] = lambda s: _number(s.baseline)
     if limits:
         columns["Limit"] = lambda s: bounds.get(s.name, "")
+    _fit(columns, scores, screen().width)
     for side, words in SIDES.items():
         rows = [s for s in scores if s.side == side]
         if rows:
             _rows(out, words, rows, columns)
+
+
+def _fit(columns: dict[str, Callable[[Score], str]], scores: Sequence[Score], width: int) -> None:
+    """Leave out what a narrow terminal has no room for beside the names; --json has it."""
+    longest = min(LEGIBLE, max((len(s.name) for s in scores), default=0))
+    for spare in ("Baseline", "Records", "Interval"):
+        taken = sum(2 + max(8, len(name), *(len(cell(s)) for s in scores)) for name, cell in columns.items())
+        if spare in columns and longest + taken > min(width, WIDEST):
+            del columns[spare]
 
 
 def _rows(out: Console, words: str, scores: Sequence[Score], columns: Mapping[str, Callable[[Score], str]]) -> None:
@@ -254,39 +303,10 @@ def _rows(out: Console, words: str, scores: Sequence[Score], columns: Mapping[st
     out.print(_indented(table))
 
 
-def _table(first: str, *numbers: str) -> Table:
-    """A table whose number columns line up with those of the next one."""
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=min(screen().width, 100) - 2
-    )
-    table.add_column(first, ratio=1, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True, min_width=8)
-    return table
-
-
-def _say(out: Console, first: str, then: str, style: str = "bold") -> None:
-    out.print(Text.assemble((first, style), f": {then}"), soft_wrap=True)
-
-
-def _title(out: Console, words: str) -> None:
-    out.print(f"\n{words}", style="bold")
-
-
 def _notes(out: Console, scores: Scores) -> None:
     found = [f"{score.name}: {note}" for score in scores for note in score.notes]
     if found:
         _listed(out, "Notes", found)
-
-
-def _listed(out: Console, title: str, lines: Iterable[str]) -> None:
-    _title(out, title)
-    for line in lines:
-        out.print(_indented(Text(one_line(line))))
-
-
-def _indented(what: Table | Text) -> Padding:
-    return Padding(what, (0, 0, 0, 2), expand=False)
 
 
 def _value(value: float) -> str:

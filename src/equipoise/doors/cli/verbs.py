@@ -1,8 +1,5 @@
 """The verbs, each one flow function of the same name."""
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,14 +7,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from equipoise import demo as kit
-from equipoise.core.errors import DataError
-from equipoise.demo.kit import DATA, POLICIES
 from equipoise.doors import python as door
 from equipoise.doors.cli import options as o
 from equipoise.doors.cli import plain, screens
 from equipoise.doors.cli.bar import bar
+from equipoise.doors.cli.demos import demo
 from equipoise.doors.cli.longhand import asked_about, fold
+from equipoise.doors.cli.publishing import publish
+from equipoise.doors.cli.suggested import roles
+from equipoise.doors.cli.tabulating import table
 from equipoise.flow.assess import assess as measure_file
 from equipoise.flow.catalogue import Verb, parse
 from equipoise.flow.release import Release
@@ -37,33 +35,39 @@ class _Verb(TyperCommand):
     """A verb whose usage line reads as it is typed: FILE, not {FILE}."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
 class _WithMethods(_Verb):
     """A verb whose option `--mask NAME` (or `--measure NAME`) may be followed by the fields of NAME."""
 
     verb: Verb
+    flag: str
+    family: str | None = None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        flag = f"--{self.verb}"
-        if method := asked_about(args, flag, self.verb):
-            screens.card(method, self.verb)
+        if method := asked_about(args, self.flag, self.verb):
+            screens.card(method, self.verb, self.flag)
             raise typer.Exit
-        return super().parse_args(ctx, fold(args, flag, self.verb, {name for p in self.params for name in p.opts}))
+        taken = {name for p in self.params for name in p.opts}
+        return super().parse_args(ctx, fold(args, self.flag, self.verb, taken))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, and the methods that are listed now."""
         super().format_help(ctx, formatter)
-        screens.screen().print(screens.listed(self.verb))
+        screens.screen().print(screens.listed(self.verb, self.family))
 
 
 class _WithMeasures(_WithMethods):
-    verb = "measure"
+    verb, flag = "measure", "--measure"
 
 
 class _WithMasks(_WithMethods):
-    verb = "mask"
+    verb, flag = "mask", "--mask"
+
+
+class _WithAttacks(_WithMethods):
+    verb, flag, family = "measure", "--attack", "attacks"
 
 
 @app.callback(invoke_without_command=True)
@@ -83,19 +87,8 @@ def equipoise(
         print(ctx.get_help(), end="")
 
 
-@app.command(cls=_Verb)
-def demo(
-    out: Annotated[Path, typer.Option(help="The folder to make.", metavar="DIR")] = Path("equipoise-demo"),
-    overwrite: o.Overwrite = False,
-    as_json: o.AsJson = False,
-) -> None:
-    """Make an invented housing survey and its policy, and find the best release of it."""
-    with _undone(out, overwrite), bar("measuring and writing the release") as progress:
-        policy = kit.write(out)
-        made = door.balance(policy, overwrite=overwrite, progress=progress)
-    _answer(made, as_json, searched=True)
-    if not as_json:
-        screens.next_steps(policy, made)
+app.command(cls=_Verb)(demo)
+app.command(cls=_Verb)(roles)
 
 
 @app.command(cls=_WithMeasures)
@@ -161,6 +154,7 @@ def protect(
             metavar='"MEASURE < NUMBER"', show_default=False,
         ),
     ] = None,
+    allow: o.Allow = None,
     format: o.Format = None,
     register: o.Register = None,
     overwrite: o.Overwrite = False,
@@ -172,6 +166,7 @@ def protect(
     household: o.Household = None,
     domain: o.Domain = None,
     id: o.Id = None,
+    direct: o.Direct = None,
     hierarchy: o.Trees = None,
     roles: o.RolesFile = None,
     delimiter: o.Delimiter = None,
@@ -187,12 +182,15 @@ def protect(
     All about one: --mask top-code --help
     """
     with bar("masking, measuring and writing the release") as progress:
-        policy = o.limits(limit or ())
+        policy = o.limits(limit or (), allow or ())
         masks = [parse(text, "mask") for text in mask or ()]
         records = o.opened(file, ctx.params)
         if progress:
             progress(1, 1, "reading")
-        made = door.protect(records, masks, out, policy=policy, format=format, overwrite=overwrite, register=register)
+        made = door.protect(
+            records, masks, out, policy=policy, format=format, overwrite=overwrite, register=register,
+            progress=progress,
+        )  # fmt: skip
     _answer(made, as_json, searched=False)
 
 
@@ -215,6 +213,85 @@ def balance(
     _answer(made, as_json, searched=True)
 
 
+@app.command(cls=_WithAttacks)
+def attack(
+    ctx: typer.Context,
+    released: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RELEASED", help="The released file, or a release folder; several noisy copies of one file.",
+            show_default=False,
+        ),
+    ],
+    against: Annotated[
+        Path,
+        typer.Option(
+            help="What the intruder has: the original file, or a register with other columns and other people.",
+            metavar="FILE", show_default=False,
+        ),
+    ],
+    known: Annotated[
+        o.Names,
+        typer.Option(
+            help="The columns of which the intruder knows the values: age,sex,region.", metavar="COLUMNS",
+            show_default=False,
+        ),
+    ] = None,
+    size: Annotated[int, typer.Option(help="Try every combination of up to so many known columns.", min=1)] = 2,
+    attack: Annotated[
+        o.Names,
+        typer.Option(
+            help="What to try, nearest or interval --width 0.05; repeat for more. All of them when not given.",
+            metavar="NAME[:FIELDS]", show_default=False,
+        ),
+    ] = None,
+    exposed: Annotated[
+        int, typer.Option(help="List so many of the people at most risk, by id or row number.", min=0)
+    ] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="A page to write, for internal use.", metavar="REPORT.html", show_default=False)
+    ] = None,
+    overwrite: o.Overwrite = False,
+    as_json: o.AsJson = False,
+    sensitive: o.Sensitive = None,
+    numeric: o.Numeric = None,
+    id: o.RecordId = None,
+    hierarchy: o.Trees = None,
+    roles: o.RolesFile = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.Decimal = None,
+) -> None:  # fmt: skip
+    """Try to break a release, whatever made it: whom could an intruder find who knows some columns?
+
+    The fields of an attack may follow it as options: --attack nearest --metric mahalanobis
+
+    All about one: --attack nearest --help
+    """
+    with bar("writing the page") as progress:
+        methods = [o.attack_named(text) for text in attack or ()] or None
+        files = o.attacked(released, against, ctx.params)
+        found = door.attack(
+            files.released,
+            files.original,
+            known=files.known,
+            size=size,
+            attacks=methods,
+            progress=progress,
+            out=out,
+            overwrite=overwrite,
+        )
+        people = found.exposed(exposed) if exposed else None
+    if as_json:
+        plain.show(plain.attack(released, against, found, people, out))
+    else:
+        screens.attack(released, against, found, people, out)
+
+
+app.command(cls=_Verb)(publish)
+app.command(cls=_Verb)(table)
+
+
 @app.command(cls=_Verb)
 def methods(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them.", show_default=False)] = None,
@@ -231,22 +308,3 @@ def _answer(made: Release, as_json: bool, *, searched: bool) -> None:
         plain.show(plain.release(made, searched=searched))
     else:
         screens.release(made, searched=searched)
-
-
-@contextmanager
-def _undone(folder: Path, overwrite: bool) -> Iterator[None]:
-    """A demo folder that is written whole or not at all."""
-    files = [folder / name for name in (DATA, *POLICIES)]
-    if not overwrite and any(file.exists() for file in files):
-        raise DataError(f"{str(folder)!r} holds a demo already: name another folder, or add --overwrite.")
-    fresh = next((place for place in (*reversed(folder.parents), folder) if not place.exists()), None)
-    try:
-        for file in files:
-            file.unlink(missing_ok=True)
-        yield
-    except BaseException:
-        for file in files:
-            file.unlink(missing_ok=True)
-        if fresh:
-            shutil.rmtree(fresh, ignore_errors=True)
-        raise

@@ -5,8 +5,13 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 
-from equipoise.doors.report.facts import internal_facts, public_facts
+from equipoise.doors.report.facts import Facts, attack_facts, internal_facts, public_facts
+from equipoise.doors.report.publishing import publish_facts
+from equipoise.doors.report.tabulating import table_facts
+from equipoise.flow.attack import Attack
+from equipoise.flow.publish import Published
 from equipoise.flow.report import Report
+from equipoise.flow.tabulate import Tabulated
 
 HOME = "equipoise.doors.report"
 SCRIPTS = ("assets/vega.min.js", "assets/vega-lite.min.js", "assets/vega-embed.min.js", "templates/page.js")
@@ -15,9 +20,29 @@ SCRIPTS = ("assets/vega.min.js", "assets/vega-lite.min.js", "assets/vega-embed.m
 def render(report: Report, public: bool) -> str:
     """A page with everything in it, for the officer or for the public.
 
-    Text is escaped everywhere, and the page's own policy lets it run only the scripts it was made with and fetch
-    nothing. The public page is made from facts that hold nothing else than what it shows.
+    The public page is made from facts that hold nothing else than what it shows.
     """
+    told = public_facts(report) if public else internal_facts(report)
+    return _page("public.html" if public else "internal.html", told, public)
+
+
+def render_attack(found: Attack, released: str, against: str) -> str:
+    """A page about what intruders could do with a file; `released` and `against` are the names of the two files."""
+    return _page("attack.html", attack_facts(found, released, against), False)
+
+
+def render_publish(found: Published, source: str) -> str:
+    """A page about which cells to publish; `source` is the name of the file."""
+    return _page("publish.html", publish_facts(found, source), False)
+
+
+def render_table(found: Tabulated, source: str, *, public: bool) -> str:
+    """A page about a protected table, for the officer or for the public; `source` is the name of the file."""
+    return _page("table.html", table_facts(found, source, public), public)
+
+
+def _page(template: str, told: Facts, public: bool) -> str:
+    """Text is escaped everywhere, and the page's own policy lets it run only its own scripts and fetch nothing."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -25,8 +50,8 @@ def render(report: Report, public: bool) -> str:
         loader=PackageLoader(HOME), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     scripts = [_text(path) for path in SCRIPTS]
-    return pages.get_template("public.html" if public else "internal.html").render(
-        public_facts(report) if public else internal_facts(report),
+    return pages.get_template(template).render(
+        told,
         public=public,
         style=Markup(_text("templates/page.css")),
         scripts=[Markup(script) for script in scripts],

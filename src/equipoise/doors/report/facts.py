@@ -1,17 +1,18 @@
 """What a page says, in words and plain rows; templates only lay it out."""
 
-import inspect
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
 import polars as pl
 
-from equipoise.core.errors import EquipoiseError, ParameterError
+from equipoise.core.errors import ParameterError
 from equipoise.core.score import Score, Scores
+from equipoise.doors.report.intruders import for_page, in_public, spec_of, told
+from equipoise.doors.report.methods import methods
 from equipoise.flow.assess import Assessment
-from equipoise.flow.catalogue import parse
+from equipoise.flow.attack import MOST_RECORDS, Attack
 from equipoise.flow.charts import Axes, axes, risk_utility_map, undominated
 from equipoise.flow.expected import expected_curve
 from equipoise.flow.frontier import Frontier
@@ -20,7 +21,7 @@ from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import rounded
 from equipoise.flow.report import Report
 from equipoise.flow.trial import Trial
-from equipoise.flow.wording import in_words, is_share, number, said, title
+from equipoise.flow.wording import in_words, is_share, listed, number, said, title
 
 Facts = dict[str, Any]
 SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
@@ -32,6 +33,12 @@ PHRASES = {
     "changed": "This release changes {}",
     "match_probability": "a match is right with a probability of at most {}",
     "correct_matches": "{} would be matched correctly",
+    "nearest": "{} are linked correctly by the nearest record",
+    "linkage": "{} are linked correctly by probabilistic linkage",
+    "informed": "{} are linked correctly by who knows the masks",
+    "interval": "{} are close to the original",
+    "inference": "the sensitive value of {} is guessed right",
+    "singling_out": "{} single somebody out",
 }
 """How a balance says the scores it knows; others are named."""
 MOST_CANDIDATES = 20
@@ -47,7 +54,9 @@ def internal_facts(report: Report) -> Facts:
         **_shared(report, report.chosen),
         "balance": balance(report.chosen, report.original, shown),
         "meanings": meanings(report.chosen.scores, keys),
-        "spec": _map(report),
+        **_charts(map=_map(report), knowledge=spec_of(report.attack)),
+        "attack": told(report.attack),
+        "most_attacked": number(MOST_RECORDS),
         "ends": [end.words() for end in (report.original, report.nothing) if end is not None],
         "scores": [_score_row(score, report) for score in report.chosen.scores],
         "nothing": report.nothing is not None,
@@ -70,10 +79,30 @@ def public_facts(report: Report) -> Facts:
         **_shared(report, chosen),
         "balance": balance(chosen, None, shown),
         "meanings": meanings(chosen.scores, ()),
-        "spec": _drawn_map(Frontier((), ()), policy=report.policy, chosen=chosen),
+        **_charts(map=_drawn_map(Frontier((), ()), policy=report.policy, chosen=chosen)),
+        "attack": in_public(report.attack),
         "scores": [{"name": title(s.name), "released": in_words(s), "better": s.better} for s in chosen.scores],
         "methods": methods(chosen.scores.keys()),
     }
+
+
+def attack_facts(found: Attack, released: str, against: str) -> Facts:
+    """A page of its own about intruders."""
+    today = datetime.now(UTC).date()
+    return {
+        "title": f"Attack on {released}",
+        "made": f"{today.day} {today:%B %Y}",
+        "version": version("equipoise"),
+        "attack": told(found),
+        "against": f"Against {against}: {number(found.records)} people.",
+        "charts": {"knowledge": spec_of(found)},
+        "methods": methods(s.name for scenario in found.scenarios for s in scenario.tried),
+        "versions": [(name, version(name)) for name in PACKAGES],
+    }
+
+
+def _charts(**specs: Facts | None) -> Facts:
+    return {"charts": specs, "spec": specs["map"]}
 
 
 def made_public(trial: Trial) -> Trial:
@@ -117,7 +146,7 @@ def drawn(scores: Scores, policy: Policy) -> Axes | None:
 def balance(released: Trial, original: Trial | None, shown: Axes | None) -> str:
     """The balance in one sentence, against the original where that may be told."""
     if shown is None:
-        return _sentence("This release was measured on one side only: " + _listed(_told(s) for s in released.scores))
+        return _sentence("This release was measured on one side only: " + listed(_told(s) for s in released.scores))
     risk, use = shown.of(released)
     before = shown.of(original) if original else (None, None)
     return _sentence(f"{_kept(use, before[1])}, while {_at_risk(risk, before[0])}")
@@ -155,7 +184,7 @@ def _phrase(score: Score, amount: str) -> str:
 
 def meanings(scores: Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
     """The two words a reader cannot do without, each in a sentence."""
-    same = f"the same {_listed(keys)}" if keys else "the same values in the columns an intruder may know"
+    same = f"the same {listed(keys)}" if keys else "the same values in the columns an intruder may know"
     known = {
         "uniques": ("Unique", f"no other record in the file has {same}, so whoever knows these may find the record."),
         "entropy": (
@@ -166,11 +195,6 @@ def meanings(scores: Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
     }
     used = {score.name.partition("(")[0] for score in scores}
     return [words for name, words in known.items() if name in used]
-
-
-def _listed(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _map(report: Report) -> Facts | None:
@@ -184,15 +208,9 @@ def _map(report: Report) -> Facts | None:
 def _drawn_map(trials: Frontier, **facts: Any) -> Facts | None:
     """The map; none where a side was not measured."""
     try:
-        return _for_page(risk_utility_map(trials, **facts))
+        return for_page(risk_utility_map(trials, **facts))
     except ParameterError:
         return None
-
-
-def _for_page(spec: Facts) -> Facts:
-    """As wide as the page, on its background, under its own heading."""
-    config = {**spec["config"], "background": "transparent"}
-    return {**spec, "width": "container", "title": None, "config": config}
 
 
 def _limit_row(limit: Limit, told: Trial, exact: Trial) -> Facts:
@@ -343,38 +361,3 @@ def _candidate(trial: Trial, report: Report, shown: Axes) -> Facts:
         "inside": bool(report.policy.judge(trial)),
         "released": trial.name is None and trial.recipe == report.chosen.recipe,
     }
-
-
-def methods(names: Iterable[str]) -> list[Facts]:
-    """How each score is computed, from the docstring of its measure; each measure once."""
-    found = {kind: name for name in names for kind in _kinds(name)}
-    return [_method(kind, title(name.partition("(")[0])) for kind, name in found.items()]
-
-
-def _kinds(name: str) -> list[type]:
-    try:
-        return [type(parse(name, "measure"))]
-    except EquipoiseError:
-        return []
-
-
-def _method(kind: type, name: str) -> Facts:
-    """The parts of a docstring, without its example and its parameters."""
-    text = re.split(r"\n+(?:>>>|Parameters\n-)", inspect.cleandoc(kind.__doc__ or ""))[0]
-    plain = re.sub(r"`|\*(?=\w[^*]*\*)|(?<=\w)\*(?!\w)", "", " ".join(text.split()))
-    parts = re.split(r"\s*(Source:|Misleads when|Assumption:|Cost:)\s*", plain)
-    told = dict(zip(parts[1::2], parts[2::2], strict=True))
-    return {
-        "name": name,
-        "what": _for_readers(parts[0]),
-        "source": told.get("Source:"),
-        "assumes": told.get("Assumption:"),
-        "misleads": told.get("Misleads when"),
-    }
-
-
-def _for_readers(text: str) -> str:
-    """Without the clauses that tell a programmer where the detail is."""
-    clauses = re.split(r"(?<=[.;])\s+", text)
-    kept = " ".join(clause for clause in clauses if not re.search(r"\bdetail\b|\w\(\)", clause)).rstrip(";.") + "."
-    return re.sub(r"(?<=\. )[a-z](?=[a-z]+ )", lambda first: first[0].upper(), kept).replace("<=", "≤")

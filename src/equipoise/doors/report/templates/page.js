@@ -1,5 +1,6 @@
-const spec = JSON.parse(document.getElementById("map-spec").textContent);
-const place = document.getElementById("map");
-vegaEmbed(place, spec, { actions: false, renderer: "svg", tooltip: { theme: "page" } })
-  .then(() => { place.dataset.drawn = "yes"; })
-  .catch(() => { place.textContent = "The map could not be drawn here; the tables below hold the same numbers."; });
+for (const source of document.querySelectorAll('script[type="application/json"][id$="-spec"]')) {
+  const place = document.getElementById(source.id.slice(0, -"-spec".length));
+  vegaEmbed(place, JSON.parse(source.textContent), { actions: false, renderer: "svg", tooltip: { theme: "page" } })
+    .then(() => { place.dataset.drawn = "yes"; })
+    .catch(() => { place.textContent = "The chart could not be drawn here; the tables below hold the same numbers."; });
+}

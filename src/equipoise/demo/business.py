@@ -1,0 +1,156 @@
+"""A business survey of invented enterprises: a stratified sample from a population of 40,000.
+
+Nobody in this file exists. Its structure is that of a structural business survey: employees and turnover are lognormal
+with effects of the industry and a Pareto tail, a few hundred holdings control several enterprises each, and the sample
+takes all large enterprises and few small ones, so that the weights differ and sum to the population.
+
+Industries look like NACE (section, division, group: C10.1), regions like NUTS (EQ1, EQ12, EQ123): each code begins with
+its parent's. Only `random` and `standard_normal` are drawn from the generator.
+"""
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SEED = 2003
+POPULATION = 40_000
+
+# Section: its divisions, its share of the enterprises, log of employees, log of turnover per employee (thousands), the
+# share of enterprises that export.
+SECTIONS: dict[str, tuple[range, float, float, float, float]] = {
+    "B": (range(5, 10), 0.005, 2.2, 5.0, 0.25),
+    "C": (range(10, 34), 0.14, 1.7, 4.9, 0.45),
+    "D": (range(35, 36), 0.012, 1.1, 6.2, 0.10),
+    "F": (range(41, 44), 0.17, 0.9, 4.6, 0.03),
+    "G": (range(45, 48), 0.26, 0.8, 5.4, 0.18),
+    "H": (range(49, 54), 0.07, 1.1, 4.6, 0.15),
+    "I": (range(55, 57), 0.11, 1.1, 3.8, 0.01),
+    "J": (range(58, 64), 0.07, 0.8, 4.6, 0.30),
+    "M": (range(69, 76), 0.11, 0.5, 4.5, 0.12),
+    "N": (range(77, 83), 0.053, 1.0, 4.2, 0.06),
+}
+GROUPS = 5  # groups in a division, each half as frequent as the one before
+REGIONS = {"EQ1": (4, 5), "EQ2": (3, 6), "EQ3": (5, 4), "EQ4": (2, 3)}  # level 1: level 2s, and level 3s in each
+REGION_SHARES = {"EQ1": 0.38, "EQ2": 0.30, "EQ3": 0.24, "EQ4": 0.08}
+SIZES = {"1-9": 1, "10-49": 10, "50-249": 50, "250+": 250}  # the least employees of each class
+FRACTIONS = {"1-9": 0.10, "10-49": 0.30, "50-249": 0.80, "250+": 1.0}  # sampled of each class, in every section
+LEAST_SAMPLED = 3  # of a stratum, where it has so many
+SPREAD_OF_SIZE = 1.25  # standard deviation of log employees
+TAIL, TAIL_SHARE = 1.1, 0.012  # Pareto exponent of the largest, and how many they are
+SPREAD_OF_TURNOVER = 0.75
+HOLDINGS, MEMBERS = 260, 1_500  # holdings of several enterprises, and the enterprises they control
+FORMS = ["Sole trader", "Partnership", "Limited company", "Public company"]
+
+
+def business() -> pl.DataFrame:
+    """The invented business survey, ordered by enterprise: the same frame on every call.
+
+    `weight` is the size of the stratum (section by size class) in the population over that in the sample. Turnover,
+    wages, investment and exports are in thousands.
+
+    >>> business().columns[:5]
+    ['enterprise', 'holding', 'industry', 'region', 'legal_form']
+    """
+    rng = np.random.Generator(np.random.PCG64(SEED))
+    section = _draw(rng, [s[1] for s in SECTIONS.values()], POPULATION)
+    industry, region = _industries(rng, section), _regions(rng)
+    employees = _employees(rng, section)
+    amounts = _amounts(rng, section, employees)
+    size = np.searchsorted(list(SIZES.values()), employees, side="right") - 1
+    holding = _holdings(rng, employees)
+    chosen, weight = _sampled(rng, section, size)
+    frame = pl.DataFrame(
+        {
+            "enterprise": np.arange(100_001, 100_001 + POPULATION),
+            "holding": holding,
+            "industry": industry,
+            "region": region,
+            "legal_form": pl.Series(FORMS).gather(_forms(rng, employees)),
+            "size_class": pl.Series(list(SIZES)).gather(size),
+            "employees": employees,
+            **amounts,
+        }
+    )
+    return frame[chosen].with_columns(pl.Series("weight", weight))
+
+
+def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Ints:
+    """Codes 0, 1, ... drawn with the given shares."""
+    steps = np.cumsum(shares)
+    return np.searchsorted(steps / steps[-1], rng.random(size), side="right").astype(np.int64)
+
+
+def _industries(rng: np.random.Generator, section: Ints) -> pl.Series:
+    """A code for each enterprise: its section, a division of it, a group of that; low numbers more often."""
+    depth, group = rng.random(POPULATION) ** 1.6, _draw(rng, [0.5**i for i in range(GROUPS)], POPULATION)
+    first = np.array([s[0].start for s in SECTIONS.values()])[section]
+    count = np.array([len(s[0]) for s in SECTIONS.values()])[section]
+    division = first + np.minimum(depth * count, count - 1).astype(np.int64)
+    letters = pl.Series(list(SECTIONS)).gather(section)
+    number = pl.Series(division).cast(pl.String).str.zfill(2)
+    return letters + number + "." + pl.Series(group + 1).cast(pl.String)
+
+
+def _regions(rng: np.random.Generator) -> pl.Series:
+    """A code of three levels for each enterprise; the first place of each level is its city."""
+    top = _draw(rng, list(REGION_SHARES.values()), POPULATION)
+    second, third = (np.array([its[i] for its in REGIONS.values()])[top] for i in (0, 1))
+    middle = (rng.random(POPULATION) ** 1.7 * second).astype(np.int64) + 1
+    last = (rng.random(POPULATION) ** 1.4 * third).astype(np.int64) + 1
+    names = pl.Series(list(REGIONS)).gather(top)
+    return names + pl.Series(middle).cast(pl.String) + pl.Series(last).cast(pl.String)
+
+
+def _employees(rng: np.random.Generator, section: Ints) -> Ints:
+    """Lognormal by section, the largest with a Pareto tail; at least one."""
+    centre = np.array([s[2] for s in SECTIONS.values()])[section]
+    drawn = np.exp(centre + SPREAD_OF_SIZE * rng.standard_normal(POPULATION))
+    tail = rng.random(POPULATION) < TAIL_SHARE * np.exp(centre - 1.2)
+    drawn[tail] = np.minimum(120 * (1 - rng.random(int(tail.sum()))) ** (-1 / TAIL), 30_000)
+    return np.maximum(1, np.rint(drawn)).astype(np.int64)
+
+
+def _amounts(rng: np.random.Generator, section: Ints, employees: Ints) -> dict[str, Ints]:
+    """Turnover, wages, investment and exports, in thousands."""
+    productivity = np.array([s[3] for s in SECTIONS.values()])[section]
+    noise = rng.standard_normal((4, POPULATION))
+    turnover = employees * np.exp(productivity + 0.06 * np.log(employees) + SPREAD_OF_TURNOVER * noise[0])
+    pay = np.exp(3.35 + 0.12 * (productivity - 4.5) + 0.04 * np.log(employees) + 0.25 * noise[1])
+    wages = np.minimum(employees * pay, 0.8 * turnover)
+    invests = rng.random(POPULATION) < 0.35 + 0.08 * np.log(employees)
+    investment = np.where(invests, turnover * np.exp(-3.4 + 0.9 * noise[2]), 0)
+    share = np.array([s[4] for s in SECTIONS.values()])[section] * (1 + 0.35 * np.log(employees))
+    exports = np.where(rng.random(POPULATION) < share, turnover / (1 + np.exp(1.2 + 1.3 * noise[3])), 0)
+    named = {"turnover": turnover, "wages": wages, "investment": investment, "exports": exports}
+    return {name: np.rint(values).astype(np.int64) for name, values in named.items()}
+
+
+def _forms(rng: np.random.Generator, employees: Ints) -> Ints:
+    """Legal form: the larger, the more often a company."""
+    score = 0.9 * np.log(employees) + 1.2 * rng.standard_normal(POPULATION)
+    return np.searchsorted([0.3, 1.0, 5.2], score).astype(np.int64)
+
+
+def _holdings(rng: np.random.Generator, employees: Ints) -> Ints:
+    """The holding of each enterprise: its own number, or that of one that controls several, large ones above all."""
+    alone = np.arange(500_001, 500_001 + POPULATION)
+    wait = -np.log(1 - rng.random(POPULATION)) / employees**0.8
+    members = np.argsort(wait, kind="stable")[:MEMBERS]
+    group = (rng.random(MEMBERS) ** 1.5 * HOLDINGS).astype(np.int64)
+    alone[members] = 900_001 + group
+    return alone
+
+
+def _sampled(rng: np.random.Generator, section: Ints, size: Ints) -> tuple[Ints, Floats]:
+    """The places of the sample, in order, and each one's weight: strata are sections by size classes."""
+    stratum = section * len(SIZES) + size
+    total = np.bincount(stratum, minlength=len(SECTIONS) * len(SIZES))
+    wanted = np.rint(total * np.tile(list(FRACTIONS.values()), len(SECTIONS))).astype(np.int64)
+    wanted = np.minimum(total, np.maximum(wanted, LEAST_SAMPLED))
+    order = np.lexsort((rng.random(POPULATION), stratum))
+    rank = np.arange(POPULATION) - np.repeat(np.cumsum(total) - total, total)
+    chosen = np.sort(order[rank < wanted[stratum[order]]])
+    return chosen, (total / np.maximum(wanted, 1))[stratum[chosen]]

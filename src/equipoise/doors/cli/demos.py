@@ -1,0 +1,77 @@
+"""The demos: `equipoise demo survey|business|hospital` makes a folder and finds the best release of what is in it."""
+
+import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.core.errors import DataError
+from equipoise.demo.kit import KITS, Kit, kit_named, write
+from equipoise.doors import python as door
+from equipoise.doors.cli import options as o
+from equipoise.doors.cli import plain, screens
+from equipoise.doors.cli.bar import bar
+from equipoise.flow.release import Release
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(KITS)}.")]
+
+
+def demo(
+    name: Name = "survey",
+    out: Annotated[Path, typer.Option(help="The folder to make.", metavar="DIR")] = Path("equipoise-demo"),
+    overwrite: o.Overwrite = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Make an invented file (housing survey, business survey or hospital stays), and find the best release of it."""
+    kit = kit_named(name)
+    with _undone(out, kit, overwrite), bar("measuring and writing the release") as progress:
+        policy = write(out, name)
+        made = door.balance(policy, overwrite=overwrite, progress=progress)
+    if as_json:
+        plain.show(plain.release(made, searched=True))
+    else:
+        screens.release(made, searched=True)
+        _next_steps(kit, policy, made)
+
+
+def _next_steps(kit: Kit, policy: Path, made: Release) -> None:
+    """What to try after the demo."""
+    name, data, folder = (shlex.quote(str(p)) for p in (policy, policy.with_name(kit.data), made.folder))
+    steps = [
+        ("Open your report in a browser", made.report.resolve().as_uri()),
+        (f"Change a limit in {name}, and run it again", f"equipoise balance {name} --overwrite"),
+    ]
+    for file in kit.policies[1:]:
+        other = shlex.quote(str(policy.with_name(file)))
+        steps.append(("Compare six methods on one map (half a minute)", f"equipoise balance {other}"))
+    others = ", ".join(f"equipoise demo {other}" for other in KITS if other != kit.name)
+    steps += [
+        ("Try to break the release", f"equipoise attack {folder} --against {data} --roles {name}"),
+        ("See what the columns of a file of yours are", "equipoise roles FILE --out roles.toml"),
+        ("See what is at stake in it", "equipoise assess FILE --roles roles.toml"),
+        ("Other trades", others),
+    ]
+    screens.steps("What to do next", steps)
+
+
+@contextmanager
+def _undone(folder: Path, kit: Kit, overwrite: bool) -> Iterator[None]:
+    """A demo folder that is written whole or not at all."""
+    files = [folder / name for name in kit.files]
+    if not overwrite and any(file.exists() for file in files):
+        raise DataError(f"{str(folder)!r} holds a demo already: name another folder, or add --overwrite.")
+    fresh = next((place for place in (*reversed(folder.parents), folder) if not place.exists()), None)
+    try:
+        for file in files:
+            file.unlink(missing_ok=True)
+        yield
+    except BaseException:
+        for file in files:
+            file.unlink(missing_ok=True)
+        if fresh:
+            shutil.rmtree(fresh, ignore_errors=True)
+        raise

@@ -1,0 +1,26 @@
+"""Single pages: never over an existing one unasked, written whole or not at all."""
+
+import secrets
+from pathlib import Path
+
+from equipoise.core.errors import DataError
+
+
+def refuse_page(place: Path, overwrite: bool) -> None:
+    if place.is_dir():
+        raise DataError(f"{str(place)!r} is a folder: name the page to write, such as report.html.")
+    if place.exists() and not overwrite:
+        raise DataError(f"The file {str(place)!r} exists already: name another, or ask to overwrite it.")
+
+
+def put(place: Path, page: str) -> None:
+    """Written whole or not at all, for its owner only."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    stage = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
+    try:
+        stage.touch(mode=0o600)
+        stage.write_text(page, encoding="utf-8", newline="\n")
+        stage.replace(place)
+    except BaseException:
+        stage.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,80 @@
+"""What a page says about intruders: a sentence each, what they must know, and the most dangerous knowledge."""
+
+from typing import Any
+
+from equipoise.core.score import Score
+from equipoise.flow.attack import Attack
+from equipoise.flow.scenario import Scenario
+from equipoise.flow.wording import listed, number, said, title
+
+Facts = dict[str, Any]
+MOST = 12
+"""Combinations listed."""
+
+
+def told(found: Attack | None) -> Facts | None:
+    """The section for the officer; none where nothing was tried."""
+    if found is None:
+        return None
+    rows = found.worst(MOST)
+    return {
+        "lead": found.strongest.words,
+        "scenarios": [_scenario(s, s is found.strongest and len(found.scenarios) > 1) for s in found.scenarios],
+        "worst": [_row(row) for row in rows.iter_rows(named=True)],
+        "tried": number(found.knowledge.height),
+        "cut": found.knowledge.height > rows.height,
+        "steep": not found.knowledge.is_empty() and found.chart()["encoding"]["y"]["scale"].get("type") == "log",
+        "notes": found.notes,
+    }
+
+
+def in_public(found: Attack | None) -> str | None:
+    """The strongest attempt to link people, rounded to a thousandth: nothing else may be told in public."""
+    if found is None or found.strongest.kind != "link" or found.strongest.score.value != found.strongest.score.value:
+        return None
+    share = said(round(found.strongest.score.value, 3), "share")
+    tried = (
+        "the attacks tried on it link" if found.truth != "unknown" else "the attacks tried on it are estimated to link"
+    )
+    return f"Of people whose {listed(found.strongest.known)} are known, {tried} {share} correctly at most."
+
+
+def spec_of(found: Attack | None) -> Facts | None:
+    """The chart of knowledge against success; none where there is nothing to draw."""
+    return for_page(found.chart()) if found is not None and not found.knowledge.is_empty() else None
+
+
+def for_page(spec: Facts) -> Facts:
+    """As wide as the page, on its background, under its own heading."""
+    config = {**spec["config"], "background": "transparent"}
+    return {**spec, "width": "container", "title": None, "config": config}
+
+
+def _scenario(scenario: Scenario, strongest: bool) -> Facts:
+    return {"words": scenario.words, "how": how(scenario), "strongest": strongest}
+
+
+def how(scenario: Scenario) -> str:
+    """Every attack that was tried, the best first, where there are several."""
+    if len(scenario.tried) < 2:
+        return ""
+    ranked = sorted(scenario.tried, key=lambda score: -score.value)
+    told = listed(f"{_short(score)} {said(score.value, 'share')}" for score in ranked)
+    return f"Tried: {told}."
+
+
+def _short(score: Score) -> str:
+    """An attack without what the sentence has said already."""
+    return title(score.name, ("known", "variables", "columns")).lower()
+
+
+def _row(row: Facts) -> Facts:
+    low, high = (said(row[end], "share") for end in ("low", "high"))
+    return {
+        "known": row["known"],
+        "size": row["size"],
+        "value": said(row["value"], "share"),
+        "between": f"{low} to {high}",
+        "guess": said(row["baseline"], "share") if row["baseline"] is not None else "–",
+        "bar": f"{100 * min(1.0, row['value']):.1f}%",
+    }

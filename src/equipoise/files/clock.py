@@ -1,0 +1,73 @@
+"""Dates as statistical packages store them: numbers since a day of their own, told by the display format."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+
+import polars as pl
+
+UNIX = date(1970, 1, 1)
+NAME = re.compile(r"[%A-Za-z]+(?:\d+[A-Za-z]+)*")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How one package counts: from `epoch`, days in `per_day` and seconds in `per_second` units.
+
+    `days`, `moments` and `hours` are the formats of dates, of date-times and of times of day, the usual one first.
+    """
+
+    epoch: date
+    per_day: int
+    per_second: int
+    days: tuple[str, ...]
+    moments: tuple[str, ...]
+    hours: tuple[str, ...] = ()
+
+    def kind(self, format: str | None) -> str | None:
+        """day, moment, hour, or None for other formats."""
+        if (format or "").upper().startswith("%TCHH"):
+            return "hour"
+        named = NAME.match(format or "")
+        name = named.group().upper() if named else ""
+        for kind, names in (("day", self.days), ("moment", self.moments), ("hour", self.hours)):
+            if name in names or (name.startswith("%T") and name[:3] in names):
+                return kind
+        return None
+
+    def read(self, values: pl.Series, kind: str) -> pl.Series:
+        """Stored numbers as dates; times of a day only where all are shorter than one."""
+        shift = (UNIX - self.epoch).days
+        if kind == "day":
+            return ((values / self.per_day).floor() - shift).cast(pl.Int32).cast(pl.Date)
+        if kind == "moment":
+            return (_ticks(values, self.per_second) - shift * 86_400_000_000).cast(pl.Datetime("us"))
+        if values.is_between(0, 86_400 * self.per_second, closed="left").all():
+            return (_ticks(values, self.per_second) * 1000).cast(pl.Time)
+        return values
+
+    def written(self, values: pl.Series) -> pl.Series:
+        """Dates as stored numbers."""
+        shift = (UNIX - self.epoch).days
+        if values.dtype == pl.Date:
+            return (values.to_physical().cast(pl.Float64) + shift) * self.per_day
+        if values.dtype == pl.Time:
+            return values.to_physical().cast(pl.Float64) / 1e9 * self.per_second
+        ticks = values.dt.cast_time_unit("us").to_physical() + shift * 86_400_000_000
+        whole, rest = ticks // 1_000_000, ticks % 1_000_000
+        return whole.cast(pl.Float64) * self.per_second + rest.cast(pl.Float64) / 1e6 * self.per_second
+
+    def format(self, dtype: pl.DataType, told: str | None, usual: tuple[str, str, str]) -> str | None:
+        """The format a column is shown in: the one it had if it is of that kind still, else the usual one."""
+        names = {pl.Date: ("day", 0), pl.Datetime: ("moment", 1), pl.Time: ("hour", 2)}
+        found = names.get(dtype.base_type())
+        if found is None:
+            return None if self.kind(told) in ("day", "moment") else told
+        return told if self.kind(told) == found[0] else usual[found[1]]
+
+
+def _ticks(values: pl.Series, per_second: int) -> pl.Series:
+    """Microseconds, exact for whole seconds beyond the reach of floating point."""
+    seconds = values / per_second
+    whole = seconds.floor()
+    return whole.cast(pl.Int64) * 1_000_000 + ((seconds - whole) * 1e6).round().cast(pl.Int64)

@@ -1,0 +1,191 @@
+"""Databases: the answer of a query as records, and a table back, through DuckDB (SQLite also without it).
+
+No extension of DuckDB is ever fetched from the network here: machines that hold such data often have none. What an
+address holds beside its kind (user, password, host) is in no message.
+"""
+
+import sqlite3
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import polars as pl
+
+from equipoise.core.errors import DataError, EngineError, EquipoiseError, MissingExtraError, ParameterError
+from equipoise.core.labels import Labels
+from equipoise.files.format import Format
+
+POSTGRES = ("postgres://", "postgresql://")
+SQLITE = b"SQLite format 3\x00"
+MEMORY = ":memory:"
+
+
+def query(sql: str, database: str | Path) -> Any:
+    """The answer of one SELECT: a DuckDB relation, which stays there, or a Polars table from SQLite.
+
+    `database` is a DuckDB or SQLite file, `sqlite:///file`, `postgres://...`, or ':memory:' for a query on files, as
+    in `SELECT * FROM 'part-*.parquet'`. It is opened for reading only.
+    """
+    kind, place = _kind(database)
+    if kind == "sqlite":
+        return _from_sqlite(sql, place)
+    connection = _connected(kind, place, str(database))
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or "SELECT" not in str(statements[0].type):
+            raise ParameterError("A source is one SELECT statement.")
+        return connection.sql(sql)
+    except EquipoiseError:
+        raise
+    except Exception as error:
+        _fail(error)
+
+
+def store(frame: pl.DataFrame | pl.LazyFrame, table: str, database: str | Path, *, overwrite: bool = False) -> None:
+    """Write a frame as a table, whole or not at all; an existing one is replaced only when told."""
+    kind, place = _kind(database, new=True)
+    whole = frame.lazy().collect()
+    if kind == "sqlite":
+        return _to_sqlite(whole, table, place, overwrite)
+    connection = _connected(kind, place, str(database), write=True)
+    name = ("there." if kind == "postgres" else "") + quoted(table)
+    try:
+        connection.register("arrived", whole.to_arrow())
+        connection.execute("BEGIN")
+        if overwrite:
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrived")
+        connection.execute("COMMIT")
+    except Exception as error:
+        if "already exists" in str(error):
+            raise DataError(f"There is a table {table!r} already: name another, or ask to overwrite it.") from None
+        _fail(error, "write the table")
+    finally:
+        connection.close()
+    return None
+
+
+def load(path: Path) -> Any:
+    """The only table of a database file."""
+    sqlite = _kind(path)[0] == "sqlite"
+    tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')" if sqlite else "SHOW TABLES"
+    try:
+        found = _from_sqlite(tables, path) if sqlite else _connected("duckdb", path, str(path)).sql(tables).pl()
+    except EquipoiseError:
+        raise
+    except Exception as error:
+        _fail(error)
+    if found.height != 1:
+        raise DataError(f"{str(path)!r} holds {found.height:,} tables: name one in a query, with database=...")
+    return query(f"SELECT * FROM {quoted(found.item())}", path)
+
+
+def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
+    """A new database file with one table, named data."""
+    path.unlink(missing_ok=True)
+    store(frame, "data", path)
+
+
+def quoted(name: str) -> str:
+    """An identifier in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _kind(database: str | Path, new: bool = False) -> tuple[str, Path]:
+    """postgres, sqlite or duckdb, and the file where it is one."""
+    text = str(database)
+    if text.startswith(POSTGRES):
+        return "postgres", Path()
+    if "://" in text and not text.startswith("sqlite:///"):
+        raise ParameterError(f"No way to databases of the kind {text.partition('://')[0]!r}: DuckDB, SQLite, Postgres.")
+    place = Path(text.removeprefix("sqlite:///"))
+    if text == MEMORY:
+        return "duckdb", place
+    if not place.is_file():
+        if not new or not place.parent.is_dir():
+            raise DataError(f"No database file at {str(place)!r}.")
+        return ("sqlite" if text.startswith("sqlite:") or place.suffix in (".sqlite", ".db") else "duckdb"), place
+    with place.open("rb") as file:
+        head = file.read(len(SQLITE))
+    return ("sqlite" if head == SQLITE or text.startswith("sqlite:") else "duckdb"), place
+
+
+def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any:
+    try:
+        duckdb = import_module("duckdb")
+    except ImportError:
+        raise MissingExtraError.named("duckdb", "duckdb") from None
+    within = kind == "postgres" or str(place) == MEMORY
+    settings = {"autoinstall_known_extensions": "false"}
+    try:
+        connection = duckdb.connect(
+            MEMORY if within else str(place), read_only=not write and not within, config=settings
+        )
+    except Exception:
+        raise DataError(f"Cannot open {str(place)!r} as a DuckDB or SQLite database.") from None
+    return _attached(connection, address, write) if kind == "postgres" else connection
+
+
+def _attached(connection: Any, address: str, write: bool) -> Any:
+    try:
+        connection.execute("LOAD postgres")
+    except Exception:
+        raise EngineError(
+            "DuckDB's extension 'postgres' is not installed on this machine, and nothing is fetched from the network "
+            "here: run INSTALL postgres in DuckDB once, or export the table to Parquet or CSV."
+        ) from None
+    try:
+        mode = "" if write else ", READ_ONLY"
+        connection.execute(f"ATTACH '{address.replace(chr(39), chr(39) * 2)}' AS there (TYPE postgres{mode})")
+        connection.execute("USE there")
+    except Exception:
+        raise DataError("Cannot connect to the Postgres database: check its address, user and password.") from None
+    return connection
+
+
+def _from_sqlite(sql: str, place: Path) -> pl.DataFrame:
+    try:
+        with closing(sqlite3.connect(f"{place.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            return pl.read_database(sql, connection, infer_schema_length=None)
+    except Exception as error:
+        _fail(error)
+
+
+def _to_sqlite(table: pl.DataFrame, name: str, place: Path, overwrite: bool) -> None:
+    kinds = [_sqlite_kind(dtype) for dtype in table.dtypes]
+    columns = ", ".join(f"{quoted(c)} {kind}" for c, kind in zip(table.columns, kinds, strict=True))
+    plain = table.select(pl.col(n).cast(pl.String) if t.is_temporal() else pl.col(n) for n, t in table.schema.items())
+    try:
+        with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+            connection.execute("BEGIN")
+            if overwrite:
+                connection.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
+            connection.execute(f"CREATE TABLE {quoted(name)} ({columns})")
+            marks = ", ".join("?" * table.width)
+            connection.executemany(f"INSERT INTO {quoted(name)} VALUES ({marks})", plain.iter_rows())
+            connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if "already exists" in str(error):
+            raise DataError(f"There is a table {name!r} already: name another, or ask to overwrite it.") from None
+        _fail(error, "write the table")
+
+
+def _sqlite_kind(dtype: pl.DataType) -> str:
+    if dtype.is_integer() or dtype == pl.Boolean:
+        return "INTEGER"
+    return "REAL" if dtype.is_float() else "TEXT"
+
+
+def _fail(error: Exception, doing: str = "answer the query") -> NoReturn:
+    """Engines quote data and addresses: say what kind of thing went wrong."""
+    name, text = type(error).__name__, str(error)
+    if name == "ParserException" or "syntax error" in text:
+        raise ParameterError("The query is not valid SQL.") from None
+    if name in ("CatalogException", "BinderException") or "no such" in text:
+        raise ParameterError("The query names a table or a column that is not in the database.") from None
+    raise DataError(f"The database could not {doing}: {name}.") from None
+
+
+DUCKDB = Format((".duckdb",), load, save)
+SQLITE_FILE = Format((".sqlite", ".sqlite3", ".db"), load, save)

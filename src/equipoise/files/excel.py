@@ -1,0 +1,137 @@
+"""Excel (.xlsx): one sheet whose first row holds the column names. Excel has no labels and no missing codes."""
+
+import zipfile
+from datetime import date, time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.core.errors import DataError, MissingExtraError, ParameterError, hint
+from equipoise.core.labels import Labels
+from equipoise.files.format import Format
+from equipoise.files.memory import refuse_beyond
+
+ROWS, COLUMNS = 1_048_576, 16_384
+EXACT = 2**53
+BEGINNING, MIDNIGHT = date(1899, 12, 31), time()
+INSTEAD = "a workbook cannot be read in pieces, so save the sheet as CSV or Parquet first"
+
+
+def load(path: Path, *, sheet: str | None = None) -> pl.DataFrame:
+    """Read a sheet, the first unless named; types from all cells of a column."""
+    reader = _reader(path)
+    names = list(reader.sheet_names)
+    if sheet is not None and sheet not in names:
+        raise ParameterError(f"No sheet {sheet!r} in {str(path)!r}.{hint(sheet, names)}")
+    chosen = sheet or names[0]
+    try:
+        found = reader.load_sheet(chosen, schema_sample_rows=None)
+        columns = found.available_columns()
+        table: pl.DataFrame = found.to_polars()
+    except Exception as error:
+        if type(error).__name__ == "NoDataError":
+            raise DataError(f"The sheet {chosen!r} of {str(path)!r} is empty.") from None
+        raise DataError(_broken(path)) from None
+    where = f"The sheet {chosen!r} of {str(path)!r}"
+    unnamed = [place for place, column in enumerate(columns, start=1) if column.column_name_from == "generated"]
+    if unnamed:
+        raise DataError(
+            f"{where} has no name over column {unnamed[0]:,}: cells are merged, or the names are not in the first row. "
+            "The first row must hold one name for each column."
+        )
+    _refuse_twice(reader, chosen, table.columns, where)
+    _refuse_second_header(table, where)
+    if not table.width:
+        raise DataError(f"{where} is empty.")
+    if table.is_empty():
+        raise DataError(f"{where} has column names but no records.")
+    return table.select(_narrowed(values) for values in table.get_columns())
+
+
+def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
+    """Write one sheet named data; texts are never taken for formulas or links."""
+    try:
+        from xlsxwriter import Workbook
+    except ImportError:
+        raise MissingExtraError.named("xlsxwriter", "files") from None
+    table = frame.collect()
+    if table.height >= ROWS or table.width > COLUMNS:
+        raise DataError(
+            f"{table.height:,} records and {table.width:,} columns do not fit an Excel sheet, which holds {ROWS - 1:,} "
+            f"and {COLUMNS:,}: ask for another format, such as csv or parquet."
+        )
+    table = table.select(_storable(values) for values in table.get_columns())
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    shown: Any = {name: "General" for name, dtype in table.schema.items() if dtype.is_numeric()}
+    with Workbook(path, plain) as book:
+        table.write_excel(book, "data", autofilter=False, column_formats=shown)
+
+
+def _reader(path: Path) -> Any:
+    try:
+        import fastexcel
+    except ImportError:
+        raise MissingExtraError.named("fastexcel", "files") from None
+    try:
+        with zipfile.ZipFile(path) as book:
+            sheets = [part.file_size for part in book.infolist() if part.filename.startswith("xl/worksheets/")]
+    except (zipfile.BadZipFile, OSError):
+        raise DataError(_broken(path)) from None
+    refuse_beyond(path, max(sheets, default=0), f"{sum(sheets) / 1e6:,.0f} MB unpacked", INSTEAD)
+    try:
+        return fastexcel.read_excel(path)
+    except Exception:
+        raise DataError(_broken(path)) from None
+
+
+def _refuse_twice(reader: Any, sheet: str, names: list[str], where: str) -> None:
+    """The reader numbers names that stand twice: look again where that may have happened."""
+    if not any(name.rpartition("_")[0] in names and name.rpartition("_")[2].isdecimal() for name in names):
+        return
+    first = reader.load_sheet(sheet, header_row=None, n_rows=1, dtypes="string").to_polars().row(0)
+    for place, name in enumerate(first):
+        if name in first[:place]:
+            raise DataError(
+                f"{where} has a column name twice (columns {first.index(name) + 1:,} and {place + 1:,}): rename one."
+            )
+
+
+def _refuse_second_header(table: pl.DataFrame, where: str) -> None:
+    """Texts over numbers in a row of nothing but texts are a second row of names."""
+    if table.height < 2 or any(dtype != pl.String for dtype in table.dtypes) or None in table.row(0):
+        return
+    for values in table.get_columns():
+        numbers = values.cast(pl.Float64, strict=False)
+        if numbers[0] is None and numbers[1:].null_count() == values[1:].null_count() < table.height - 1:
+            raise DataError(f"{where} has names in two rows: the first row must hold one name for each column.")
+
+
+def _narrowed(values: pl.Series) -> pl.Series:
+    """Excel knows one number and one moment: whole numbers, whole days and times of day are told by their values."""
+    known = values.drop_nulls()
+    if values.dtype.is_float() and len(known) and ((known % 1 == 0) & (known.abs() <= EXACT)).all():
+        return values.cast(pl.Int64)
+    if not isinstance(values.dtype, pl.Datetime):
+        return values
+    if len(known) and (known.dt.date() <= BEGINNING).all():
+        return values.dt.time()
+    if (known.dt.time() == MIDNIGHT).all():
+        return values.cast(pl.Date)
+    return values.cast(pl.Datetime("us"))
+
+
+def _storable(values: pl.Series) -> pl.Series:
+    """Numbers that Excel would round go as text; not-a-number as an empty cell."""
+    if values.dtype.is_float():
+        return values.fill_nan(None)
+    if values.dtype.is_integer() and len(values) and (values.cast(pl.Float64).abs().max() or 0) > EXACT:  # type: ignore[operator]
+        return values.cast(pl.String)
+    return values
+
+
+def _broken(path: Path) -> str:
+    return f"{str(path)!r} is not a whole Excel workbook: it is damaged, cut off or something else."
+
+
+FORMAT = Format((".xlsx", ".xlsm"), load, save, ("sheet",))

@@ -1,0 +1,87 @@
+"""R (.rds, .rda, .RData): one data frame is read, factors as text; the release is Parquet, which R reads.
+
+Labels of the haven package are not kept: save such a file as .sav or .dta, which holds them in a standard way.
+"""
+
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.core.errors import DataError, MissingExtraError
+from equipoise.files.format import Format
+from equipoise.files.memory import refuse_beyond
+
+PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"X\n", b"RDX", b"A\n", b"RDA")
+SWELL = 10
+"""R files are compressed to about a tenth."""
+
+
+def load(path: Path) -> pl.DataFrame:
+    """Read the one data frame of an .rds file."""
+    return _table(_read(path, "read_rds"), path)
+
+
+def load_named(path: Path) -> pl.DataFrame:
+    """Read the only data frame of an .rda file."""
+    found = _read(path, "read_rda")
+    frames = [value for value in found.values() if hasattr(value, "columns")]
+    if len(frames) != 1:
+        raise DataError(f"{str(path)!r} holds {len(frames):,} data frames: save one alone, with saveRDS.")
+    return _table(frames[0], path)
+
+
+def _read(path: Path, reader: str) -> Any:
+    with path.open("rb") as file:
+        head = file.read(8)
+    if not head.startswith(PACKED):
+        said = ": tau-ARGUS metadata goes with its .asc file, which is what to read" if path.suffix == ".rda" else ""
+        raise DataError(f"{str(path)!r} is not an R file{said}.")
+    try:
+        package = import_module("rdata")
+    except ImportError:
+        raise MissingExtraError.named("rdata", "r") from None
+    size = path.stat().st_size * SWELL
+    refuse_beyond(path, size, f"about {size / 1e6:,.0f} MB unpacked", "save it as Parquet or CSV in R")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            known = {**package.conversion.DEFAULT_CLASS_MAP, "Date": _days, "POSIXct": _moments}
+            return getattr(package, reader)(path, constructor_dict=known)
+    except Exception:
+        raise DataError(f"{str(path)!r} is not a whole R file: it is damaged, cut off or something else.") from None
+
+
+def _days(values: Any, attributes: Any) -> Any:
+    """R's dates: days since 1970."""
+    return _times(values, 86_400)
+
+
+def _moments(values: Any, attributes: Any) -> Any:
+    """R's date-times: seconds since 1970 in UTC."""
+    return _times(values, 1)
+
+
+def _times(values: Any, unit: int) -> Any:
+    seconds = np.ma.filled(np.ma.asarray(values).astype(float), np.nan) * unit
+    known = np.isfinite(seconds)
+    times = np.where(known, seconds * 1e6, 0).astype("int64").astype("datetime64[us]")
+    times[~known] = np.datetime64("NaT")
+    return times
+
+
+def _table(found: Any, path: Path) -> pl.DataFrame:
+    if not hasattr(found, "columns"):
+        raise DataError(f"{str(path)!r} holds no data frame.")
+    try:
+        table = pl.from_pandas(found, include_index=False)
+        return table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    except Exception:
+        raise DataError(f"{str(path)!r} holds a data frame with columns of mixed types.") from None
+
+
+ONE = Format((".rds",), load, None, becomes="parquet")
+MANY = Format((".rda", ".rdata"), load_named, None, becomes="parquet")

@@ -1,0 +1,73 @@
+"""SAS: .sas7bdat and .xpt are read, .xpt is written: variable labels, dates and formats are kept.
+
+SAS keeps value labels in catalogues of their own, and a transport file has none: recoded columns stay text there.
+Special missing values (.A to .Z) of a .sas7bdat become null; a transport file cannot be given them back.
+"""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.core.errors import DataError
+from equipoise.core.labels import Labels
+from equipoise.files import statistical
+from equipoise.files.clock import Clock
+from equipoise.files.format import Format, Loaded
+
+DAYS = (
+    "DATE", "DAY", "DDMMYY", "DDMMYYB", "DDMMYYD", "DDMMYYP", "DDMMYYS", "DDMMYYC", "DDMMYYN", "DOWNAME", "E8601DA",
+    "JULDAY", "JULIAN", "MMDDYY", "MMDDYYB", "MMDDYYC", "MMDDYYD", "MMDDYYN", "MMDDYYP", "MMDDYYS", "MMYY", "MONNAME",
+    "MONTH", "MONYY", "QTR", "WEEKDATE", "WEEKDATX", "WEEKDAY", "WORDDATE", "WORDDATX", "YEAR", "YYMM", "YYMMDD",
+    "YYMMDDB", "YYMMDDC", "YYMMDDD", "YYMMDDN", "YYMMDDP", "YYMMDDS", "YYMON", "YYQ",
+)  # fmt: skip
+MOMENTS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
+LINE, HEAD = 80, 1 << 22
+OBSERVATIONS = b"HEADER RECORD*******OBSV8   HEADER RECORD!!!!!!!"
+PACKAGE = statistical.Package(
+    "SAS",
+    Clock(date(1960, 1, 1), 1, 1, DAYS, MOMENTS, ("TIME", "TOD", "HHMM", "E8601TM")),
+    ("DATE9", "DATETIME20", "TIME8"),
+)
+
+
+def load(path: Path, *, encoding: str | None = None) -> Loaded:
+    """Read a SAS data set."""
+    reader = statistical.pyreadstat().read_sas7bdat
+    return statistical.load(path, PACKAGE, reader, encoding=encoding, user_missing=True)
+
+
+def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
+    """Read a SAS transport file; one that is cut off is known by its length and by the records it promises."""
+    if path.stat().st_size % LINE:
+        raise DataError(statistical.broken(path, PACKAGE))
+    found = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
+    if found.frame.lazy().select(pl.len()).collect().item() < _promised(path):
+        raise DataError(statistical.broken(path, PACKAGE))
+    return found
+
+
+def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
+    """Write a SAS transport file (version 8)."""
+    stat = statistical.pyreadstat()
+    table, _, told = statistical.prepared(frame, labels, PACKAGE, coded=False)
+    formats = {n: c.format for n, c in told.columns.items() if c.format and table[n].dtype != pl.String}
+    given: dict[str, Any] = {
+        "file_label": told.title or "",
+        "column_labels": {n: c.label for n, c in told.columns.items() if c.label},
+        "variable_format": formats,
+    }
+    statistical.written(lambda: stat.write_xport(table, path, **given), path, PACKAGE)
+
+
+def _promised(path: Path) -> int:
+    """The number of records a file of version 8 names, 0 where it does not."""
+    with path.open("rb") as file:
+        _, found, rest = file.read(HEAD).partition(OBSERVATIONS)
+    said = rest[:15].strip()
+    return int(said) if found and said.isdigit() else 0
+
+
+DATA = Format((".sas7bdat",), load, None, ("encoding",), becomes="xpt")
+TRANSPORT = Format((".xpt",), load_transport, save_transport, ("encoding",))

@@ -1,0 +1,62 @@
+"""SPSS (.sav, .zsav): variable and value labels, user-missing codes, measures, widths and formats are kept."""
+
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.core.labels import Column, Labels
+from equipoise.files import statistical
+from equipoise.files.clock import Clock
+from equipoise.files.format import Format, Loaded
+
+PACKAGE = statistical.Package(
+    "SPSS",
+    Clock(
+        date(1582, 10, 14), 86_400, 1, ("DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"),
+        ("DATETIME", "YMDHMS"), ("TIME",),
+    ),
+    ("DATE11", "DATETIME20", "TIME8"),
+)  # fmt: skip
+
+
+def load(path: Path, *, encoding: str | None = None) -> Loaded:
+    """Read an SPSS file; user-missing codes become null and are kept beside."""
+    reader = statistical.pyreadstat().read_sav
+    return statistical.load(path, PACKAGE, reader, encoding=encoding, user_missing=True)
+
+
+def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = False) -> None:
+    """Write an SPSS file, missing codes back in their places."""
+    stat = statistical.pyreadstat()
+    table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=True)
+    for name, codes in gaps.items():
+        codes = codes if table[name].dtype == pl.String else codes.cast(pl.Float64)
+        table = table.with_columns(pl.coalesce(pl.lit(table[name]), pl.lit(codes)).alias(name))
+    columns = {name: column for name, column in told.columns.items() if name in table.columns}
+    given: dict[str, Any] = {
+        "file_label": told.title or "",
+        "column_labels": {n: c.label for n, c in columns.items() if c.label},
+        "variable_value_labels": {
+            n: statistical.keyed(c.values, table[n].dtype) for n, c in columns.items() if c.values
+        },
+        "missing_ranges": {n: ranges for n, c in columns.items() if (ranges := _ranges(c, table[n].dtype))},
+        "variable_display_width": {n: c.width for n, c in columns.items() if c.width},
+        "variable_measure": {n: c.measure for n, c in columns.items() if c.measure},
+        "variable_format": {n: c.format for n, c in columns.items() if c.format and table[n].dtype != pl.String}
+        | {n: "F8.0" for n, c in columns.items() if not c.format and table[n].dtype.is_integer() and n not in gaps},
+        "compress": compress,
+    }
+    statistical.written(lambda: stat.write_sav(table, path, **given), path, PACKAGE)
+
+
+def _ranges(column: Column, dtype: pl.DataType) -> list[Any]:
+    """Missing codes that a column of this type can have."""
+    alike = [pair for pair in column.missing if isinstance(pair[0], str) == (dtype == pl.String)]
+    return [low if low == high else {"lo": low, "hi": high} for low, high in alike]
+
+
+PLAIN = Format((".sav",), load, save, ("encoding",), codes=True)
+COMPRESSED = Format((".zsav",), load, partial(save, compress=True), ("encoding",), codes=True)

@@ -1,0 +1,67 @@
+"""Stata (.dta): variable and value labels, extended missing values .a to .z and formats are kept."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.core.labels import Labels
+from equipoise.files import statistical
+from equipoise.files.clock import Clock
+from equipoise.files.format import Format, Loaded
+
+PACKAGE = statistical.Package(
+    "Stata", Clock(date(1960, 1, 1), 1, 1000, ("%TD", "%D"), ("%TC",)), ("%td", "%tc", "%tcHH:MM:SS")
+)
+REACH = {"int8": (-127, 100), "int16": (-32_767, 32_740), "int32": (-2_147_483_647, 2_147_483_620)}
+KINDS: dict[str, Any] = {"int8": pl.Int8, "int16": pl.Int16, "int32": pl.Int32}
+
+
+def load(path: Path, *, encoding: str | None = None) -> Loaded:
+    """Read a Stata file; .a to .z become null and are kept beside."""
+    reader = statistical.pyreadstat().read_dta
+    return statistical.load(path, PACKAGE, reader, encoding=encoding, user_missing=True)
+
+
+def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
+    """Write a Stata file (version 15), extended missing values back in their places."""
+    stat = statistical.pyreadstat()
+    table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=True)
+    table = table.with_columns(_narrow(table[n], told.of(n).storage) for n in table.columns)
+    given: dict[str, Any] = {
+        "file_label": told.title or "",
+        "column_labels": {n: c.label for n, c in told.columns.items() if c.label},
+        "variable_value_labels": {
+            n: statistical.keyed(c.values, table[n].dtype)
+            for n, c in told.columns.items()
+            if c.values and table[n].dtype.is_integer()
+        },
+        "missing_user_values": {n: sorted(codes.drop_nulls().unique()) for n, codes in gaps.items()},
+        "variable_format": {n: c.format for n, c in told.columns.items() if c.format and table[n].dtype != pl.String},
+    }
+    tagged = [_tagged(table[name], codes) for name, codes in gaps.items() if table[name].dtype != pl.String]
+    table = table.with_columns(tagged)
+    statistical.written(lambda: stat.write_dta(table, path, **given), path, PACKAGE)
+
+
+def _narrow(values: pl.Series, storage: str | None) -> pl.Series:
+    """Integers in the type they came in while they fit; labelled codes need one of Stata's integers."""
+    if not values.dtype.is_integer():
+        return values
+    known = values.drop_nulls().to_numpy()
+    low, high = (int(known.min()), int(known.max())) if len(known) else (0, 0)
+    kinds = list(REACH)
+    for kind in kinds[kinds.index(storage) if storage in REACH else 2 :]:
+        if REACH[kind][0] <= low and high <= REACH[kind][1]:
+            return values.cast(KINDS[kind])
+    return values.cast(pl.Float64)
+
+
+def _tagged(values: pl.Series, codes: pl.Series) -> pl.Series:
+    """Numbers with letters among them, as the writer wants them."""
+    pairs = zip(values.to_list(), codes.to_list(), strict=True)
+    return pl.Series(values.name, [value if code is None else code for value, code in pairs], dtype=pl.Object)
+
+
+FORMAT = Format((".dta",), load, save, ("encoding",), codes=True)

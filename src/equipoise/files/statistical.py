@@ -1,0 +1,198 @@
+"""What SPSS, Stata and SAS files share: pyreadstat reads them, codes stay codes, dates and labels are ours."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from equipoise.core.errors import DataError, MissingExtraError
+from equipoise.core.labels import Code, Column, Labels, parted
+from equipoise.files.clock import Clock
+from equipoise.files.format import Loaded
+from equipoise.files.memory import refuse_beyond
+
+INSTEAD = "this format cannot be read in pieces, so use a machine with more, or save it as Parquet or CSV first"
+NUMBER, TEXT = 48, 90
+"""Bytes of memory a number and an empty text take while they are read."""
+GAP = "\x00missing code of "
+"""The columns that carry the missing codes of records to the writer begin like this."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One family of files: its name, its clock, and the three usual formats of dates, date-times and times."""
+
+    name: str
+    clock: Clock
+    usual: tuple[str, str, str]
+
+
+def pyreadstat() -> Any:
+    try:
+        import pyreadstat as found
+    except ImportError:
+        raise MissingExtraError.named("pyreadstat", "files") from None
+    return found
+
+
+def load(
+    path: Path, package: Package, reader: Callable[..., Any], *, encoding: str | None = None, **options: Any
+) -> Loaded:
+    """Read a file whole, after a look at what it will need."""
+    told = {"output_format": "polars", "encoding": encoding}
+    meta = _tried(lambda: reader(path, metadataonly=True, **told), path, package)[1]
+    _refuse_large(path, meta)
+    table, meta = _tried(lambda: reader(path, disable_datetime_conversion=True, **told, **options), path, package)
+    if meta.number_rows is not None and table.height < meta.number_rows:
+        raise DataError(broken(path, package))
+    labels = _labels(meta)
+    table, tags = _untagged(table)
+    table, labels = parted(table, labels)
+    gaps = [frame for frame in (labels.gaps, tags) if frame is not None]
+    labels = replace(labels, gaps=pl.concat(gaps, how="horizontal") if gaps else None)
+    return Loaded(_typed(table, labels, package.clock), labels)
+
+
+def prepared(
+    frame: pl.LazyFrame, labels: Labels, package: Package, *, coded: bool
+) -> tuple[pl.DataFrame, dict[str, pl.Series], Labels]:
+    """A table of what the package can store, the missing codes of its records, and its labels.
+
+    Dates become numbers with a date format. With `coded`, recoded columns that held numbers become numbers again:
+    their categories' own where those are whole numbers, else 1, 2, 3 and so on, each with its value label.
+    """
+    table = frame.collect()
+    gaps = {n.removeprefix(GAP): table[n] for n in table.columns if n.startswith(GAP)}
+    table = table.drop(cs for cs in table.columns if cs.startswith(GAP))
+    kept = {}
+    for name in table.columns:
+        values, told = table[name], labels.of(name)
+        told = replace(told, format=package.clock.format(values.dtype, told.format, package.usual))
+        if values.dtype.is_temporal():
+            values = package.clock.written(values)
+        elif coded and values.dtype == pl.String and told.numeric:
+            values, told = _coded(values, told)
+        elif values.dtype == pl.Boolean:
+            values = values.cast(pl.Float64)
+        table, kept[name] = table.with_columns(values.alias(name)), told
+    return table, {n: s for n, s in gaps.items() if n in kept}, Labels(kept, labels.title)
+
+
+def written(write: Callable[[], None], path: Path, package: Package) -> None:
+    """Write, or say in one sentence that it cannot be."""
+    try:
+        write()
+    except Exception as error:
+        named = " name " in str(error)
+        what = "a column name (a space, an accent, a reserved word, or too long)" if named else "a text or a label"
+        raise DataError(
+            f"The data cannot be written as {package.name} ({path.suffix}): {what} is not allowed there. "
+            "Ask for another format, such as parquet."
+        ) from None
+
+
+def keyed(values: tuple[tuple[Code, str], ...], dtype: pl.DataType) -> dict[Code, str]:
+    """Value labels as the writer wants them: codes of the type of their column."""
+    if dtype == pl.String:
+        return {str(code): text for code, text in values}
+    kind: type = int if dtype.is_integer() else float
+    return {code if isinstance(code, str) else kind(code): text for code, text in values}
+
+
+def _labels(meta: Any) -> Labels:
+    ranges: Mapping[str, Any] = meta.missing_ranges or {}
+    tagged: Mapping[str, Any] = meta.missing_user_values or {}
+    columns = {}
+    for name in meta.column_names:
+        values = meta.variable_value_labels.get(name, {})
+        pairs = [(r["lo"], r["hi"]) for r in ranges.get(name, ())] + [(tag, tag) for tag in tagged.get(name, ())]
+        columns[name] = Column(
+            label=meta.column_names_to_labels.get(name) or None,
+            values=tuple(values.items()),
+            missing=tuple(pairs),
+            format=meta.original_variable_types.get(name),
+            storage=meta.readstat_variable_types.get(name),
+            measure=meta.variable_measure.get(name) if meta.file_format == "sav/zsav" else None,
+            width=meta.variable_display_width.get(name) if meta.file_format == "sav/zsav" else None,
+        )
+    return Labels(columns, meta.file_label or None)
+
+
+def _untagged(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Stata's and SAS's .a to .z arrive as letters among numbers: take them apart."""
+    tags = {}
+    for name, dtype in table.schema.items():
+        if dtype == pl.Object:
+            texts = pl.Series(name, table[name].to_list(), dtype=pl.String, strict=False)
+            letter = texts.str.contains("^[a-zA-Z_]$")
+            tags[name] = pl.select(pl.when(letter).then(texts).alias(name)).to_series()
+            table = table.with_columns(texts.cast(pl.Float64, strict=False).alias(name))
+    return table, pl.DataFrame(tags) if tags else None
+
+
+def _typed(table: pl.DataFrame, labels: Labels, clock: Clock) -> pl.DataFrame:
+    """Dates as dates, whole codes as integers, empty texts as null: there the formats have no other missing text."""
+    columns = []
+    for values in table.get_columns():
+        told = labels.of(values.name)
+        if values.dtype == pl.String:
+            values = pl.select(pl.when(pl.lit(values) != "").then(pl.lit(values)).alias(values.name)).to_series()
+        elif kind := clock.kind(told.format):
+            values = clock.read(values.cast(pl.Float64), kind)
+        elif values.dtype.is_float() and _whole(values, told):
+            values = values.cast(pl.Int64)
+        columns.append(values)
+    return pl.DataFrame(columns)
+
+
+def _whole(values: pl.Series, told: Column) -> bool:
+    """Codes and columns shown without decimals are integers, if they all are."""
+    shown = not told.format or told.format.endswith(".0") or (told.storage or "").startswith("int")
+    if not (shown or told.values):
+        return False
+    known = values.drop_nulls()
+    return bool(((known % 1 == 0) & (known.abs() < 2**53)).all())
+
+
+def _coded(values: pl.Series, told: Column) -> tuple[pl.Series, Column]:
+    """Texts of a recode as numbers, their labels with them; the numbers of missing codes are left alone."""
+    labels = {str(code): text for code, text in told.values if not told.is_missing(code)}
+    gone = tuple((code, text) for code, text in told.values if told.is_missing(code))
+    listed = list(dict.fromkeys([*labels, *values.drop_nulls().unique().sort().to_list()]))
+    if all(text.isdecimal() and str(int(text)) == text and not told.is_missing(int(text)) for text in listed):
+        codes = [int(text) for text in listed]
+    else:
+        free = (code for code in range(1, 2 * len(listed) + 2_000_000) if not told.is_missing(code))
+        codes = [next(free) for _ in listed]
+    made = tuple((code, labels.get(text, text)) for code, text in zip(codes, listed, strict=True))
+    numbers = values.replace_strict(listed, codes, default=None, return_dtype=pl.Int64)
+    return numbers, replace(told, values=(*made, *gone))
+
+
+def _refuse_large(path: Path, meta: Any) -> None:
+    """The library makes a Python object of each value before the table: what was measured on a million records."""
+    rows = meta.number_rows or path.stat().st_size // max(1, sum(meta.variable_storage_width.values()))
+    widths = [
+        NUMBER if kind != "string" else TEXT + 2 * meta.variable_storage_width.get(name, 0)
+        for name, kind in meta.readstat_variable_types.items()
+    ]
+    refuse_beyond(path, rows * sum(widths), f"{rows:,} records x {len(widths):,} columns", INSTEAD, 1)
+
+
+def _tried(read: Callable[[], Any], path: Path, package: Package) -> Any:
+    try:
+        return read()
+    except Exception as error:
+        if "encoding" in str(error) or isinstance(error, UnicodeError):
+            raise DataError(
+                f"{str(path)!r} holds text in another encoding than it says: name its encoding, such as 'cp1252'."
+            ) from None
+        if isinstance(error, MemoryError):
+            raise DataError(f"There is not enough memory to read {str(path)!r}: {INSTEAD}.") from None
+        raise DataError(broken(path, package)) from None
+
+
+def broken(path: Path, package: Package) -> str:
+    return f"{str(path)!r} is not a whole {package.name} file: it is damaged, cut off or something else."

@@ -1,0 +1,89 @@
+"""What every chart shares: its colours, its look, its labels and its scales."""
+
+from collections.abc import Sequence
+from math import floor, inf, log10
+from typing import Any
+
+Spec = dict[str, Any]
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+"""Names the version of the language; nothing is fetched from it."""
+GREY, BLUE, GREEN, VERMILLION = "#6e7781", "#0072B2", "#009E73", "#D55E00"
+"""From the palette of Okabe and Ito, told apart by readers who are colour-blind."""
+FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#44617b", "#661100")
+"""Dark enough to read as text; told apart by their labels as well."""
+INK, DARK_GREEN = "#1f2328", "#00694d"
+
+
+def labels(name: str, rows: Sequence[Spec], spot: Spec | None = None, colour: str = INK, **mark: Any) -> Spec:
+    """Text at the points of its rows."""
+    style = {"type": "text", "fontSize": 12, "color": colour, "clip": True, "aria": False, **mark}
+    return {
+        "name": name,
+        "data": {"values": list(rows)},
+        "mark": style,
+        "encoding": {"text": {"field": "label", "type": "nominal"}, **(spot or {})},
+    }
+
+
+def error_bars(name: str, channel: str, rows: Sequence[Spec]) -> Spec:
+    """A line from `name`_low to `name`_high in each row."""
+    ends = {channel: {"field": f"{name}_low", "type": "quantitative"}, f"{channel}2": {"field": f"{name}_high"}}
+    mark = {"type": "rule", "color": GREY, "opacity": 0.7, "clip": True, "aria": False}
+    return {"name": f"{name}_error", "data": {"values": list(rows)}, "mark": mark, "encoding": ends}
+
+
+def one_row(name: str, mark: Spec, row: Spec, encoding: Spec) -> Spec:
+    """A layer that draws one thing."""
+    return {"name": name, "data": {"values": [row]}, "mark": mark, "encoding": encoding}
+
+
+def zoom() -> Spec:
+    """Drag to move, wheel with Ctrl (or pinch) to zoom, double-click to go back: the page itself still scrolls."""
+    return {
+        "name": "zoom",
+        "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
+        "bind": "scales",
+    }
+
+
+def domain(values: Sequence[float], room: float) -> list[float]:
+    """From the least value (0 where that is near) to the greatest, with room for a label after it."""
+    low, high = min(values), max(values)
+    low = 0.0 if 0 <= low < high / 2 else low
+    width = high - low or abs(high) or 1.0
+    return [low - room * width, high + max(room, 0.1) * width]
+
+
+def rooted(values: Sequence[float], room: float) -> Spec:
+    """A square-root scale from just below 0, so that a risk of 0 stands free of the axis; linear below 0."""
+    if min(values) < 0:
+        return {"domain": domain(values, room), "zero": False}
+    high = (1.05 + room) * max(values) or 1.0
+    return {"type": "pow", "exponent": 0.5, "domain": [-high * 0.025**2, high]}
+
+
+def root_ticks(values: Sequence[float]) -> list[float]:
+    """0 and 1, 2, 5 of each decade, as far down as they stand apart on a square-root scale."""
+    high = max(values)
+    if min(values) < 0 or high <= 0:
+        return []
+    top = floor(log10(high))
+    ticks: list[float] = []
+    for tick in (float(f"{digit}e{power}") for power in range(top, top - 4, -1) for digit in (5, 2, 1)):
+        above = (ticks[-1] / high) ** 0.5 if ticks else inf
+        if tick <= high and min(above - (tick / high) ** 0.5, (tick / high) ** 0.5) > 0.06:
+            ticks.append(tick)
+    return [0.0, *reversed(ticks)]
+
+
+def look() -> Spec:
+    """Fonts, lines and titles."""
+    lines = {"gridColor": "#e6e9ed", "domainColor": "#8c959f", "tickColor": "#8c959f"}
+    return {
+        "background": "white",
+        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
+        "view": {"stroke": None},
+        "axis": {**lines, "labelColor": "#57606a", "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12.5}
+        | {"titleFontWeight": 500, "titlePadding": 10, "labelPadding": 6},
+        "title": {"anchor": "start", "subtitleColor": "#57606a", "offset": 16},
+    }

@@ -1,0 +1,56 @@
+"""The demo folders: data, roles and policies that run."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.demo.kit import KITS
+from equipoise.flow.job import Job
+
+
+@pytest.mark.parametrize("name", KITS)
+def test_a_folder_holds_data_roles_and_policies(name: str, tmp_path: Path) -> None:
+    policy = eq.demo.write(tmp_path / "demo", name)
+    assert {p.name for p in policy.parent.iterdir()} == set(KITS[name].files)
+    assert pl.read_parquet(policy.with_name(KITS[name].data)).equals(KITS[name].make())
+    roles = eq.Roles.from_toml(policy.with_name(KITS[name].roles))
+    assert roles == Job.load(policy).read_roles()
+    assert eq.read(policy.with_name(KITS[name].data), roles).roles == roles
+    with pytest.raises(eq.DataError, match="holds a demo already"):
+        eq.demo.write(tmp_path / "demo", name)
+
+
+def test_all_three_fit_into_one_folder(tmp_path: Path) -> None:
+    for name in KITS:
+        eq.demo.write(tmp_path, name)
+    assert len(list(tmp_path.glob("*.parquet"))) == 3
+
+
+def test_an_unknown_demo(tmp_path: Path) -> None:
+    with pytest.raises(eq.ParameterError, match="Did you mean 'hospital'"):
+        eq.demo.write(tmp_path, "hopsital")
+
+
+def test_the_hospital_policy_runs_to_a_release(tmp_path: Path) -> None:
+    made = eq.balance(eq.demo.write(tmp_path, "hospital"))
+    table = pl.read_parquet(made.public / "data.parquet")
+    assert made.verdict
+    assert "stay" not in table.columns
+    assert table["admission"].str.len_chars().max() <= 7, "no exact date is released"  # type: ignore[operator]
+    assert table["postcode"].str.len_chars().max() <= 3  # type: ignore[operator]
+
+
+def test_the_business_policy_runs_to_a_release(tmp_path: Path) -> None:
+    """A third of the firms: amounts are masked, industries and regions coarsened."""
+    policy = eq.demo.write(tmp_path, "business")
+    firms = eq.demo.business().gather_every(3)
+    firms.write_parquet(tmp_path / "business.parquet")
+    policy.write_text(policy.read_text(encoding="utf-8").replace("< 0.03", "< 0.2").replace("draws = 2", "draws = 1"))
+    made = eq.balance(policy)
+    table = pl.read_parquet(made.public / "data.parquet")
+    assert made.verdict
+    assert made.evidence["withheld"] == ["enterprise"]
+    assert table["industry"].n_unique() < firms["industry"].n_unique() / 3
+    assert table["turnover"].sort().to_list() != firms["turnover"].sort().to_list()

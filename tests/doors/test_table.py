@@ -1,0 +1,350 @@
+"""`equipoise table`: from a file to the published table and its proof, the same as in Python, plain refusals."""
+
+import json
+import re
+import stat
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.doors import tabulation
+from equipoise.doors.cli import main, tabulating
+from equipoise.doors.report import render_table
+from equipoise.doors.report.tabulating import ordered
+
+CANARY = "Canary-7731"
+CHROMIUM = Path("/usr/bin/chromium")
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command that must end with the exit code; give what it said on stdout, or on stderr where it failed."""
+
+    def call(*args: str | Path, code: int = 0) -> str:
+        assert main(["table", *(str(a) for a in args)]) == code
+        out, err = capfd.readouterr()
+        assert bool(err) == bool(code), err
+        assert err.count("\n") <= 1
+        return err if code else out
+
+    return call
+
+
+def frame(many: int = 500) -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    region = rng.choice(["n1", "n2", "s1", "s2"], many, p=[0.5, 0.3, 0.15, 0.05])
+    return pl.DataFrame(
+        {
+            "firm": [f"{CANARY}-{i}" for i in range(many)],
+            "region": region,
+            "country": ["North" if code[0] == "n" else "South" for code in region],
+            "industry": rng.choice(["A1", "A2", "B1", "B2", "C1"], many, p=[0.45, 0.3, 0.15, 0.07, 0.03]),
+            "turnover": np.ceil(rng.lognormal(3, 1.6, many)).astype(np.int64),
+            "holding": np.arange(many) // 2,
+            "w": rng.integers(1, 4, many),
+            "loss": rng.integers(-5, 9, many),
+            "key": rng.random(many),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("table")
+    frame().write_csv(folder / "firms.csv")
+    (folder / "regions.csv").write_text("n1;North\nn2;North\ns1;South\ns2;South\n", encoding="utf-8")
+    (folder / "short.csv").write_text("n1;North\nn2;North\ns1;South\n", encoding="utf-8")
+    (folder / "regions.hrc").write_text("North\n@n1\n@n2\nSouth\n@s1\n@s2\n", encoding="utf-8")
+    return folder
+
+
+def firms(folder: Path, *more: str | Path) -> list[str | Path]:
+    return [folder / "firms.csv", "--by", "region,industry", "--value", "turnover", *more]
+
+
+RULE = ("--rule", "p-percent:10%")
+
+
+@pytest.fixture(scope="module")
+def folder(made: Path) -> Path:
+    out = made / "written"
+    args = firms(made, "--rule", "dominance:1,75% | min-count:3", "--hierarchy", "region=columns:country", "--out", out)
+    assert main(["table", *map(str, args), "--json"]) == 0
+    return out
+
+
+# --- the walk -----------------------------------------------------------------------------------------------------
+
+
+def test_python_and_the_command_line_agree(run: Run, made: Path, tmp_path: Path) -> None:
+    args = firms(made, *RULE, "--holding", "holding", "--weight", "w", "--cost", "cells")
+    told = json.loads(run(*args, "--out", tmp_path / "cli", "--json"))
+    records = eq.read(made / "firms.csv", eq.Roles(weight="w"))
+    method = eq.tables.Suppress(eq.rules.PPercent(0.1), cost="cells", singletons=False)
+    found = eq.tabulate(
+        records, ["region", "industry"], "turnover", method=method, holding="holding", out=tmp_path / "python"
+    )
+    assert {key: told[key] for key in found.to_plain()} == found.to_plain()
+    assert told["folder"] == str(tmp_path / "cli")
+    for name in ("public/table.csv", "public/table.parquet", "private/table.csv", "private/table.sbs",
+                 "private/audit.csv", "public/evidence.json"):  # fmt: skip
+        assert (tmp_path / "cli" / name).read_bytes() == (tmp_path / "python" / name).read_bytes()
+    direct = method.apply(eq.table(records, ["region", "industry"], "turnover", holding="holding"), None)  # type: ignore[arg-type]
+    assert found.table.more["status"].equals(direct.more["status"])
+
+
+def test_optimal_and_proven(run: Run, made: Path) -> None:
+    fast = json.loads(run(*firms(made, *RULE, "--json")))
+    best = json.loads(run(*firms(made, *RULE, "--method", "optimal", "--json")))
+    assert best["counts"]["sensitive"] == fast["counts"]["sensitive"]
+    assert any("proven" in note for note in best["notes"])
+
+
+@pytest.mark.parametrize("tree", ["region=csv:regions.csv", "region=hrc:regions.hrc", "region=columns:country"])
+def test_hierarchies_from_everywhere(run: Run, made: Path, tree: str) -> None:
+    kind, _, name = tree.rpartition(":")
+    args = firms(made, *RULE, "--hierarchy", tree if "columns" in kind else f"{kind}:{made / name}", "--json")
+    assert json.loads(run(*args))["counts"]["cells"] == 7 * 6
+
+
+def test_rounding_and_cell_keys(run: Run, made: Path, tmp_path: Path) -> None:
+    counts = [made / "firms.csv", "--by", "region,industry"]
+    told = json.loads(run(*counts, "--round", "5", "--rule", "min-count:3", "--out", tmp_path / "rounded", "--json"))
+    assert told["method"] == "round"
+    assert told["counts"]["withheld"] == 0
+    assert (pl.read_csv(tmp_path / "rounded" / "public" / "table.csv")["published"] % 5 == 0).all()
+    run(*counts, "--cell-key", "--key", "key", "--out", tmp_path / "keyed")
+    found = eq.tabulate(eq.read(made / "firms.csv"), ["region", "industry"], method=eq.tables.CellKey(), key="key")
+    assert pl.read_csv(tmp_path / "keyed" / "public" / "table.csv")["published"].equals(found.public["published"])
+    page = (tmp_path / "rounded" / "public" / "report.html").read_text(encoding="utf-8")
+    assert "Cells rounded to multiples of 5" in page
+
+
+def test_the_screen(run: Run, made: Path, tmp_path: Path) -> None:
+    text = run(*firms(made, "--rule", "dominance:1,75%", "--out", tmp_path / "out"))
+    flat = " ".join(text.split())
+    order = [
+        "Table: turnover by region, industry from firms.csv, 30 cells",
+        "withheld:",
+        "of the value;",
+        "Audit: passed",
+    ]
+    order += [
+        "Sensitive cells",
+        "Helpers",
+        "Known exactly 0",
+        "The rule needs a second look",
+        "Your report",
+        "keep it inside",
+    ]
+    places = [flat.index(words) for words in order]
+    assert places == sorted(places)
+    assert not any(label in text for label in ("s2", "C1", CANARY))
+    assert "name a folder with --out" in run(*firms(made, *RULE))
+
+
+def test_the_demo_survey(run: Run, tmp_path: Path) -> None:
+    eq.demo.business().with_columns(part=pl.col("region").str.slice(0, 3)).write_parquet(tmp_path / "business.parquet")
+    args = [tmp_path / "business.parquet", "--by", "part,legal_form,size_class", "--value", "turnover", *RULE]
+    told = json.loads(run(*args, "--out", tmp_path / "out", "--json"))
+    assert told["counts"]["sensitive"] > 0
+    assert told["counts"]["exposed"] == told["counts"]["exact"] == 0
+    page = (tmp_path / "out" / "private" / "report.html").read_text(encoding="utf-8")
+    assert "part and legal_form down, size_class across" in page
+    assert "EQ1 · Partnership" in page
+    assert page.count('<td class="n sensitive">') == told["counts"]["sensitive"]
+    assert page.count('<td class="n helper">') == told["counts"]["helpers"]
+
+
+def test_it_is_listed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "table" in capfd.readouterr().out
+    text = run("--help")
+    assert all(option in text for option in ("--by", "--value", "--rule", "--holding", "--round", "--cell-key"))
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def test_the_folder(folder: Path) -> None:
+    public, private = folder / "public", folder / "private"
+    assert {f.name for f in public.iterdir()} == {"table.csv", "table.parquet", "report.html", "evidence.json"}
+    assert {f.name for f in private.iterdir()} == {"table.csv", "table.sbs", "audit.csv", "report.html", "seed.json"}
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in private.iterdir())
+    shown, inside = pl.read_csv(public / "table.csv"), pl.read_csv(private / "table.csv")
+    assert shown.columns == ["region", "industry", "published", "status"]
+    assert shown.equals(pl.read_parquet(public / "table.parquet"))
+    assert set(inside["code"]) <= {1, 3, 11, 14}
+    assert (shown["status"] == "withheld").to_list() == inside["code"].is_in([3, 11]).to_list()
+    lines = (private / "table.sbs").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == inside.height
+    assert re.fullmatch(r'"[^"]*","[^"]*",[\d.]+,\d+,(1|3|11|14)', lines[0])
+
+
+def test_the_public_folder_tells_no_status_and_no_parameter(folder: Path) -> None:
+    """Neither which withheld cell is sensitive, nor its value, nor the parameters of the rule, nor who was there."""
+    inside = pl.read_csv(folder / "private" / "table.csv")
+    hidden = inside.filter(pl.col("published").is_null() & (pl.col("value") > 999))["value"].to_list()
+    assert hidden
+    for name in ("table.csv", "report.html", "evidence.json"):
+        text = (folder / "public" / name).read_text(encoding="utf-8")
+        text = re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
+        for word in ("sensitive", "helper", "0.75", "75", "second largest", CANARY, "audit.csv"):
+            if word != "75" or name == "evidence.json":
+                assert word not in re.sub(r'"sha256": "\w+"', "", text), (name, word)
+        assert not any(f"{value:,}" in text or re.search(rf"\b{value}\b", text) for value in hidden), name
+    evidence = json.loads((folder / "public" / "evidence.json").read_text(encoding="utf-8"))
+    assert evidence["rule"] == ["dominance", "min_count"]
+    assert evidence["cells"] == {"total": 42, "withheld": inside["published"].null_count()}
+
+
+def test_the_pages(folder: Path) -> None:
+    page = (folder / "private" / "report.html").read_text(encoding="utf-8")
+    words = ["Internal report.", "sensitive cells and", "The rule needs a second look", "The table", "North", "n1"]
+    words += ["Audit certificate", "Narrowest interval", "What was done", "k = 0.75", "How it was computed", "Source:"]
+    places = [page.index(word) for word in words]
+    assert places == sorted(places)
+    public = (folder / "public" / "report.html").read_text(encoding="utf-8")
+    assert "x: withheld" in public
+    assert 'class="n withheld">x<' in public
+    for text in (page, public):
+        assert not re.search(r"<(link|img|iframe|object|embed|base)\b|url\(|@import|<script", text)
+        assert text.count("<table") == text.count("<caption")
+
+
+def test_groups_stand_above_what_they_hold() -> None:
+    tree = eq.Hierarchy.mapping({"n1": "North", "n2": "North", "s1": "South", "s2": "South"})
+    axis = eq.table(eq.Records.of(frame(), eq.Roles()), "region", hierarchies={"region": tree}).axes[0]
+    told = [(axis.nodes[node], depth) for node, depth in ordered(axis)]
+    assert told == [("Total", 0), ("North", 1), ("n1", 2), ("n2", 2), ("South", 1), ("s1", 2), ("s2", 2)]
+
+
+def test_large_tables_are_cut_and_say_so() -> None:
+    rng = np.random.default_rng(1)
+    many = 4000
+    wide = pl.DataFrame({"a": rng.integers(100, 190, many), "b": rng.integers(10, 40, many)})
+    found = eq.tabulate(eq.Records.of(wide, eq.Roles()), ["a", "b"], method=eq.tables.Round(3), hierarchies={
+        "b": eq.Hierarchy.intervals(10)})  # fmt: skip
+    page = render_table(found, "wide", public=False)
+    assert "(the first 60 of 91 rows, the 4 coarsest of 34 columns; table.csv has all)" in page
+    assert page.count('<th scope="row">') < 120
+
+
+def test_labels_are_escaped() -> None:
+    hostile = frame().with_columns(region=pl.col("region").replace("s2", "<b>x</b>"))
+    found = eq.tabulate(eq.Records.of(hostile, eq.Roles()), "region", "turnover", rule="min-count:3")
+    for public in (True, False):
+        page = render_table(found, "<i>", public=public)
+        assert "&lt;b&gt;x" in page
+        assert "<b>x</b>" not in page
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
+def test_the_page_in_a_browser(folder: Path) -> None:
+    """Nothing complained of, nothing asked for; groups are indented, sensitive cells and helpers look different."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as tools:
+        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
+        tab = browser.new_page(viewport={"width": 1100, "height": 900})
+        heard: list[str] = []
+        tab.on("console", lambda message: heard.append(message.text))
+        tab.on("pageerror", lambda error: heard.append(str(error)))
+        tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
+        tab.goto((folder / "private" / "report.html").resolve().as_uri())
+        colour = "e => getComputedStyle(e).backgroundColor"
+        kinds = {kind: tab.locator(f"td.{kind}").first.evaluate(colour) for kind in ("sensitive", "helper")}
+        assert kinds["sensitive"] != kinds["helper"]
+        left = "e => getComputedStyle(e).paddingLeft"
+        assert tab.locator("tr.d2 > th").first.evaluate(left) != tab.locator("tr.d1 > th").first.evaluate(left)
+        browser.close()
+    assert heard == []
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["--by", "region", "--value", "industry", *RULE], "'industry' is String, not a number"),
+    (["--by", "region", "--value", "loss", *RULE], "negative number in 'loss'"),
+    (["--by", "regio", "--value", "turnover", *RULE], "Did you mean 'region'?"),
+    (["--by", "region", "--value", "turnovr", *RULE], "Did you mean 'turnover'?"),
+    (["--by", "region", "--value", "turnover", "--holding", "holdin", *RULE], "Did you mean 'holding'?"),
+    (["--by", "region", "--value", "turnover", "--rule", "p-procent:10%"], "Did you mean 'p_percent'?"),
+    (["--by", "region", "--value", "turnover", "--rule", "p-percent:10"], "p"),
+    (["--by", "region", "--value", "turnover", "--rule", "p-percent:x"], "p"),
+    (["--by", "region", "--value", "turnover", "--rule", "p-percent:10% |"], "No rule ''"),
+    (["--by", "region", "--value", "turnover"], "--rule p-percent:10%"),
+    (["--by", "region", *RULE], "largest contributions"),
+    (["--by", "region", "--round", "5", "--cell-key"], "take one"),
+    (["--by", "region", "--round", "5", "--cost", "cells"], "--cost is about withholding"),
+    (["--by", "region", "--round", "1"], "base must be"),
+    (["--by", "region", "--value", "turnover", "--cell-key"], "counts"),
+    (["--by", "region", "--key", "key", *RULE], "--key is for --cell-key"),
+    (["--by", "region", "--value", "turnover", *RULE, "--method", "slow"], "'fast' or 'optimal'"),
+    (["--by", "region", "--value", "turnover", *RULE, "--cost", "nothing"], "nothing"),
+    (["--by", "region", "--value", "turnover", *RULE, "--hierarchy", "region=csv:SHORT"], "region"),
+    (["--by", "region", "--value", "turnover", *RULE, "--hierarchy", "region=columns:industry"], "no hierarchy"),
+    (["--value", "turnover", *RULE], "--by"),
+]
+
+
+@pytest.mark.parametrize(("args", "words"), BAD, ids=[" ".join(args)[:60] for args, _ in BAD])
+def test_bad_input(run: Run, made: Path, tmp_path: Path, args: list[str], words: str) -> None:
+    given = [text.replace("SHORT", str(made / "short.csv")) for text in args]
+    said = run(made / "firms.csv", *given, "--out", tmp_path / "out", code=2)
+    assert words in said
+    assert CANARY not in said
+    assert "internal error" not in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_pattern_protects_it(run: Run, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no other cell may be withheld there is no helper: the place is named, by its labels."""
+    monkeypatch.setattr(tabulating, "Suppress", partial(eq.tables.Suppress, publish="contributors"))
+    said = run(*firms(made, "--rule", "min-count:3", "--out", tmp_path / "out"), code=2)
+    assert re.search(r"the cell region = \w+, industry = \w+", said)
+    assert CANARY not in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_audit_writes_nothing(run: Run, made: Path, tmp_path: Path) -> None:
+    said = run(*firms(made, *RULE, "--round", "2", "--out", tmp_path / "out"), code=1)
+    assert "the audit failed" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failed_audit_as_json(made: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    args = ["table", *firms(made, *RULE, "--round", "2", "--out", tmp_path / "out"), "--json"]
+    assert main([str(arg) for arg in args]) == 1
+    assert json.loads(capfd.readouterr().out)["exit_code"] == 1
+
+
+def test_never_over_anything_else(run: Run, made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    args = firms(made, *RULE, "--out", out)
+    run(*args)
+    before = (out / "public" / "table.csv").read_bytes()
+    assert "exists already" in run(*args, code=2)
+    assert (out / "public" / "table.csv").read_bytes() == before
+    run(*args, "--overwrite")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    assert "not a release" in run(*firms(made, *RULE, "--out", other, "--overwrite"), code=2)
+
+
+def test_a_failure_leaves_nothing(run: Run, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tabulation, "render_table", fail)
+    assert "No space left" in run(*firms(made, *RULE, "--out", tmp_path / "new" / "place"), code=2)
+    assert not (tmp_path / "new").exists()

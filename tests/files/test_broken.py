@@ -1,0 +1,176 @@
+"""Files that are not what they should be: one clear sentence, no data value, nothing written."""
+
+import gzip
+import os
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise import files
+from equipoise.files import memory
+
+CANARY = "canary-value"
+LABELLED = ("sav", "zsav", "dta", "xpt")
+ALL = ("csv", "parquet", "arrow", "xlsx", *LABELLED)
+
+
+@pytest.fixture
+def table() -> pl.DataFrame:
+    return pl.DataFrame({"name": [CANARY] * 3000, "x": list(range(3000)), "share": [i / 7 for i in range(3000)]})
+
+
+def made(folder: Path, table: pl.DataFrame, format: str) -> Path:
+    for package in {"xlsx": ("fastexcel", "xlsxwriter"), **dict.fromkeys(LABELLED, ("pyreadstat",))}.get(format, ()):
+        pytest.importorskip(package, reason=f".{format} was not tried: {package} is missing.")
+    files.save(table.lazy(), folder / f"a.{format}", format)
+    return folder / f"a.{format}"
+
+
+def refused(path: Path, said: str) -> None:
+    """One sentence, without data, and the folder is as it was."""
+    before = sorted(path.parent.iterdir())
+    with pytest.raises(eq.DataError, match=said) as caught:
+        eq.read(path).collect()
+    text = str(caught.value)
+    assert CANARY not in text
+    assert text.count(". ") == 0 or "must hold" in text, text
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert sorted(path.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("format", [f for f in ALL if f != "csv"])
+def test_truncated(tmp_path: Path, table: pl.DataFrame, format: str, share: float) -> None:
+    path = made(tmp_path, table, format)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    refused(path, "damaged, cut off or something else")
+
+
+@pytest.mark.parametrize("format", ALL)
+def test_empty(tmp_path: Path, table: pl.DataFrame, format: str) -> None:
+    (tmp_path / f"a.{format}").write_bytes(b"")
+    refused(tmp_path / f"a.{format}", "is empty")
+
+
+@pytest.mark.parametrize("wrong", ALL)
+@pytest.mark.parametrize("format", ALL)
+def test_wrong_extension(tmp_path: Path, table: pl.DataFrame, format: str, wrong: str) -> None:
+    if format == wrong or {format, wrong} == {"sav", "zsav"}:
+        return
+    path = made(tmp_path, table.head(20), format).rename(tmp_path / f"b.{wrong}")
+    refused(path, "though its name ends in|not a text file|damaged, cut off or something else")
+
+
+def test_what_a_wrong_extension_is_told(tmp_path: Path, table: pl.DataFrame) -> None:
+    refused(made(tmp_path, table, "parquet").rename(tmp_path / "b.csv"), r"is a Parquet file.*rename it to \.parquet")
+
+
+@pytest.mark.parametrize("format", ["csv", "xlsx", "sav"])
+def test_encrypted_and_old_office_files(tmp_path: Path, format: str) -> None:
+    ole = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x00" * 600
+    (tmp_path / f"a.{format}").write_bytes(ole + "EncryptedPackage".encode("utf-16-le"))
+    refused(tmp_path / f"a.{format}", "is encrypted: save it without a password")
+    (tmp_path / f"a.{format}").write_bytes(ole)
+    refused(tmp_path / f"a.{format}", "before 2007 or encrypted")
+
+
+def test_an_encrypted_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.csv", f"x\n{CANARY}\n")
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[6] |= 1
+    data[data.find(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(bytes(data))
+    refused(tmp_path / "a.zip", "is encrypted")
+
+
+def test_wrong_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(f"navn;x\nBjørn {CANARY};1\n".encode("cp1252"))
+    with pytest.raises(eq.DataError, match="not text in the encoding utf-8: name its encoding") as caught:
+        eq.read(tmp_path / "a.csv", encoding="utf-8")
+    assert CANARY not in str(caught.value)
+
+
+def test_wrong_encoding_of_a_labelled_file(tmp_path: Path, table: pl.DataFrame) -> None:
+    """A Stata 13 file has no encoding of its own: what is not UTF-8 must be told."""
+    pyreadstat = pytest.importorskip("pyreadstat", reason="Stata was not tried: pyreadstat is missing.")
+    pyreadstat.write_dta(pl.DataFrame({"t": [f"x{CANARY}"]}), tmp_path / "a.dta", version=15)
+    data = (tmp_path / "a.dta").read_bytes().replace(f"x{CANARY}".encode(), f"\xe5{CANARY}".encode("latin-1"))
+    (tmp_path / "a.dta").write_bytes(data)
+    refused(tmp_path / "a.dta", "another encoding than it says|damaged")
+    assert eq.read(tmp_path / "a.dta", encoding="cp1252").collect().item() == f"å{CANARY}"
+
+
+def test_one_line_without_end(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(CANARY * 100_000)
+    refused(tmp_path / "a.csv", "no end of line")
+
+
+def test_three_gigabytes_of_one_column(tmp_path: Path) -> None:
+    """Nothing is loaded to find out: the file is sparse, and reading it would take 3 GB."""
+    with (tmp_path / "a.csv").open("wb") as file:
+        file.write(b"x\n" + b"1\n" * 200_000)
+        os.truncate(file.fileno(), 3 << 30)
+    assert isinstance(files.load(tmp_path / "a.csv"), pl.LazyFrame)
+    with (tmp_path / "b.csv").open("wb") as file:
+        file.write(b"1")
+        os.truncate(file.fileno(), 3 << 30)
+    refused(tmp_path / "b.csv", "not a text file")
+
+
+@pytest.mark.parametrize("format", ["xlsx", *LABELLED])
+def test_more_than_the_memory(
+    tmp_path: Path, table: pl.DataFrame, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is needed, what there is, and what to do."""
+    path = made(tmp_path, table, format)
+    monkeypatch.setattr(memory, "available", lambda: 50_000)
+    refused(path, r"needs about [\d.]+ MB of memory and 0\.1 MB are free: .* (Parquet or CSV|CSV or Parquet) first")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.zip"])
+def test_text_beyond_the_memory(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"navn,x\nÅ{CANARY},1\n".encode("cp1252") * 4000
+    if name.endswith("gz"):
+        (tmp_path / name).write_bytes(gzip.compress(text))
+    elif name.endswith("zip"):
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csv", text)
+    else:
+        (tmp_path / name).write_bytes(text)
+    monkeypatch.setattr(memory, "available", lambda: 50_000)
+    refused(tmp_path / name, r"needs about [\d.]+ MB of memory and 0\.1 MB are free")
+
+
+def test_memory_is_known_here() -> None:
+    free = memory.available()
+    assert free is None or free > 1_000_000
+
+
+@pytest.mark.parametrize("format", ["rds", "rda"])
+def test_r_files(tmp_path: Path, table: pl.DataFrame, format: str) -> None:
+    rdata = pytest.importorskip("rdata", reason="R files were not tried: rdata is missing.")
+    path = tmp_path / f"a.{format}"
+    frame = table.head(50).to_pandas()
+    rdata.write_rds(path, frame) if format == "rds" else rdata.write_rda(path, {"people": frame})
+    found = eq.read(path, eq.Roles(["x"]))
+    assert found.collect().rows() == table.head(50).rows()
+    assert files.becomes(format) == "parquet"
+    path.write_bytes(path.read_bytes()[:40])
+    refused(path, "not a whole R file")
+    path.write_bytes(b"plain text")
+    refused(path, "is not an R file")
+
+
+def test_dates_of_r() -> None:
+    import numpy as np
+
+    from equipoise.files import rdata
+
+    days = rdata._days(np.array([0.0, 19_782.0, np.nan]), {})
+    assert days.astype("datetime64[D]").astype(str).tolist() == ["1970-01-01", "2024-02-29", "NaT"]
+    assert rdata._moments(np.array([1.5]), {}).astype(str).tolist() == ["1970-01-01T00:00:01.500000"]
