@@ -398,3 +398,19 @@ def test_the_share_of_variance_by_hand() -> None:
 def test_bad_parameters_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(eq.ParameterError):
         Inference("ill", **bad)
+
+
+def test_two_thousand_people_against_all_records() -> None:
+    """Every distance of 2,000 x 2,000: the share of the nearest released records whose value is the person's."""
+    original = mixture(2000, 31)
+    released = changed(original, 32)
+    gaps = np.zeros((2000, 2000))
+    for column in KNOWN:
+        one, two = original[column].to_numpy(), released[column].to_numpy()
+        apart_by = one[:, None] != two[None] if column == "area" else ((one[:, None] - two[None]) / two.std()) ** 2
+        gaps += apart_by
+    near = gaps <= gaps.min(axis=1, keepdims=True) + 1e-9
+    same = original["ill"].to_numpy()[:, None] == released["ill"].to_numpy()[None]
+    expected = (near & same).sum(axis=1) / near.sum(axis=1)
+    score = Inference("ill", KNOWN, snoopers=("match",)).measure(read(released), read(original))
+    assert score.by_record()["risk"].to_numpy() == pytest.approx(expected, abs=1e-12)

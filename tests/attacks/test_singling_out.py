@@ -238,3 +238,15 @@ def test_columns_that_are_not_there() -> None:
         SinglingOut().measure(read(people(20, 1).drop("age")), records)
     with pytest.raises(eq.RolesError, match="No columns"):
         SinglingOut().measure(*[Records.of(people(20, 1), eq.Roles())] * 2)
+
+
+def test_two_thousand_records_predicate_by_predicate() -> None:
+    """Every univariate predicate of a release of 2,000, counted in the original by a pass over it."""
+    original = people(2000, 21)
+    released = original.with_columns(age=pl.col("age").shuffle(3) + 1, pay=(pl.col("pay") * 1.01).round(2))
+    columns = {c: original[c].to_numpy() for c in COLUMNS}
+    signs = {"is": np.equal, "<=": np.less_equal, ">=": np.greater_equal}
+    hits = [int(signs[sign](columns[c], bound).sum()) == 1 for c, sign, bound in univariate(released)]
+    score = SinglingOut().measure(read(released), read(original))
+    assert score.value == pytest.approx(np.mean(hits), abs=1e-12)
+    assert score.number == sum(hits)
