@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from equipoise.core.averages import samples
-from equipoise.core.codes import Integers
 from equipoise.core.errors import ParameterError, RolesError
 from equipoise.core.intruders.files import Files, Guess
 from equipoise.core.intruders.plain import nearest
@@ -17,6 +15,7 @@ from equipoise.core.records import Records
 from equipoise.core.roles import names
 from equipoise.core.score import Score, not_applicable
 from equipoise.core.shares import wilson
+from equipoise.core.terms import rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +86,8 @@ class Informed:
     def intruders(self, released: Records, original: Records) -> pl.DataFrame:
         """Every intruder that was tried, the strongest first: `intruder`, and the share `right`."""
         _, guesses = self._tried(released, original, _copies(released))
-        rows = [(guess.name, float(guess.risk.mean())) for guess in guesses]
-        return pl.DataFrame(rows, ["intruder", "right"], orient="row").sort(
+        shares = [(guess.name, float(guess.risk.mean())) for guess in guesses]
+        return pl.DataFrame(shares, ["intruder", "right"], orient="row").sort(
             "right", "intruder", descending=[True, False]
         )
 
@@ -125,8 +124,8 @@ class Informed:
             number=float(best.risk.sum()),
             unit="share of records",
             notes=_notes(reading, guesses, best, copies),
-            cells=lambda: _rows(asked, columns),
-            records=lambda: _rows(asked, {"risk": columns["risk"]}),
+            cells=lambda: rows(asked, **columns),
+            records=lambda: rows(asked, risk=best.risk),
         )
 
 
@@ -145,15 +144,3 @@ def _notes(reading: Reading, guesses: list[Guess], best: Guess, copies: int) -> 
         f"What is known of the columns: {reading.said()}." if reading.files.laws else "No law of a mask is known.",
         *many,
     )
-
-
-def _rows(records: Records, columns: dict[str, pl.Series]) -> pl.DataFrame:
-    """One row per record in input order; the columns are in the order of the ids where there are any."""
-    name = records.roles.id
-    if not name:
-        size = len(columns["risk"])
-        return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **columns})
-    ids = records.collect(name)[name]
-    place: Integers = np.empty(len(ids), dtype=np.int64)
-    place[ids.arg_sort().to_numpy()] = np.arange(len(ids))
-    return pl.DataFrame([ids, *(values.gather(place).alias(key) for key, values in columns.items())])

@@ -16,6 +16,7 @@ from equipoise.core.pairs import aligned
 from equipoise.core.records import Records
 from equipoise.core.roles import names
 from equipoise.core.score import Score, not_applicable
+from equipoise.core.terms import rows
 
 EDGE = 1e-6
 """Half widths in ranks that miss a whole or half number by less are taken as that number."""
@@ -86,7 +87,7 @@ class Interval:
             unit="share of values",
             notes=_notes(table, len(risk)),
             cells=lambda: table,
-            records=lambda: _by_record(released, pl.DataFrame({"risk": risk})),
+            records=lambda: rows(released, risk=risk),
         )
 
     def inside(self, released: Records, original: Records) -> pl.DataFrame:
@@ -95,7 +96,7 @@ class Interval:
         table = {c: pl.Series(p.around(self.width, self.sides)[0]) for c, p in pairs.items()}
         known = {c: pl.Series(p.both) for c, p in pairs.items()}
         shown = pl.DataFrame(table).select(pl.when(known[c]).then(pl.col(c)).alias(c) for c in table)
-        return _by_record(released, shown)
+        return rows(released, **shown.to_dict())
 
     def curve(self, released: Records, original: Records, widths: Sequence[float] = ()) -> pl.DataFrame:
         """Shares inside and baselines over widths (0.01 to 0.1 unless given), a row per width and variable."""
@@ -235,14 +236,3 @@ def _notes(table: pl.DataFrame, records: int) -> tuple[str, ...]:
         *((f"{missing:,} pairs with a missing value were passed over.",) if missing else ()),
         *((f"Left out, without values in both files: {', '.join(empty)}.",) if empty else ()),
     )
-
-
-def _by_record(released: Records, columns: pl.DataFrame) -> pl.DataFrame:
-    """One row per record in input order; the columns come in the order of the ids where there are any."""
-    name = released.roles.id
-    if not name:
-        return columns.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("record"), pl.all())
-    ids = released.collect(name)[name]
-    place = np.empty(len(ids), dtype=np.int64)
-    place[ids.arg_sort().to_numpy()] = np.arange(len(ids))
-    return columns.select(pl.all().gather(pl.Series(place))).insert_column(0, ids)

@@ -7,6 +7,7 @@ dropped, one inside is counted whole, any other is opened. No n x n matrix; the 
 surface of the box cuts, O(n^(1 - 1/d)) of them for d coordinates at worst.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -189,7 +190,7 @@ def _mixed(one: Integers, two: Integers) -> Integers:
     return np.column_stack([one, two]).ravel()
 
 
-class _Walk:
+class _Walk(ABC):
     """Questions of one part and the nodes they still have to look at."""
 
     def __init__(self, tree: Tree, asked: Questions, rows: Integers) -> None:
@@ -236,18 +237,20 @@ class _Walk:
                 held &= (found >= low[question]) & (found <= high[question])
             yield question[held], point[held]
 
+    @abstractmethod
     def whole(self, within: Any) -> Any:
         """Deal with nodes inside the box; says which pairs have to be opened."""
-        raise NotImplementedError
 
+    @abstractmethod
     def meet(self, question: Integers, point: Integers) -> None:
-        raise NotImplementedError
+        """Deal with a point in the box of a question."""
 
-    def forget(self) -> None:
-        """Leave out questions that are settled."""
+    def forget(self) -> None:  # noqa: B027
+        """Leave out questions that are settled: none, unless a walk says which."""
 
+    @abstractmethod
     def answer(self) -> Integers:
-        raise NotImplementedError
+        """What was found for each question."""
 
 
 class _Count(_Walk):

@@ -95,7 +95,7 @@ def by_id(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
     )
 
 
-def rows(records: Records, **columns: Floats) -> pl.DataFrame:
+def rows(records: Records, **columns: Floats | pl.Series) -> pl.DataFrame:
     """One row per record in input order; the columns come in the order of the ids where there are any."""
     name, found = records.roles.id, {key: pl.Series(key, values) for key, values in columns.items()}
     if not name:

@@ -144,14 +144,14 @@ def attack(
     return _found(files, given, asked, plan, strict=attacks is not None, progress=progress)
 
 
-def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | None:
-    """The attacks on a release that is being made, those that take no long time; None where they cannot be tried.
+def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:
+    """The attacks on a release that is being made, those that take no long time; or why they cannot be tried.
 
     They cannot without a key or a number, on an engine outside memory, and on more than 250,000 records.
     """
     here, known = released.in_memory or released.source is not None, original.roles.keys or original.roles.numeric
     if not here or not known or not 1 < original.height() <= MOST_RECORDS:
-        return None
+        return f"that takes a key or a number, and at most {MOST_RECORDS:,} records in memory."
     try:
         files = pair(released, original, known)
         asked = _every(files, _Aim.of(files, known, files.original.roles.sensitive), REPORTED)
@@ -159,8 +159,8 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
         return _found(files, known, asked, plan, strict=False, progress=progress)
     except Cancelled:
         raise
-    except EquipoiseError:
-        return None
+    except EquipoiseError as error:
+        return str(error)
 
 
 def _found(

@@ -132,7 +132,8 @@ def release(
         raise RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
     facts = _report(records, released, trial, verdict, policy, scales, trials, title)
     facts = replace(facts, withheld=(*facts.withheld, *given.roles.direct))
-    facts = replace(facts, attack=try_out(released, records, progress=progress))
+    tried = try_out(released, records, progress=progress)
+    facts = replace(facts, untried=tried) if isinstance(tried, str) else replace(facts, attack=tried)
     text = policy_text or job_of(given, recipe, policy, format).to_toml()
     with staged(folder, overwrite) as stage:
         evidence = _write(stage, records, released, facts, kind, render, text)

@@ -36,6 +36,7 @@ class Report:
     laws: tuple[Law, ...] = ()
     withheld: tuple[str, ...] = ()
     attack: Attack | None = field(default=None, repr=False)
+    untried: str = ""
 
 
 Render = Callable[[Report, bool], str]

@@ -10,7 +10,7 @@ import numpy as np
 
 from equipoise.core.codes import Floats
 from equipoise.core.errors import DataError, ParameterError, hint
-from equipoise.core.method import label, name_of
+from equipoise.core.method import label, name_of, snake
 from equipoise.core.posterior import Posterior, called, posterior
 from equipoise.losses.gamma_uniques import GammaUniques
 from equipoise.losses.respondents import Respondents
@@ -55,7 +55,7 @@ def written(loss: Any) -> str:
 
 def _parsed(text: str) -> Loss:
     name, values = re.match(r"([\w.-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
-    bare = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2]).lower().replace("-", "_")
+    bare = snake(name.rpartition(".")[2]).replace("-", "_")
     if bare not in LISTED:
         raise ParameterError(f"No loss {name!r}.{hint(bare, list(LISTED))}")
     kind = LISTED[bare]

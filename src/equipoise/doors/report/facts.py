@@ -12,7 +12,7 @@ from equipoise.core.score import Score, Scores
 from equipoise.doors.report.intruders import for_page, in_public, spec_of, told
 from equipoise.doors.report.methods import methods
 from equipoise.flow.assess import Assessment
-from equipoise.flow.attack import MOST_RECORDS, Attack
+from equipoise.flow.attack import Attack
 from equipoise.flow.charts import Axes, axes, risk_utility_map, undominated
 from equipoise.flow.expected import expected_curve
 from equipoise.flow.frontier import Frontier
@@ -56,7 +56,7 @@ def internal_facts(report: Report) -> Facts:
         "meanings": meanings(report.chosen.scores, keys),
         **_charts(map=_map(report), knowledge=spec_of(report.attack)),
         "attack": told(report.attack),
-        "most_attacked": number(MOST_RECORDS),
+        "untried": report.untried,
         "ends": [end.words() for end in (report.original, report.nothing) if end is not None],
         "scores": [_score_row(score, report) for score in report.chosen.scores],
         "nothing": report.nothing is not None,
