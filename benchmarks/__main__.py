@@ -10,7 +10,18 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import attacking, coarsening, counting, importing, lattice, linking, perturbation, rows, scanning
+from benchmarks import (
+    attacking,
+    coarsening,
+    counting,
+    importing,
+    lattice,
+    linking,
+    perturbation,
+    publishing,
+    rows,
+    scanning,
+)
 from benchmarks.rows import QUICK, Row, Scale, Skipped
 
 BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
@@ -25,6 +36,7 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "growth": perturbation.growth,
     "linking": linking.linking,
     "attacking": attacking.attacking,
+    "publishing": publishing.publishing,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 
