@@ -14,6 +14,7 @@ from equipoise.core import frames
 from equipoise.core.codes import Coded, Cube, Floats, Integers, code, gather, merge, tally
 from equipoise.core.errors import DataError, ParameterError, RolesError
 from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.matching import alike
 from equipoise.core.records import Records
 from equipoise.core.roles import names
 
@@ -28,7 +29,8 @@ class Cells:
     """One row per occupied combination of the columns `by`: `n` records, `total` their weight.
 
     `more` has what else is known of each cell, row by row: sums of a value, the largest contributions, its domain's
-    sample and population. It does not survive adding up.
+    sample and population. It does not survive adding up. In the columns `open` a missing value matches anything
+    (`missing="any"` in the roles); elsewhere it is a value of its own.
 
     >>> table = pl.DataFrame({"sex": ["f", "f", "m"], "age": [30, 31, 30], "n": [2, 1, 4]})
     >>> cells = Cells.of(table)
@@ -40,6 +42,7 @@ class Cells:
     cube: Cube
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     more: pl.DataFrame = field(default_factory=pl.DataFrame)
+    open: tuple[str, ...] = ()
     memo: dict[Any, Any] = field(default_factory=dict, init=False)
 
     @classmethod
@@ -72,6 +75,14 @@ class Cells:
     @property
     def total(self) -> Floats:
         return self.cube.total
+
+    @cached_property
+    def alike(self) -> tuple[Integers, Floats]:
+        """The records in each cell's class and their weight: its own, and those that missing keys let match it.
+
+        Class sizes are counted by these two everywhere, so that missing values mean the same in every risk and rule.
+        """
+        return alike(self.cube, [self.by.index(column) for column in self.open if column in self.by])
 
     @property
     def records(self) -> int:
@@ -115,7 +126,8 @@ class Cells:
             return self
         if by not in self.memo:
             kept = self.cube.keep([self.place(column) for column in by])
-            self.memo[by] = Cells(by, kept, {c: h for c, h in self.hierarchies.items() if c in by})
+            left = {c: h for c, h in self.hierarchies.items() if c in by}
+            self.memo[by] = Cells(by, kept, left, open=self.open)
         found: Cells = self.memo[by]
         return found
 
@@ -124,7 +136,7 @@ class Cells:
         place = self.place(column)
         new = code(change(self.values(column), self.counts(column)).alias(column))
         left = dict(self.hierarchies) if keep_hierarchy else {c: h for c, h in self.hierarchies.items() if c != column}
-        return Cells(self.by, self.cube.recode(place, new.values, new.codes), left)
+        return Cells(self.by, self.cube.recode(place, new.values, new.codes), left, open=self.open)
 
     def roll_up(self, changes: Mapping[str, Any]) -> "Cells":
         """Recode and re-aggregate without touching records.
@@ -194,7 +206,6 @@ def count(records: Records, by: tuple[str, ...] | list[str] | str | None = None)
     if ready is not None:
         return ready.margin(wanted)
     cells = _count(records, wanted)
-    _refuse_any(records, cells)
     records.memo[("cells", wanted)] = cells
     return cells
 
@@ -204,22 +215,21 @@ def _counted(records: Records) -> list[Cells]:
     return sorted((v for k, v in records.memo.items() if k[0] == "cells"), key=len)
 
 
-def _refuse_any(records: Records, cells: Cells) -> None:
-    keys = [c for c in cells.by if c in records.roles.keys]
-    if records.roles.missing == "any" and any(cells.values(c).null_count() for c in keys):
-        raise ParameterError("missing='any' is not available yet for keys with missing values: use missing='category'.")
-
-
 def _count(records: Records, by: tuple[str, ...]) -> Cells:
     trees = {c: h for c, h in records.roles.hierarchies.items() if c in by}
+    wild = records.roles.keys if records.roles.missing == "any" else ()
+    return Cells(by, _tallied(records, by), trees, open=wild)
+
+
+def _tallied(records: Records, by: tuple[str, ...]) -> Cube:
     if not records.frame.implementation.is_polars():
-        return Cells(by, _grouped(records, by), trees)
+        return _grouped(records, by)
     weight = records.roles.weight
     if records.in_memory:
-        return Cells(by, tally(coded(records, by), _weights(records, weight)), trees)
+        return tally(coded(records, by), _weights(records, weight))
     needed = list(dict.fromkeys((*by, *((weight,) if weight else ()))))
     pieces = frames.batches(records.frame.select(needed))
-    return Cells(by, merge(_batch(piece, by, weight) for piece in pieces), trees)
+    return merge(_batch(piece, by, weight) for piece in pieces)
 
 
 def coded(records: Records, by: tuple[str, ...]) -> list[Coded]:

@@ -12,6 +12,7 @@ from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress, tracked
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
+from equipoise.flow.missing import both_ways
 from equipoise.flow.recipe import Recipe
 from equipoise.masks import Pram, Recode
 from equipoise.risk import (
@@ -57,7 +58,7 @@ def assess(
     """
     refuse_unfit(records)
     scales = tuple(measures) if measures is not None else standard(records)
-    scores = Scores(scale.measure(records, records) for scale in tracked(scales, "measuring", progress))
+    scores = Scores(both_ways(scale, records, records) for scale in tracked(scales, "measuring", progress))
     return replace(profile(records), scores=scores)
 
 
@@ -127,13 +128,17 @@ def refuse_unfit(records: Records, keys_needed: bool = True) -> None:
 
 def by_key(cells: Cells) -> pl.DataFrame:
     """For each key: its categories, the uniques with all keys, and those that remain without it. O(keys x cells)."""
-    alone = int((cells.n == 1).sum())
+    alone = _uniques(cells)
     rows = []
     for key in cells.by:
         rest = tuple(c for c in cells.by if c != key)
-        without = int((cells.margin(rest).n == 1).sum())
+        without = _uniques(cells.margin(rest)) if rest else int(cells.records == 1)
         rows.append({"key": key, "categories": len(cells.values(key)), "uniques": alone, "without": without})
     return pl.DataFrame(rows)
+
+
+def _uniques(cells: Cells) -> int:
+    return int((cells.alike[0] == 1).sum())
 
 
 def by_category(cells: Cells) -> pl.DataFrame:
@@ -141,7 +146,7 @@ def by_category(cells: Cells) -> pl.DataFrame:
     parts = []
     for key in cells.by:
         place, values = cells.place(key), cells.values(key)
-        single = np.bincount(cells.cube.codes[place], weights=cells.n == 1, minlength=len(values)).astype(np.int64)
+        single = np.bincount(cells.cube.codes[place], weights=cells.alike[0] == 1, minlength=len(values)).astype(np.int64)
         table = pl.DataFrame(
             {"category": values.cast(pl.String).fill_null("(missing)"), "records": cells.counts(key), "uniques": single}
         )

@@ -30,6 +30,7 @@ from equipoise.flow.fingerprint import hash_of, keyed_hash
 from equipoise.flow.frontier import Frontier, frontier
 from equipoise.flow.identifiers import refuse_identifiers, without_direct
 from equipoise.flow.job import job_of
+from equipoise.flow.missing import both_ways
 from equipoise.flow.policy import Policy, Verdict
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.register import Register
@@ -126,7 +127,7 @@ def release(
     recipe = register.settle(recipe, records) if register else recipe
     released = recipe.run(records, FRESH)
     refuse_identifiers(released, policy.allow, (records.roles.id,) if records.roles.id else ())
-    trial = Trial(recipe, Scores(m.measure(released, records) for m in scales))
+    trial = Trial(recipe, Scores(both_ways(m, released, records) for m in scales))
     verdict = policy.judge(trial)
     if not verdict:
         raise RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")

@@ -13,6 +13,7 @@ from equipoise.core.score import Score, Scores
 from equipoise.flow.assess import Assessment
 from equipoise.flow.attack import Attack
 from equipoise.flow.frontier import Frontier
+from equipoise.flow.missing import both_ways
 from equipoise.flow.policy import Policy, Verdict
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.trial import Trial
@@ -45,7 +46,7 @@ Render = Callable[[Report, bool], str]
 
 def ends(records: Records, measures: Sequence[Measure]) -> tuple[Trial, Trial | None]:
     """The two ends of the map: the original file, and no data at all (all keys in one cell)."""
-    original = Trial(Recipe(), Scores(m.measure(records, records) for m in measures), name="original")
+    original = Trial(Recipe(), Scores(both_ways(m, records, records) for m in measures), name="original")
     on_cells = [m for m in measures if isinstance(m, OnCells)]
     if len(on_cells) < len(measures):
         return original, None

@@ -57,7 +57,7 @@ class PopulationUniques:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
-        risk = np.where(cells.n == 1, stays_unique(cells, self.fraction), 0.0)
+        risk = np.where(cells.alike[0] == 1, stays_unique(cells, self.fraction), 0.0)
         notes: tuple[str, ...] = ()
         if 1 / self.fraction > FAR:
             notes = (
@@ -70,7 +70,8 @@ class PopulationUniques:
 
 def stays_unique(cells: Cells, fraction: float) -> float:
     """P(population unique | sample unique) of Zayatz (1991), in logarithms so that no size overflows."""
-    sizes, classes = np.unique(cells.n, return_counts=True)
+    sizes, place = np.unique(cells.alike[0], return_inverse=True)
+    classes = np.bincount(place, weights=cells.n) / sizes
     if not len(sizes) or sizes[0] != 1:
         return 0.0
     n = cells.records

@@ -17,7 +17,8 @@ from equipoise.core.score import Score, not_applicable
 class Uniques:
     """Share (and number) of records in classes of at most `k` records: sample uniques for k = 1.
 
-    value = (1/n) sum over cells with n_c <= k of n_c; `risk` in the detail is 1 in those cells and 0 elsewhere.
+    value = (1/n) sum over cells with f_c <= k of n_c, where f_c is n_c and, with `missing="any"`, the records that
+    match because a key is missing; `risk` in the detail is 1 in those cells and 0 elsewhere.
     Source: Massell (1999), section III.a, the 1-cells of the table spanned by the keys.
     Misleads when the file is a small sample (a sample unique need not be unique in the population) or was perturbed
     (a unique may be somebody else). Cost: O(cells).
@@ -41,4 +42,4 @@ class Uniques:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
-        return cell_score(label(self), released, cells, np.where(cells.n <= self.k, 1.0, 0.0))
+        return cell_score(label(self), released, cells, np.where(cells.alike[0] <= self.k, 1.0, 0.0))

@@ -15,7 +15,7 @@ from equipoise.core.sensitivity import Together, amount, protection
 
 @dataclass(frozen=True, slots=True)
 class MinCount(Together):
-    """A cell is unsafe when it holds records, but fewer than `n` (the threshold or frequency rule).
+    """A cell is unsafe when it holds records, but fewer than `n` (the threshold or frequency rule, k-anonymity).
 
     Protection in a table: of counts, up to n, so that a safe count remains possible; of values the share `margin` of
     the value, both ways.
@@ -37,7 +37,8 @@ class MinCount(Together):
         share(self.margin, "margin")
 
     def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", (cells.n > 0) & (cells.n < self.n))
+        size = cells.alike[0]
+        return pl.Series("unsafe", (size > 0) & (size < self.n))
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         value = amount(cells)
