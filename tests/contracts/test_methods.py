@@ -42,6 +42,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "population_uniques": {"fraction": 0.25},
     "attribute_disclosure": {"sensitive": "ill", "share": 0.9},
     "entropy": {},
+    "household": {"household": "area"},
     "pram_matrix": {"column": "area", "diagonal": 0.8},
     "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},
     "adjust": {"rule": eq.rules.MinCount(3)},

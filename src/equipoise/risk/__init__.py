@@ -2,8 +2,14 @@
 
 from equipoise.risk.attribute_disclosure import AttributeDisclosure
 from equipoise.risk.correct_matches import CorrectMatches
+from equipoise.risk.household import Household
+from equipoise.risk.individual import Individual
+from equipoise.risk.journalist import Journalist
+from equipoise.risk.k_anonymity import KAnonymity
+from equipoise.risk.marketer import Marketer
 from equipoise.risk.match_probability import MatchProbability
 from equipoise.risk.population_uniques import PopulationUniques
+from equipoise.risk.prosecutor import Prosecutor
 from equipoise.risk.recognisable import Recognisable
 from equipoise.risk.uniques import Uniques
 from equipoise.risk.value_disclosure import ValueDisclosure
@@ -11,8 +17,14 @@ from equipoise.risk.value_disclosure import ValueDisclosure
 __all__ = [
     "AttributeDisclosure",
     "CorrectMatches",
+    "Household",
+    "Individual",
+    "Journalist",
+    "KAnonymity",
+    "Marketer",
     "MatchProbability",
     "PopulationUniques",
+    "Prosecutor",
     "Recognisable",
     "Uniques",
     "ValueDisclosure",

@@ -1,0 +1,66 @@
+"""The intruder who finds his target in a population register."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from equipoise.core.cell_score import cell_score
+from equipoise.core.cells import Cells, count
+from equipoise.core.codes import Floats
+from equipoise.core.errors import ParameterError
+from equipoise.core.method import label
+from equipoise.core.population import Given, people_like
+from equipoise.core.records import Records
+from equipoise.core.roles import Roles
+from equipoise.core.score import Score, not_applicable
+from equipoise.files import read
+
+
+@dataclass(frozen=True, slots=True)
+class Journalist:
+    """Probability that a journalist, who matches a record to a register of the population, has the right person: 1 / F.
+
+    F is the number of people of the `population` (a file or records with the keys, original values) in the record's
+    class; without one, the sum of its records' weights, an estimate. `of="worst"` is the largest risk of any record,
+    "mean" the mean over records. With `k` the value is the share of records in classes of fewer than k people (k-map):
+    0 means that the file is k-mapped.
+
+    Source: El Emam and Dankar (2008); Sweeney (2002), k-map. Misleads when the journalist's register is not the
+    population given, or the file was perturbed (refused). Cost: O(records + people).
+
+    >>> import polars as pl
+    >>> people = Records.of(pl.DataFrame({"age": [30] * 4 + [31] * 8}), Roles())
+    >>> sample = Records.of(pl.DataFrame({"age": [30, 31, 31]}), Roles("age"))
+    >>> Journalist(people).measure(sample, sample).value, Journalist(people, k=5).measure(sample, sample).number
+    (0.25, 1.0)
+    """
+
+    population: Given | None = None
+    of: Literal["worst", "mean"] = "worst"
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.of not in ("worst", "mean"):
+            raise ParameterError(f"of must be 'worst' or 'mean', got {self.of!r}.")
+        if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1):
+            raise ParameterError(f"k must be a whole number, at least 1, got {self.k!r}.")
+
+    def measure(self, released: Records, original: Records) -> Score:
+        if released.synthetic:
+            return not_applicable(label(self), "lower")
+        cells, people, notes = self._people(released, original)
+        risk = 1 / people if self.k is None else np.where(people < self.k, 1.0, 0.0)
+        score = cell_score(label(self), released, cells, risk, notes)
+        if self.of == "mean" or self.k is not None:
+            return score
+        worst = float(risk.max(initial=0.0))
+        return replace(score, value=worst, number=float(cells.n[risk == worst].sum()), unit="share")
+
+    def _people(self, released: Records, original: Records) -> tuple[Cells, Floats, tuple[str, ...]]:
+        if self.population is None:
+            cells = count(released)
+            told = "People are estimated by the sum of weights." if released.roles.weight else "The file is everybody."
+            return cells, np.maximum(cells.alike[1], cells.alike[0]), (told,)
+        register = self.population if isinstance(self.population, Records) else read(self.population, Roles())
+        return people_like(released, original, register)

@@ -1,0 +1,43 @@
+"""The intruder who matches everybody and is content with a share of right ones."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.core.cell_score import cell_score
+from equipoise.core.cells import count
+from equipoise.core.method import label
+from equipoise.core.population import Given, people_like
+from equipoise.core.records import Records
+from equipoise.core.roles import Roles
+from equipoise.core.score import Score, not_applicable
+from equipoise.files import read
+
+
+@dataclass(frozen=True, slots=True)
+class Marketer:
+    """Expected share (and number) of records that a marketer matches rightly, who tries them all: mean of 1 / F.
+
+    With a `population` (a file or records with the keys) F is the number of its people in the record's class; without
+    one he knows who is in the file, and F is the number of records alike.
+
+    Source: Dankar and El Emam (2010), *A method for evaluating marketer re-identification risk*.
+    Misleads when the file was perturbed (refused where there is a population). Cost: O(records + people).
+
+    >>> import polars as pl
+    >>> sample = Records.of(pl.DataFrame({"age": [30, 31, 31, 31]}), Roles("age"))
+    >>> Marketer().measure(sample, sample).number
+    2.0
+    """
+
+    population: Given | None = None
+
+    def measure(self, released: Records, original: Records) -> Score:
+        if released.synthetic:
+            return not_applicable(label(self), "lower")
+        if self.population is None:
+            cells = count(released)
+            return cell_score(label(self), released, cells, 1 / np.maximum(cells.alike[0], 1))
+        register = self.population if isinstance(self.population, Records) else read(self.population, Roles())
+        cells, people, notes = people_like(released, original, register)
+        return cell_score(label(self), released, cells, 1 / people, notes)
