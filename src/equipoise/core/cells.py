@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import narwhals as nw
@@ -11,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import frames
-from equipoise.core.codes import Coded, Cube, Floats, Integers, code, gather, merge, tally
+from equipoise.core.codes import DENSE, Coded, Cube, Floats, Integers, code, gather, merge, pack, tally
 from equipoise.core.errors import DataError, ParameterError, RolesError
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.matching import alike
@@ -272,13 +273,32 @@ def _cube(table: pl.DataFrame, by: tuple[str, ...]) -> Cube:
     return gather(axes, codes, table["n"].to_numpy(), table["total"].to_numpy())
 
 
+def cell_places(records: Records, cells: Cells) -> Integers | None:
+    """The cell of every record, where both were coded alike: records in memory, cells counted from them. O(records)."""
+    if not (records.in_memory and records.frame.implementation.is_polars()):
+        return None
+    known = [records.memo.get(("coded", column)) for column in cells.by]
+    if any(c is None or c.values is not axis for c, axis in zip(known, cells.cube.axes, strict=True)):
+        return None
+    sizes = cells.cube.sizes
+    if prod(sizes) > max(DENSE, len(known[0].codes)):
+        return None
+    at = np.zeros(prod(sizes), dtype=np.int64)
+    at[pack(cells.cube.codes, sizes)] = np.arange(len(cells))
+    found: Integers = at[pack([c.codes for c in known], sizes)]
+    return found
+
+
 def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:
     """The risk of every record from the risk of its cell: the id (or `record`, the row number) and `risk`.
 
     In input order for frames in memory. On Spark the join runs there and only ids and risks leave it.
     """
-    table = cells.table.select(cells.by).with_columns(risk=pl.Series(risk, dtype=pl.Float64))
     key = records.roles.id or "record"
+    if (places := cell_places(records, cells)) is not None:
+        ids = records.collect(key)[key] if records.roles.id else pl.int_range(len(places), dtype=pl.UInt32, eager=True)
+        return pl.DataFrame({key: ids, "risk": np.asarray(risk, dtype=np.float64)[places]})
+    table = cells.table.select(cells.by).with_columns(risk=pl.Series(risk, dtype=pl.Float64))
     if records.kind != "pyspark":
         rows = records.collect(*dict.fromkeys((*cells.by, *((key,) if records.roles.id else ()))))
         rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))

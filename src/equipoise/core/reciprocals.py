@@ -47,12 +47,17 @@ def _series(f: Integers, p: Floats) -> Floats:
 def _steps(f: Integers, p: Floats) -> Floats:
     q = 1 - p
     here = -np.log(p) / q
+    left = np.flatnonzero(f > 1)
     for size in range(1, int(f.max(initial=1))):
-        here = np.where(size < f, (1 / size - p * here) / q, here)
+        here[left] = (1 / size - p[left] * here[left]) / q[left]
+        left = left[f[left] > size + 1]
     return np.asarray(p * here)
 
 
 def of_cells(cells: Cells) -> Floats:
     """E(1/F | f) of each cell's class, with the sum of weights as its expected size; 1/f where it is not above f."""
-    f, weight = cells.alike
-    return mean_reciprocal(np.maximum(f, 1), np.minimum(1.0, f / np.maximum(weight, 1e-300)))
+    if "reciprocal" not in cells.memo:
+        f, weight = cells.alike
+        cells.memo["reciprocal"] = mean_reciprocal(np.maximum(f, 1), np.minimum(1.0, f / np.maximum(weight, 1e-300)))
+    found: Floats = cells.memo["reciprocal"]
+    return found

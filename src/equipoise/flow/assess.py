@@ -14,10 +14,13 @@ from equipoise.core.records import Records
 from equipoise.core.score import Scores
 from equipoise.flow.missing import both_ways
 from equipoise.flow.recipe import Recipe
+from equipoise.flow.stakes import NO_HELP, NO_RECORDS, helps, worst
 from equipoise.masks import Pram, Recode
 from equipoise.risk import (
     AttributeDisclosure,
     CorrectMatches,
+    Household,
+    Individual,
     MatchProbability,
     PopulationUniques,
     Uniques,
@@ -37,6 +40,7 @@ MOST_CATEGORIES = 50_000
 class Assessment:
     """Scores of a file, and which keys and categories are behind its uniques.
 
+    `worst` has the records most at risk, by id or row alone; `helps` has what coarsening one key would remove.
     `keys` has a row per key: its `categories`, and the uniques that would remain `without` it. `categories` has a row
     per key and category: `records`, `uniques`, and `share`, the uniques among its records. The categories are data:
     for internal reports only.
@@ -46,6 +50,8 @@ class Assessment:
     scores: Scores
     keys: pl.DataFrame = field(repr=False)
     categories: pl.DataFrame = field(repr=False)
+    worst: pl.DataFrame = field(default_factory=lambda: NO_RECORDS, repr=False)
+    helps: pl.DataFrame = field(default_factory=lambda: NO_HELP, repr=False)
 
 
 def assess(
@@ -54,12 +60,14 @@ def assess(
     """Measure a file against itself, the natural worst case.
 
     Without measures: uniques, classes of at most two, population uniques where there are weights, attribute disclosure
-    for every sensitive column, and entropy.
+    for every sensitive column, individual risk where there are weights, household risk where there are households, and
+    entropy. Cost: that of the measures, and O(cells) for each key and each of its levels.
     """
     refuse_unfit(records)
     scales = tuple(measures) if measures is not None else standard(records)
     scores = Scores(both_ways(scale, records, records) for scale in tracked(scales, "measuring", progress))
-    return replace(profile(records), scores=scores)
+    cells = count(records)
+    return replace(profile(records), scores=scores, worst=worst(records, cells), helps=helps(cells))
 
 
 def profile(records: Records) -> Assessment:
@@ -81,6 +89,8 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
     fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None
     chosen: list[Measure] = [Uniques(), Uniques(k=2)]
     chosen += [PopulationUniques(float(f"{fraction:.4g}"))] if fraction else []
+    chosen += [Individual()] if records.roles.weight else []
+    chosen += [Household()] if records.roles.household else []
     chosen += [AttributeDisclosure(column) for column in records.roles.sensitive]
     return (*chosen, Entropy())
 
@@ -146,7 +156,9 @@ def by_category(cells: Cells) -> pl.DataFrame:
     parts = []
     for key in cells.by:
         place, values = cells.place(key), cells.values(key)
-        single = np.bincount(cells.cube.codes[place], weights=cells.alike[0] == 1, minlength=len(values)).astype(np.int64)
+        single = np.bincount(cells.cube.codes[place], weights=cells.alike[0] == 1, minlength=len(values)).astype(
+            np.int64
+        )
         table = pl.DataFrame(
             {"category": values.cast(pl.String).fill_null("(missing)"), "records": cells.counts(key), "uniques": single}
         )

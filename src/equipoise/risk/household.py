@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core.cells import by_record, count
+from equipoise.core.codes import code
 from equipoise.core.errors import ParameterError, RolesError
 from equipoise.core.method import label
 from equipoise.core.reciprocals import of_cells
@@ -47,7 +48,7 @@ class Household:
         if not home:
             raise RolesError("Household risk needs to know who lives together: name a household in the roles.")
         members = _members(released, home)
-        homes = members.group_by("home").agg(members=pl.len(), risk=1 - (1 - pl.col("risk")).product())
+        homes = _homes(members)
         counted = homes["risk"] if self.above is None else (homes["risk"] > self.above).cast(pl.Float64)
         number = float((homes["members"] * counted).sum())
         return Score(
@@ -59,6 +60,15 @@ class Household:
             cells=lambda: homes.sort("risk", "home", descending=[True, False]).rename({"home": home}),
             records=lambda: members.drop("risk").join(homes, on="home", maintain_order="left").drop("home", "members"),
         )
+
+
+def _homes(members: pl.DataFrame) -> pl.DataFrame:
+    """A row per household; 1 - product of (1 - r) by the sum of logarithms, exact for small risks too."""
+    coded = code(members["home"])
+    with np.errstate(divide="ignore"):
+        missed = np.bincount(coded.codes, np.log1p(-members["risk"].to_numpy()), coded.size)
+    people = np.bincount(coded.codes, minlength=coded.size)
+    return pl.DataFrame({"home": coded.values, "members": people, "risk": -np.expm1(missed)})
 
 
 def _members(records: Records, home: str) -> pl.DataFrame:

@@ -47,6 +47,8 @@ def assessment(file: Path, records: Records, found: Assessment, show_values: boo
         "keys": list(records.roles.keys),
         "scores": scores(found.scores),
         "by_key": found.keys.to_dicts(),
+        "helps": found.helps.to_dicts(),
+        "worst": found.worst.to_dicts(),
         **values,
     }
 

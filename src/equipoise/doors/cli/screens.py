@@ -32,10 +32,13 @@ from equipoise.flow.attack import Attack
 from equipoise.flow.catalogue import VERBS, Field, Verb, family, form, methods, summary
 from equipoise.flow.policy import Limit, Policy
 from equipoise.flow.release import Release
+from equipoise.flow.stakes import mildest
 from equipoise.flow.wording import said
 
 MOST_SHOWN = 15
 """Categories listed at most with --show-values; --json has them all."""
+HELPFUL = 5
+"""Ways of coarsening shown at most; --json lists all."""
 LEGIBLE = 24
 """Columns that the name of a score needs, if it is so long."""
 SIDES = {"risk": "Risk", "utility": "Utility"}
@@ -51,6 +54,8 @@ def assessment(file: Path, records: Records, found: Assessment, show_values: boo
     _scored(out, found.scores)
     _notes(out, found.scores)
     _by_key(out, found)
+    _helps(out, found)
+    _worst(out, found)
     if show_values:
         _by_category(out, found)
     else:
@@ -64,6 +69,28 @@ def _by_key(out: Console, found: Assessment) -> None:
     for row in found.keys.sort("without").iter_rows(named=True):
         table.add_row(one_line(row["key"]), f"{row['categories']:,}", f"{row['without']:,}")
     out.print(_indented(table))
+
+
+def _helps(out: Console, found: Assessment) -> None:
+    """Which coarsening would remove most uniques."""
+    best = mildest(found.helps)
+    if best.is_empty():
+        return
+    rows = best.head(HELPFUL).iter_rows(named=True)
+    told = [f"{row['key']} {row['words']} removes {said(row['removed'], 'share')} of the uniques" for row in rows]
+    _listed(out, "What would help most, one key at a time", map(one_line, map(_flat, told)))
+
+
+def _worst(out: Console, found: Assessment) -> None:
+    """The records most at risk, never by their values."""
+    if found.worst.is_empty():
+        return
+    key = found.worst.columns[0]
+    named = ", ".join(one_line(str(value)) for value in found.worst[key].to_list())
+    risk = said(float(found.worst["risk"][0]), "share")
+    what = "row" if key == "record" else one_line(key)
+    _title(out, f"Most at risk, by {what} (the first with {_flat(risk)})")
+    out.print(_indented(Text(named)))
 
 
 def _by_category(out: Console, found: Assessment) -> None:
