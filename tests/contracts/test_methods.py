@@ -47,6 +47,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},
     "adjust": {"rule": eq.rules.MinCount(3)},
     "suppress": {"rule": eq.rules.MinCount(3)},
+    "special_uniques": {"max_size": 2, "scores": "ihsn"},
+    "log_linear": {"interactions": ("sex*area",), "misclassification": (("sex", 0.9),)},
     "swap": {"keys": ("sex", "age"), "attribute": "area", "protected": ("salary",), "rate": 0.2},
 }
 BAD: dict[str, list[dict[str, Any]]] = {

@@ -6,11 +6,13 @@ from equipoise.risk.household import Household
 from equipoise.risk.individual import Individual
 from equipoise.risk.journalist import Journalist
 from equipoise.risk.k_anonymity import KAnonymity
+from equipoise.risk.log_linear import LogLinear
 from equipoise.risk.marketer import Marketer
 from equipoise.risk.match_probability import MatchProbability
 from equipoise.risk.population_uniques import PopulationUniques
 from equipoise.risk.prosecutor import Prosecutor
 from equipoise.risk.recognisable import Recognisable
+from equipoise.risk.special_uniques import SpecialUniques
 from equipoise.risk.uniques import Uniques
 from equipoise.risk.value_disclosure import ValueDisclosure
 
@@ -21,11 +23,13 @@ __all__ = [
     "Individual",
     "Journalist",
     "KAnonymity",
+    "LogLinear",
     "Marketer",
     "MatchProbability",
     "PopulationUniques",
     "Prosecutor",
     "Recognisable",
+    "SpecialUniques",
     "Uniques",
     "ValueDisclosure",
 ]
