@@ -277,11 +277,11 @@ def cell_places(records: Records, cells: Cells) -> Integers | None:
     """The cell of every record, where both were coded alike: records in memory, cells counted from them. O(records)."""
     if not (records.in_memory and records.frame.implementation.is_polars()):
         return None
-    known = [records.memo.get(("coded", column)) for column in cells.by]
-    if any(c is None or c.values is not axis for c, axis in zip(known, cells.cube.axes, strict=True)):
+    known: list[Coded] = [records.memo[at] for column in cells.by if (at := ("coded", column)) in records.memo]
+    if len(known) < len(cells.by) or any(c.values is not a for c, a in zip(known, cells.cube.axes, strict=True)):
         return None
     sizes = cells.cube.sizes
-    if prod(sizes) > max(DENSE, len(known[0].codes)):
+    if not known or prod(sizes) > max(DENSE, len(known[0].codes)):
         return None
     at = np.zeros(prod(sizes), dtype=np.int64)
     at[pack(cells.cube.codes, sizes)] = np.arange(len(cells))

@@ -1,14 +1,15 @@
 """Where a random mask runs: record by record on the engine that holds the data, or on the whole table in memory."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import narwhals as nw
 import polars as pl
 
 from equipoise.core import frames
+from equipoise.core.codes import Integers
 from equipoise.core.errors import EngineError, RolesError
-from equipoise.core.records import Records, collect_one
+from equipoise.core.records import Law, Records, collect_one
 
 Change = Callable[[pl.DataFrame, pl.Series], pl.DataFrame]
 """From a table and the key of each record's draws to the changed table: same rows, same order, same column types."""
@@ -35,6 +36,18 @@ def whole(records: Records, change: Change) -> frames.Frame:
             "This mask looks at all records together, in memory: give Polars, pandas, PyArrow or file data."
         )
     return frames.like(records.frame, change(records.collect(), records.keys_of_rows()))
+
+
+def picked(records: Records, rows: Integers, law: Law, **changed: pl.Expr) -> Records:
+    """The records at these rows, in this order, with some columns changed; their missing codes go with them."""
+    if records.kind == "pyspark":
+        raise EngineError("This mask picks records in memory: give Polars, pandas, PyArrow, DuckDB or file data.")
+    table = records.collect()[rows].with_columns(**changed)
+    labels = records.labels
+    if labels.gaps is not None:
+        labels = replace(labels, gaps=labels.gaps[rows])
+    made = records.with_frame(frames.like(records.frame, table), law)
+    return replace(made, labels=labels)
 
 
 def refuse_repeated(records: Records, name: str) -> None:

@@ -1,6 +1,7 @@
 """Change records."""
 
 from equipoise.masks.bottom_code import BottomCode
+from equipoise.masks.drop_direct_identifiers import DropDirectIdentifiers
 from equipoise.masks.matrix import Matrix
 from equipoise.masks.microaggregate import Microaggregate
 from equipoise.masks.noise import Noise
@@ -8,13 +9,16 @@ from equipoise.masks.pram import Pram
 from equipoise.masks.pram_matrix import PramMatrix
 from equipoise.masks.rank_swap import RankSwap
 from equipoise.masks.recode import Recode
+from equipoise.masks.sample import Sample
 from equipoise.masks.shuffle import Shuffle
+from equipoise.masks.shuffle_order import ShuffleOrder
 from equipoise.masks.swap import Swap
 from equipoise.masks.synthesize import Synthesize
 from equipoise.masks.top_code import TopCode
 
 __all__ = [
     "BottomCode",
+    "DropDirectIdentifiers",
     "Matrix",
     "Microaggregate",
     "Noise",
@@ -22,7 +26,9 @@ __all__ = [
     "PramMatrix",
     "RankSwap",
     "Recode",
+    "Sample",
     "Shuffle",
+    "ShuffleOrder",
     "Swap",
     "Synthesize",
     "TopCode",

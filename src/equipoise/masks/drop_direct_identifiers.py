@@ -1,0 +1,49 @@
+"""Leave out what names people."""
+
+from dataclasses import dataclass, replace
+
+from equipoise.core.draws import Draws
+from equipoise.core.errors import RolesError
+from equipoise.core.records import Law, Records
+from equipoise.core.roles import names
+
+
+@dataclass(frozen=True, slots=True)
+class DropDirectIdentifiers:
+    """Leave out the columns that the roles call direct identifiers, and those named in `columns`.
+
+    The id stays until the file is released (it ties draws and audits to people) and is withheld then.
+
+    Source: every code of practice; the list of 45 CFR 164.514(b)(2). Does not guard against recognition by other
+    columns, nor against identifiers that no role names: `eq.suggest_roles` looks for those. Cost: none, columns are
+    left out where the data is.
+
+    >>> import polars as pl
+    >>> from equipoise.core.roles import Roles
+    >>> records = Records.of(pl.DataFrame({"name": ["x", "y"], "age": [1, 2]}), Roles(["age"], direct="name"))
+    >>> DropDirectIdentifiers().apply(records, Draws(1)).collect().columns
+    ['age']
+    """
+
+    columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", names(self.columns, "columns"))
+
+    def apply(self, data: Records, draws: Draws) -> Records:
+        roles, schema = data.roles, data.schema()
+        for column in self.columns:
+            if column not in schema:
+                raise RolesError.missing(column, list(schema))
+            if column in (*roles.keys, *roles.sensitive, *roles.numeric, roles.id, roles.weight, roles.household):
+                raise RolesError(f"Column {column!r} has another role: it is not left out as a direct identifier.")
+        dropped = tuple(dict.fromkeys((*roles.direct, *self.columns)))
+        made = data.with_frame(data.frame.drop(list(dropped)) if dropped else data.frame, self.law(dropped))
+        return replace(made, roles=replace(roles, direct=()), labels=made.labels.only(set(schema) - set(dropped)))
+
+    def words(self) -> str:
+        return "direct identifiers left out"
+
+    def law(self, dropped: tuple[str, ...]) -> Law:
+        text = f"{', '.join(dropped)} left out: direct identifiers" if dropped else "no direct identifiers to leave out"
+        return Law("drop_direct_identifiers", dropped, text, {"columns": list(dropped)}, coarsens=True)
