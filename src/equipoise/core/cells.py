@@ -277,7 +277,7 @@ def cell_places(records: Records, cells: Cells) -> Integers | None:
     """The cell of every record, where both were coded alike: records in memory, cells counted from them. O(records)."""
     if not (records.in_memory and records.frame.implementation.is_polars()):
         return None
-    known: list[Coded] = [records.memo[at] for column in cells.by if (at := ("coded", column)) in records.memo]
+    known: list[Coded] = [records.memo["coded", c] for c in cells.by if ("coded", c) in records.memo]
     if len(known) < len(cells.by) or any(c.values is not a for c, a in zip(known, cells.cube.axes, strict=True)):
         return None
     sizes = cells.cube.sizes
