@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench docs bundle clean
 
 setup: $(STAMP)
 
@@ -17,8 +17,8 @@ demo: setup
 	@$(RUN)equipoise demo --out demo
 
 check: setup
-	@$(RUN)ruff format --check --quiet src tests benchmarks
-	@$(RUN)ruff check --quiet src tests benchmarks
+	@$(RUN)ruff format --check --quiet src tests benchmarks tools
+	@$(RUN)ruff check --quiet src tests benchmarks tools
 	@$(RUN)mypy --no-error-summary
 	@$(RUN)lint-imports --no-logo > .lint-imports.log || { cat .lint-imports.log; exit 1; }
 	@rm -f .lint-imports.log
@@ -29,6 +29,18 @@ test: check
 
 bench: setup
 	@$(RUN)python -m benchmarks
+
+# Not --quiet: that hides the warnings which --strict counts.
+docs: setup
+	@$(RUN)properdocs build --strict
+	@echo "docs: open dist/docs/index.html"
+
+# For machines without a network: EXTRAS="files duckdb" (all but spark unless named), OUT=folder, and for other machines
+# PLATFORM=windows|macos|macos-intel|linux|linux-arm PYTHON_VERSION=3.12
+OUT ?= dist/bundle
+bundle: setup
+	@$(RUN)python tools/bundle.py --out "$(OUT)" $(if $(filter undefined,$(origin EXTRAS)),,--extras "$(EXTRAS)") \
+	    $(if $(PLATFORM),--platform "$(PLATFORM)") $(if $(PYTHON_VERSION),--python-version "$(PYTHON_VERSION)")
 
 clean:
 	@rm -rf demo dist build bench-results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

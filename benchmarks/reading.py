@@ -21,7 +21,7 @@ SHEET = 200_000
 LIMIT = 1.5
 RESULTS = Path("bench-results")
 NEEDS = {"xlsx": "fastexcel", "sav": "pyreadstat", "zsav": "pyreadstat", "dta": "pyreadstat", "xpt": "pyreadstat"}
-FORMATS = ("csv", "parquet", "sav", "zsav", "dta", "xpt", "xlsx")
+FORMATS = ("csv", "parquet", "arrow", "sav", "zsav", "dta", "xpt", "xlsx")
 
 
 def reading(scale: Scale) -> Iterator[Row | Skipped]:
@@ -65,8 +65,10 @@ def table(size: int) -> pl.DataFrame:
 
 def _theirs(path: str) -> pl.DataFrame:
     kind = Path(path).suffix[1:]
-    if kind in ("csv", "parquet"):
-        return pl.read_csv(path, infer_schema_length=10_000) if kind == "csv" else pl.read_parquet(path)
+    if kind in ("parquet", "arrow"):
+        return pl.read_parquet(path) if kind == "parquet" else pl.read_ipc(path)
+    if kind == "csv":
+        return pl.read_csv(path, infer_schema_length=10_000)
     if kind == "xlsx":
         return pl.read_excel(path, infer_schema_length=None)
     import pyreadstat

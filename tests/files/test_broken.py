@@ -1,8 +1,11 @@
 """Files that are not what they should be: one clear sentence, no data value, nothing written."""
 
+import bz2
 import gzip
+import lzma
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -174,3 +177,55 @@ def test_dates_of_r() -> None:
     days = rdata._days(np.array([0.0, 19_782.0, np.nan]), {})
     assert days.astype("datetime64[D]").astype(str).tolist() == ["1970-01-01", "2024-02-29", "NaT"]
     assert rdata._moments(np.array([1.5]), {}).astype(str).tolist() == ["1970-01-01T00:00:01.500000"]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet", "xlsx", "sav"])
+def test_files_that_may_not_be_opened(
+    tmp_path: Path, table: pl.DataFrame, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(tmp_path, table, format)
+
+    def closed(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", closed)
+    refused(path, r"^Cannot open '.*': permission denied\.$")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="There are no pipes in the file system here.")
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    """Opening one would wait for ever."""
+    os.mkfifo(tmp_path / "a.csv")
+    refused(tmp_path / "a.csv", "not a file")
+
+
+def test_the_mark_of_an_open_workbook(tmp_path: Path) -> None:
+    (tmp_path / "~$a.xlsx").write_bytes(b"\x05owner" + b" " * 160)
+    refused(tmp_path / "~$a.xlsx", "has the file open: name 'a.xlsx' itself")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_an_archive_says_of_its_length_is_not_trusted(
+    tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small archive of many megabytes; gzip keeps the length modulo 4 GB, here that of an empty second part."""
+    name = {gzip.compress: "a.csv.gz", bz2.compress: "a.csv.bz2", lzma.compress: "a.csv.xz"}[pack]
+    (tmp_path / name).write_bytes(pack(b"x\n" + b"0\n" * 2_000_000) + pack(b""))
+    monkeypatch.setattr(memory, "available", lambda: 5_000_000)
+    refused(tmp_path / name, r"more than [\d.]+ MB unpacked\) needs more than [\d.]+ MB of memory and 5\.0 MB are free")
+
+
+def test_a_fixed_file_cut_in_its_last_row(tmp_path: Path) -> None:
+    (tmp_path / "a.rda").write_text("age 1 3\n  <NUMERIC>\nincome 4 8\n  <NUMERIC>\n")
+    (tmp_path / "a.asc").write_text(" 31 1234567\n 32 1234568\n 33 1234\n")
+    refused(tmp_path / "a.asc", "last row .* cut off")
+
+
+def test_the_texts_of_an_r_file_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text is a Python object while it is read: 550 bytes each, and six for every byte inside."""
+    rdata = pytest.importorskip("rdata", reason="R files were not tried: rdata is missing.")
+    pandas = pytest.importorskip("pandas", reason="R files were not tried: pandas is missing.")
+    texts = pandas.DataFrame({"name": [f"{CANARY} {i}" for i in range(20_000)]})
+    rdata.write_rds(tmp_path / "a.rds", texts)
+    monkeypatch.setattr(memory, "available", lambda: 100_000)
+    refused(tmp_path / "a.rds", r"needs about 1[45]\.\d MB of memory and 0\.1 MB are free")

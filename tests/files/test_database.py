@@ -69,14 +69,22 @@ def test_sqlite_needs_no_extension(tmp_path: Path) -> None:
         ("SELEC x FROM t", "not valid SQL"),
         ("SELECT canary FROM t", "not in the database"),
         ("SELECT * FROM nowhere", "not in the database"),
-        ("DROP TABLE t", "one SELECT|could not"),
+        ("DROP TABLE t", "one SELECT"),
+        ("SELECT * FROM t; DELETE FROM t", "one SELECT"),
+        ("UPDATE t SET x = 'canary'", "one SELECT"),
+        ("ATTACH 'canary.db' AS other", "one SELECT"),
+        ("", "one SELECT"),
+        ("SELECT x, x FROM t", "twice"),
     ],
 )
 def test_queries_that_fail(tmp_path: Path, ending: str, sql: str, said: str) -> None:
     files.store(pl.DataFrame({"x": ["12", "canary"]}), "t", tmp_path / f"a.{ending}")
+    before = (tmp_path / f"a.{ending}").read_bytes()
     with pytest.raises(eq.EquipoiseError, match=said) as caught:
         eq.read(sql, database=tmp_path / f"a.{ending}").collect()
     assert "canary" not in str(caught.value)
+    assert (tmp_path / f"a.{ending}").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
     assert eq.read("SELECT * FROM t", database=tmp_path / f"a.{ending}").height() == 2
 
 
@@ -130,3 +138,12 @@ def test_a_file_of_many_tables(held: Path, people: pl.DataFrame) -> None:
     (held.parent / "bad.duckdb").write_bytes(b"not at all")
     with pytest.raises(eq.DataError, match="Cannot open"):
         eq.read(held.parent / "bad.duckdb")
+
+
+def test_a_sqlite_file_that_is_cut(tmp_path: Path) -> None:
+    files.store(pl.DataFrame({"x": ["canary" * 50] * 500}), "t", tmp_path / "a.sqlite")
+    whole = (tmp_path / "a.sqlite").read_bytes()
+    (tmp_path / "a.sqlite").write_bytes(whole[:-4])
+    with pytest.raises(eq.DataError, match="not a whole SQLite database") as caught:
+        eq.read(tmp_path / "a.sqlite")
+    assert "canary" not in str(caught.value)

@@ -50,8 +50,9 @@ def test_quoted_newlines(tmp_path: Path) -> None:
         "navn,år\nBjørn,36\n".encode("utf-16"),
         "\ufeffnavn,år\nBjørn,36\n".encode("utf-16-le"),
         "\ufeffnavn,år\nBjørn,36\n".encode("utf-16-be"),
+        "navn,år\nBjørn,36\n".encode("utf-32"),
     ],
-    ids=["utf-8", "utf-8 with a mark", "cp1252", "utf-16", "utf-16-le", "utf-16-be"],
+    ids=["utf-8", "utf-8 with a mark", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32"],
 )
 def test_encodings_are_detected(tmp_path: Path, data: bytes) -> None:
     """UTF-8, or what the byte-order mark says, else Windows-1252; the mark is no part of a name."""
@@ -70,6 +71,8 @@ def test_encodings_that_do_not_fit(tmp_path: Path) -> None:
     path = put(tmp_path, "navn,x\nBjørn,1\n".encode("cp1252"))
     with pytest.raises(eq.DataError, match="not text in the encoding utf-8"):
         rows(path, encoding="utf-8")
+    with pytest.raises(eq.DataError, match="not text in the encoding utf-16"):
+        rows(put(tmp_path, b"navn,x\nBo,1\n"), encoding="utf-16")
     with pytest.raises(eq.ParameterError, match="No encoding is called 'klingon'"):
         rows(path, encoding="klingon")
 
@@ -148,3 +151,14 @@ def test_our_own_csv_round_trip(tmp_path: Path, people: pl.DataFrame) -> None:
 
     files.save(people.lazy(), tmp_path / "out.csv", "csv")
     assert_frame_equal(eq.read(tmp_path / "out.csv").collect(), people.with_columns(pl.col("area").cast(pl.Int64)))
+
+
+def test_lines_of_old_macintosh_files(tmp_path: Path) -> None:
+    assert rows(put(tmp_path, "navn,x\rBjørn,1\rÅse,2\r".encode("cp1252"))) == [("Bjørn", 1), ("Åse", 2)]
+
+
+def test_more_columns_than_fit_the_first_look(tmp_path: Path) -> None:
+    """The names alone are longer than the piece that is looked at first."""
+    names = [f"column_{i}" for i in range(30_000)]
+    path = put(tmp_path, ",".join(names) + "\n" + (",".join(["0"] * 30_000) + "\n") * 3)
+    assert eq.read(path).frame.collect_schema().names() == names

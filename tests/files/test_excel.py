@@ -109,9 +109,9 @@ def test_missing_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sheet(tmp_path / "a.xlsx", ["a"], [1])
     for package in ("fastexcel", "xlsxwriter"):
         monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(eq.MissingExtraError, match=r"'fastexcel'.* pip install 'equipoise\[files\]'"):
+    with pytest.raises(eq.MissingExtraError, match=r"'fastexcel'.* pip install .equipoise\[files\]"):
         eq.read(tmp_path / "a.xlsx")
-    with pytest.raises(eq.MissingExtraError, match=r"'xlsxwriter'.* pip install 'equipoise\[files\]'"):
+    with pytest.raises(eq.MissingExtraError, match=r"'xlsxwriter'.* pip install .equipoise\[files\]"):
         files.save(pl.LazyFrame({"x": [1]}), tmp_path / "b.xlsx", "xlsx")
 
 
@@ -125,3 +125,8 @@ def test_a_policy_names_the_sheet(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text(text.format("Ark 3"), encoding="utf-8")
     with pytest.raises(eq.ParameterError, match="No sheet 'Ark 3'"):
         Job.load(tmp_path / "policy.toml").read()
+
+
+def test_empty_rows_are_no_records(tmp_path: Path) -> None:
+    sheet(tmp_path / "a.xlsx", ["a", "b"], [1, "x"], [None, None], [2, None], [None, None])
+    assert eq.read(tmp_path / "a.xlsx").collect().rows() == [(1, "x"), (2, None)]

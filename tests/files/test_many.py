@@ -1,6 +1,8 @@
 """Many files as one: patterns, partitions, and compressed CSV."""
 
+import bz2
 import gzip
+import lzma
 import zipfile
 from pathlib import Path
 
@@ -68,8 +70,9 @@ def test_patterns_that_fail(pieces: Path) -> None:
 
 
 def packed(path: Path, data: bytes) -> Path:
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(data))
+    plain = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+    if path.suffix in plain:
+        path.write_bytes(plain[path.suffix](data))
     elif path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("inside.csv", data)
@@ -79,14 +82,14 @@ def packed(path: Path, data: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip", "a.zip", "a.csv.zst"])
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip", "a.zip", "a.csv.zst", "a.csv.bz2", "a.tsv.xz"])
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
 def test_compressed_text(tmp_path: Path, name: str, encoding: str) -> None:
     path = packed(tmp_path / name, "navn;år;kode\nBjørn;1,5;0012\n\nÅse;2;0013\n".encode(encoding))
     assert eq.read(path).collect().rows() == [("Bjørn", 1.5, "0012"), ("Åse", 2.0, "0013")]
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip", "a.csv.zst"])
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.csv.zip", "a.csv.zst", "a.csv.bz2", "a.csv.xz"])
 def test_compressed_text_that_is_cut(tmp_path: Path, name: str) -> None:
     data = packed(tmp_path / name, b"x,y\n" + b"1,canary\n" * 5000).read_bytes()
     (tmp_path / name).write_bytes(data[: len(data) // 2])

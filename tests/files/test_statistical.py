@@ -281,7 +281,7 @@ def test_names_that_do_not_fit(tmp_path: Path, ending: str) -> None:
 def test_missing_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     spss(tmp_path / "in.sav")
     monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)
-    with pytest.raises(eq.MissingExtraError, match=r"pip install 'equipoise\[files\]'"):
+    with pytest.raises(eq.MissingExtraError, match=r"pip install .equipoise\[files\]"):
         eq.read(tmp_path / "in.sav")
 
 

@@ -183,3 +183,13 @@ def test_shapes_without_check_digits(shape: str, values: list[str]) -> None:
 def test_codes_are_no_identifiers(values: list[str]) -> None:
     finding = found(facts_of(pl.Series("v", values)))
     assert finding is None or not finding.certain
+
+
+def test_swedish_numbers_with_the_century() -> None:
+    from equipoise.flow.check_digits import digits, luhn
+
+    days = [f"{1940 + i}{1 + i % 12:02d}{1 + i % 28:02d}{100 + 7 * i}" for i in range(60)]
+    right = [day + str(next(c for c in range(10) if luhn(digits([f"{day[2:]}{c}"]))[0])) for day in days]
+    finding = found(facts_of(pl.Series("v1", [f"{text[:8]}-{text[8:]}" for text in right])))
+    assert finding is not None
+    assert finding.words == "Swedish personal numbers"

@@ -228,14 +228,14 @@ def test_a_failure_while_overwriting_keeps_the_old_release(
 ) -> None:
     """Even when the last rename fails, what stood there stands there again."""
     before = {name: (made.folder / name).read_bytes() for name in tree(made.folder)}
-    rename = Path.rename
+    rename = Path.replace
 
     def failing(self: Path, target: Any) -> Path:
         if self.name.endswith(".partial"):
             raise OSError("disk gone")
         return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", failing)
+    monkeypatch.setattr(Path, "replace", failing)
     with pytest.raises(OSError, match="disk gone"):
         release(records, eq.Recipe(MASKS), LIMITS, made.folder, render=page, overwrite=True)
     monkeypatch.undo()

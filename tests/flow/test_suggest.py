@@ -1,6 +1,7 @@
 """Suggested roles: as a methodologist would assign them, no identifier missed, nothing shown, nothing applied."""
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,30 @@ REAL = {
     "tables/rtauargus/indiv_dt.csv": {
         "A10": "key", "A21": "key", "A88": "key", "TYPE": "key", "SIZE": "key", "CJ": "key", "NUTS1": "key",
         "NUTS2": "key", "NUTS3": "key", "WEIGHT": "weight", "TURNOVER": "numeric", "PRODUCTION": "numeric",
+    },
+    # sdcMicro's toy file of Franconi: Key1 to Key4 are the keys.
+    "sdcmicro/francdat.csv": {
+        "Num1": "numeric", "Key1": "key", "Num2": "numeric", "Key2": "key", "Key3": "key", "Key4": "key",
+        "Num3": "numeric id", "w": "weight",
+    },
+    # A labour force survey: what is known of a person, the weight, three amounts.
+    "sdcmicro/free1.csv": {
+        **dict.fromkeys(
+            ("REGION", "SEX", "AGE", "MARSTAT", "KINDPERS", "NUMYOUNG", "NUMOLD", "AGEYOUNG", "EDUC1", "EDUC2", "ETNI",
+             "PRIOCCU", "POSLABM", "REGJOBC", "RECBEN", "RECUNBEN", "RECODBEN", "RECBILL", "RECSOSEC", "RECPENS",
+             "POSLABLY", "POSFACT", "COMPCODE", "OCCUCODE", "KINDFACT", "TENURE", "FTPTIME", "ADDJOB", "JOBFIND"),
+            "key",
+        ),
+        "WEIGHT": "weight", "INCOME": "numeric", "MONEY": "numeric", "ASSETS": "numeric", "DEBTS": "numeric",
+    },
+    "arx/creditcard_int.csv": {
+        "LIMIT_BAL": "numeric", "SEX": "key", "EDUCATION": "key", "MARRIAGE": "key", "AGE": "key",
+        **{f"PAY_{i}": "sensitive key" for i in (0, 2, 3, 4, 5, 6)}, **{f"BILL_AMT{i}": "numeric" for i in range(1, 7)},
+        **{f"PAY_AMT{i}": "numeric" for i in range(1, 7)}, "default-payment-next-month": "sensitive",
+    },
+    "arx/mach2019_int.csv": {
+        "age": "key", "familysize": "key", "gender": "key", "married": "key", "race": "key", "religion": "sensitive",
+        **{f"Q{i}A": "key sensitive" for i in range(1, 11)},
     },
     # Fully numeric, and a monthly panel of utilities with their names.
     "sdcmicro/Tarragona.csv": {
@@ -166,8 +191,8 @@ def test_labels_speak_where_names_do_not() -> None:
 
 
 def test_numbers_with_value_labels_are_categories() -> None:
-    table = pl.DataFrame({"q9": [i % 30 for i in range(300)]})
-    codes = Labels({"q9": Column(values=tuple((i, f"c{i}") for i in range(30)))})
+    table = pl.DataFrame({"q9": [37 * (i % 30) for i in range(300)]})
+    codes = Labels({"q9": Column(values=tuple((37 * i, f"c{i}") for i in range(30)))})
     assert suggest_roles(Records.of(table, eq.Roles(), labels=codes)).of("key") == ("q9",)
     assert suggest_roles(table).of("numeric") == ("q9",)
 
@@ -220,7 +245,7 @@ def test_a_large_file_is_sampled_and_this_is_said(monkeypatch: pytest.MonkeyPatc
         ("płeć", "sex"), ("PLEC", "sex"), ("Altersgruppe", "age"), ("edad", "age"), ("età", "age"), ("idade", "age"),
         ("wiek", "age"), ("Haushaltsgewicht", "weight"), ("coefficiente_di_riporto", "weight"), ("waga", "weight"),
         ("wegingsfactor", "weight"), ("HHID", "cluster"), ("gospodarstwo", "cluster"), ("ménage", "cluster"),
-        ("Umsatz2023", "money"), ("chiffreAffaires", None), ("chiffre_d_affaires", "money"), ("obroty", "money"),
+        ("Umsatz2023", "money"), ("chiffreAffaires", "money"), ("chiffre_d_affaires", "money"), ("obroty", "money"),
         ("Beschaeftigte", "staff"), ("Beschäftigte", "staff"), ("addetti", "staff"), ("kod_pocztowy", "place"),
         ("codigoPostal", "place"), ("Hauptdiagnose", "health"), ("doença", "health"), ("rozpoznanie", "health"),
         ("household_size", "part_of_household"), ("patient_age", "age"), ("birth_country", "origin"),
@@ -238,3 +263,64 @@ def test_every_engine(engine: Any) -> None:
     table = pl.DataFrame({"sexe": ["f", "m"] * 20, "mail": [f"p{i}@example.org" for i in range(40)], "nr": range(40)})
     found = suggest_roles(engine.make(table))
     assert [p.role for p in found.proposals] == ["key", "direct", "id"]
+
+
+def test_sentences_are_pointed_out_though_some_repeat() -> None:
+    said = [f"seen by doctor Number{i % 130} on Monday because of pain in the knee" for i in range(200)]
+    found = suggest_roles(pl.DataFrame({"v1": said, "v2": [text.split()[0] for text in said]}))
+    assert found.direct == ("v1",)
+    assert "free text" in found.proposals[0].reason
+
+
+def test_long_categories_are_no_sentences() -> None:
+    titles = [f"Bachelor or equivalent degree of the tertiary level number {i}" for i in range(30)]
+    assert suggest_roles(pl.DataFrame({"v1": titles * 20})).direct == ()
+
+
+def test_streets_with_numbers() -> None:
+    streets = ["High Street", "Mill Road", "Church Lane", "The Green"]
+    table = pl.DataFrame(
+        {
+            "v1": [f"{i * 7 % 180 + 1} {streets[i % 4]}" for i in range(600)],
+            "v2": [f"{streets[i % 4]} {i * 7 % 180 + 1}b" for i in range(600)],
+            "shop": [f"Store {i * 7 % 180 + 1}" for i in range(600)],
+        }
+    )
+    assert suggest_roles(table).direct == ("v1", "v2")
+
+
+def test_two_neighbours_are_a_place_on_the_map() -> None:
+    draw = np.random.default_rng(4)
+    north, east = np.round(draw.uniform(47, 55, 500), 5), np.round(draw.uniform(6, 15, 500), 5)
+    there = suggest_roles(pl.DataFrame({"v1": north, "v2": east, "v3": draw.normal(size=500)}))
+    assert there.direct == ("v1", "v2")
+    alone = pl.DataFrame({"v1": north, "v2": draw.normal(size=500), "v3": draw.lognormal(size=500)})
+    assert suggest_roles(alone).direct == ()
+
+
+def test_years_ages_and_codes_without_telling_names() -> None:
+    draw = np.random.default_rng(5)
+    table = pl.DataFrame(
+        {
+            "v1": draw.integers(1900, 2020, 2000),
+            "v2": draw.integers(0, 95, 2000),
+            "v3": draw.integers(0, 300, 2000) * 25,
+            "xyzcode": draw.integers(0, 300, 2000) * 25,
+        }
+    )
+    assert [p.role for p in suggest_roles(table).proposals] == ["key", "key", "numeric", "key"]
+
+
+def test_what_is_weighed_in_kilograms_is_no_survey_weight() -> None:
+    table = pl.DataFrame(
+        {"Gewicht_kg": [50 + i % 60 for i in range(300)], "Hochrechnung": [1 + i / 7 for i in range(300)]}
+    )
+    assert suggest_roles(table).of("weight") == ("Hochrechnung",)
+
+
+def test_a_thousand_names_are_read_in_no_time() -> None:
+    from equipoise.flow.column_names import meaning_of
+
+    start = time.perf_counter()
+    assert [meaning_of(f"xyz_{i}_abc_qrs_vvv") for i in range(1000)] == [None] * 1000
+    assert time.perf_counter() - start < 5

@@ -49,7 +49,7 @@ class MissingExtraError(EquipoiseError, ImportError):
 
     @classmethod
     def named(cls, package: str, extra: str) -> "MissingExtraError":
-        return cls(f"This needs the package {package!r}. Install it: pip install 'equipoise[{extra}]'.")
+        return cls(f'This needs the package {package!r}. Install it: pip install "equipoise[{extra}]".')
 
 
 class Cancelled(EquipoiseError):

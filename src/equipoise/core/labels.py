@@ -31,7 +31,8 @@ class Tail:
 class Column:
     """What is said of one column: its label, the labels of its values, its missing codes, how it is stored and shown.
 
-    `missing` holds (lowest, highest) of each range of codes, equal for a single one.
+    `missing` holds (lowest, highest) of each range of codes, equal for a single one; `total` is the code of the total
+    where the file is a table.
     """
 
     label: str | None = None
@@ -41,6 +42,7 @@ class Column:
     storage: str | None = None
     measure: str | None = None
     width: int | None = None
+    total: str | None = None
 
     @property
     def numeric(self) -> bool:

@@ -38,7 +38,7 @@ def write(found: Published, place: Path, overwrite: bool, source: str) -> tuple[
     if name := KINDS.get(place.suffix.lower()):
         put(place, _text(found, name, source))
         return (place,)
-    with staged(place, overwrite, refuse=refuse, mode=0o700) as stage:
+    with staged(place, overwrite, refuse=refuse, private=True) as stage:
         for name in FILES:
             put(stage / name, _text(found, name, source))
     return tuple(place / name for name in FILES)

@@ -3,6 +3,7 @@
 import secrets
 from pathlib import Path
 
+from equipoise.core import machine
 from equipoise.core.errors import DataError
 
 
@@ -18,9 +19,8 @@ def put(place: Path, page: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     stage = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
     try:
-        stage.touch(mode=0o600)
-        stage.write_text(page, encoding="utf-8", newline="\n")
-        stage.replace(place)
+        machine.write(stage, page, private=True)
+        machine.move(stage, place)
     except BaseException:
         stage.unlink(missing_ok=True)
         raise

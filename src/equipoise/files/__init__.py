@@ -35,7 +35,7 @@ FORMATS: dict[str, Format] = {
     "sqlite": database_file.SQLITE_FILE,
 }
 """The formats that are read and written; a file of each is named data.csv, data.parquet and so on."""
-READ_ONLY: dict[str, Format] = {"sas7bdat": sas.DATA, "rds": rdata.ONE, "rda": rdata.MANY}
+READ_ONLY: dict[str, Format] = {"sas7bdat": sas.DATA, "rds": rdata.ONE, "rda": rdata.MANY, "tab": argus.TABLE}
 KNOWN = FORMATS | READ_ONLY
 
 
@@ -148,12 +148,21 @@ def with_codes(records: Records, format: str) -> Frame:
 
 def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     """What is at a path, and its format."""
+    try:
+        return _opened(path, options)
+    except OSError as error:
+        raise DataError(f"Cannot open {str(path)!r}: {(error.strerror or 'it is out of reach').lower()}.") from None
+
+
+def _opened(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     if many.is_pattern(path) or path.is_dir():
         return _many(path, options)
     if not path.exists():
         near = hint(path.name, [p.name for p in path.parent.glob("*") if p.is_file()]) if path.parent.is_dir() else ""
         raise DataError(f"No file at {str(path)!r}.{near if 'mean' in near else ''}")
     format = format_of(path)
+    if not path.is_file():
+        raise DataError(f"{str(path)!r} is a device or a pipe, not a file.")
     if path.stat().st_size == 0:
         raise DataError(f"The file {str(path)!r} is empty.")
     _refuse_options(options, f".{format} files", KNOWN[format].options)

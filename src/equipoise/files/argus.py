@@ -1,19 +1,26 @@
-"""tau-ARGUS microdata (.asc): fixed columns or a separator, told by an .rda file of metadata beside it.
+"""tau-ARGUS microdata (.asc) and tables (.tab, .sbs): fixed columns or a separator, told by an .rda file beside it.
 
 The metadata gives names, places, missing codes, code lists (.cdl, kept as value labels), hierarchies (.hrc, or by
-digits) and roles: recodeable variables are keys, numeric ones numeric, the weight is the weight.
+digits) and roles: recodeable variables are keys, numeric ones numeric, the weight is the weight. Of a table it also
+says which variable is the count, the largest contributions, the status or the levels, and the code of the total.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
+from equipoise.core.axes import Axis
+from equipoise.core.branches import Leaves
 from equipoise.core.errors import DataError
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.labels import Column, Labels, parted
+from equipoise.core.machine import file_name
 from equipoise.core.roles import Roles
 from equipoise.files.format import Format, Loaded
 from equipoise.files.metadata import Meta, Variable, text_of
+from equipoise.files.missing_codes import two
 from equipoise.files.statistical import GAP
 
 
@@ -27,6 +34,21 @@ def load(path: Path, *, metadata: str | Path | None = None) -> Loaded:
     return Loaded(table, labels, _roles(meta))
 
 
+def load_table(path: Path, *, metadata: str | Path | None = None) -> Loaded:
+    """Read a table, a row for each cell: `eq.table(..., ready=True)` knows from its metadata what the columns are.
+
+    Codes for missing are categories here, below the total. A value of - is an empty cell.
+    """
+    meta = Meta.read(Path(metadata) if metadata else _beside(path))
+    table = _separated(path, meta) if meta.separator else _fixed(path, meta)
+    told = [replace(v, numeric=v.numeric or v.part in NUMBERS) for v in meta.variables]
+    table = table.select(_typed(_filled(table[v.name]) if v.number else table[v.name], v) for v in told)
+    letters = dict(meta.letters)
+    table = table.with_columns(pl.col(v.name).replace(letters) for v in told if v.part == "status" and letters)
+    labels = Labels({v.name: replace(_column(v, meta), missing=(), measure=v.part, total=v.total) for v in told})
+    return Loaded(table, labels, _table_roles(told, meta))
+
+
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write fixed columns, with the .rda and the code lists beside."""
     table = frame.collect()
@@ -34,10 +56,11 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     table = table.drop(n for n in table.columns if n.startswith(GAP))
     lines, said, start = [], [], 1
     for values in table.get_columns():
-        name, told = values.name, labels.of(values.name)
-        texts = values.cast(pl.String)
-        if name in gaps:
-            texts = pl.select(pl.coalesce(pl.lit(texts), pl.lit(_plain(gaps[name])))).to_series()
+        name = values.name
+        told, codes = two(labels.of(name), gaps.get(name), values)
+        texts = values.cast(pl.String).str.replace_all(r"[\r\n]+", " ")
+        if codes is not None:
+            texts = pl.select(pl.coalesce(pl.lit(texts), pl.lit(_plain(codes)))).to_series()
         width = max(_longest(texts), told.width or 1)
         lines.append(texts.fill_null("").str.pad_start(width).alias(name))
         said.append(_said(path, values, told, start, width))
@@ -45,6 +68,60 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     rows = pl.DataFrame(lines).select(pl.concat_str(pl.all(), separator=" "))
     rows.write_csv(path, include_header=False, quote_style="never")
     path.with_suffix(".rda").write_text("\n".join(said) + "\n", encoding="utf-8", newline="\n")
+
+
+def described(axes: Sequence[Axis], stem: str) -> dict[str, str]:
+    """The metadata and hierarchies that say what a table of labels, value, contributors and status number is, by file.
+
+    A column whose groups overlap (several branches) is described by the first of them.
+    """
+    files: dict[str, str] = {}
+    said = ['<SEPARATOR> ","']
+    for axis in axes:
+        said += [f'"{axis.name}"', "  <RECODEABLE>", f'  <TOTCODE> "{axis.nodes[axis.total]}"']
+        lines = _tree_lines(axis)
+        if any(line.startswith("@") for line in lines):
+            name = f"{stem}_{len(files) + 1}.hrc"
+            files[name] = "".join(line + "\n" for line in lines)
+            said += ["  <HIERARCHICAL>", f'  <HIERCODELIST> "{name}"', '  <HIERLEADSTRING> "@"']
+    said += ["value", "  <NUMERIC>", "contributors", "  <FREQUENCY>", "code", "  <STATUS>"]
+    return {f"{stem}.rda": "".join(line + "\n" for line in said), **files}
+
+
+def _tree_lines(axis: Axis) -> list[str]:
+    """The nodes below the total, each group before its parts, deeper by one @ for each level."""
+    labels = axis.nodes.to_list()
+    paths = [dict.fromkeys(labels[int(n)] for n in reversed(leaf)) for leaf in zip(*axis.chains[0], strict=True)]
+    found: dict[tuple[str, ...], None] = {}
+    for path in sorted(tuple(path)[1:] for path in paths):
+        found |= {path[:depth]: None for depth in range(1, len(path) + 1)}
+    return ["@" * (len(path) - 1) + path[-1] for path in sorted(found)]
+
+
+def _filled(values: pl.Series) -> pl.Series:
+    return values.str.strip_chars().replace("-", "0")
+
+
+def _table_roles(variables: list[Variable], meta: Meta) -> Roles:
+    """Recodeable variables are the columns of the table; the value is the numeric one that is nothing else."""
+    trees = {v.name: _with_missing(tree, v) for v in variables if (tree := _tree(v, meta)) is not None}
+    return Roles(
+        tuple(v.name for v in variables if v.recodeable),
+        numeric=tuple(v.name for v in variables if v.numeric and v.part is None),
+        hierarchies=trees,
+    )
+
+
+def _with_missing(tree: Hierarchy, variable: Variable) -> Hierarchy:
+    """The hierarchy with the codes for missing, each a group of its own."""
+    branch = tree.branches[0]
+    if not isinstance(branch, Leaves):
+        return tree
+    known, depth = {row[0] for row in branch.rows}, len(branch.rows[0])
+    lost = tuple((code,) * (depth - 1) for code in variable.missing if code not in known)
+    rest = branch.rows[0][-1:] if len({row[-1] for row in branch.rows}) == 1 else ()
+    rows = (*branch.rows, *((*row, *(rest or row[:1])) for row in lost))
+    return Hierarchy((replace(branch, rows=rows),))
 
 
 def _longest(texts: pl.Series) -> int:
@@ -56,7 +133,8 @@ def _longest(texts: pl.Series) -> int:
 def _said(path: Path, values: pl.Series, told: Column, start: int, width: int) -> str:
     """One variable of the metadata, its code list written beside."""
     codes = " ".join(str(_number(low)) for low, _ in told.missing[:2])
-    lines = [f"{values.name} {start} {width} {codes}".rstrip()]
+    name = f'"{values.name}"' if " " in values.name else values.name
+    lines = [f"{name} {start} {width} {codes}".rstrip()]
     if values.dtype.is_numeric():
         lines.append("  <WEIGHT>" if told.measure == "weight" else "  <NUMERIC>")
         decimals = (told.format or "").rpartition(".")[2]
@@ -64,7 +142,7 @@ def _said(path: Path, values: pl.Series, told: Column, start: int, width: int) -
     else:
         lines.append("  <RECODEABLE>")
     if told.values:
-        beside = path.with_name(f"{path.stem}_{values.name}.cdl")
+        beside = path.with_name(file_name(f"{path.stem}_{start}_{values.name}.cdl"))
         listed = "".join(f"{_number(code)},{text}\n" for code, text in told.values)
         beside.write_text(listed, encoding="utf-8", newline="\n")
         lines.append(f'  <CODELIST> "{beside.name}"')
@@ -89,6 +167,9 @@ def _fixed(path: Path, meta: Meta) -> pl.DataFrame:
     short = (lines.str.len_chars() < last).arg_max() if (lines.str.len_chars() < last).any() else None
     if short is not None:
         raise DataError(f"Row {short + 1:,} of {str(path)!r} is shorter than its metadata says.")
+    lengths = lines.str.len_chars().to_numpy()
+    if len(lengths) > 2 and lengths[-1] < lengths[0] == lengths[:-1].min() == lengths[:-1].max():
+        raise DataError(f"The last row of {str(path)!r} is shorter than all others: the file is cut off.")
     return pl.DataFrame([lines.str.slice(v.start - 1, v.width).alias(v.name) for v in meta.variables])
 
 
@@ -171,4 +252,8 @@ def _is(text: str) -> bool:
     return True
 
 
+NUMBERS = ("frequency", "shadow", "cost", "largest", "lower", "upper")
+"""What a table's metadata tells of variables that are numbers, whether it calls them numeric or not."""
+
 FORMAT = Format((".asc",), load, save, ("metadata",), codes=True)
+TABLE = Format((".tab", ".sbs"), load_table, None, ("metadata",), becomes="csv")

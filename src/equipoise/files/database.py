@@ -19,6 +19,9 @@ from equipoise.files.format import Format
 POSTGRES = ("postgres://", "postgresql://")
 SQLITE = b"SQLite format 3\x00"
 MEMORY = ":memory:"
+UNFIT = ("ProgrammingError", "TypeError", "Warning", "UnsuitableSQLError")
+"""The errors for what is no query, or more than one."""
+ONE_SELECT = "A source is one SELECT statement: nothing is written, and one answer is read."
 
 
 def query(sql: str, database: str | Path) -> Any:
@@ -34,7 +37,7 @@ def query(sql: str, database: str | Path) -> Any:
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or "SELECT" not in str(statements[0].type):
-            raise ParameterError("A source is one SELECT statement.")
+            raise ParameterError(ONE_SELECT)
         return connection.sql(sql)
     except EquipoiseError:
         raise
@@ -122,7 +125,9 @@ def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any
         connection = duckdb.connect(
             MEMORY if within else str(place), read_only=not write and not within, config=settings
         )
-    except Exception:
+    except Exception as error:
+        if "different configuration" in str(error):
+            raise EngineError(f"{str(place)!r} is still being read in this program: close it before writing.") from None
         raise DataError(f"Cannot open {str(place)!r} as a DuckDB or SQLite database.") from None
     return _attached(connection, address, write) if kind == "postgres" else connection
 
@@ -145,11 +150,30 @@ def _attached(connection: Any, address: str, write: bool) -> Any:
 
 
 def _from_sqlite(sql: str, place: Path) -> pl.DataFrame:
+    _refuse_cut(place)
     try:
         with closing(sqlite3.connect(f"{place.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            connection.set_authorizer(_reads_only)
             return pl.read_database(sql, connection, infer_schema_length=None)
     except Exception as error:
+        if type(error).__name__ in UNFIT or "not authorized" in str(error):
+            raise ParameterError(ONE_SELECT) from None
         _fail(error)
+
+
+def _reads_only(action: int, *_: object) -> int:
+    """What SQLite may do for a query: read."""
+    reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+    return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
+
+
+def _refuse_cut(place: Path) -> None:
+    """The head of a SQLite file says how many pages it has and how long they are."""
+    with place.open("rb") as file:
+        head = file.read(32)
+    page, count = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+    if place.stat().st_size < (65_536 if page == 1 else page) * count:
+        raise DataError(f"{str(place)!r} is not a whole SQLite database: it is damaged or cut off.")
 
 
 def _to_sqlite(table: pl.DataFrame, name: str, place: Path, overwrite: bool) -> None:
@@ -182,6 +206,8 @@ def _fail(error: Exception, doing: str = "answer the query") -> NoReturn:
     name, text = type(error).__name__, str(error)
     if name == "ParserException" or "syntax error" in text:
         raise ParameterError("The query is not valid SQL.") from None
+    if name == "DuplicateError":
+        raise DataError("A column stands twice in the answer of the query: give it another name with AS.") from None
     if name in ("CatalogException", "BinderException") or "no such" in text:
         raise ParameterError("The query names a table or a column that is not in the database.") from None
     raise DataError(f"The database could not {doing}: {name}.") from None

@@ -1,4 +1,4 @@
-"""CSV, plain or compressed (.gz, .zst, .zip): delimiter, encoding and decimal comma are detected, or told."""
+"""CSV, plain or compressed (.gz, .bz2, .xz, .zst, .zip): delimiter, encoding and decimal comma are found, or told."""
 
 import codecs
 import csv
@@ -20,6 +20,8 @@ from equipoise.files.packed import unpacked
 PLAIN = (".csv", ".tsv", ".txt")
 
 SAMPLE = 1 << 18
+LONGEST = 1 << 26
+"""The longest first line there may be, in bytes."""
 EAGER = 1 << 30
 """Files up to this many bytes are read into memory at once; larger UTF-8 files are scanned."""
 MARKS = ",;\t|"
@@ -41,11 +43,11 @@ class Content:
     def size(self) -> int:
         return self.path.stat().st_size if self.data is None else len(self.data)
 
-    def head(self) -> bytes:
+    def head(self, length: int) -> bytes:
         if self.data is not None:
-            return self.data[:SAMPLE]
+            return self.data[:length]
         with self.path.open("rb") as file:
-            return file.read(SAMPLE)
+            return file.read(length)
 
     def whole(self) -> bytes:
         return self.path.read_bytes() if self.data is None else self.data
@@ -60,15 +62,16 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
     if decimal not in (None, ".", ","):
         raise ParameterError("decimal must be '.' or ','.")
     content = Content.of(path)
-    head = content.head()
+    head = _head(content)
     known = encoding or _encoding(head, path)
     text = _decode(head, known, path, partial=True)
-    if content.size() > SAMPLE and not {"\n", "\r"} & set(text):
-        raise DataError(f"{str(path)!r} has no end of line in its first {SAMPLE:,} bytes: it is not a CSV file.")
+    if "\r" in text and "\n" not in text:
+        content = Content(path, _decode(content.whole(), known, path).replace("\r", "\n").encode(known))
+        text = text.replace("\r", "\n")
     mark = delimiter or _delimiter(text)
     if len(mark) != 1:
         raise ParameterError("delimiter must be one character.")
-    rows = _rows(text, mark, path, whole=content.size() <= SAMPLE)
+    rows = _rows(text, mark, path, whole=content.size() <= len(head))
     header = rows[0]
     _refuse_duplicates(header, path)
     comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
@@ -93,9 +96,28 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     frame.sink_csv(path, maintain_order=True)
 
 
+def _head(content: Content) -> bytes:
+    """The first rows; a longer piece where two rows do not fit."""
+    head, length = content.head(SAMPLE), SAMPLE
+    while _lines(head) < 2 and b"\x00" not in head and length < min(content.size(), LONGEST):
+        length *= 4
+        head = content.head(length)
+    if content.size() > SAMPLE and b"\x00" not in head and not _lines(head):
+        raise DataError(
+            f"{str(content.path)!r} has no end of line in its first {len(head):,} bytes: it is no CSV file."
+        )
+    return head
+
+
+def _lines(data: bytes) -> int:
+    return data.count(b"\n") + data.count(b"\r")
+
+
 def _encoding(head: bytes, path: Path) -> str:
     for mark, name in (
         (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF32_LE, "utf-32"),
+        (codecs.BOM_UTF32_BE, "utf-32"),
         (codecs.BOM_UTF16_LE, "utf-16"),
         (codecs.BOM_UTF16_BE, "utf-16"),
     ):
@@ -117,7 +139,7 @@ def _decode(data: bytes, encoding: str, path: Path, partial: bool = False) -> st
         return data.decode(encoding)
     except LookupError:
         raise ParameterError(f"No encoding is called {encoding!r}.") from None
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise DataError(f"{str(path)!r} is not text in the encoding {encoding}: name its encoding.") from None
 
 
@@ -130,7 +152,10 @@ def _delimiter(text: str) -> str:
         first, alike = counts[0] if counts else 0, len(set(counts)) == 1
         return alike and first > 1, first, alike
 
-    return max(MARKS, key=quality)
+    try:
+        return max(MARKS, key=quality)
+    except csv.Error:
+        return MARKS[0]
 
 
 def _rows(text: str, mark: str, path: Path, whole: bool) -> list[list[str]]:
@@ -153,12 +178,14 @@ def _rows(text: str, mark: str, path: Path, whole: bool) -> list[list[str]]:
 
 def _refuse_duplicates(header: list[str], path: Path) -> None:
     """Say where, not which: a file without a header has data in its first row."""
-    for place, name in enumerate(header):
-        if name in header[:place]:
-            raise DataError(
-                f"A column name stands twice in the first row of {str(path)!r} "
-                f"(columns {header.index(name) + 1} and {place + 1}): rename one of them."
-            )
+    if len(set(header)) == len(header):
+        return
+    first: dict[str, int] = {}
+    place = next(i for i, name in enumerate(header) if first.setdefault(name, i) != i)
+    raise DataError(
+        f"A column name stands twice in the first row of {str(path)!r} "
+        f"(columns {first[header[place]] + 1} and {place + 1}): rename one of them."
+    )
 
 
 def _has_decimal_comma(rows: list[list[str]]) -> bool:

@@ -44,6 +44,7 @@ def load(path: Path, *, sheet: str | None = None) -> pl.DataFrame:
     _refuse_second_header(table, where)
     if not table.width:
         raise DataError(f"{where} is empty.")
+    table = table.filter(~pl.all_horizontal(pl.all().is_null()))
     if table.is_empty():
         raise DataError(f"{where} has column names but no records.")
     return table.select(_narrowed(values) for values in table.get_columns())

@@ -9,11 +9,26 @@ from equipoise.core.errors import DataError
 
 WORD = re.compile(r'"([^"]*)"|(\S+)')
 TAG = re.compile(r"<([A-Z_]+)>([^<]*)")
+PARTS = {
+    "FREQUENCY": "frequency",
+    "SHADOW": "shadow",
+    "COST": "cost",
+    "COSTVAR": "cost",
+    "MAXSCORE": "largest",
+    "STATUS": "status",
+    "LOWERPL": "lower",
+    "UPPERPL": "upper",
+}
+"""What the tags of a table call the variables that are not its value."""
+STATUSES = {"SAFE": "s", "UNSAFE": "u", "PROTECT": "z"}
 
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable: where it stands (`start` from 1, 0 in separated files), and what its tags say."""
+    """One variable: where it stands (`start` from 1, 0 in separated files), and what its tags say.
+
+    In a table `part` is what the variable tells of a cell, and `total` the code of the total.
+    """
 
     name: str
     start: int = 0
@@ -27,6 +42,8 @@ class Variable:
     hierarchy: str | None = None
     lead: str = "@"
     digits: tuple[int, ...] = ()
+    part: str | None = None
+    total: str | None = None
 
     @property
     def number(self) -> bool:
@@ -35,11 +52,12 @@ class Variable:
 
 @dataclass(frozen=True)
 class Meta:
-    """A metadata file: its variables, and the separator of the data if it has one."""
+    """A metadata file: its variables, the separator of the data if it has one, and the letters of its statuses."""
 
     path: Path
     variables: tuple[Variable, ...]
     separator: str | None = None
+    letters: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> "Meta":
@@ -47,17 +65,19 @@ class Meta:
             raise DataError(f"No metadata file at {str(path)!r}.")
         separator: str | None = None
         variables: list[Variable] = []
+        letters: dict[str, str] = {}
         for line in text_of(path).splitlines():
             tags = TAG.findall(line)
+            letters |= {_words(rest)[0]: STATUSES[tag] for tag, rest in tags if tag in STATUSES and _words(rest)}
             if tags and not variables:
                 separator = next((_words(rest)[0] for tag, rest in tags if tag == "SEPARATOR"), separator)
             elif tags:
                 variables[-1] = _tagged(variables[-1], tags, path)
-            elif words := _words(line):
+            elif words := WORD.findall(line):
                 variables.append(_placed(words, separator, path))
         if not variables or len({v.name for v in variables}) < len(variables):
             raise DataError(f"{str(path)!r} names no variables, or one of them twice: it is not tau-ARGUS metadata.")
-        return cls(path, tuple(variables), separator)
+        return cls(path, tuple(variables), separator, tuple(letters.items()))
 
     def beside(self, named: str) -> Path:
         """A file the metadata names, looked for by its name in the metadata's own folder."""
@@ -91,9 +111,10 @@ def _words(text: str) -> list[str]:
     return [quoted or plain for quoted, plain in WORD.findall(text)]
 
 
-def _placed(words: list[str], separator: str | None, path: Path) -> Variable:
-    """name, start, width, missing codes; without the start where a separator rules."""
-    numbers = words[1 : 2 if separator else 3]
+def _placed(given: list[tuple[str, str]], separator: str | None, path: Path) -> Variable:
+    """name, start, width, missing codes; without the start where a separator rules. What is quoted is no place."""
+    words = [quoted or plain for quoted, plain in given]
+    numbers = [plain for _, plain in given[1 : 2 if separator else 3] if plain]
     if not all(word.isdecimal() for word in numbers) or (not separator and len(numbers) < 2):
         raise DataError(f"{str(path)!r} is not tau-ARGUS metadata: a variable has no place.")
     start, width = (0, int(numbers[0]) if numbers else 0) if separator else (int(numbers[0]), int(numbers[1]))
@@ -107,12 +128,14 @@ def _tagged(variable: Variable, tags: list[tuple[str, str]], path: Path) -> Vari
             "NUMERIC": {"numeric": True},
             "WEIGHT": {"weight": True},
             "RECODEABLE": {"recodeable": True},
+            **{tag: {"part": part} for tag, part in PARTS.items()},
         }
         if words:
             known |= {
                 "CODELIST": {"codelist": words[0]},
                 "HIERCODELIST": {"hierarchy": words[0]},
                 "HIERLEADSTRING": {"lead": words[0]},
+                "TOTCODE": {"total": words[0]},
             }
         if words and all(word.isdecimal() for word in words):
             known |= {"DECIMALS": {"decimals": int(words[0])}, "HIERLEVELS": {"digits": tuple(map(int, words))}}

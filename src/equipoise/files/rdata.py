@@ -3,7 +3,11 @@
 Labels of the haven package are not kept: save such a file as .sav or .dta, which holds them in a standard way.
 """
 
+import bz2
+import gzip
+import lzma
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,8 +20,11 @@ from equipoise.files.format import Format
 from equipoise.files.memory import refuse_beyond
 
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"X\n", b"RDX", b"A\n", b"RDA")
-SWELL = 10
-"""R files are compressed to about a tenth."""
+UNPACKED, TEXT = 6, 550
+"""Bytes of memory for each byte inside, and beside that for each text, which is a Python object for a while."""
+TEXTS = (b"\x00\x04\x00\x09", b"\x00\x00\x80\x09", b"\x00\x00\x40\x09", b"\x00\x00\x00\x09")
+"""How a text begins: plain, UTF-8, Latin-1, other."""
+PIECE = 1 << 24
 
 
 def load(path: Path) -> pl.DataFrame:
@@ -44,15 +51,37 @@ def _read(path: Path, reader: str) -> Any:
         package = import_module("rdata")
     except ImportError:
         raise MissingExtraError.named("rdata", "r") from None
-    size = path.stat().st_size * SWELL
-    refuse_beyond(path, size, f"about {size / 1e6:,.0f} MB unpacked", "save it as Parquet or CSV in R")
+    try:
+        size, texts = _inside(path)
+    except Exception:
+        raise DataError(_broken(path)) from None
+    shape = f"{size / 1e6:,.0f} MB unpacked"
+    refuse_beyond(path, UNPACKED * size + TEXT * texts, shape, "save it as Parquet or CSV in R", 1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             known = {**package.conversion.DEFAULT_CLASS_MAP, "Date": _days, "POSIXct": _moments}
             return getattr(package, reader)(path, constructor_dict=known)
     except Exception:
-        raise DataError(f"{str(path)!r} is not a whole R file: it is damaged, cut off or something else.") from None
+        raise DataError(_broken(path)) from None
+
+
+def _broken(path: Path) -> str:
+    return f"{str(path)!r} is not a whole R file: it is damaged, cut off or something else."
+
+
+def _inside(path: Path) -> tuple[int, int]:
+    """The bytes inside a file, and about how many texts: unpacked once, piece by piece, to count."""
+    with path.open("rb") as file:
+        head = file.read(3)
+    known: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
+    unpack = known.get(head[:2], open)
+    size = texts = 0
+    with unpack(path, "rb") as stream:
+        while piece := stream.read(PIECE):
+            size += len(piece)
+            texts += sum(piece.count(mark) for mark in TEXTS)
+    return size, texts
 
 
 def _days(values: Any, attributes: Any) -> Any:

@@ -1,9 +1,11 @@
 """SAS: .sas7bdat and .xpt are read, .xpt is written: variable labels, dates and formats are kept.
 
 SAS keeps value labels in catalogues of their own, and a transport file has none: recoded columns stay text there.
-Special missing values (.A to .Z) of a .sas7bdat become null; a transport file cannot be given them back.
+Special missing values (.A to .Z and ._) become null and are kept beside.
 """
 
+import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ import polars as pl
 
 from equipoise.core.errors import DataError
 from equipoise.core.labels import Labels
-from equipoise.files import statistical
+from equipoise.files import statistical, transport
 from equipoise.files.clock import Clock
 from equipoise.files.format import Format, Loaded
+from equipoise.files.missing_codes import lettered
 
 DAYS = (
     "DATE", "DAY", "DDMMYY", "DDMMYYB", "DDMMYYD", "DDMMYYP", "DDMMYYS", "DDMMYYC", "DDMMYYN", "DOWNAME", "E8601DA",
@@ -23,12 +26,11 @@ DAYS = (
     "YYMMDDB", "YYMMDDC", "YYMMDDD", "YYMMDDN", "YYMMDDP", "YYMMDDS", "YYMON", "YYQ",
 )  # fmt: skip
 MOMENTS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
-LINE, HEAD = 80, 1 << 22
-OBSERVATIONS = b"HEADER RECORD*******OBSV8   HEADER RECORD!!!!!!!"
 PACKAGE = statistical.Package(
     "SAS",
     Clock(date(1960, 1, 1), 1, 1, DAYS, MOMENTS, ("TIME", "TOD", "HHMM", "E8601TM")),
     ("DATE9", "DATETIME20", "TIME8"),
+    re.compile("[^%].*"),
 )
 
 
@@ -40,18 +42,21 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 
 def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
     """Read a SAS transport file; one that is cut off is known by its length and by the records it promises."""
-    if path.stat().st_size % LINE:
+    if path.stat().st_size % transport.LINE:
         raise DataError(statistical.broken(path, PACKAGE))
     found = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
-    if found.frame.lazy().select(pl.len()).collect().item() < _promised(path):
+    names = found.frame.collect_schema().names()
+    height = found.frame.lazy().select(pl.len()).collect().item()
+    if height < transport.promised(path):
         raise DataError(statistical.broken(path, PACKAGE))
-    return found
+    codes = transport.special(path, names, height)
+    return found if codes is None else Loaded(found.frame, _having(found.labels, codes))
 
 
 def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a SAS transport file (version 8)."""
     stat = statistical.pyreadstat()
-    table, _, told = statistical.prepared(frame, labels, PACKAGE, coded=False)
+    table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=False)
     formats = {n: c.format for n, c in told.columns.items() if c.format and table[n].dtype != pl.String}
     given: dict[str, Any] = {
         "file_label": told.title or "",
@@ -59,15 +64,17 @@ def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
         "variable_format": formats,
     }
     statistical.written(lambda: stat.write_xport(table, path, **given), path, PACKAGE)
+    codes = {n: lettered(told.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String}
+    transport.put_special(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
 
 
-def _promised(path: Path) -> int:
-    """The number of records a file of version 8 names, 0 where it does not."""
-    with path.open("rb") as file:
-        _, found, rest = file.read(HEAD).partition(OBSERVATIONS)
-    said = rest[:15].strip()
-    return int(said) if found and said.isdigit() else 0
+def _having(labels: Labels, codes: pl.DataFrame) -> Labels:
+    """The labels with special missing values."""
+    for values in codes.get_columns():
+        pairs = tuple((letter, letter) for letter in values.drop_nulls().unique().sort())
+        labels = labels.having(values.name, replace(labels.of(values.name), missing=pairs))
+    return replace(labels, gaps=codes)
 
 
 DATA = Format((".sas7bdat",), load, None, ("encoding",), becomes="xpt")
-TRANSPORT = Format((".xpt",), load_transport, save_transport, ("encoding",))
+TRANSPORT = Format((".xpt",), load_transport, save_transport, ("encoding",), codes=True)

@@ -17,8 +17,8 @@ SIGNS: tuple[tuple[bytes, str, tuple[str, ...]], ...] = (
     (b"PK\x03\x04", "a ZIP archive or an Excel workbook, not a text file", ("xlsx", "zip")),
     (b"\x1f\x8b", "compressed by gzip, not a text file", ("gz", "rds", "rda")),
     (b"\x28\xb5\x2f\xfd", "compressed by zstd, not a text file", ("zst",)),
-    (b"BZh", "compressed by bzip2", ("rds", "rda")),
-    (b"\xfd7zXZ\x00", "compressed by xz", ("rds", "rda")),
+    (b"BZh", "compressed by bzip2, not a text file", ("bz2", "rds", "rda")),
+    (b"\xfd7zXZ\x00", "compressed by xz, not a text file", ("xz", "rds", "rda")),
     (b"SQLite format 3\x00", "a SQLite database", ("sqlite",)),
     (b"%PDF", "a PDF document", ()),
 )
@@ -26,6 +26,8 @@ SIGNS: tuple[tuple[bytes, str, tuple[str, ...]], ...] = (
 
 def refuse_other(path: Path, format: str) -> None:
     """Refuse a file whose first bytes say that it is something else than its name says."""
+    if path.name.startswith("~$"):
+        raise DataError(f"{str(path)!r} is only the mark that Office has the file open: name {path.name[2:]!r} itself.")
     with path.open("rb") as file:
         head = file.read(HEAD)
     if head.startswith(OLE):

@@ -1,5 +1,7 @@
 """SPSS (.sav, .zsav): variable and value labels, user-missing codes, measures, widths and formats are kept."""
 
+import re
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -7,10 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.labels import Column, Labels
+from equipoise.core.labels import Code, Column, Labels
 from equipoise.files import statistical
 from equipoise.files.clock import Clock
 from equipoise.files.format import Format, Loaded
+from equipoise.files.missing_codes import numbered
 
 PACKAGE = statistical.Package(
     "SPSS",
@@ -19,6 +22,10 @@ PACKAGE = statistical.Package(
         ("DATETIME", "YMDHMS"), ("TIME",),
     ),
     ("DATE11", "DATETIME20", "TIME8"),
+    re.compile(
+        r"(F|COMMA|DOT|DOLLAR|PCT|E|N|Z|CC[A-E]|WKDAY|MONTH|DTIME|MTIME|[AEJS]?DATE|QYR|MOYR|WKYR|DATETIME|YMDHMS|TIME|A)"
+        r"\d+(\.\d+)?"
+    ),
 )  # fmt: skip
 
 
@@ -32,10 +39,15 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = Fa
     """Write an SPSS file, missing codes back in their places."""
     stat = statistical.pyreadstat()
     table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=True)
-    for name, codes in gaps.items():
-        codes = codes if table[name].dtype == pl.String else codes.cast(pl.Float64)
-        table = table.with_columns(pl.coalesce(pl.lit(table[name]), pl.lit(codes)).alias(name))
-    columns = {name: column for name, column in told.columns.items() if name in table.columns}
+    columns = {}
+    for name, column in told.columns.items():
+        values, codes = table[name], gaps.get(name)
+        if values.dtype != pl.String:
+            column, codes = numbered(column, codes, values)
+        columns[name] = replace(column, values=tuple(pair for pair in column.values if _fits(pair[0], values.dtype)))
+        if codes is not None:
+            codes = codes if values.dtype == pl.String else codes.cast(pl.Float64)
+            table = table.with_columns(pl.coalesce(pl.lit(values), pl.lit(codes)).alias(name))
     given: dict[str, Any] = {
         "file_label": told.title or "",
         "column_labels": {n: c.label for n, c in columns.items() if c.label},
@@ -50,6 +62,11 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = Fa
         "compress": compress,
     }
     statistical.written(lambda: stat.write_sav(table, path, **given), path, PACKAGE)
+
+
+def _fits(code: Code, dtype: pl.DataType) -> bool:
+    """Whether a column of this type can have a code."""
+    return dtype == pl.String or not isinstance(code, str)
 
 
 def _ranges(column: Column, dtype: pl.DataType) -> list[Any]:

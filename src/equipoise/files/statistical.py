@@ -1,5 +1,6 @@
 """What SPSS, Stata and SAS files share: pyreadstat reads them, codes stay codes, dates and labels are ours."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,17 +17,25 @@ from equipoise.files.memory import refuse_beyond
 INSTEAD = "this format cannot be read in pieces, so use a machine with more, or save it as Parquet or CSV first"
 NUMBER, TEXT = 48, 90
 """Bytes of memory a number and an empty text take while they are read."""
+WHOLE = re.compile(r".*\.0|F\d+\.?")
+"""Formats that show no decimals."""
 GAP = "\x00missing code of "
 """The columns that carry the missing codes of records to the writer begin like this."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """One family of files: its name, its clock, and the three usual formats of dates, date-times and times."""
+    """One family of files: its name, its clock, its usual formats of dates, date-times and times, all its own ones."""
 
     name: str
     clock: Clock
     usual: tuple[str, str, str]
+    own: re.Pattern[str]
+
+    def format(self, dtype: pl.DataType, told: str | None) -> str | None:
+        """The format a column is shown in here: the one it had, if this package knows it."""
+        found = self.clock.format(dtype, told, self.usual)
+        return found if found and self.own.fullmatch(found) else None
 
 
 def pyreadstat() -> Any:
@@ -69,13 +78,15 @@ def prepared(
     kept = {}
     for name in table.columns:
         values, told = table[name], labels.of(name)
-        told = replace(told, format=package.clock.format(values.dtype, told.format, package.usual))
+        told = replace(told, format=package.format(values.dtype, told.format))
         if values.dtype.is_temporal():
             values = package.clock.written(values)
         elif coded and values.dtype == pl.String and told.numeric:
             values, told = _coded(values, told)
         elif values.dtype == pl.Boolean:
             values = values.cast(pl.Float64)
+        elif values.dtype.is_float():
+            values = values.fill_nan(None)
         table, kept[name] = table.with_columns(values.alias(name)), told
     return table, {n: s for n, s in gaps.items() if n in kept}, Labels(kept, labels.title)
 
@@ -137,6 +148,8 @@ def _typed(table: pl.DataFrame, labels: Labels, clock: Clock) -> pl.DataFrame:
     columns = []
     for values in table.get_columns():
         told = labels.of(values.name)
+        if told.numeric and not values.dtype.is_numeric() and values.null_count() == len(values):
+            values = values.cast(pl.Float64)
         if values.dtype == pl.String:
             values = pl.select(pl.when(pl.lit(values) != "").then(pl.lit(values)).alias(values.name)).to_series()
         elif kind := clock.kind(told.format):
@@ -149,7 +162,7 @@ def _typed(table: pl.DataFrame, labels: Labels, clock: Clock) -> pl.DataFrame:
 
 def _whole(values: pl.Series, told: Column) -> bool:
     """Codes and columns shown without decimals are integers, if they all are."""
-    shown = not told.format or told.format.endswith(".0") or (told.storage or "").startswith("int")
+    shown = not told.format or WHOLE.fullmatch(told.format) or (told.storage or "").startswith("int")
     if not (shown or told.values):
         return False
     known = values.drop_nulls()

@@ -3,7 +3,8 @@
 import re
 import tomllib
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -15,6 +16,9 @@ COMPOUND = 5
 """Letters a word needs to be found inside another."""
 WORD = re.compile(r"[a-z]+\d*|\d+")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+SHORT, WEIGHT = re.compile(r"(?:^|(?<=[a-z]{4}))nr$"), re.compile(r"(?<=[a-z]{2})wt$")
+BINDING = frozenset(("de", "del", "della", "di", "do", "da", "d", "du", "des", "la", "le", "el", "of", "the", "van"))
+UNITS = frozenset(("kg", "kilo", "kilos", "kilogram", "kilograms", "gram", "grams", "gramm", "lb", "lbs", "cm", "mm"))
 LETTERS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "'": " ", "’": " "})
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
@@ -31,39 +35,49 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Phrase:
-    """A phrase of the table, as words; `whole` must be the entire name."""
+    """A phrase of the table, as words; `whole` must be the entire name; `place` is its rank among all."""
 
     meaning: Meaning
     words: tuple[str, ...]
     whole: bool
+    place: int = 0
 
-    def stands_in(self, given: tuple[str, ...]) -> bool:
-        """The words follow each other in the name, or are all of it."""
-        if self.whole or "".join(self.words) == "".join(given):
-            return "".join(self.words) == "".join(given)
-        size = len(self.words)
-        return any(given[i : i + size] == self.words for i in range(len(given) - size + 1))
-
-    def is_part_of(self, given: tuple[str, ...]) -> bool:
-        """Part of a compound, at either end."""
-        joined = "".join(self.words)
-        if self.whole or len(joined) < COMPOUND:
-            return False
-        whole = ("".join(given),) if len(self.words) > 1 else ()
-        return any(_compound(word, joined) for word in (*given, *whole))
+    @property
+    def joined(self) -> str:
+        return "".join(self.words)
 
 
-def _compound(word: str, part: str) -> bool:
-    """The part is at either end of the word, and the rest is a plural s or at least three letters."""
-    rest = word.removeprefix(part) if word.startswith(part) else word.removesuffix(part)
-    return rest != word and (rest in ("", "s") or len(rest) >= 3)
+def _standing(given: tuple[str, ...]) -> Iterable[Phrase]:
+    """The phrases that are all of a name, or whose words follow each other in it."""
+    yield from _joined().get("".join(given), ())
+    for start in range(len(given)):
+        for end in range(start + 1, len(given) + 1):
+            found = _joined().get("".join(given[start:end]), ())
+            yield from (phrase for phrase in found if not phrase.whole and phrase.words == given[start:end])
+
+
+def _inside(given: tuple[str, ...]) -> Iterable[Phrase]:
+    """The phrases that are part of a compound; those of several words also of the whole name."""
+    for part in {part for word in given for part in _ends(word)}:
+        yield from (phrase for phrase in _joined().get(part, ()) if not phrase.whole)
+    for part in _ends("".join(given)):
+        yield from (phrase for phrase in _joined().get(part, ()) if not phrase.whole and len(phrase.words) > 1)
+
+
+def _ends(word: str) -> Iterable[str]:
+    """The beginnings and endings of a word after which nothing, a plural s or at least three letters are left."""
+    for size in range(COMPOUND, len(word) + 1):
+        if word[size:] in ("", "s") or len(word) - size >= 3:
+            yield word[:size]
+        if word[:-size] in ("", "s") or len(word) - size >= 3:
+            yield word[-size:]
 
 
 def meaning_of(text: str) -> Meaning | None:
     """The first meaning of the table whose phrase is in a name: whole words first, then parts of compounds.
 
     Misleads when a word means something else in another language, or abbreviations are the author's own: the reason
-    says what was read. Cost: one pass over some 2,000 phrases per name.
+    says what was read. Cost: a look-up for each run of words and each end of a word.
 
     >>> meaning_of("Geburtsdatum").name, meaning_of("dateOfBirth").language, meaning_of("household_weights").role
     ('birth_date', 'English', 'weight')
@@ -71,11 +85,42 @@ def meaning_of(text: str) -> Meaning | None:
     ('a place', None)
     """
     given = split(text)
-    for fits in (Phrase.stands_in, Phrase.is_part_of):
-        for phrase in phrases():
-            if any(fits(phrase, words) for words in (given, bare(given))):
-                return phrase.meaning
+    written = dict.fromkeys((given, bare(given), *spelled_out(given), unbound(given)))
+    for find in (_standing, _inside):
+        found = [phrase for words in written for phrase in find(words)]
+        found = [phrase for phrase in found if not (phrase.meaning.role == "weight" and scaled(given))]
+        if found:
+            return min(found, key=lambda phrase: phrase.place).meaning
     return None
+
+
+def spelled_out(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The words with the abbreviations at their ends written out: nr in the languages that write it so, and wt.
+
+    >>> spelled_out(("huishoudnr",)), spelled_out(("nr", "dowodu"))[1], spelled_out(("perwt",))
+    ((('huishoudnummer',), ('huishoudnumer',)), ('numer', 'dowodu'), (('per', 'weight'),))
+    """
+    found = [tuple(SHORT.sub(number, word) for word in words) for number in ("nummer", "numer")]
+    found.append(tuple(part for word in words for part in WEIGHT.sub(" weight", word).split()))
+    return tuple(dict.fromkeys(given for given in found if given != words))
+
+
+def unbound(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words without the small ones that bind them: factor de elevacion is factor elevacion.
+
+    >>> unbound(("date", "of", "birth")), unbound(("de",))
+    (('date', 'birth'), ('de',))
+    """
+    return tuple(word for word in words if word not in BINDING) or words
+
+
+def scaled(words: tuple[str, ...]) -> bool:
+    """Whether a name has a unit of mass or length in it: what is weighed in kilograms is no survey weight.
+
+    >>> scaled(split("weight_kg")), scaled(split("sampling weight"))
+    (True, False)
+    """
+    return not UNITS.isdisjoint(words)
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -111,5 +156,17 @@ def phrases() -> tuple[Phrase, ...]:
                 for written in {text.lower(), text.lower().translate(UMLAUTS)}:
                     words = tuple(WORD.findall(plain(written)))
                     found.setdefault((words, whole), Phrase(meaning, words, whole))
+                    if len(unbound(words)) > 1:
+                        found.setdefault((unbound(words), whole), Phrase(meaning, unbound(words), whole))
     place = {name: i for i, name in enumerate(table)}
-    return tuple(sorted(found.values(), key=lambda p: (place[p.meaning.name], -len(p.words))))
+    ranked = sorted(found.values(), key=lambda p: (place[p.meaning.name], -len(p.words)))
+    return tuple(replace(phrase, place=rank) for rank, phrase in enumerate(ranked))
+
+
+@cache
+def _joined() -> dict[str, list[Phrase]]:
+    """Every phrase by its words written together."""
+    found: dict[str, list[Phrase]] = {}
+    for phrase in phrases():
+        found.setdefault(phrase.joined, []).append(phrase)
+    return found

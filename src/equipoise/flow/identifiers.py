@@ -24,6 +24,8 @@ FEW = 5
 """Distinct values that a shape needs, so that it is no accident."""
 MANY = 20
 """Distinct values from which names, dates of birth and coordinates single people out."""
+SENTENCE = 6
+"""Words from which a text is a sentence."""
 CROWD = 100
 """Records from which texts that hardly repeat are known to identify."""
 
@@ -87,6 +89,7 @@ FAR, NEAR = r"(?:\+|00)[1-9][\d ()./-]{6,20}\d", r"\(?0\d{1,5}\)?[ ./-]\d[\d ./-
 AMERICAN = r"\(\d{3}\) ?\d{3}[- ]\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4}"
 PHONES = rf"{FAR}|{NEAR}|{AMERICAN}|\d{{3}}[- ]\d{{2,3}}[- ]\d{{2}}[- ]\d{{2}}|[5679]\d{{2}}(?: \d{{3}}){{2}}"
 WEB = r"(?i)(?:https?://|www\.)\S+|[a-z0-9-]+(\.[a-z0-9-]+)*\.(?:com|org|net)/\S*"
+HOUSE = r"^\d{1,4}\p{L}?,? \p{L}{2,}|\p{L}{3,},? \d{1,4} ?\p{L}?(?:,|$)"
 FRENCH = r"[1-4]\d{4}[\dAB]{2}\d{8}"
 SHAPES: tuple[Shape, ...] = (
     Shape("email", "e-mail addresses", FREE, least=0.2, few=2),
@@ -107,6 +110,10 @@ SHAPES: tuple[Shape, ...] = (
     Shape("nif", "Portuguese tax numbers (NIF)", r"[1-9]\d{8}", check.portuguese_nif, length=9),
     Shape("nhs", "British NHS numbers", r"\d{10}", check.british_nhs, length=10),
     Shape("personal number", "Swedish personal numbers", r"\d{2}[01]\d[0-3]\d{5}", check.luhn, r"[ +-]", length=10),
+    Shape(
+        "personal number", "Swedish personal numbers", r"(?:19|20)\d{2}[01]\d[0-3]\d{5}", check.last_ten, r"[ +-]",
+        length=12,
+    ),
     Shape("card", "card numbers", r"[3-6]\d{12,18}", check.luhn, length=16),
     Shape("ssn", "US social security numbers", r"\d{3}-\d{2}-\d{4}", spread=0.3),
     Shape("nino", "British national insurance numbers", r"(?i)[A-CEGHJ-PR-TW-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]"),
@@ -127,7 +134,8 @@ def found(facts: Facts, label: str | None = None) -> Finding | None:
     """
     meaning = meaning_of(facts.name) or (meaning_of(label) if label else None)
     births = _births(facts) if meaning is None else None
-    seen = [f for f in (shaped(facts), _named(facts, meaning), _people(facts), births, _near_unique(facts)) if f]
+    by_values = (_people(facts), births, _prose(facts), _near_unique(facts), _addresses(facts))
+    seen = [f for f in (shaped(facts), _named(facts, meaning), *by_values) if f]
     return next((finding for finding in seen if finding.certain), seen[0] if seen else None)
 
 
@@ -201,6 +209,15 @@ def _places(facts: Facts) -> bool:
     return low >= -180 and high <= 180 and isinstance(fine, float) and fine > 0.5
 
 
+def degrees(facts: Facts) -> bool:
+    """Decimals that may be degrees of places in one country: four to eight digits, far from zero for their spread."""
+    if not _places(facts) or facts.share < 0.5:
+        return False
+    fine = facts.shaped.str.extract(r"\.(\d+)$").str.len_chars().median()
+    low, middle, high = np.quantile(facts.values.to_numpy(), (0.01, 0.5, 0.99))
+    return isinstance(fine, float) and 4 <= fine <= 8 and abs(middle) > 0.5 * (high - low)
+
+
 def wordy(facts: Facts) -> bool:
     """Nearly all values are words of letters."""
     share = facts.shaped.str.contains(r"^[\p{L}][\p{L}' .,-]*$").mean()
@@ -220,6 +237,28 @@ def _people(facts: Facts) -> Finding | None:
 def common_names() -> frozenset[str]:
     table = tomllib.loads(files("equipoise.flow").joinpath("person_names.toml").read_text(encoding="utf-8"))
     return frozenset(plain(name) for names in table.values() for name in names.split())
+
+
+def _prose(facts: Facts) -> Finding | None:
+    """Sentences that differ from record to record, though some repeat: whoever wrote them may have named people."""
+    if facts.kind != "text" or facts.distinct < MANY or facts.share < 0.2:
+        return None
+    words = facts.shaped.str.count_matches(r"\p{L}{2,}").median()
+    if not isinstance(words, float) or words < SENTENCE:
+        return None
+    return Finding("free text", "free text, which may name people", facts.share >= 0.5 and facts.records >= CROWD)
+
+
+def _addresses(facts: Facts) -> Finding | None:
+    """Several words with many numbers before or after them, as street and house number."""
+    if facts.kind != "text" or facts.distinct < CROWD or facts.share < 0.2:
+        return None
+    fits = facts.shaped.filter(facts.shaped.str.contains(HOUSE))
+    streets = fits.str.replace_all(r"\d+\p{L}?\b", "").n_unique()
+    numbers = fits.str.extract(r"(\d+)").n_unique()
+    if len(fits) < 0.8 * len(facts.shaped) or streets < 3 or numbers < MANY:
+        return None
+    return Finding("address", "streets with house numbers", False)
 
 
 def _near_unique(facts: Facts) -> Finding | None:

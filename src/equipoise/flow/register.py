@@ -7,12 +7,12 @@ seed and the random masks of its first release; later releases of the asset reus
 import hashlib
 import hmac
 import json
-import os
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from equipoise.core import machine
 from equipoise.core.errors import ParameterError, RefusedError
 from equipoise.core.records import Records
 from equipoise.flow.catalogue import to_plain
@@ -81,11 +81,8 @@ class Register:
     def _write(self, book: dict[str, Any]) -> None:
         path = Path(self.path)
         stage = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        with os.fdopen(os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(book, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
-        stage.replace(path)
+        machine.write(stage, json.dumps(book, indent=2), private=True)
+        machine.move(stage, path)
 
 
 SHAPING = ("keys", "id", "household", "weight", "hierarchies", "missing")

@@ -1,9 +1,7 @@
 """Release: run, measure again, judge, and write the folder whole or not at all."""
 
 import json
-import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core import frames
+from equipoise.core import frames, machine
 from equipoise.core.draws import Draws, new_seed
 from equipoise.core.errors import DataError, EquipoiseError, ParameterError, RefusedError
 from equipoise.core.method import Measure
@@ -157,33 +155,33 @@ def refuse_existing(folder: Path, overwrite: bool) -> None:
 
 @contextmanager
 def staged(
-    folder: Path, overwrite: bool, *, refuse: Callable[[Path, bool], None] = refuse_existing, mode: int = 0o755
+    folder: Path, overwrite: bool, *, refuse: Callable[[Path, bool], None] = refuse_existing, private: bool = False
 ) -> Iterator[Path]:
     """A folder beside the target that takes its place only when everything in it is written.
 
-    `refuse` says whether the target may be replaced; it then has the `mode`.
+    `refuse` says whether the target may be replaced; a `private` one is for its owner only.
     """
     fresh = [parent for parent in folder.parents if not parent.exists()]
     folder.parent.mkdir(parents=True, exist_ok=True)
     stage = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
-    stage.mkdir(mode=0o700)
+    machine.make_folder(stage, private=True)
     old = stage.with_suffix(".old")
     try:
         yield stage
         refuse(folder, overwrite)
         if folder.exists():
-            folder.rename(old)
-        stage.rename(folder)
+            machine.move(folder, old)
+        machine.move(stage, folder)
     except BaseException:
         if old.exists() and not folder.exists():
-            old.rename(folder)
-        shutil.rmtree(stage, ignore_errors=True)
+            machine.move(old, folder)
+        machine.remove_folder(stage)
         for parent in fresh:
             with suppress(OSError):
                 parent.rmdir()
         raise
-    folder.chmod(mode)
-    shutil.rmtree(old, ignore_errors=True)
+    machine.restrict(folder, private=private)
+    machine.remove_folder(old)
 
 
 def _report(
@@ -220,23 +218,23 @@ def _write(
     stage: Path, records: Records, released: Records, facts: Report, kind: str, render: Render, policy_text: str
 ) -> dict[str, Any]:
     public, private = stage / "public", stage / "private"
-    public.mkdir(mode=0o755)
-    private.mkdir(mode=0o700)
+    machine.make_folder(public, private=False)
+    machine.make_folder(private, private=True)
     data = public / f"data.{kind}"
     write_data(released, data, kind, facts.withheld, facts.chosen.recipe.seed)
     key = secrets.token_bytes(32)
     evidence = _evidence(records, facts, data, key)
-    _put(public / "evidence.json", json.dumps(evidence, indent=2))
-    _put(public / "report.html", render(facts, True))
-    _put(private / "report.html", render(facts, False))
-    _put(private / "policy.toml", policy_text)
-    _put(
+    machine.write(public / "evidence.json", json.dumps(evidence, indent=2))
+    machine.write(public / "report.html", render(facts, True))
+    machine.write(private / "report.html", render(facts, False))
+    machine.write(private / "policy.toml", policy_text)
+    machine.write(
         private / "seed.json",
         json.dumps({"format": FORMAT, "seed": str(facts.chosen.recipe.seed), "hash_key": key.hex()}),
     )
-    _put(private / "journal.jsonl", "".join(line + "\n" for line in _journal(facts)))
+    machine.write(private / "journal.jsonl", "".join(line + "\n" for line in _journal(facts)))
     for file in private.iterdir():
-        file.chmod(0o600)
+        machine.restrict(file)
     return evidence
 
 
@@ -325,10 +323,3 @@ def _journal(facts: Report) -> Iterator[str]:
             {"masks": masks, "values": [finite(score.value) for score in trial.scores]},
             default=str,
         )
-
-
-def _put(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

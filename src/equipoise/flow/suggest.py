@@ -1,8 +1,9 @@
 """Suggest roles: what each column of a file probably is, why, and how it may be coarsened. Nothing is applied."""
 
 import json
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from equipoise.core.roles import RESERVED, Roles
 from equipoise.files import read
 from equipoise.flow.column_facts import Facts, facts_of, look
 from equipoise.flow.column_names import Meaning, meaning_of
-from equipoise.flow.identifiers import FEW, Finding, found
+from equipoise.flow.identifiers import FEW, Finding, degrees, found
 from equipoise.flow.nesting import nested
 
 Role = Literal[
@@ -41,6 +42,10 @@ TOLD: dict[Role, str] = {
 }
 CODED = ("place", "industry", "labour", "origin", "health")
 """Meanings whose numbers are codes."""
+CODE = re.compile(r"(?i)(?:code|cod|kod|kode|codigo|código|codice)s?\d*$")
+"""Names of columns that hold codes."""
+AGE = 130
+"""The greatest age."""
 CATEGORIES = 20
 """Distinct whole numbers up to which they are taken for codes of categories."""
 SPREAD = 0.2
@@ -178,7 +183,7 @@ def suggest_roles(source: Any, **options: Any) -> Suggestion:
     table = look(records, rows)
     if not table.width:
         raise DataError("The data has no columns.")
-    drafts = [_draft(facts_of(column), records.labels) for column in table.iter_columns()]
+    drafts = _with_places([_draft(facts_of(column), records.labels) for column in table.iter_columns()])
     return Suggestion(tuple(_settled(drafts)), rows, table.height)
 
 
@@ -210,6 +215,17 @@ def _draft(facts: Facts, labels: Labels) -> _Draft:
     if role == "key" and facts.name in RESERVED:
         role, why, confidence = "none", f"a key, but {facts.name!r} is a name of our cell tables: rename it", "medium"
     return _Draft(facts, meaning, labelled, role, why, confidence)
+
+
+def _with_places(drafts: list[_Draft]) -> list[_Draft]:
+    """Two neighbours without telling names that look like degrees are a place on the map."""
+    fine = [d.meaning is None and d.role == "numeric" and degrees(d.facts) for d in drafts]
+    pair = [any(fine[i] and fine[j] for j in (i - 1, i + 1) if 0 <= j < len(fine)) for i in range(len(fine))]
+    why = "looks like geographical coordinates, with its neighbour; "
+    return [
+        replace(d, role="direct", why=why + d.facts.words(), confidence="low") if there else d
+        for d, there in zip(drafts, pair, strict=True)
+    ]
 
 
 Judged = tuple[Role, str, Confidence]
@@ -266,7 +282,7 @@ def _by_name(facts: Facts, meaning: Meaning, coded: bool) -> tuple[Role, Confide
 def _key(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
     """A key by name: an age up to 130, a date, categories that repeat."""
     if meaning.name == "age":
-        young = facts.kind == "text" or (facts.numeric and facts.range()[0] >= -1 and facts.range()[1] <= 130)
+        young = facts.kind == "text" or (facts.numeric and facts.range()[0] >= -1 and facts.range()[1] <= AGE)
         return ("key", "high") if young else None
     if facts.kind == "decimal" and facts.distinct > CATEGORIES:
         return None
@@ -281,7 +297,7 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
         return None
     if facts.unique:
         return ("household", "medium") if meaning.role == "household" and meaning.name == "cluster" else ("id", "high")
-    if facts.share >= 0.02 and (facts.distinct > CATEGORIES or facts.share >= SPREAD):
+    if facts.share >= 0.02 and (facts.distinct > CATEGORIES or (facts.share >= SPREAD and facts.distinct > FEW)):
         return "household", "high" if meaning.role == "household" else "medium"
     return None
 
@@ -296,9 +312,28 @@ def _by_values(facts: Facts, coded: bool) -> Judged:
     if facts.kind == "text":
         told: Role = "key" if facts.distinct <= CATEGORIES or facts.share <= SPREAD else "none"
         return told, f"no telling name; {words}", "medium" if facts.distinct <= CATEGORIES else "low"
-    if facts.kind == "whole" and facts.distinct <= CATEGORIES and facts.share <= SPREAD:
+    if facts.kind == "whole" and not facts.unique and _years(facts):
+        return "key", f"no telling name; {words}, all like years", "medium"
+    few = facts.distinct <= CATEGORIES and (facts.share <= SPREAD or facts.distinct <= FEW)
+    if facts.kind == "whole" and few and not facts.unique:
         return "key", f"no telling name; {words}, few enough for codes of categories", "low"
+    if facts.kind == "whole" and facts.share <= SPREAD and CODE.search(facts.name):
+        return "key", f"named like codes; {words}", "low"
+    if facts.kind == "whole" and facts.share <= SPREAD and _dense(facts):
+        return "key", f"no telling name; {words} without gaps, as ages and codes are", "low"
     return "numeric", f"no telling name; {words}", "medium" if facts.kind == "decimal" else "low"
+
+
+def _years(facts: Facts) -> bool:
+    """Whole numbers of recent centuries, many more records than values."""
+    low, high = facts.range()
+    return low >= 1800 and high <= 2100 and facts.share <= SPREAD
+
+
+def _dense(facts: Facts) -> bool:
+    """Nearly every whole number from the lowest to the highest, none above a great age."""
+    low, high = facts.range()
+    return low >= 0 and high <= AGE and facts.distinct >= 0.9 * (high - low + 1)
 
 
 def _numbering(facts: Facts) -> bool:

@@ -1,7 +1,5 @@
 """The demos: `equipoise demo survey|business|hospital` makes a folder and finds the best release of what is in it."""
 
-import shlex
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Annotated
 import typer
 
 from equipoise.core.errors import DataError
+from equipoise.core.machine import remove_folder, shell_word
 from equipoise.demo.kit import KITS, Kit, kit_named, write
 from equipoise.doors import python as door
 from equipoise.doors.cli import options as o
@@ -31,6 +30,7 @@ def demo(
     with _undone(out, kit, overwrite), bar("measuring and writing the release") as progress:
         policy = write(out, name)
         made = door.balance(policy, overwrite=overwrite, progress=progress)
+        assert isinstance(made, Release)
     if as_json:
         plain.show(plain.release(made, searched=True))
     else:
@@ -40,14 +40,15 @@ def demo(
 
 def _next_steps(kit: Kit, policy: Path, made: Release) -> None:
     """What to try after the demo."""
-    name, data, folder = (shlex.quote(str(p)) for p in (policy, policy.with_name(kit.data), made.folder))
+    name, data, folder = (shell_word(p) for p in (policy, policy.with_name(kit.data), made.folder))
     steps = [
         ("Open your report in a browser", made.report.resolve().as_uri()),
         (f"Change a limit in {name}, and run it again", f"equipoise balance {name} --overwrite"),
     ]
     for file in kit.policies[1:]:
-        other = shlex.quote(str(policy.with_name(file)))
-        steps.append(("Compare six methods on one map (half a minute)", f"equipoise balance {other}"))
+        other = shell_word(policy.with_name(file))
+        words = "Protect a table of it" if "table" in file else "Compare six methods on one map (half a minute)"
+        steps.append((words, f"equipoise balance {other}"))
     others = ", ".join(f"equipoise demo {other}" for other in KITS if other != kit.name)
     steps += [
         ("Try to break the release", f"equipoise attack {folder} --against {data} --roles {name}"),
@@ -73,5 +74,5 @@ def _undone(folder: Path, kit: Kit, overwrite: bool) -> Iterator[None]:
         for file in files:
             file.unlink(missing_ok=True)
         if fresh:
-            shutil.rmtree(fresh, ignore_errors=True)
+            remove_folder(fresh)
         raise

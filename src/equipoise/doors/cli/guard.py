@@ -9,6 +9,7 @@ from collections.abc import Callable
 from io import TextIOWrapper
 
 from equipoise.core.errors import EquipoiseError
+from equipoise.core.machine import close_output
 
 BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
 
@@ -83,5 +84,5 @@ def _never_fail_to_encode() -> None:
 
 def _reader_left() -> int:
     """Whoever read our output (`| head`) has seen enough; nothing is left to flush into the closed pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    close_output()
     return 0

@@ -13,20 +13,23 @@ from equipoise.attacks import averaged
 from equipoise.core.errors import DataError, EquipoiseError, ParameterError, RolesError, hint
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.levels import Part
+from equipoise.core.machine import shell_word
 from equipoise.core.method import Measure, label
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
 from equipoise.doors.cli.longhand import split
-from equipoise.files import FORMATS, read
+from equipoise.files import FORMATS, KNOWN, format_of, read
 from equipoise.flow.catalogue import family, methods, parse
 from equipoise.flow.people import in_step
 from equipoise.flow.policy import Policy
 from equipoise.flow.reopen import opened as opened_as
 from equipoise.flow.reopen import reopen
 
-ROLES, READING, OUTPUT = "Roles of the columns", "Reading a CSV file", "Output"
+ROLES, READING, OUTPUT = "Roles of the columns", "Reading the data", "Output"
 MANY = ("keys", "sensitive", "numeric", "domain", "direct")
 SINGLE = ("weight", "household", "id", "sample")
+ARGUS = (*KNOWN["asc"].suffixes, *KNOWN["tab"].suffixes)
+"""Files whose metadata tells the roles of their columns."""
 Names = list[str] | None
 
 
@@ -35,11 +38,12 @@ def _role(text: str, metavar: str = "COLUMNS", panel: str = ROLES) -> Any:
 
 
 File = Annotated[
-    Path,
+    Path | None,
     typer.Argument(
-        metavar="FILE", help="The data: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS, R.", show_default=False
+        metavar="FILE", show_default=False,
+        help="The data: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS, R, tau-ARGUS; a database, with --query.",
     ),
-]
+]  # fmt: skip
 PolicyFile = Annotated[
     Path,
     typer.Argument(metavar="POLICY.toml", help="What to read, what to try, what must hold.", show_default=False),
@@ -64,9 +68,21 @@ Trees = Annotated[
 RolesFile = Annotated[
     Path | None, _role("A TOML file with all of these, also under \\[roles]; options override it.", "ROLES.toml")
 ]
-Delimiter = Annotated[str | None, _role("Detected when not given.", "CHARACTER", READING)]
+Delimiter = Annotated[str | None, _role("Of a CSV file; detected when not given.", "CHARACTER", READING)]
 Encoding = Annotated[str | None, _role("utf-8, cp1252, utf-16 ...; detected when not given.", "NAME", READING)]
-Decimal = Annotated[str | None, _role("Detected when not given.", ". or ,", READING)]
+Decimal = Annotated[str | None, _role("Of a CSV file; detected when not given.", ". or ,", READING)]
+Sheet = Annotated[str | None, _role("Of an Excel workbook; the first when not given.", "NAME", READING)]
+Metadata = Annotated[
+    Path | None, _role("The .rda file of tau-ARGUS microdata, when it is not the one beside it.", "FILE.rda", READING)
+]
+Query = Annotated[
+    str | None,
+    _role("A SELECT statement: its answer is the data. FILE or --database says where; else on files.", "SQL", READING),
+]
+Database = Annotated[
+    str | None,
+    _role("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
+]
 Out = Annotated[Path, typer.Option(help="The release folder to make.", metavar="DIR", show_default=False)]
 Format = Annotated[
     str | None,
@@ -92,15 +108,51 @@ AsJson = Annotated[
 ]
 
 
-def opened(file: Path, options: Mapping[str, Any]) -> Records:
-    """The file with the roles and the reading options that were given."""
-    told = {name: options[name] for name in ("delimiter", "encoding", "decimal")}
-    return read(file, roles(options), **told)
+def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool = True) -> Records:
+    """The file, or the answer of the query, with the roles and the reading options that were given.
+
+    Roles that tau-ARGUS metadata tells hold where there is no roles file; options override them.
+    """
+    source, told = asked(file, options)
+    if not isinstance(source, Path) or source.suffix.lower() not in ARGUS or options["roles"]:
+        return read(source, roles(options, keys_needed=keys_needed), **told)
+    records = read(source, **told)
+    records = replace(records, roles=roles(options, keys_needed=keys_needed, told=records.roles))
+    records.check()
+    return records
 
 
-def roles(options: Mapping[str, Any], *, keys_needed: bool = True) -> Roles:
-    """Roles from options, over those of the roles file."""
-    known = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
+def asked(
+    file: Path | None, options: Mapping[str, Any], missing: str = "argument 'FILE'", name: str = "FILE"
+) -> tuple[Path | str, dict[str, Any]]:
+    """What to read, and how: a file, or a query and its database."""
+    told = {name: options[name] for name in ("delimiter", "encoding", "decimal", "sheet", "metadata")}
+    query, database = options["query"], options["database"]
+    if file is not None and database:
+        raise ParameterError(f"{name} and --database both say where the data is: name one of them.")
+    if query:
+        return query, {**told, "database": database or (":memory:" if file is None else str(file))}
+    if database:
+        raise ParameterError("--database is for --query: the SELECT statement whose answer is the data.")
+    if file is None:
+        raise ParameterError(f"Missing {missing}: name the data, or ask for it with --query.")
+    return file, told
+
+
+def typed(file: Path | None, options: Mapping[str, Any]) -> str:
+    """Where the data is, as it stands on the command line."""
+    place = [shell_word(file)] if file else []
+    return " ".join([*place, *(f"--{name} ..." for name in ("query", "database") if options[name])])
+
+
+def shown(file: Path | None) -> Path:
+    """The data as answers name it; the address of a database may hold a password."""
+    return file or Path("query")
+
+
+def roles(options: Mapping[str, Any], *, keys_needed: bool = True, told: Roles | None = None) -> Roles:
+    """Roles from options, over those of the roles file, or those the data came with."""
+    known = Roles.from_toml(options["roles"]) if options["roles"] else told or Roles()
     given: dict[str, Any] = {name: _names(options[name]) for name in MANY if options.get(name)}
     given |= {name: options[name] for name in ("weight", "household", "id") if options.get(name)}
     found = replace(known, **given, hierarchies={**known.hierarchies, **hierarchies(options["hierarchy"] or ())})
@@ -178,21 +230,45 @@ class Files:
     known: tuple[str, ...]
 
 
-def attacked(released: Sequence[Path], against: Path, options: Mapping[str, Any]) -> Files:
+def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> Files:
     """The released file and the intruder's, each with the roles of the columns that it has."""
-    told = {name: options[name] for name in ("delimiter", "encoding", "decimal")}
+    source, told = asked(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
     known = _names(options["known"] or ()) or filed.keys
     if not known:
         raise RolesError("Nothing is known: say which columns an intruder knows with --known age,sex,region.")
     given: dict[str, Any] = {name: _names(options[name]) for name in ("sensitive", "numeric") if options[name]}
     given |= {"id": options["id"]} if options["id"] else {}
-    original = opened_as(against, Roles(domain=known, **given), **told)
+    original = _intruders(source, Roles(domain=known, **given), _left_for(source, released, told))
     trees = {**filed.hierarchies, **hierarchies(options["hierarchy"] or ())}
     original = replace(original, roles=_fitting(replace(filed, **given, hierarchies=trees), original))
     original.check()
-    found = [reopen(path, Roles(domain=known), **({} if path.is_dir() else told)) for path in released]
+    found = [reopen(path, Roles(domain=known), **_meant_for(path, told)) for path in released]
     return Files(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
+
+
+def _intruders(source: Path | str, roles: Roles, told: Mapping[str, Any]) -> Records:
+    return opened_as(source, roles, **told) if isinstance(source, Path) else read(source, roles, **told)
+
+
+def _meant_for(source: Path | str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The reading options that the format of a file takes."""
+    if isinstance(source, str) or source.is_dir() or not _is_named(source):
+        return {}
+    return {
+        name: value for name, value in told.items() if value is not None and name in KNOWN[format_of(source)].options
+    }
+
+
+def _is_named(path: Path) -> bool:
+    """Whether its name tells the format of a file; if not, reading it says what there is."""
+    return path.name.lower().endswith(tuple(suffix for one in KNOWN.values() for suffix in one.suffixes))
+
+
+def _left_for(source: Path | str, released: Sequence[Path], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Those for the intruder's file: the ones it takes, and the ones no released file takes, which it will refuse."""
+    own, taken = _meant_for(source, told), {name for path in released for name in _meant_for(path, told)}
+    return {name: value for name, value in told.items() if name in own or name not in taken}
 
 
 def _with_id(records: Records, name: str | None) -> Records:

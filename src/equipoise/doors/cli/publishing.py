@@ -32,10 +32,10 @@ def _option(text: str, metavar: str, panel: str = MODEL) -> Any:
 
 
 Source = Annotated[
-    Path,
+    Path | None,
     typer.Argument(
-        metavar="FILE", help="Microdata, or a table of cells with columns n, N and y: .csv, .parquet or .arrow.",
-        show_default=False,
+        metavar="FILE", show_default=False,
+        help="Microdata, or a table of cells with columns n, N and y, in any format; a database, with --query.",
     ),
 ]  # fmt: skip
 Areas = Annotated[o.Names, _option("The areas that were sampled: region, or region,age.", "COLUMNS")]
@@ -96,7 +96,7 @@ Shown = Annotated[
 
 def publish(
     ctx: typer.Context,
-    file: Source,
+    file: Source = None,
     domain: Areas = None,
     target: Target = None,
     loss: LossName = "uniques:10",
@@ -121,6 +121,10 @@ def publish(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
 ) -> None:
     """Decide which cells of a survey to publish, weighing what publishing may disclose against what silence costs.
 
@@ -135,7 +139,7 @@ def publish(
             source,
             out=out,
             overwrite=overwrite,
-            name=file.name,
+            name=o.shown(file).name,
             domain=_names(domain) or None,
             target=_target(target),
             population=_population(population, records),
@@ -143,9 +147,9 @@ def publish(
             **asked,
         )
     if as_json:
-        plain.show(_answer(file, found, out, show_values))
+        plain.show(_answer(o.shown(file), found, out, show_values))
     else:
-        _screen(file, found, out, show_values)
+        _screen(o.shown(file), found, out, show_values)
 
 
 # What was asked -------------------------------------------------------------------------------------------------------
@@ -218,11 +222,10 @@ def _two(text: str, name: str, form: str) -> tuple[float, float]:
     return first, second
 
 
-def _source(file: Path, options: Mapping[str, Any]) -> tuple[Any, Records]:
+def _source(file: Path | None, options: Mapping[str, Any]) -> tuple[Any, Records]:
     """The records, or a table of cells where the file holds n, N and y and nothing says otherwise."""
-    told = {name: options[name] for name in ("delimiter", "encoding", "decimal")}
     areas = {**options, "domain": options["domain"] or None}
-    records = read(file, o.roles(areas, keys_needed=False), **told)
+    records = o.opened(file, areas, keys_needed=False)
     schema = records.schema()
     lacking = [name for name in COUNTS if name not in schema]
     sampled = records.roles.weight or options["population"]

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equipoise.core.errors import ParameterError, hint
+from equipoise.core.machine import privacy
 from equipoise.core.records import Records
 from equipoise.core.score import Score, Scores
 from equipoise.doors.cli.guard import one_line
@@ -117,6 +118,8 @@ def release(made: Release, *, searched: bool) -> None:
     out.print()
     for name, path in _places(made):
         out.print(Text(f"{name:<15}", "bold"), str(path), sep="", soft_wrap=True)
+    if note := privacy():
+        out.print(note, style="dim")
 
 
 def _chosen(made: Release, searched: bool) -> str:

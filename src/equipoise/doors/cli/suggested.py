@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equipoise.core.errors import DataError
+from equipoise.core.machine import shell_word
 from equipoise.doors.cli import options as o
 from equipoise.doors.cli import plain, screens
 from equipoise.doors.cli.bar import bar
@@ -19,7 +20,8 @@ STYLES = {"direct": "bold red", "none": "dim"}
 
 
 def roles(
-    file: o.File,
+    ctx: typer.Context,
+    file: o.File = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -31,6 +33,10 @@ def roles(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
 ) -> None:  # fmt: skip
     """Propose a role for every column of a file, with the reason; nothing is applied until you name the roles file.
 
@@ -39,13 +45,14 @@ def roles(
     if out is not None:
         _refuse(out, overwrite)
     with bar("looking at the columns"):
-        found = suggest_roles(file, delimiter=delimiter, encoding=encoding, decimal=decimal)
+        source, told = o.asked(file, ctx.params)
+        found = suggest_roles(source, **told)
     if out is not None:
         _put(out, found)
     if as_json:
-        plain.show(_plain(file, found, out))
+        plain.show(_plain(o.shown(file), found, out))
     else:
-        _screen(file, found, out)
+        _screen(o.shown(file), found, out, o.typed(file, ctx.params))
 
 
 def _refuse(out: Path, overwrite: bool) -> None:
@@ -81,7 +88,7 @@ def _plain(file: Path, found: Suggestion, out: Path | None) -> dict[str, Any]:
     }
 
 
-def _screen(file: Path, found: Suggestion, out: Path | None) -> None:
+def _screen(file: Path, found: Suggestion, out: Path | None, typed: str) -> None:
     shown = screens.screen()
     seen = f", {found.looked_at:,} of them looked at" if found.looked_at < found.records else ""
     shown.print(
@@ -98,11 +105,11 @@ def _screen(file: Path, found: Suggestion, out: Path | None) -> None:
     if found.direct:
         told = "Direct identifiers, withheld from a release or refused in it: " + ", ".join(map(one_line, found.direct))
         shown.print(Text(told, "bold red"))
-    name = out or "roles.toml"
+    name = shell_word(out or "roles.toml")
     if out is None:
-        steps = [("Write them to a file with the reasons, and edit it", f"equipoise roles {file} --out {name}")]
+        steps = [("Write them to a file with the reasons, and edit it", f"equipoise roles {typed} --out {name}")]
     else:
-        steps = [("Check the roles file, then use it", f"equipoise assess {file} --roles {name}")]
+        steps = [("Check the roles file, then use it", f"equipoise assess {typed} --roles {name}")]
     screens.steps("What to do next", steps)
 
 

@@ -1,0 +1,153 @@
+"""The one module that knows the operating system: who may read a file, folders put in place, memory, the shell.
+
+Everything else works on paths, with text whose encoding is named. Windows has no modes: there a private folder is as
+private as the folder it is made in, and `privacy()` says so.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from equipoise.core.errors import DataError
+
+WINDOWS = sys.platform == "win32"
+OWNER_FOLDER, OWNER_FILE, EVERYBODY_FOLDER = 0o700, 0o600, 0o755
+PATIENCE = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between tries where another program (a virus scanner, an open editor) holds a file, which Windows allows."""
+LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+MEMORY = Path("/proc/meminfo")
+
+
+# Who may read ---------------------------------------------------------------------------------------------------------
+
+
+def make_folder(path: Path, *, private: bool) -> None:
+    """A new folder, for its owner only when private; at most what the user's own mask allows."""
+    path.mkdir(mode=OWNER_FOLDER if private else EVERYBODY_FOLDER)
+
+
+def restrict(path: Path, *, private: bool = True) -> None:
+    """A folder, or a private file, for its owner only or for everybody to read; where there are modes."""
+    if WINDOWS:
+        return
+    if path.is_dir():
+        path.chmod(OWNER_FOLDER if private else EVERYBODY_FOLDER)
+    elif private:
+        path.chmod(OWNER_FILE)
+
+
+def privacy() -> str:
+    """What the user has to see to where folders cannot be made private; nothing where they can."""
+    if not WINDOWS:
+        return ""
+    return "Windows lets whoever may open a folder open those in it: keep this in a folder that only you may open."
+
+
+def write(path: Path, text: str, *, private: bool = False) -> None:
+    """Text in UTF-8 with plain newlines, on the disk when this returns; a private file is new, and its owner's only."""
+    if private:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_FILE))
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# Put in place ---------------------------------------------------------------------------------------------------------
+
+
+def move(source: Path, target: Path) -> None:
+    """Give a file or folder its name; a file that is there is replaced.
+
+    Windows refuses while another program has the file, or one in the folder, open: this waits a little, then says so.
+    """
+    for pause in (*PATIENCE, None):
+        try:
+            source.replace(target)
+            return
+        except PermissionError:
+            if not WINDOWS:
+                raise
+            if pause is None:
+                raise DataError(
+                    f"Cannot put {str(target)!r} in place: another program has it, or a file in it, open."
+                ) from None
+            time.sleep(pause)
+
+
+def remove_folder(path: Path) -> None:
+    """A folder with all that is in it, as far as it can be; files that are read-only too."""
+    if WINDOWS and path.exists():
+        for inside in path.rglob("*"):
+            inside.chmod(0o700)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def file_name(text: str) -> str:
+    """A name that every system takes for a file.
+
+    >>> file_name("data_3_income: net/gross.cdl")
+    'data_3_income_ net_gross.cdl'
+    """
+    stem, mark, ending = text.rpartition(".")
+    plain = "".join("_" if c in '<>:"/\\|?*' or not c.isprintable() else c for c in stem or ending)
+    return plain[:100].rstrip(" .") + (mark + ending if stem else "")
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def free_memory() -> int | None:
+    """Free memory in bytes, within the limit of a container; None where the system does not say."""
+    try:
+        free = _free_on_windows() if WINDOWS else _free_elsewhere()
+    except (OSError, ValueError, AttributeError, KeyError):
+        return None
+    limits = [_text(path) for path in LIMITS if path.is_file()]
+    return min([free, *(int(text) for text in limits if text.isdecimal())])
+
+
+def _free_elsewhere() -> int:
+    if MEMORY.is_file():
+        lines = dict(line.split(":", 1) for line in _text(MEMORY).splitlines())
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _free_on_windows() -> int:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            *((name, ctypes.c_ulonglong) for name in ("total", "free", "page", "page_free", "virtual", "virtual_free")),
+            ("extended", ctypes.c_ulonglong),
+        )
+
+    status = Status(length=ctypes.sizeof(Status))
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined,unused-ignore]
+    return int(status.free)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="ascii").strip()
+
+
+# The shell ------------------------------------------------------------------------------------------------------------
+
+
+def shell_word(text: str | Path) -> str:
+    """A name as it is typed on the command line here."""
+    word = str(text)
+    if WINDOWS:
+        return word if word and not set(word) & set(" \t&()[]{}^=;!'+,`~") else f'"{word}"'
+    return shlex.quote(word)
+
+
+def close_output() -> None:
+    """Send what is still printed nowhere: whoever read it has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
