@@ -1,6 +1,7 @@
 """The demo folders: data, roles and policies that run."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -54,3 +55,21 @@ def test_the_business_policy_runs_to_a_release(tmp_path: Path) -> None:
     assert made.evidence["withheld"] == ["enterprise"]
     assert table["industry"].n_unique() < firms["industry"].n_unique() / 3
     assert table["turnover"].sort().to_list() != firms["turnover"].sort().to_list()
+
+
+def test_the_table_of_the_business_demo_runs_to_a_release(tmp_path: Path) -> None:
+    """Every method on one map, fewer of each here; what is withheld cannot be computed, and dominance is warned of."""
+    policy = eq.demo.write(tmp_path, "business").with_name("business-table.toml")
+    fewer = (
+        policy.read_text(encoding="utf-8")
+        .replace('"p-percent:10% | min-count:3", ', "")
+        .replace(', "min-count:3"]', "]")
+    )
+    policy.write_text(fewer.replace("[1_000, 20_000, 100_000]", "[1_000, 20_000]"), encoding="utf-8")
+    made: Any = eq.balance(policy)
+    assert made.verdict
+    assert made.trial.words() == "suppress by p-percent:10%"
+    assert made.trial.scores["exposed"].value == 0
+    assert {trial.recipe.family for trial in made.frontier.trials} == {"suppress", "round", "adjust"}
+    assert [warning.rule for warning in made.table.warnings] == ["dominance:1,75%"]
+    assert pl.read_csv(made.public / "table.csv").height == 19 * 11

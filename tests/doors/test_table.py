@@ -176,7 +176,9 @@ def test_it_is_listed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_folder(folder: Path) -> None:
     public, private = folder / "public", folder / "private"
     assert {f.name for f in public.iterdir()} == {"table.csv", "table.parquet", "report.html", "evidence.json"}
-    assert {f.name for f in private.iterdir()} == {"table.csv", "table.sbs", "audit.csv", "report.html", "seed.json"}
+    assert {f.name for f in private.iterdir()} == {
+        "table.csv", "table.sbs", "table.rda", "table_1.hrc", "audit.csv", "report.html", "seed.json",
+    }  # fmt: skip
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in private.iterdir())
     shown, inside = pl.read_csv(public / "table.csv"), pl.read_csv(private / "table.csv")

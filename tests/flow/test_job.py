@@ -175,3 +175,19 @@ def test_a_job_written_and_read_again_is_the_same(here: Path) -> None:
     )
     (here / "again.toml").write_text(job.to_toml(), encoding="utf-8")
     assert Job.load(here / "again.toml") == job
+
+
+def test_a_release_without_limits_can_be_made_again(tmp_path: Path) -> None:
+    """One recipe and nothing to choose: the policy in the private folder needs no limit."""
+    file = tmp_path / "people.csv"
+    pl.DataFrame({"age": [*range(20, 60)], "pay": [float(i * i % 97) for i in range(40)]}).write_csv(file)
+    records = eq.read(file, eq.Roles(["age"], numeric="pay"))
+    made = eq.protect(records, [eq.masks.Noise("pay", 0.3)], tmp_path / "one")
+    again = eq.balance(made.private / "policy.toml", out=tmp_path / "two")
+    assert isinstance(again, eq.Release)
+    assert (made.public / "data.csv").read_bytes() == (again.public / "data.csv").read_bytes()
+
+
+def test_attacks_take_records_not_paths(tmp_path: Path) -> None:
+    with pytest.raises(eq.ParameterError, match="Files are read first"):
+        eq.attack(str(tmp_path), str(tmp_path))  # type: ignore[arg-type]

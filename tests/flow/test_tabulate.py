@@ -198,7 +198,7 @@ def test_a_failed_audit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ("trade", {}, eq.ParameterError, "Say which cells are sensitive"),
         ("trade", {"rule": "p-procent:10%"}, eq.ParameterError, "Did you mean"),
         ("trade", {"rule": RULE, "method": eq.tables.Suppress(eq.rules.MinCount(3))}, eq.ParameterError, "twice"),
-        ("trade", {"rule": RULE, "method": eq.tables.Adjust(RULE)}, eq.ParameterError, "no audit"),
+        ("trade", {"rule": RULE, "method": eq.masks.TopCode("turnover", 9)}, eq.ParameterError, "no audit"),
         ("status", {"rule": RULE}, eq.ParameterError, "rename"),
         ("tradde", {"rule": RULE}, eq.RolesError, "Did you mean 'trade'"),
     ],

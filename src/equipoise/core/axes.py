@@ -1,9 +1,10 @@
 """Axes: a column of a table with its margins, as nodes that hold leaves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,8 @@ from equipoise.core.levels import Original, as_text
 
 TOTAL = "Total"
 MISSING = "(missing)"
+MOST = 1_000_000
+"""Up to this many cells a table has those without records too."""
 SEED = 20_000
 """Of the random numbers that tell sets of leaves apart: two different sets share a sum with probability 2^-63."""
 
@@ -38,8 +41,8 @@ class Axis:
     chains: tuple[tuple[Integers, ...], ...]
 
     @classmethod
-    def of(cls, values: pl.Series, hierarchy: Hierarchy | None = None) -> "Axis":
-        """From the distinct values of a column, in their order."""
+    def of(cls, values: pl.Series, hierarchy: Hierarchy | None = None, total: str = TOTAL) -> "Axis":
+        """From the distinct values of a column, in their order, and what their total is called."""
         branches = hierarchy.branches if hierarchy else ()
         levels = [(Original(), *branch.levels()) for branch in branches] or [(Original(),)]
         keys = np.random.default_rng(SEED).integers(1, 1 << 62, len(values), dtype=np.uint64)
@@ -48,7 +51,7 @@ class Axis:
         chains = []
         for chain in levels:
             texts = [as_text(level.label(values)).fill_null(MISSING) for level in chain]
-            steps = [_numbered(step, keys, found, labels) for step in (*texts, _everything(values))]
+            steps = [_numbered(step, keys, found, labels, total) for step in (*texts, _everything(values, total))]
             chains.append(tuple(steps))
         return cls(values.name, pl.Series(values.name, _apart(labels), dtype=pl.String), tuple(chains))
 
@@ -58,6 +61,11 @@ class Axis:
     @property
     def leaves(self) -> int:
         return len(self.chains[0][0])
+
+    @property
+    def places(self) -> Integers:
+        """The node of each leaf."""
+        return self.chains[0][0]
 
     @property
     def total(self) -> int:
@@ -85,15 +93,29 @@ class Axis:
                         yield known[0], part[:, 1]
 
 
-def _everything(values: pl.Series) -> pl.Series:
-    return pl.Series(values.name, [TOTAL] * len(values), dtype=pl.String)
+def completed(cells: pl.DataFrame, axes: Sequence[Axis]) -> pl.DataFrame:
+    """Cells numbered by their nodes, with those that are not there: 0 or false. Larger tables stay as they are."""
+    if prod(len(axis) for axis in axes) > MOST:
+        return cells
+    nodes = (pl.DataFrame({axis.name: pl.int_range(len(axis), dtype=pl.Int64, eager=True)}) for axis in axes)
+    every = reduce(lambda one, two: one.join(two, how="cross"), nodes)
+    absent = every.join(cells, on=every.columns, how="anti")
+    zeros = {n: pl.lit(0, dtype=k) for n, k in cells.schema.items() if n not in every.columns and k.is_numeric()}
+    zeros |= {n: pl.lit(value=False) for n, k in cells.schema.items() if k == pl.Boolean}
+    return pl.concat([cells, absent.with_columns(**zeros)], how="diagonal")
 
 
-def _numbered(texts: pl.Series, keys: Integers, found: dict[tuple[int, str], int], labels: list[str]) -> Integers:
+def _everything(values: pl.Series, total: str) -> pl.Series:
+    return pl.Series(values.name, [total] * len(values), dtype=pl.String)
+
+
+def _numbered(
+    texts: pl.Series, keys: Integers, found: dict[tuple[int, str], int], labels: list[str], total: str
+) -> Integers:
     """The node of each leaf at one level; a group with the label and the leaves of a known node is that node."""
     groups = texts.unique(maintain_order=True)
     if len(groups) == 1 and len(texts) > 1:
-        texts = _everything(texts)
+        texts = _everything(texts, total)
         groups = texts.head(1)
     place = texts.cast(pl.Enum(groups)).to_physical().to_numpy()
     sums = np.zeros(len(groups), dtype=np.uint64)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -11,17 +11,16 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import frames
-from equipoise.core.axes import Axis
+from equipoise.core.axes import Axis, completed
 from equipoise.core.cells import Cells
 from equipoise.core.codes import LARGEST, Floats, Integers, code
 from equipoise.core.errors import DataError, ParameterError, RolesError
 from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.ready import Ready, ready_cells
 from equipoise.core.records import Law, Records
 from equipoise.core.roles import names
 from equipoise.core.sensitivity import amount
 
-MOST = 1_000_000
-"""Up to this many cells a table has those without records too."""
 TOP = 3
 """How many of the largest contributions a table keeps unless told."""
 UNITS = 10**10
@@ -94,7 +93,7 @@ def _as_cells(shown: pl.DataFrame, by: tuple[str, ...]) -> Table:
 
 def table(
     records: Records,
-    by: str | Sequence[str],
+    by: str | Sequence[str] = (),
     value: str | None = None,
     *,
     hierarchies: Mapping[str, Hierarchy] | None = None,
@@ -103,6 +102,7 @@ def table(
     request: str | None = None,
     key: str | None = None,
     top: int = TOP,
+    ready: bool | Ready = False,
 ) -> Table:
     """Count, add up and rank records into a table with all its margins.
 
@@ -115,8 +115,12 @@ def table(
     1), the `key` of a cell is the fractional part of their sum.
 
     Every value of a column, every group of its hierarchy and the total are rows of the table, crossed with those of the
-    other columns; combinations without records too, up to `MOST` cells, beyond that only the occupied ones. Cost: one
+    other columns; combinations without records too, up to a million cells, beyond that only the occupied. Cost: one
     pass over the records, then for each axis one join with its nodes and one grouping.
+
+    With `ready` the records are the cells of a table that somebody made already, one in each row; `tables.Ready` says
+    which columns are what. Its codes are values and groups as the hierarchies say; margins that are there must add up,
+    others are added up. Of a file with tau-ARGUS metadata `by` and `value` need not be said.
 
     >>> from equipoise.core.roles import Roles
     >>> frame = pl.DataFrame({"region": ["a", "a", "b"], "turnover": [5, 7, 1]})
@@ -125,6 +129,11 @@ def table(
     [('Total', 3, 13.0, 7.0, 5.0), ('a', 2, 12.0, 7.0, 5.0), ('b', 1, 1.0, 1.0, 0.0)]
     """
     columns = names(by, "by")
+    if ready:
+        _refuse_with_ready(holding=holding, weight=weight or records.roles.weight, request=request, key=key)
+        return _given(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
+    if records.source and records.source.format == "tab":
+        raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
     if not columns:
         raise ParameterError("by names no column: a table needs at least one.")
     if top < 1:
@@ -136,6 +145,25 @@ def table(
     pieces = list(_pieces(records, needed, top))
     axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
     return _built(axes, _coded(pieces, axes, needed), needed, top)
+
+
+def _refuse_with_ready(**given: str | None) -> None:
+    for name, column in given.items():
+        if column:
+            raise ParameterError(f"{name} is about records: the rows of a ready table are cells already.")
+
+
+def _given(
+    records: Records, by: tuple[str, ...], value: str | None, hierarchies: Mapping[str, Hierarchy], ready: Ready
+) -> Table:
+    """The table that the rows are."""
+    if not by:
+        by, numeric = records.roles.keys, records.roles.numeric
+        value = numeric[0] if value is None and len(numeric) == 1 else value
+    if not by:
+        raise ParameterError("by names no column: a table needs at least one.")
+    axes, shown = ready_cells(records, by, value, {**records.roles.hierarchies, **hierarchies}, ready)
+    return replace(_as_cells(shown, by), axes=axes, measured=value)
 
 
 @dataclass(frozen=True)
@@ -217,9 +245,9 @@ def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
     wx = (pl.col("_w") * pl.col("_x")).sum().alias("_wx")
     sums = (pl.len().alias("_n"), pl.col("_w").sum(), wx, pl.col("_k").sum(), pl.col("_r").max())
     if needed.holding:
-        held = plain.group_by([*keys, "_holder"]).agg(*sums)
+        held = plain.group_by([*keys, "_holder"], maintain_order=True).agg(*sums)
         return held.with_columns(_x=pl.col("_wx"), _v=pl.lit(1.0))
-    cells = plain.group_by(keys).agg(*sums).with_columns(_x=pl.lit(0.0), _v=pl.lit(0.0))
+    cells = plain.group_by(keys, maintain_order=True).agg(*sums).with_columns(_x=pl.lit(0.0), _v=pl.lit(0.0))
     if not needed.value:
         return cells
     largest = _largest(plain.with_columns(_v=pl.col("_w")), keys, top)
@@ -256,15 +284,19 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
     sums = rows.select(*keys, "_n", "_w", "_wx", "_k", "_r", *_holder(needed))
     parts = rows.filter(pl.col("_v") > 0).select(*keys, "_x", "_v", *_holder(needed))
     for axis in axes:
-        sums = _up(sums, axis).group_by([*keys, *_holder(needed)]).agg(*added)
+        sums = _up(sums, axis).group_by([*keys, *_holder(needed)], maintain_order=True).agg(*added)
         parts = _up(parts, axis)
         if needed.holding:
-            parts = parts.group_by([*keys, "_holder"]).agg(pl.col("_x").sum(), pl.lit(1.0).alias("_v"))
+            parts = parts.group_by([*keys, "_holder"], maintain_order=True).agg(
+                pl.col("_x").sum(), pl.lit(1.0).alias("_v")
+            )
         else:
             parts = _largest(parts, keys, top)
     contributors = pl.len() if needed.holding else pl.col("_n").sum()
     alone = [pl.when(pl.len() == 1).then(pl.col("_holder").min()).otherwise(-1)] if needed.holding else []
-    cells = sums.group_by(keys).agg(*added, *alone, contributors.cast(pl.Int64).alias("contributors"))
+    cells = sums.group_by(keys, maintain_order=True).agg(
+        *added, *alone, contributors.cast(pl.Int64).alias("contributors")
+    )
     shown = cells.join(_tops(_largest(parts, keys, top), keys, top), on=keys, how="left") if parts.height else cells
     return _shown(axes, shown, needed, top)
 
@@ -276,7 +308,7 @@ def _holder(needed: _Needed) -> list[str]:
 def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """Every row once for each node that holds its leaf."""
     members = axis.members.select(_leaf="leaf", _node="node")
-    held = rows.join(members, left_on=axis.name, right_on="_leaf", how="inner")
+    held = rows.join(members, left_on=axis.name, right_on="_leaf", how="inner", maintain_order="left")
     return held.drop(axis.name).rename({"_node": axis.name})
 
 
@@ -288,17 +320,14 @@ def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
         (pl.min_horizontal("_after", pl.lit(k)) - pl.max_horizontal("_before", pl.lit(k - 1))).clip(0)
         for k in range(1, top + 1)
     ]
-    return placed.group_by(keys).agg(
+    return placed.group_by(keys, maintain_order=True).agg(
         (pl.col("_x") * share).sum().alias(f"top{k}") for k, share in enumerate(shares, start=1)
     )
 
 
 def _shown(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed, top: int) -> Table:
     """The cells under their labels; those without records are 0."""
-    if prod(len(axis) for axis in axes) <= MOST:
-        grid = (pl.DataFrame({axis.name: pl.int_range(len(axis), dtype=pl.Int64, eager=True)}) for axis in axes)
-        every = reduce(lambda one, two: one.join(two, how="cross"), grid)
-        cells = every.join(cells, on=[axis.name for axis in axes], how="left").with_columns(pl.all().fill_null(0))
+    cells = completed(cells, axes)
     labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
     tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.holding]
     counted = {

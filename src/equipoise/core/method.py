@@ -84,8 +84,13 @@ def label(method: Any) -> str:
     given = [
         (f.name, getattr(method, f.name)) for f in fields(method) if f.init and getattr(method, f.name) != _default(f)
     ]
-    inside = ", ".join(f"{name}={value!r}" for name, value in given)
+    inside = ", ".join(f"{name}={_told(value)!r}" for name, value in given)
     return name_of(type(method)) + (f"({inside})" if inside else "")
+
+
+def _told(value: Any) -> Any:
+    """A parameter as policy files write it: a rule by its own label."""
+    return label(value) if isinstance(value, Rule) else value
 
 
 def _default(field: Any) -> Any:

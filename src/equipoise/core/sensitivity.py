@@ -108,10 +108,16 @@ def tops(cells: Cells, many: int) -> Floats:
     if lacking:
         raise DataError(
             f"The table does not say its {many} largest contributions (no column {lacking[0]!r}): "
-            f"make it from microdata with a value, eq.table(..., top={many})."
+            f"make it from microdata with a value, eq.table(..., top={many}), or name them with Ready(top=...)."
         )
     held: Floats = np.sum([cells.known(f"top{k}") for k in range(1, many + 1)], axis=0)
     return held
+
+
+def refuse_uncounted(cells: Cells) -> None:
+    """Refuse a ready table that does not say how many contribute to its cells."""
+    if "contributors" in cells.more.columns and cells.more["contributors"].null_count():
+        raise DataError("The table does not say how many contribute to its cells: name the column with Ready(n=...).")
 
 
 def exceeds(lack: Floats, value: Floats, ties: bool) -> Integers:

@@ -40,7 +40,7 @@ KITS: Mapping[str, Kit] = {
     kit.name: kit
     for kit in (
         Kit("survey", "a housing survey", survey, ("survey.toml", "methods.toml")),
-        Kit("business", "a business survey", business, ("business.toml",)),
+        Kit("business", "a business survey", business, ("business.toml", "business-table.toml")),
         Kit("hospital", "stays in hospital", hospital, ("hospital.toml",)),
     )
 }
@@ -57,7 +57,8 @@ def write(folder: str | Path, name: str = "survey") -> Path:
     """Write a demo (survey, business or hospital), its roles and its policies into a folder; give the main policy.
 
     `survey.toml` coarsens the keys and `methods.toml` compares six methods for two numbers; `business.toml` coarsens
-    industries and masks amounts; `hospital.toml` coarsens ages, places and dates.
+    industries and masks amounts, `business-table.toml` protects a table of turnover; `hospital.toml` coarsens ages,
+    places and dates.
     """
     kit, place = kit_named(name), Path(folder)
     if any((place / file).exists() for file in kit.files):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from equipoise.core.errors import ParameterError
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress
@@ -11,10 +12,12 @@ from equipoise.core.records import Records
 from equipoise.doors import decision
 from equipoise.doors.pages import put, refuse_page
 from equipoise.doors.report import render, render_attack
+from equipoise.doors.tabulation import balance_table
 from equipoise.flow import balance as flow
 from equipoise.flow.answers import Ways
 from equipoise.flow.attack import Attack
 from equipoise.flow.attack import attack as try_to_break
+from equipoise.flow.job import Job
 from equipoise.flow.policy import Policy
 from equipoise.flow.publish import Published
 from equipoise.flow.publish import publish as decide
@@ -22,6 +25,7 @@ from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import Release
 from equipoise.flow.release import release as write
 from equipoise.flow.reopen import EVIDENCE
+from equipoise.flow.table_balance import TableRelease
 
 
 def release(
@@ -44,8 +48,14 @@ def release(
 
 def balance(
     policy: str | Path, *, out: str | Path | None = None, overwrite: bool = False, progress: Progress | None = None
-) -> Release:
-    """The main job: read what a policy file names, try its candidates, choose the best inside limits, release it."""
+) -> Release | TableRelease:
+    """The main job: read what a policy file names, try its candidates, choose the best inside limits, release it.
+
+    A policy with a [table] section releases a table.
+    """
+    job = Job.load(policy)
+    if job.table is not None:
+        return balance_table(job, Path(out) if out is not None else job.target(Path(policy)), overwrite, progress)
     return flow.balance(policy, render=render, out=out, overwrite=overwrite, progress=progress)
 
 
@@ -97,6 +107,9 @@ def attack(
     people; its roles apply. `known` are the columns they know (the keys unless given), `sensitive` those they want to
     learn. Every combination of up to `size` known columns is tried. `out` is the HTML page to write, an internal one.
     """
+    for given in (released, original):
+        if not isinstance(given, Records):
+            raise ParameterError(f"Files are read first, eq.read(path, roles): got {type(given).__name__}.")
     place = Path(out) if out is not None else None
     if place is not None:
         refuse_page(place, overwrite)

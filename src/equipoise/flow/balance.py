@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from equipoise.core.errors import ParameterError
 from equipoise.core.method import Mask
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
-from equipoise.flow.assess import refuse_unfit
+from equipoise.flow.assess import refuse_unfit, standard
 from equipoise.flow.identifiers import without_direct
 from equipoise.flow.job import Job
 from equipoise.flow.policy import Policy
@@ -31,13 +32,17 @@ def balance(
     """
     path = Path(policy)
     job = Job.load(path)
+    if job.table is not None:
+        raise ParameterError("This policy makes a table: balance it with table_balance.balance_table.")
     folder = Path(out) if out is not None else job.target(path)
     refuse_existing(folder, overwrite)
     records = job.read()
     kept = without_direct(records)
     refuse_unfit(kept, keys_needed=False)
     limits = job.policy()
-    trials = sweep(kept, job.recipes(kept), job.scales(), draws=job.draws, progress=progress)
+    tried = job.recipes(kept)
+    scales = job.scales() or standard(kept, tried[0])
+    trials = sweep(kept, tried, scales, draws=job.draws, progress=progress)
     chosen = limits.choose(trials)
     return release(
         records,
@@ -48,7 +53,7 @@ def balance(
         format=job.output.format,
         overwrite=overwrite,
         trials=trials,
-        measures=job.scales(),
+        measures=scales,
         title=job.title,
         policy_text=job.again(records).to_toml(),
         register=job.registered(),

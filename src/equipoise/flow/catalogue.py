@@ -112,7 +112,7 @@ def typed(value: Any, kind: Any, what: str) -> Any:
     if (
         isinstance(value, str)
         and _takes_rule(kind)
-        and re.split(r"[(:|& ]", value)[0].replace("-", "_") in methods("rule")
+        and (kind is Rule or re.split(r"[(:|& ]", value)[0].replace("-", "_") in methods("rule"))
     ):
         return parse(value, "rule")
     if isinstance(value, str) and kind == tuple[str, ...]:

@@ -16,6 +16,9 @@ from equipoise.flow.lattice import coarsenings
 from equipoise.flow.policy import Policy
 from equipoise.flow.recipe import Recipe, recipes, spread
 from equipoise.flow.register import Register
+from equipoise.flow.table_job import Tabulation, plain_of
+from equipoise.flow.table_sweep import refuse_strangers
+from equipoise.tables import Exposed
 
 FORMAT: Literal[1] = 1
 """Version of the policy format."""
@@ -68,7 +71,7 @@ class Job:
     __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     data: Data
     roles: dict[str, Any]
-    limits: dict[str, str]
+    limits: dict[str, str] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = (Candidate(coarsenings=True),)
     measures: tuple[str, ...] = ()
     choose: Choose = Choose()
@@ -78,6 +81,7 @@ class Job:
     register: str | None = None
     allow: tuple[str, ...] = ()
     title: str | None = None
+    table: Tabulation | None = None
     format: Literal[1] = FORMAT
     folder: Path = field(default=Path(), kw_only=True)
 
@@ -92,7 +96,7 @@ class Job:
         from pydantic import TypeAdapter, ValidationError
 
         try:
-            job = TypeAdapter(cls).validate_python({**plain, "folder": path.parent})
+            job = TypeAdapter(cls).validate_python({**plain_of(plain), "folder": path.parent})
         except ValidationError as error:
             found = [".".join(map(str, e["loc"])) + ": " + _said(e) for e in error.errors(include_input=False)]
             raise ParameterError(f"The policy {path.name!r} cannot be used. " + "; ".join(found) + ".") from None
@@ -106,6 +110,7 @@ class Job:
             self.read_roles,
             self.policy,
             self.scales,
+            self._check_table,
             *(lambda c=c: _alternatives(c) for c in self.candidates),
         ):
             try:
@@ -113,13 +118,38 @@ class Job:
             except EquipoiseError as error:
                 problems.append(str(error))
         lacking = {
-            "limits: set at least one.": not self.limits,
+            "limits: set at least one, or name one candidate without alternatives.": not self.limits and self.searches,
             "candidates: name at least one.": not self.candidates,
             "draws: at least 1.": self.draws < 1,
         }
         problems += [problem for problem, found in lacking.items() if found]
         if problems:
             raise ParameterError(f"The policy {path.name!r} cannot be used. " + " ".join(dict.fromkeys(problems)))
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is more than one recipe to choose from."""
+        if len(self.candidates) != 1 or self.candidates[0].coarsenings:
+            return True
+        try:
+            return any(len(step) != 1 for step in _alternatives(self.candidates[0]))
+        except EquipoiseError:
+            return False
+
+    def _check_table(self) -> None:
+        """A policy with [table] holds methods and measures of tables."""
+        if self.table is None:
+            return
+        if any(candidate.coarsenings for candidate in self.candidates):
+            raise ParameterError("candidates: coarsenings are for records; name methods for the table, as masks.")
+        steps = [recipes(*_alternatives(candidate)) for candidate in self.candidates]
+        refuse_strangers([recipe for found in steps for recipe in found], self.scales())
+        if not any(isinstance(measure, Exposed) for measure in self.scales()):
+            raise ParameterError(
+                'limits: say how many sensitive cells may be exposed, like "exposed(rule=\'p-percent:10%\')" = "<= 0".'
+            )
+        if self.register:
+            raise ParameterError("register: seeds of tables are not registered; leave it out.")
 
     def read_roles(self) -> Roles:
         return Roles.from_plain(self.roles, self.folder)
@@ -144,8 +174,12 @@ class Job:
         for candidate in self.candidates:
             found += coarsenings(records) if candidate.coarsenings else ()
             found += recipes(*_alternatives(candidate)) if candidate.masks else ()
-        seed = read_seed(self.folder / self.seed_file) if self.seed_file else None
+        seed = self.seed()
         return tuple(found if seed is None else (replace(recipe, seed=seed) for recipe in found))
+
+    def seed(self) -> int | None:
+        """The secret seed, where a file has it."""
+        return read_seed(self.folder / self.seed_file) if self.seed_file else None
 
     def registered(self) -> Register | None:
         """The register of earlier releases, where one is named."""
@@ -170,6 +204,7 @@ class Job:
             roles=records.roles.to_plain(),
             seed_file="seed.json",
             register=None,
+            table=self.table.written(self.table.prepared(records), self.folder) if self.table else None,
             output=Output(format=self.output.format),
         )
 
@@ -226,6 +261,6 @@ def _told(value: Any) -> Any:
     """Plain TOML data without what was not given."""
     if isinstance(value, Mapping):
         return {k: _told(v) for k, v in value.items() if v is not None and v != () and v != {}}
-    if isinstance(value, Data | Choose | Output | Candidate):
+    if isinstance(value, Data | Choose | Output | Candidate | Tabulation):
         return _told({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
     return [_told(v) for v in value] if isinstance(value, tuple | list) else value

@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from equipoise.core.cells import Cells
 from equipoise.core.draws import Draws, new_seed
 from equipoise.core.errors import ParameterError
-from equipoise.core.method import Coarsening, Mask, name_of
+from equipoise.core.margins import Table
+from equipoise.core.method import Coarsening, Mask, Rule, label, name_of
 from equipoise.core.records import Records
-from equipoise.flow.catalogue import form
+from equipoise.flow.catalogue import form, typed
+
+Data = TypeVar("Data", Records, Table)
+"""What masks change: records, or a table."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class Recipe:
         """Every mask can act on cells alone, so no record need be touched to score it."""
         return all(isinstance(mask, Coarsening) for mask in self.masks)
 
-    def run(self, records: Records, draw: int = 0) -> Records:
-        """Apply the masks; each `draw` is an independent one of the same recipe."""
+    def run(self, records: Data, draw: int = 0) -> Data:
+        """Apply the masks to records, or to a table; each `draw` is an independent one of the same recipe."""
         draws = Draws(self._seed).child(draw)
         for step, mask in enumerate(self.masks):
             records = mask.apply(records, draws.child(step))
@@ -71,14 +75,16 @@ class Recipe:
 
 def mask_words(mask: Mask) -> str:
     said = getattr(mask, "words", None)
-    return str(said()) if said else repr(mask)
+    if said is None:
+        return label(mask) if isinstance(getattr(mask, "rule", None), Rule) else repr(mask)
+    return str(said())
 
 
 def grid(mask: type, **parameters: Any) -> tuple[Mask, ...]:
     """One mask for every combination of the parameters that are grids.
 
     A list is a grid (a list of lists for parameters that hold several values); `{"from": 0.01, "to": 0.5, "steps": 8}`
-    is a range of evenly spaced values.
+    is a range of evenly spaced values. A rule may be given as text: 'p-percent:10%'.
 
     >>> from equipoise.masks import TopCode
     >>> [m.at for m in grid(TopCode, column="age", at=[80, 90])]
@@ -86,9 +92,18 @@ def grid(mask: type, **parameters: Any) -> tuple[Mask, ...]:
     >>> [m.at for m in grid(TopCode, column="age", at={"from": 70, "to": 90, "steps": 3})]
     [70.0, 80.0, 90.0]
     """
-    kinds = {f.name: f.kind for f in form(mask)}
-    choices = {name: spread(value, "tuple" in kinds.get(name, "")) for name, value in parameters.items()}
+    known = {f.name: f for f in form(mask)}
+    choices = {
+        name: [_as_rule(v, known, name) for v in spread(value, name in known and "tuple" in known[name].kind)]
+        for name, value in parameters.items()
+    }
     return tuple(mask(**dict(zip(choices, values, strict=True))) for values in product(*choices.values()))
+
+
+def _as_rule(value: Any, known: Mapping[str, Any], name: str) -> Any:
+    """A rule from its text; anything else as it is."""
+    wanted = isinstance(value, str) and name in known and known[name].type is Rule
+    return typed(value, Rule, name) if wanted else value
 
 
 def spread(value: Any, plural: bool) -> Sequence[Any]:

@@ -8,6 +8,7 @@ import polars as pl
 from equipoise import rules
 from equipoise.core.margins import Table
 from equipoise.core.method import Rule, label
+from equipoise.flow.table_words import rule_text
 from equipoise.flow.wording import said
 
 REFERENCE = rules.PPercent(0.1)
@@ -20,7 +21,8 @@ CLOSE = 1e-6
 class Diagnosis:
     """How many cells a rule with dominance calls safe that the p% rule calls exposed, and the other way round.
 
-    `words` have counts alone; `example` names a cell by its labels, and `cells` lists them: internal.
+    `words` have counts alone; `example` names a cell by its labels, and `cells` lists them: internal. So is the `rule`,
+    as it is written.
     """
 
     missed: int
@@ -28,6 +30,7 @@ class Diagnosis:
     words: str
     example: str | None
     cells: pl.DataFrame
+    rule: str = ""
 
 
 def parts_of(rule: Any) -> tuple[Any, ...]:
@@ -51,6 +54,7 @@ def diagnose(table: Table, rule: Rule) -> Diagnosis | None:
         _words(len(table), missed, needless, dominance),
         _example(table, missed),
         missed,
+        rule_text(rule),
     )
 
 

@@ -10,18 +10,20 @@ import polars as pl
 from equipoise.core.cells import Cells, count
 from equipoise.core.draws import Draws, new_seed
 from equipoise.core.errors import EngineError, ParameterError, RolesError
+from equipoise.core.margins import Table
 from equipoise.core.method import Coarsening, Mask, Measure, OnCells
 from equipoise.core.progress import Progress, tracked
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
 from equipoise.flow.recipe import Recipe
-from equipoise.flow.trial import Trial, over_draws
+from equipoise.flow.table_sweep import refuse_tables, sweep_table
+from equipoise.flow.trial import Trial, Trials, over_draws
 
 By = tuple[str, ...]
 
 
 def sweep(
-    records: Records,
+    records: Records | Table,
     recipes: Iterable[Recipe],
     measures: Iterable[Measure],
     *,
@@ -29,17 +31,18 @@ def sweep(
     holdout: float = 0.0,
     progress: Progress | None = None,
     details: bool = False,
-) -> tuple[Trial, ...]:
+) -> Trials:
     """One trial per recipe, in order.
 
     Recipes that only coarsen, scored by measures that need only cells, are evaluated by roll-up from the finest cell
     table: the records are counted once, whatever the number of recipes. Recipes with other masks run on the records,
-    `draws` times.
+    `draws` times. A table with margins (`eq.table`) is swept with methods and measures of `tables`; a recipe that
+    cannot be run on it is left out, and `left_out` of the answer says why.
 
     Parameters
     ----------
     records
-        The original file.
+        The original file, or a table made from it.
     recipes, measures
         What to try, and how to score it.
     draws
@@ -57,6 +60,11 @@ def sweep(
         raise ParameterError("A sweep needs at least one recipe and one measure.")
     if draws < 1:
         raise ParameterError(f"draws must be at least 1, got {draws}.")
+    if isinstance(records, Table):
+        if holdout:
+            raise ParameterError("A table has no records to hold out: reserve them before it is made.")
+        return sweep_table(records, tried, scales, draws=draws, progress=progress, details=details)
+    refuse_tables(tried)
     _refuse_strangers(tried, records)
     original = reserve(records, holdout) if holdout else records
     bench = _Bench(original, scales)
@@ -66,7 +74,7 @@ def sweep(
             bench.from_cells(recipe) if bench.only_cells and recipe.coarsens else _run(original, recipe, scales, draws)
         )
         trials.append(trial if details else trial.brief())
-    return tuple(trials)
+    return Trials(trials)
 
 
 def _refuse_strangers(recipes: Sequence[Recipe], records: Records) -> None:

@@ -1,7 +1,7 @@
 """From records to a table that may be published: protected, audited, and refused where the audit fails."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,22 +11,24 @@ import polars as pl
 from equipoise import rules
 from equipoise.core.codes import Floats
 from equipoise.core.draws import Draws, new_seed
-from equipoise.core.errors import ParameterError, RefusedError, RolesError
+from equipoise.core.errors import ParameterError, RefusedError
 from equipoise.core.hierarchy import Hierarchy
-from equipoise.core.margins import TOP, Table, table
+from equipoise.core.margins import Table, table
 from equipoise.core.method import Rule, label, name_of
+from equipoise.core.ready import Ready
 from equipoise.core.records import Records
 from equipoise.core.roles import names
 from equipoise.core.sensitivity import amount
+from equipoise.core.tabular import without
 from equipoise.core.withholding import WHOLE
 from equipoise.flow.catalogue import parse
 from equipoise.flow.changed_audit import changed_intervals
-from equipoise.flow.rule_doctor import Diagnosis, diagnose, parts_of
+from equipoise.flow.rule_doctor import Diagnosis, diagnose
+from equipoise.flow.table_job import refuse_labels, refuse_names, rules_of, top_of, with_keys
+from equipoise.flow.table_sweep import Comparison, asked_beside, beside
 from equipoise.flow.wording import number, said
-from equipoise.tables import CellKey, Round, Suppress, audit, difference, record_keys
+from equipoise.tables import Adjust, CellKey, Round, Suppress, audit, difference
 
-TAKEN = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
-"""What a protected table and its audit say of a cell: no column of the records may be called so."""
 CODES = {"published": 1, "changed": 1, "sensitive": 3, "helper": 11}
 EMPTY = 14
 """The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own."""
@@ -48,6 +50,7 @@ class Tabulated:
     diagnosis: Diagnosis | None = None
     notes: tuple[str, ...] = ()
     seed: int = field(default=0, repr=False)
+    compared: Comparison | None = None
 
     @property
     def withholds(self) -> bool:
@@ -86,6 +89,13 @@ class Tabulated:
         shown = self.audit.filter(pl.col("status") == "sensitive") if self.withholds else self.audit
         widths = shown.select(w=(pl.col("upper") - pl.col("lower")) / pl.col("value")).filter(pl.col("w").is_finite())
         return None if widths.is_empty() else float(widths["w"].min())  # type: ignore[arg-type]
+
+    @property
+    def warnings(self) -> tuple[Diagnosis, ...]:
+        """What is wrong with the rules that were used here or compared, each once."""
+        others = self.compared.diagnoses if self.compared else ()
+        found = (*([self.diagnosis] if self.diagnosis else ()), *others)
+        return tuple({warning.rule: warning for warning in found}.values())
 
     @property
     def words(self) -> str:
@@ -132,7 +142,10 @@ class Tabulated:
             value=_plain(pl.Series(amount(self.table))), published=_plain(pl.Series(self.table.told).fill_nan(None)),
             status=self.statuses, code=self.statuses.replace_strict(CODES, return_dtype=pl.Int64),
         )  # fmt: skip
-        return shown.with_columns(code=pl.when(pl.col("n") == 0).then(EMPTY).otherwise("code"))
+        return shown.with_columns(
+            code=pl.when(pl.col("n") == 0).then(EMPTY).otherwise("code"),
+            n=pl.when(pl.col("contributors").is_not_null()).then("n"),
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data with stable keys, without labels and without values."""
@@ -147,6 +160,7 @@ class Tabulated:
             "narrowest": self.narrowest,
             "warning": self.diagnosis.words if self.diagnosis else None,
             "notes": list(self.notes),
+            "compared": self.compared.to_plain() if self.compared else None,
         }
 
     def __repr__(self) -> str:
@@ -155,7 +169,7 @@ class Tabulated:
 
 def tabulate(
     records: Records,
-    by: str | Sequence[str],
+    by: str | Sequence[str] = (),
     value: str | None = None,
     *,
     rule: Rule | str | None = None,
@@ -166,62 +180,62 @@ def tabulate(
     request: str | None = None,
     key: str | None = None,
     seed: int | None = None,
+    compare: Sequence[Any] = (),
+    ready: bool | Ready = False,
 ) -> Tabulated:
     """Make a table with all its margins, protect it, audit what is published, and refuse it where the audit fails.
 
     `rule` says which cells are sensitive ('p-percent:10% | min-count:3'). `method` is what to do about them: withhold
-    them and the cheapest helpers (`tables.Suppress(rule)`, done unless told), `tables.Round` or `tables.CellKey`, for
-    which a rule is not needed but checked where given. Cell keys come from the column `key`; without one they are drawn
-    from the secret `seed`. The other arguments are those of `eq.table`.
+    them and the cheapest helpers (`tables.Suppress(rule)`, done unless told), `tables.Adjust(rule)`, `tables.Round` or
+    `tables.CellKey`; of the last two a rule is not needed but checked where given. Cell keys come from the column
+    `key`; without one they are drawn from the secret `seed`. The other arguments are those of `eq.table`. `compare`
+    names other methods ('round:5') to be tried beside, measured under the same rule.
 
     A table in which a withheld cell can be computed exactly, or a sensitive one to within its protection level, raises
-    RefusedError. Cost: that of the table, the method and the audit.
+    RefusedError. Cost: that of the table, the method and the audit, and of every method that is compared.
     """
     columns, wanted = _asked(by, rule, method)
-    _refuse_names(records, columns)
+    refuse_names(records, columns)
     method = Suppress(wanted) if method is None else method
+    others = asked_beside(compare, wanted)
+    if ready and any(isinstance(one, CellKey) for one in (method, *others)):
+        raise ParameterError("Cell keys are made from the keys of records: a ready table has none.")
     seed = new_seed() if seed is None else seed
-    if isinstance(method, CellKey) and key is None:
-        records, key = record_keys(records, seed, "_key"), "_key"
+    records, key = with_keys(records, key, (method, *others), seed)
     made = table(
         records, columns, value, hierarchies=hierarchies, holding=holding, weight=weight, request=request,
-        key=key, top=max([TOP, *map(_places, parts_of(wanted))]),
+        key=key, top=top_of((wanted, *rules_of(others))), ready=ready,
     )  # fmt: skip
-    shown = method.apply(made, Draws(seed))
-    found, notes = _audited(shown, method, wanted)
+    if ready:
+        made = without(without(made, "published"), "status")
+    found = certified(made, method.apply(made, Draws(seed)), method, wanted, seed)
+    if others:
+        found = replace(found, compared=beside(made, found.table, method, wanted, others, seed))
+    return found
+
+
+def certified(made: Table, shown: Table, method: Any, rule: Rule | None, seed: int) -> Tabulated:
+    """What was made of a table, audited, and refused where the audit fails."""
+    found, notes = _audited(shown, method, rule)
     refuse(found, method)
-    diagnosis = diagnose(made, wanted) if wanted is not None else None
-    return Tabulated(shown, found, method, wanted, diagnosis, notes, seed)
+    diagnosis = diagnose(made, rule) if rule is not None else None
+    return Tabulated(shown, found, method, rule, diagnosis, notes, seed)
 
 
 def _asked(by: str | Sequence[str], rule: Rule | str | None, method: Any) -> tuple[tuple[str, ...], Any]:
     """The columns and the rule, checked before any data is read."""
     columns = names(by, "by")
-    for column in columns:
-        if column in TAKEN:
-            raise ParameterError(f"A protected table says something else under {column!r}: rename that column.")
+    refuse_labels(columns)
     rule = parse(rule, "rule") if isinstance(rule, str) else rule
-    if method is not None and not isinstance(method, Suppress | Round | CellKey):
-        raise ParameterError("method must be tables.Suppress, tables.Round or tables.CellKey: others have no audit.")
-    if isinstance(method, Suppress):
+    if method is not None and not isinstance(method, Suppress | Round | CellKey | Adjust):
+        raise ParameterError("method must be tables.Suppress, Round, CellKey or Adjust: others have no audit.")
+    if isinstance(method, Suppress | Adjust):
         rule = rule if rule is not None else method.rule
         if rule != method.rule:
-            raise ParameterError("The rule is said twice, and differently: give it to tables.Suppress alone.")
+            raise ParameterError("The rule is said twice, and differently: give it to the method alone.")
     if rule is None and method is None:
         raise ParameterError("Say which cells are sensitive with a rule, like 'p-percent:10%' or 'min-count:3'.")
     return columns, rule
-
-
-def _refuse_names(records: Records, columns: tuple[str, ...]) -> None:
-    """Labels are published: not those that name somebody."""
-    for column in columns:
-        if column in (records.roles.id, *records.roles.direct):
-            raise RolesError(f"Column {column!r} names records: a table would publish its values as labels.")
-
-
-def _places(rule: Any) -> int:
-    """How many of the largest contributions a rule looks at."""
-    return int(rule.n) if isinstance(rule, rules.Dominance) else 1 + int(getattr(rule, "coalition", 1))
 
 
 def _audited(shown: Table, method: Any, rule: Rule | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -261,6 +275,7 @@ def refuse(found: pl.DataFrame, method: Any) -> None:
     tip = {
         Round: "take a larger base, or withhold cells",
         CellKey: "allow larger changes, or withhold cells",
+        Adjust: "let other cells move further, or withhold cells",
     }.get(type(method), "publish coarser groups")
     told = " and ".join(failed)
     raise RefusedError(f"Nothing was published, the audit failed: anybody can compute {told}. Instead, {tip}.")

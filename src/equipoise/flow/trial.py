@@ -39,6 +39,25 @@ class Trial:
         return self.name or self.recipe.words()
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A recipe that could not be run on this data, in short, and the reason, which may name a cell: internal."""
+
+    name: str
+    reason: str
+
+
+class Trials(tuple[Trial, ...]):
+    """Trials in order; `left_out` has the recipes that could not be run, each with its reason."""
+
+    left_out: tuple[LeftOut, ...]
+
+    def __new__(cls, trials: Iterable[Trial] = (), left_out: Iterable[LeftOut] = ()) -> "Trials":
+        made = super().__new__(cls, trials)
+        made.left_out = tuple(left_out)
+        return made
+
+
 def over_draws(recipe: Recipe, draws: Sequence[Scores]) -> Trial:
     """The mean of each score over the draws, with a 95 % interval from Student's t."""
     if len(draws) == 1:

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 
+from equipoise.core.attribute import Merging
 from equipoise.core.cells import Cells
+from equipoise.core.classes import Classes
+from equipoise.core.codes import Integers
 from equipoise.core.errors import ParameterError
 from equipoise.core.numeric import share
-from equipoise.core.sensitivity import Together, amount, protection
+from equipoise.core.sensitivity import Together, amount, protection, refuse_uncounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class MinCount(Together):
     [True, False]
     """
 
+    merging: ClassVar[Merging] = "any"
     n: int = 3
     margin: float = 0.2
 
@@ -36,9 +40,19 @@ class MinCount(Together):
             raise ParameterError(f"n must be a whole number, at least 1, got {self.n!r}.")
         share(self.margin, "margin")
 
+    def asks(self) -> tuple[int, int | None]:
+        """The least size of a class, and on how many of the keys: all."""
+        return self.n, None
+
     def flag(self, cells: Cells) -> pl.Series:
+        refuse_uncounted(cells)
         size = cells.alike[0]
         return pl.Series("unsafe", (size > 0) & (size < self.n))
+
+    def unsafe(self, classes: Classes) -> Integers:
+        """Which classes are unsafe."""
+        found: Integers = classes.alike < self.n
+        return found
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         value = amount(cells)

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from equipoise.core.cells import Cells
-from equipoise.core.sensitivity import Together, amount, one, protection
+from equipoise.core.sensitivity import Together, amount, one, protection, refuse_uncounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Zero(Together):
     """
 
     def flag(self, cells: Cells) -> pl.Series:
+        refuse_uncounted(cells)
         return pl.Series("unsafe", (cells.n > 0) & (amount(cells) == 0))
 
     def levels(self, cells: Cells) -> pl.DataFrame:

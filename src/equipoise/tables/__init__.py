@@ -1,10 +1,12 @@
 """Change and score tables."""
 
+from equipoise.core.ready import Ready
 from equipoise.tables.additivity import Additivity
 from equipoise.tables.adjust import Adjust
 from equipoise.tables.audit import audit, difference
 from equipoise.tables.cell_key import CellKey
 from equipoise.tables.distance import Distance
+from equipoise.tables.exposed import Exposed
 from equipoise.tables.kept_margins import KeptMargins
 from equipoise.tables.rebuild import Rebuild
 from equipoise.tables.record_keys import record_keys
@@ -17,7 +19,9 @@ __all__ = [
     "Adjust",
     "CellKey",
     "Distance",
+    "Exposed",
     "KeptMargins",
+    "Ready",
     "Rebuild",
     "Round",
     "Suppress",

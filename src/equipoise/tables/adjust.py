@@ -11,6 +11,7 @@ from equipoise.core.errors import InfeasibleError, ParameterError
 from equipoise.core.margins import Table
 from equipoise.core.method import Rule
 from equipoise.core.numeric import share
+from equipoise.core.perturbed import Room
 from equipoise.core.records import Law
 from equipoise.core.sensitivity import levels
 from equipoise.core.solver import Answer, Program
@@ -33,7 +34,8 @@ class Adjust:
     least, with w = 1 / x (`distance="relative"`) or 1 (`"absolute"`). No cell moves by more than the share `most` of
     its value (sensitive ones up to four times their level), none below 0; empty cells stay empty, counts whole.
     A mixed-integer program on HiGHS, one choice for each sensitive cell, to within 1 % of the bound or for `seconds`;
-    the law says the gap.
+    the law says the gap, and the largest share by which another cell moved, which users need to know. The audit counts
+    with an attacker who knows that share, and that sensitive cells move by at most four times their level.
 
     Source: Dandekar and Cox (2002), *Synthetic tabular data*; Castro (2006), *Minimum-distance controlled
     perturbation methods for large-scale tabular data protection*.
@@ -70,11 +72,11 @@ class Adjust:
         table, values = whole(data, "Adjust")
         problem = _Problem.of(table, values, self)
         if not len(problem.cells):
-            return changed(table, values, self._law("No cell was sensitive.", 0, 0.0))
+            return changed(table, values, self._law("No cell was sensitive.", problem, values, 0.0))
         answer = self._solved(problem, draws.uniform(labels(table)))
         told = problem.told(answer, table)
         gap = max(0.0, (answer.objective - answer.bound) / max(abs(answer.objective), 1e-9))
-        return changed(table, told, self._law("", len(problem.cells), round(gap, 4)))
+        return changed(table, told, self._law("", problem, told, round(gap, 4)))
 
     def _solved(self, problem: "_Problem", number: Floats) -> Answer:
         program = problem.program(number)
@@ -89,9 +91,12 @@ class Adjust:
             raise InfeasibleError(f"No adjusted table was found in {self.seconds:g} seconds: allow more.")
         return answer
 
-    def _law(self, said: str, cells: int, gap: float) -> Law:
-        known = {"additive": True, "distance": self.distance, "most": self.most, "gap": gap}
-        return Law("adjust", (), f"{self.words()}. {said}".rstrip(), known, detail=cells)
+    def _law(self, said: str, problem: "_Problem", told: Floats, gap: float) -> Law:
+        largest = problem.largest(told)
+        known = {"additive": True, "distance": self.distance, "most": self.most, "gap": gap, "largest": largest}
+        moved = f"No cell but these moved by more than {100 * largest:g} % of its value." if len(problem.cells) else ""
+        words = " ".join(filter(None, (f"{self.words()}.", said, moved)))
+        return Law("adjust", (), words, known, detail=problem.room(told, largest))
 
     def words(self) -> str:
         return "sensitive cells moved to their protection levels, the others as little as possible"
@@ -164,6 +169,20 @@ class _Problem:
         far[self.cells] = FURTHER * level
         far = np.floor(far + 1e-9) if self.counted else far
         return far if way > 0 else np.minimum(far, self.values)
+
+    def largest(self, told: Floats) -> float:
+        """The largest share of its value by which a cell that is not sensitive moved, rounded up."""
+        others = self.values > 0
+        others[self.cells] = False
+        share = np.abs(told - self.values)[others] / self.values[others]
+        return float(np.ceil(1e4 * share.max(initial=0.0) - 1e-6) / 1e4)
+
+    def room(self, told: Floats, largest: float) -> Room:
+        """What each cell can have been: sensitive ones within four levels of what is told, others within the share."""
+        low, high = told / (1.0 + largest), told / (1.0 - largest) if largest < 1 else np.full(len(told), np.inf)
+        low[self.cells] = np.maximum(told[self.cells] - FURTHER * self.upper, 0.0)
+        high[self.cells] = told[self.cells] + FURTHER * self.lower
+        return Room(low, high)
 
     def told(self, answer: Answer, table: Table) -> Floats:
         """Margins added up again from inner cells, so that nothing of the solver's tolerance is left."""

@@ -17,7 +17,7 @@ from equipoise.core.tabular import both
 class Withheld:
     """Share of the occupied cells that are withheld (`of="cells"`), or of the value in all cells (`of="value"`).
 
-    Margins count as cells, and their value counts again..
+    Margins count as cells, and their value counts again.
 
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 4.4.
     Misleads when a withheld cell can be computed from others, or when the cells withheld are those that users need.

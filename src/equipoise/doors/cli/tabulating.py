@@ -13,16 +13,18 @@ from equipoise.core.records import Records
 from equipoise.doors.cli import options as o
 from equipoise.doors.cli import plain
 from equipoise.doors.cli.bar import bar
+from equipoise.doors.cli.comparing import doubts, side_by_side
 from equipoise.doors.cli.guard import one_line
 from equipoise.doors.cli.longhand import split
 from equipoise.doors.cli.parts import flat, indented, listed, say, screen, title
 from equipoise.doors.cli.parts import table as columns_of
+from equipoise.doors.cli.ready import Count, IsReady, Levels, Marks, Status, Top, Total, asked_ready
 from equipoise.doors.report.tabulating import certificate
 from equipoise.doors.tabulation import tabulate
-from equipoise.files import read
 from equipoise.flow.catalogue import parse
 from equipoise.flow.column_tree import column_tree
 from equipoise.flow.tabulate import Tabulated
+from equipoise.rules import Marked
 from equipoise.tables import CellKey, Round, Suppress
 
 TABLE, HOW = "What the table holds", "How it is protected"
@@ -33,15 +35,15 @@ def _option(text: str, metavar: str, panel: str) -> Any:
     return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
 
 
-By = Annotated[list[str], _option("The columns of the table: region,industry.", "COLUMNS", TABLE)]
+By = Annotated[list[str] | None, _option("The columns of the table: region,industry.", "COLUMNS", TABLE)]
 Value = Annotated[str | None, _option("What is added up; records are counted when not given.", "COLUMN", TABLE)]
 Holding = Annotated[str | None, _option("Whose records are one contribution: the holding, the owner.", "COLUMN", TABLE)]
 Asked = Annotated[str | None, _option("Marks those who asked for protection, for the rule request.", "COLUMN", TABLE)]
 RuleName = Annotated[
     str | None,
     _option(
-        "Which cells are sensitive: p-percent:10%, dominance:2,85%, prior-posterior:10%,50%, min-count:3, request; "
-        'joined: "p-percent:10% | min-count:3".', "NAME:VALUES", HOW,
+        "Which cells are sensitive: p-percent:10%, dominance:2,85%, prior-posterior:10%,50%, min-count:3, request, "
+        'marked; joined: "p-percent:10% | min-count:3".', "NAME:VALUES", HOW,
     ),
 ]  # fmt: skip
 Cost = Annotated[
@@ -60,6 +62,13 @@ Keyed = Annotated[
     typer.Option(
         "--cell-key", help="Change counts by the keys of their records, in place of withholding.", metavar=" ",
         rich_help_panel=HOW,
+    ),
+]  # fmt: skip
+Beside = Annotated[
+    o.Names,
+    _option(
+        "Try this method too, for the map: round:5, cell-key, \"suppress(rule='min-count:3')\"; repeat for more.",
+        "METHOD", HOW,
     ),
 ]  # fmt: skip
 Key = Annotated[str | None, _option("The record keys, from 0 up to 1; drawn in secret when not given.", "COLUMN", HOW)]
@@ -83,8 +92,9 @@ Place = Annotated[
 
 def table(
     ctx: typer.Context,
-    file: o.File,
-    by: By,
+    file: o.File = None,
+    *,
+    by: By = None,
     value: Value = None,
     rule: RuleName = None,
     holding: Holding = None,
@@ -95,6 +105,14 @@ def table(
     round: Base = None,
     cell_key: Keyed = False,
     key: Key = None,
+    compare: Beside = None,
+    ready: IsReady = False,
+    count: Count = None,
+    top: Top = None,
+    total: Total = None,
+    marks: Marks = None,
+    levels: Levels = None,
+    status: Status = None,
     out: Place = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
@@ -104,11 +122,16 @@ def table(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
 ) -> None:
     """Make a table with its margins in which nobody can compute a sensitive cell, with the proof.
 
     equipoise table firms.csv --by region,industry --value turnover --rule p-percent:10% --out DIR
     """
+    given = asked_ready(ctx.params)
     asked = _asked(ctx.params)
     with bar("protecting and auditing the table") as progress:
         records, trees = _opened(file, ctx.params)
@@ -116,12 +139,12 @@ def table(
             progress(1, 1, "reading")
         found = tabulate(
             records, _names(by), value, holding=holding, request=request, key=key, hierarchies=trees, out=out,
-            overwrite=overwrite, **asked,
+            overwrite=overwrite, compare=compare or (), ready=given or False, **asked,
         )  # fmt: skip
     if as_json:
-        plain.show({"file": str(file), **found.to_plain(), **_places(out)})
+        plain.show({"file": str(o.shown(file)), **found.to_plain(), **_places(out)})
     else:
-        _screen(file, found, out)
+        _screen(o.shown(file), found, out)
 
 
 # What was asked -------------------------------------------------------------------------------------------------------
@@ -129,10 +152,15 @@ def table(
 
 def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
     """The rule and the method, before any data is read."""
+    if not options["by"] and not options["ready"]:
+        raise ParameterError("Missing option '--by': the columns of the table.")
     rule = parse(options["rule"], "rule") if options["rule"] else None
+    if rule is None and options["ready"] and options["round"] is None:
+        rule = Marked()
     if options["round"] is not None and options["cell_key"]:
         raise ParameterError("--round and --cell-key are two ways to protect a table: take one.")
-    if options["key"] and not options["cell_key"]:
+    keyed = options["cell_key"] or any("cell" in text for text in options["compare"] or ())
+    if options["key"] and not keyed:
         raise ParameterError("--key is for --cell-key: the column with the keys of the records.")
     if options["round"] is not None or options["cell_key"]:
         _refuse_unused(options)
@@ -157,16 +185,15 @@ def _refuse_unused(options: Mapping[str, Any]) -> None:
             )
 
 
-def _names(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for text in given for name in split(text))
+def _names(given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name for text in given or () for name in split(text))
 
 
-def _opened(file: Path, options: Mapping[str, Any]) -> tuple[Records, dict[str, Hierarchy]]:
+def _opened(file: Path | None, options: Mapping[str, Any]) -> tuple[Records, dict[str, Hierarchy]]:
     """The records, and the hierarchies that their own columns make."""
-    told = {name: options[name] for name in ("delimiter", "encoding", "decimal")}
     given = options["hierarchy"] or ()
     trees = [text for text in given if COLUMNS not in text]
-    records = read(file, o.roles({**options, "hierarchy": trees}, keys_needed=False), **told)
+    records = o.opened(file, {**options, "hierarchy": trees}, keys_needed=False)
     own = [text.partition(COLUMNS) for text in given if COLUMNS in text]
     return records, {column: column_tree(records, column, split(groups)) for column, _, groups in own}
 
@@ -197,8 +224,9 @@ def _screen(file: Path, found: Tabulated, place: Path | None) -> None:
     for name, number in certificate(found):
         rows.add_row(name, flat(number))
     out.print(indented(rows))
-    if found.diagnosis:
-        listed(out, "The rule needs a second look", [flat(found.diagnosis.words)])
+    if found.compared:
+        side_by_side(out, found.compared)
+    doubts(out, found)
     if found.notes:
         listed(out, "Notes", map(flat, found.notes))
     out.print()

@@ -36,9 +36,10 @@ def render_publish(found: Published, source: str) -> str:
     return _page("publish.html", publish_facts(found, source), False)
 
 
-def render_table(found: Tabulated, source: str, *, public: bool) -> str:
+def render_table(found: Tabulated, source: str, *, public: bool, title: str | None = None) -> str:
     """A page about a protected table, for the officer or for the public; `source` is the name of the file."""
-    return _page("table.html", table_facts(found, source, public), public)
+    told = table_facts(found, source, public)
+    return _page("table.html", told | ({"title": title} if title else {}), public)
 
 
 def _page(template: str, told: Facts, public: bool) -> str:

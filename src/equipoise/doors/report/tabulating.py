@@ -15,6 +15,8 @@ from equipoise.core.margins import Table
 from equipoise.core.method import name_of
 from equipoise.core.sensitivity import amount
 from equipoise.doors.report.methods import described
+from equipoise.doors.report.table_map import compared_facts, map_of
+from equipoise.flow.catalogue import parse
 from equipoise.flow.rule_doctor import parts_of
 from equipoise.flow.tabulate import Tabulated
 from equipoise.flow.wording import listed, number, said, title
@@ -37,7 +39,7 @@ def table_facts(found: Tabulated, source: str, public: bool) -> Facts:
         "lead": found.public_words if public else found.words,
         "withholds": found.withholds,
         "grid": grid(found, public),
-        "charts": {},
+        "charts": {} if public else {"map": map_of(found.compared) if found.compared else None},
         "versions": [(name, version(name)) for name in PACKAGES],
         **({"methods": []} if public else {"source": source, **_internal(found)}),
     }
@@ -47,8 +49,8 @@ def _internal(found: Tabulated) -> Facts:
     return {
         "certificate": certificate(found),
         "narrow": _narrow(found),
-        "warning": found.diagnosis.words if found.diagnosis else None,
-        "example": found.diagnosis.example if found.diagnosis else None,
+        "warnings": [(w.rule, w.words, w.example) for w in found.warnings],
+        "compared": compared_facts(found.compared) if found.compared else None,
         "notes": found.notes,
         "done": [law.words for law in found.table.history],
         "rule": _rule(found.rule) if found.rule is not None else None,
@@ -65,8 +67,13 @@ def _rule(rule: Any) -> str:
 
 
 def _kinds(found: Tabulated) -> dict[Any, str]:
-    used = (*parts_of(found.rule), found.method)
+    used = (*parts_of(found.rule), found.method, *_scales(found))
     return {type(method): name_of(type(method)) for method in used}
+
+
+def _scales(found: Tabulated) -> list[Any]:
+    """The measures that methods were compared by."""
+    return [parse(score.name, "measure") for score in found.compared.chosen.scores] if found.compared else []
 
 
 # --- the table as a person reads it -------------------------------------------------------------------------------

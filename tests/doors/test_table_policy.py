@@ -1,0 +1,204 @@
+"""Tables on the map: `equipoise balance` with [table], and `equipoise table --compare`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from equipoise.doors.cli import main
+
+CANARY = "Canary-9917"
+CHROMIUM = Path("/usr/bin/chromium")
+POLICY = """
+format = 1
+title = "Turnover of firms"
+[data]
+path = "firms.csv"
+[table]
+by = ["region", "trade"]
+value = "turnover"
+[limits]
+"exposed(rule='p-percent:10%')" = "<= 0"
+distance = "< 20%"
+[[candidates]]
+masks = [{ use = "suppress", rule = ["p-percent:10%", "dominance:1,60%"] }]
+[[candidates]]
+masks = [{ use = "round", base = [20, 500] }]
+[[candidates]]
+masks = [{ use = "cell_key" }]
+"""
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run a command that must end with the exit code; give what it said on stdout, or on stderr where it failed."""
+
+    def call(*args: str | Path, code: int = 0) -> str:
+        assert main([str(a) for a in args]) == code
+        out, err = capfd.readouterr()
+        assert bool(err) == bool(code), err
+        return err if code else out
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, many = tmp_path_factory.mktemp("maps"), 300
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {
+            "firm": [f"{CANARY}-{i}" for i in range(many)],
+            "region": rng.choice(["n1", "n2", "s1", "s2"], many, p=[0.5, 0.3, 0.15, 0.05]),
+            "trade": rng.choice(["A1", "A2", "B1", "B2", "C1"], many, p=[0.45, 0.3, 0.15, 0.07, 0.03]),
+            "turnover": np.ceil(rng.lognormal(3, 1.6, many)).astype(np.int64),
+        }
+    )
+    frame.write_csv(folder / "firms.csv")
+    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def released(here: Path) -> Path:
+    assert main(["balance", str(here / "policy.toml"), "--json"]) == 0
+    return here / "policy-release"
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+# --- balance ------------------------------------------------------------------------------------------------------
+
+
+def test_balance_on_the_screen(run: Run, here: Path, tmp_path: Path) -> None:
+    text = flat(run("balance", here / "policy.toml", "--out", tmp_path / "out"))
+    words = ["Released: the best of", "(4 tried)", "suppress by p-percent:10%", "Methods compared", "Exposed Distance",
+             "(released)", "round to 500", "original", "Left out", "cell key: CellKey is for tables of counts",
+             "Audit: passed", "The rule needs a second look", "dominance:1,60%: Dominance", "The internal report names",
+             "Your report", "To publish"]  # fmt: skip
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+    assert not any(label in text for label in ("s2", "C1", CANARY))
+
+
+def test_balance_as_json(run: Run, here: Path, tmp_path: Path) -> None:
+    told = json.loads(run("balance", here / "policy.toml", "--out", tmp_path / "out", "--json"))
+    assert told["verdict"] == "accepted"
+    assert told["candidates"]["tried"] == 4
+    assert told["candidates"]["left_out"] == 1
+    assert told["masks"][0]["use"] == "suppress"
+    assert told["scores"]["exposed(rule='p_percent')"]["value"] == 0
+    assert told["limits"] == {"exposed(rule='p_percent')": "<= 0", "distance": "< 20%"}
+    assert len(told["compared"]) == 5
+    assert told["warnings"][0]["rule"] == "dominance:1,60%"
+    assert Path(told["data"]).is_file()
+    assert Path(told["report"]).is_file()
+    assert not any(label in json.dumps(told) for label in ("s2", "C1", CANARY))
+
+
+def test_a_refusal_writes_nothing(run: Run, here: Path, tmp_path: Path) -> None:
+    (here / "tight.toml").write_text(POLICY.replace("< 20%", "< 0.01%"), encoding="utf-8")
+    said = run("balance", here / "tight.toml", "--out", tmp_path / "out", code=1)
+    assert "None of 4 candidates meets the limits" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_never_over_anything_else(run: Run, here: Path, released: Path) -> None:
+    assert "exists already" in run("balance", here / "policy.toml", code=2)
+    run("balance", here / "policy.toml", "--overwrite")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('["region", "trade"]', '["regio"]', "Did you mean 'region'"),
+        ("p-percent:10%')", "p-procent:10%')", "Did you mean 'p_percent'"),
+        ('use = "round"', 'use = "top_code", column = "turnover", at = 3', "top_code has no parameter 'base'"),
+        ('value = "turnover"', 'vlaue = "turnover"', "vlaue: is not known here"),
+    ],
+)
+def test_bad_policies(run: Run, here: Path, tmp_path: Path, old: str, new: str, said: str) -> None:
+    (here / "bad.toml").write_text(POLICY.replace(old, new), encoding="utf-8")
+    assert said in run("balance", here / "bad.toml", "--out", tmp_path / "out", code=2)
+
+
+def test_the_public_folder_tells_nothing_of_the_search(released: Path) -> None:
+    for file in (released / "public").glob("*.[hjc]*"):
+        text = file.read_text(encoding="utf-8")
+        text = text.partition("<style>")[0] + text.partition("</style>")[2] if "<style>" in text else text
+        for word in ("round to", "dominance", "Dominance", "10%", "sensitive", "helper", "limits", CANARY):
+            assert word not in text, (file.name, word)
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
+def test_the_map_in_a_browser(released: Path) -> None:
+    """It is drawn, a point for each method with its number, axes in plain words; nothing complained of or asked for."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as tools:
+        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
+        tab = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="dark")
+        heard: list[str] = []
+        tab.on("console", lambda message: heard.append(message.text))
+        tab.on("pageerror", lambda error: heard.append(str(error)))
+        tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
+        tab.goto((released / "private" / "report.html").resolve().as_uri())
+        tab.wait_for_selector("#map[data-drawn=yes]")
+        words = tab.locator("#map").inner_text()
+        assert tab.locator("#map .methods_marks path").count() == 4
+        browser.close()
+    assert heard == []
+    for text in ("Share of sensitive cells an attacker could bound too closely", "suppress", "round", "released",
+                 "original", "limit"):  # fmt: skip
+        assert text in words
+
+
+# --- table --compare ----------------------------------------------------------------------------------------------
+
+
+def beside(here: Path, *more: str | Path) -> list[str | Path]:
+    given = ["--compare", "round:500", "--compare", "suppress(rule='dominance:1,60%')", "--compare", "cell-key"]
+    table = ["table", here / "firms.csv", "--by", "region,trade", "--value", "turnover", "--rule", "p-percent:10%"]
+    return [*table, *given, *more]
+
+
+def test_compare_on_the_screen(run: Run, here: Path) -> None:
+    text = flat(run(*beside(here)))
+    words = ["Audit: passed", "Methods compared", "Exposed Withheld Distance Totals kept", "suppress by p-percent:10%",
+             "(released)", "round to 500", "suppress by dominance:1,60%", "original 100%", "Left out",
+             "The rule needs a second look"]  # fmt: skip
+    places = [text.index(word) for word in words]
+    assert places == sorted(places)
+    assert CANARY not in text
+
+
+def test_compare_as_json_and_in_the_report(run: Run, here: Path, tmp_path: Path) -> None:
+    told = json.loads(run(*beside(here, "--out", tmp_path / "out", "--json")))
+    assert [row["method"] for row in told["compared"]] == [
+        "suppress by p-percent:10%", "round to 500", "suppress by dominance:1,60%", "cell key",
+    ]  # fmt: skip
+    assert told["compared"][0]["scores"]["exposed(rule='p_percent')"] == 0
+    page = (tmp_path / "out" / "private" / "report.html").read_text(encoding="utf-8")
+    assert 'id="map-spec"' in page
+    assert "2. round to 500" in page
+    public = (tmp_path / "out" / "public" / "report.html").read_text(encoding="utf-8")
+    assert "map-spec" not in public
+    assert "<script" not in public
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--round", "500", "--compare", "round:20"], "compared under one rule"),
+        (["--rule", "p-percent:10%", "--compare", "rond:20"], "Did you mean 'round'"),
+        (["--rule", "p-percent:10%", "--compare", "top-code:turnover,5"], "changes records"),
+        (["--rule", "p-percent:10%", "--compare", "suppress"], "suppress needs rule"),
+    ],
+)
+def test_bad_comparisons(run: Run, here: Path, given: list[str], said: str) -> None:
+    assert said in run("table", here / "firms.csv", "--by", "region,trade", "--value", "turnover", *given, code=2)
