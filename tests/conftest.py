@@ -39,7 +39,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Grouped(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if "spark" in nodeid else "wheel" if "test_package.py" in nodeid else nodeid
+            groups = {"spark": "spark", "test_package.py": "wheel", "test_docs.py": "docs"}
+            return next((group for mark, group in groups.items() if mark in nodeid), nodeid)
 
     return Grouped(config, log) if config.getvalue("dist") == "loadgroup" else None
 

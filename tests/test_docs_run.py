@@ -1,0 +1,93 @@
+"""Every example of the README and the guides runs as it is written, page by page, in a folder with the files it names.
+
+Python blocks run in order and share their names; lines of shell blocks that begin with `equipoise` run as commands and
+must end with 0, or with what a comment says (`# exit code 1`); a TOML block is checked as a policy or roles file, and
+kept under the name in its first line (`# limits.toml`).
+"""
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.core.roles import Roles
+from equipoise.doors.cli import main
+from equipoise.files import save, store
+from equipoise.flow.job import Job
+
+for package, extra in (("pyreadstat", "files"), ("duckdb", "duckdb"), ("sklearn", "learn")):
+    pytest.importorskip(package, reason=f"The examples of the docs were not run: the extra {extra!r} is not installed.")
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(f"docs/guides/{p.name}" for p in (ROOT / "docs/guides").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, pl.DataFrame]:
+    """Files as the examples name them, made from the demo files."""
+    survey = eq.demo.survey().head(3000).rename({"salary": "income"})
+    people = survey.with_columns(w=pl.col("weight") / 300).drop("weight")
+    firms = eq.demo.business().with_columns(pl.col("industry").str.slice(0, 1)).rename({"weight": "w"})
+    return {"people": people, "register": people.select("person", "sex", "age", "region", "income"), "firms": firms}
+
+
+@pytest.fixture
+def folder(small: dict[str, pl.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, frame in small.items():
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    save(small["people"].lazy(), tmp_path / "people.sav", "sav")
+    store(small["people"], "people", tmp_path / "office.duckdb")
+    return tmp_path
+
+
+def commands(block: str) -> list[tuple[list[str], int]]:
+    """The commands of a shell block, each with the exit code it must have."""
+    lines = [line for line in block.replace("\\\n", " ").split("\n") if line.startswith("equipoise ")]
+    codes = [int(found[1]) if (found := re.search(r"#.*exit code (\d+)", line)) else 0 for line in lines]
+    return [(shlex.split(line, comments=True)[1:], code) for line, code in zip(lines, codes, strict=True)]
+
+
+def check_toml(block: str, folder: Path) -> None:
+    plain = tomllib.loads(block)
+    if "data" in plain:
+        Job.from_plain(plain, folder / "policy.toml")
+    else:
+        Roles.from_plain(plain.get("roles", plain), folder)
+    if named := re.match(r"# (\S+\.toml)\n", block):
+        (folder / named[1]).write_text(block, encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_a_page_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert blocks, "a guide without examples"
+    if page == "README.md":
+        eq.demo.write(folder)
+    if any("--roles roles.toml" in text for _, text in blocks) and not _writes_roles(blocks):
+        assert main(["roles", "people.parquet", "--out", "roles.toml"]) == 0
+    names: dict[str, Any] = {"__name__": "example"}
+    for kind, text in blocks:
+        if kind == "toml":
+            check_toml(text, folder)
+        for given, code in commands(text) if kind == "sh" else []:
+            assert main(given) == code, f"{shlex.join(given)}\n{capsys.readouterr().err[-2000:]}"
+        if kind == "python":
+            exec(compile(text, page, "exec"), names)
+
+
+def _writes_roles(blocks: list[tuple[str, str]]) -> bool:
+    return any("--out roles.toml" in text for _, text in blocks)
+
+
+def test_every_block_says_what_it_is() -> None:
+    """A block without a language would not be run: none is left out by mistake."""
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        opened = re.findall(r"^```(\w*)$", text, re.MULTILINE)[::2]
+        assert set(opened) <= {"sh", "python", "toml", "text"}, page
