@@ -1,9 +1,10 @@
-"""Population uniques: Zayatz's estimator against exact rational arithmetic and against a population we know."""
+"""Population uniques: Zayatz's estimator against exact rational arithmetic, all models against populations we know."""
 
 import warnings
 from collections import Counter
 from fractions import Fraction
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
+from equipoise import demo
 from equipoise.core.cells import Cells
 
 
@@ -143,3 +145,43 @@ def test_the_weight_of_the_file_gives_the_fraction(people: pl.DataFrame, people_
     scores = eq.assess(eq.read(people, people_roles)).scores
     fraction = float(f"{people.height / people['weight'].sum():.4g}")
     assert f"population_uniques(fraction={fraction!r})" in scores
+
+
+# --- all models, on files of which the whole is known -------------------------------------------------------------
+
+
+def ratios(people: pl.DataFrame, keys: tuple[str, ...], fraction: float, samples: int) -> dict[str, float]:
+    """By each model, the mean estimate over the mean truth in samples of a file that is taken for the population."""
+    everybody = people.select(pl.len().over(keys)).to_series().to_numpy()
+    rng = np.random.default_rng(2012)
+    totals = dict.fromkeys(("truth", "zayatz", "pitman", "slide", "best"), 0.0)
+    for _ in range(samples):
+        taken = rng.choice(len(everybody), round(fraction * len(everybody)), replace=False)
+        sample = people[taken].group_by(keys).len("n")
+        totals["truth"] += (everybody[taken] == 1).sum()
+        for model in list(totals)[1:]:
+            measure = eq.risk.PopulationUniques(fraction, model)  # type: ignore[arg-type]
+            totals[model] += measure.estimate(Cells.of(sample, keys)).in_file
+    return {model: total / totals["truth"] for model, total in totals.items()}
+
+
+@pytest.mark.parametrize(("fraction", "within"), [(0.01, 2.0), (0.05, 1.5), (0.2, 1.2)])
+def test_the_demo_survey_as_a_population(fraction: float, within: float) -> None:
+    """81,567 people; over 20 samples of 1, 5 and 20 % the published choice is 1.14, 1.37 and 1.08 times the truth and
+    Zayatz 2.63, 1.58 and 1.08: the choice is within the stated factor, and nowhere worse than Zayatz.
+    """
+    found = ratios(demo.survey(), ("sex", "race", "age", "salary"), fraction, 3)
+    assert 1 / within < found["best"] < within
+    assert abs(np.log(found["best"])) <= abs(np.log(found["zayatz"])) + 1e-12
+
+
+@pytest.mark.parametrize(("fraction", "within"), [(0.05, 1.3), (0.2, 1.15)])
+def test_adult_as_a_population(data_folder: Path, fraction: float, within: float) -> None:
+    """30,162 people, eight keys; over 20 samples of 5 and 20 % the published choice is 0.95 and 1.08 times the truth,
+    Zayatz 1.64 and 1.16.
+    """
+    people = pl.read_csv(data_folder / "arx" / "adult.csv", separator=";").drop("salary-class")
+    found = ratios(people, tuple(people.columns), fraction, 3)
+    assert 1 / within < found["best"] < within
+    assert 1 / within < found["pitman"] < within
+    assert abs(np.log(found["best"])) <= abs(np.log(found["zayatz"])) + 1e-12

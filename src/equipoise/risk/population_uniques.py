@@ -2,53 +2,90 @@
 
 import warnings
 from dataclasses import dataclass
+from math import prod
+from typing import Literal
 
 import numpy as np
 
 from equipoise.core.cell_score import cell_score
 from equipoise.core.cells import Cells
-from equipoise.core.codes import Floats
 from equipoise.core.errors import EquipoiseWarning, ParameterError
 from equipoise.core.method import as_cells, label
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
+from equipoise.core.sampling import check_fraction
 from equipoise.core.score import Score, not_applicable
+from equipoise.core.superpopulation import BEST, MODELS, ZAYATZ, Classes, Fit, fitted
 
 FAR = 10
-"""A population of more than ten times the sample is outside what the estimator was checked for."""
+"""A population of more than ten times the sample is outside what Zayatz's estimator was checked for."""
+OFF = 0.1
+"""A model that expects so many more or fewer sample uniques than there are, as a share, is said to fit badly."""
+NAMES = {"zayatz": "Zayatz's", "pitman": "Pitman's", "poisson-gamma": "the Poisson-gamma", "slide": "the slide"}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is expected of the sample uniques, and by which model.
+
+    `expected` is how many sample uniques the fitted model would have foreseen: far from `sample_uniques` it fits badly.
+    """
+
+    model: str
+    sample_uniques: int
+    in_file: float
+    in_population: float
+    expected: float
+    parameters: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PopulationUniques:
     """Share of the file's records expected to be unique in the population it was sampled from.
 
-    With n records from N = n / fraction, and m_i classes of i records in the sample, the population's class sizes are
-    taken to be distributed as the sample's. A class of i people gives one record with probability
-    h(i) = i C(N-i, n-1) / C(N, n), so P(population unique | sample unique) = m_1 h(1) / sum_i m_i h(i); the value is
-    that times the share of sample uniques. `number` is the expected number of population uniques in the file; divided
-    by `fraction` it is their number in the population.
+    The value is P(F = 1 | f = 1), of a class with f = 1 record and F people, times the share of sample uniques.
+    `number` is the expected number of population uniques in the file; divided by `fraction` it is their number in the
+    population. n records from N = n / fraction, s_j classes of j records in the sample; P(F = 1 | f = 1) by `model`:
 
-    Source: Zayatz (1991), *Estimation of the Percent of Unique Population Elements on a Microdata File Using the
-    Sample*, US Census Bureau SRD/RR-91/08; Greenberg and Zayatz (1992). Assumption: the population's classes are
-    distributed in size like the sample's.
-    Misleads when the population is more than about ten times the sample (Massell 1999): then it warns.
-    Cost: O(cells).
+    - "zayatz": s_1 h(1) / sum_j s_j h(j) with h(j) = j C(N-j, n-1) / C(N, n), the probability that a class of j people
+      gives one record: the population's class sizes are taken to be distributed as the sample's;
+    - "pitman": product_{i=n}^{N-1} (theta + alpha + i - 1) / (theta + i), about (n / N)^(1 - alpha), with theta and
+      alpha by maximum likelihood of Pitman's sampling formula;
+    - "poisson-gamma": ((1 + n beta) / (1 + N beta))^(1 + alpha), counts of the K combinations of the keys' values in
+      the file being Poisson with gamma(alpha, beta) rates, alpha beta = 1 / K, by maximum likelihood;
+    - "slide": (1 - q)^(alpha + 1) / (1 - q + alpha q) with q = (1 - fraction)(1 - beta): a class has one person and a
+      negative binomial number of others, by maximum likelihood of the classes of 1, 2, 3 and more records;
+    - "best": Pitman's model up to a fraction of 0.1 (Ewens's where alpha falls to 0), above it the smaller of the slide
+      and Zayatz estimates; Zayatz where a likelihood has no maximum, every record being alone.
+
+    Summed over the file, the published number of population uniques S_1 (Pitman: N times the product from i = 1;
+    Poisson-gamma: N (1 + N beta)^-(1 + alpha); slide: the classes times beta^alpha) is that with the sample uniques a
+    model expects in place of those there are. `estimate` gives the numbers, the model and its parameters.
+
+    Source: Zayatz (1991), US Census Bureau SRD/RR-91/08; Hoshino (2001), *Applying Pitman's sampling formula to
+    microdata disclosure risk assessment*, J. Official Statistics 17; Bethlehem, Keller and Pannekoek (1990),
+    *Disclosure control of microdata*, JASA 85; Chen and Keller-McNulty (1998), *Estimation of identification disclosure
+    risk in microdata*, J. Official Statistics 14; Dankar, El Emam, Neisa and Roffey (2012), *Estimating the
+    re-identification risk of clinical data sets*, BMC Med. Inform. Decis. Mak. 12:66, the rule of "best".
+    Misleads when the sample is small or the model does not hold: each is right in its own kind of population and may be
+    off by several times in another's. Zayatz errs high beyond ten times the sample (Massell 1999): then it warns. Every
+    sample unique gets the same probability; `LogLinear` tells them apart. Cost: O(cells), then O(distinct class sizes).
 
     >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"age": [30, 31, 32], "n": [1, 1, 2]}))
     >>> PopulationUniques(1.0).measure(cells, cells).value
     0.5
+    >>> round(PopulationUniques(0.5, "pitman").measure(cells, cells).value, 4)
+    0.3142
     """
 
     fraction: float
-    model: str = "zayatz"
+    model: Literal["zayatz", "pitman", "poisson-gamma", "slide", "best"] = "zayatz"
 
     def __post_init__(self) -> None:
-        if not 0 < self.fraction <= 1:
-            hint = " Write 5 % as 0.05." if self.fraction > 1 else ""
-            raise ParameterError(f"fraction must be above 0 and at most 1, got {self.fraction:g}.{hint}")
-        if self.model != "zayatz":
-            raise ParameterError(f"No model {self.model!r}. There is: zayatz.")
+        check_fraction(self.fraction)
+        if self.model not in MODELS:
+            raise ParameterError(f"No model {self.model!r}. There are: {', '.join(MODELS)}.")
 
     def by(self, roles: Roles) -> tuple[str, ...]:
         return roles.keys
@@ -56,38 +93,56 @@ class PopulationUniques:
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
-        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
-        risk = np.where(cells.alike[0] == 1, stays_unique(cells, self.fraction), 0.0)
-        notes: tuple[str, ...] = ()
-        if 1 / self.fraction > FAR:
-            notes = (
+        cells = self._cells(released)
+        seen, fit = self._fitted(cells)
+        notes = self._said(seen, fit)
+        if fit.model == ZAYATZ and 1 / self.fraction > FAR:
+            far = (
                 f"The population is {1 / self.fraction:,.0f} times the sample: "
-                f"the estimator is known to be good only up to {FAR} times.",
+                f"the estimator is known to be good only up to {FAR} times."
             )
-            warnings.warn(notes[0], EquipoiseWarning, stacklevel=2)
-        return cell_score(label(self), released, cells, risk, notes)
+            warnings.warn(far, EquipoiseWarning, stacklevel=2)
+            notes = (far, *notes)
+        return cell_score(label(self), released, cells, np.where(cells.alike[0] == 1, fit.stays, 0.0), notes)
+
+    def estimate(self, released: Records | Cells) -> Estimate:
+        """The expected numbers and the model behind them."""
+        seen, fit = self._fitted(self._cells(released))
+        number = fit.stays * seen.alone
+        return Estimate(
+            fit.model, round(seen.alone), number, number / self.fraction, fit.expected, tuple(fit.parameters)
+        )
+
+    def _cells(self, released: Records | Cells) -> Cells:
+        return released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
+
+    def _fitted(self, cells: Cells) -> tuple[Classes, Fit]:
+        seen = classes_of(cells)
+        return seen, fitted(self.model, seen, self.fraction, combinations(cells))
+
+    def _said(self, seen: Classes, fit: Fit) -> tuple[str, ...]:
+        """What a reader must know of the fit."""
+        if self.model == ZAYATZ or not seen.alone or self.fraction == 1:
+            return ()
+        notes = [f"{fit.stays * seen.alone:,.1f} of {seen.alone:,.0f} sample uniques are expected to be unique."]
+        if self.model == BEST:
+            notes += [f"The estimate is by {NAMES[fit.model]} model."]
+        if fit.instead:
+            notes += [f"In {NAMES[fit.instead]} model the likelihood has no maximum: every record is a sample unique."]
+        if fit.limit:
+            notes += [f"The likelihood is highest at a limit: {fit.limit}."]
+        if abs(fit.expected - seen.alone) > max(OFF * seen.alone, 3 * seen.alone**0.5):
+            notes += [f"The model fits badly: it expects {fit.expected:,.0f} sample uniques."]
+        return tuple(notes)
 
 
-def stays_unique(cells: Cells, fraction: float) -> float:
-    """P(population unique | sample unique) of Zayatz (1991), in logarithms so that no size overflows."""
+def classes_of(cells: Cells) -> Classes:
+    """The classes of a file by size; where missing keys make classes overlap, a record is one over the size of one."""
     sizes, place = np.unique(cells.alike[0], return_inverse=True)
-    classes = np.bincount(place, weights=cells.n) / sizes
-    if not len(sizes) or sizes[0] != 1:
-        return 0.0
-    n = cells.records
-    ratios = np.exp(_log_one_record(sizes, n, max(n, round(n / fraction))))
-    return float(classes[0] * ratios[0] / (classes * ratios).sum())
+    return Classes(sizes.astype(np.float64), np.bincount(place, weights=cells.n) / sizes)
 
 
-def _log_one_record(sizes: "np.ndarray[tuple[int], np.dtype[np.int64]]", n: int, population: int) -> Floats:
-    """Log probability that a class of each size gives exactly one record to a sample of n."""
-    from scipy.special import gammaln
-
-    def log_choose(top: Floats, bottom: float) -> Floats:
-        possible = top >= bottom
-        safe = np.where(possible, top, bottom)
-        return np.where(possible, gammaln(safe + 1) - gammaln(bottom + 1) - gammaln(safe - bottom + 1), -np.inf)
-
-    i = sizes.astype(np.float64)
-    found: Floats = np.log(i) + log_choose(population - i, n - 1) - log_choose(np.array([float(population)]), n)
-    return found
+def combinations(cells: Cells) -> float:
+    """How many combinations of the keys' values there are in the file's cross, empty ones too."""
+    nulls = [cells.values(key).null_count() if key in cells.open else 0 for key in cells.by]
+    return float(prod(max(1, size - null) for size, null in zip(cells.cube.sizes, nulls, strict=True)))
