@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from equipoise.flow.assess import Assessment as Assessment
     from equipoise.flow.assess import assess as assess
     from equipoise.flow.attack import Attack as Attack
+    from equipoise.flow.best_coarsening import best_coarsening as best_coarsening
     from equipoise.flow.frontier import Frontier as Frontier
     from equipoise.flow.frontier import frontier as frontier
     from equipoise.flow.lattice import coarsenings as coarsenings
@@ -76,6 +77,7 @@ ROOMS = {
     "files": "read",
     "flow.assess": "Assessment assess",
     "flow.attack": "Attack",
+    "flow.best_coarsening": "best_coarsening",
     "flow.frontier": "Frontier frontier",
     "flow.lattice": "coarsenings",
     "flow.policy": "Policy Verdict",

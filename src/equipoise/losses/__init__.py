@@ -1,7 +1,12 @@
 """What exposure, silence and coarseness cost."""
 
+from equipoise.losses.class_size import ClassSize
+from equipoise.losses.discernibility import Discernibility
+from equipoise.losses.entropy import Entropy
 from equipoise.losses.expectation import expected, read, risks
 from equipoise.losses.gamma_uniques import GammaUniques
+from equipoise.losses.granularity import Granularity
+from equipoise.losses.non_uniform_entropy import NonUniformEntropy
 from equipoise.losses.respondents import Respondents
 from equipoise.losses.silence import Silence
 from equipoise.losses.small_group import SmallGroup
@@ -10,7 +15,12 @@ from equipoise.losses.threshold import Threshold
 from equipoise.losses.uniques import Uniques
 
 __all__ = [
+    "ClassSize",
+    "Discernibility",
+    "Entropy",
     "GammaUniques",
+    "Granularity",
+    "NonUniformEntropy",
     "Respondents",
     "Silence",
     "SmallGroup",

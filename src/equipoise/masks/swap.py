@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core import frames
-from equipoise.core.cells import count
+from equipoise.core.attribute import chosen
 from equipoise.core.codes import Floats, Integers, code, group
 from equipoise.core.draws import Draws
 from equipoise.core.errors import DataError, ParameterError, RolesError
@@ -16,7 +16,6 @@ from equipoise.core.numeric import share, significant
 from equipoise.core.pairing import compact, disjoint, together
 from equipoise.core.records import Law, Records
 from equipoise.core.roles import names
-from equipoise.core.units import cell_of
 
 NOWHERE = -1
 """The area of a record whose attribute is missing: it is neither candidate nor partner."""
@@ -275,8 +274,7 @@ def _targets(mask: Swap, data: Records, table: pl.DataFrame) -> Any:
             raise DataError(f"Column {mask.target!r} is {column.dtype}: target takes a column of booleans or numbers.")
         return (column.cast(pl.Float64) > 0).fill_null(False).to_numpy()
     assert mask.target is not None
-    cells = count(data, (*mask.keys, mask.attribute))
-    return mask.target.flag(cells).to_numpy()[cell_of(table, cells)]
+    return chosen(mask.target, data, (*mask.keys, mask.attribute), table)
 
 
 def _paired(units: _Units, draws: Draws) -> _Pairs:

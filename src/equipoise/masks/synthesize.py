@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import count
+from equipoise.core.attribute import chosen
 from equipoise.core.codes import Integers
 from equipoise.core.draws import Draws
 from equipoise.core.errors import DataError, ParameterError, RolesError
@@ -21,7 +21,6 @@ from equipoise.core.synthesis.relations import Relations
 from equipoise.core.synthesis.smoothed import Smoothed
 from equipoise.core.synthesis.trees import Trees
 from equipoise.core.synthesis.variables import Variable, generator, weighted
-from equipoise.core.units import cell_of
 
 WORDS = {
     "sequential-cart": "sequential trees",
@@ -197,8 +196,7 @@ class Synthesize:
             if table.schema[self.only] != pl.Boolean:
                 raise DataError(f"Column {self.only!r} must hold true or false to say which records are drawn.")
             return table[self.only].fill_null(False).to_numpy()
-        cells = count(data)
-        return self.only.flag(cells).to_numpy()[cell_of(table, cells)]
+        return chosen(self.only, data, data.roles.keys, table)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

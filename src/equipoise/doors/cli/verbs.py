@@ -8,17 +8,20 @@ import typer
 from typer.core import TyperCommand
 
 from equipoise.doors import python as door
+from equipoise.doors.cli import comparing, plain, screens
 from equipoise.doors.cli import options as o
-from equipoise.doors.cli import plain, screens
 from equipoise.doors.cli.bar import bar
+from equipoise.doors.cli.coarsening import coarsen
 from equipoise.doors.cli.demos import demo
 from equipoise.doors.cli.longhand import asked_about, fold
 from equipoise.doors.cli.publishing import publish
+from equipoise.doors.cli.stored import goal, in_memory
 from equipoise.doors.cli.suggested import roles
-from equipoise.doors.cli.tabulating import table
+from equipoise.doors.cli.tabulating import table as tabulate
 from equipoise.flow.assess import assess as measure_file
 from equipoise.flow.catalogue import Verb, parse
 from equipoise.flow.release import Release
+from equipoise.flow.table_balance import TableRelease
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich", no_args_is_help=False,
@@ -94,7 +97,7 @@ app.command(cls=_Verb)(roles)
 @app.command(cls=_WithMeasures)
 def assess(
     ctx: typer.Context,
-    file: o.File,
+    file: o.File = None,
     measure: Annotated[
         o.Names,
         typer.Option(
@@ -118,6 +121,10 @@ def assess(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
 ) -> None:  # fmt: skip
     """Say what is at stake in a file as it is: its risk, its information, and which keys are behind them.
 
@@ -130,15 +137,16 @@ def assess(
         measures = dict.fromkeys(parse(text, "measure") for text in measure or ()) or None
         found = measure_file(records, measures, progress=progress)
     if as_json:
-        plain.show(plain.assessment(file, records, found, show_values))
+        plain.show(plain.assessment(o.shown(file), records, found, show_values))
     else:
-        screens.assessment(file, records, found, show_values)
+        screens.assessment(o.shown(file), records, found, show_values)
 
 
 @app.command(cls=_WithMasks)
 def protect(
     ctx: typer.Context,
-    file: o.File,
+    file: o.File = None,
+    *,
     out: o.Out,
     mask: Annotated[
         o.Names,
@@ -157,6 +165,13 @@ def protect(
     allow: o.Allow = None,
     format: o.Format = None,
     register: o.Register = None,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            help="Also put the released data into the database of --query, as this table.", metavar="TABLE",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
     keys: o.Keys = None,
@@ -172,6 +187,10 @@ def protect(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
 ) -> None:  # fmt: skip
     """Apply masks to a file, in order, and write the release with its report.
 
@@ -184,13 +203,18 @@ def protect(
     with bar("masking, measuring and writing the release") as progress:
         policy = o.limits(limit or (), allow or ())
         masks = [parse(text, "mask") for text in mask or ()]
+        if table := goal(into, file, ctx.params):
+            table.refuse(overwrite)
         records = o.opened(file, ctx.params)
+        records = in_memory(records) if table else records
         if progress:
             progress(1, 1, "reading")
         made = door.protect(
             records, masks, out, policy=policy, format=format, overwrite=overwrite, register=register,
             progress=progress,
         )  # fmt: skip
+        if table:
+            table.put(made, overwrite)
     _answer(made, as_json, searched=False)
 
 
@@ -207,7 +231,10 @@ def balance(
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
-    """The main job: try every candidate of a policy file, and release the best one inside its limits."""
+    """The main job: try every candidate of a policy file, and release the best one inside its limits.
+
+    A policy with [table] releases a table.
+    """
     with bar("measuring and writing the release") as progress:
         made = door.balance(policy, out=out, overwrite=overwrite, progress=progress)
     _answer(made, as_json, searched=True)
@@ -224,12 +251,12 @@ def attack(
         ),
     ],
     against: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            help="What the intruder has: the original file, or a register with other columns and other people.",
-            metavar="FILE", show_default=False,
+            help="What the intruder has: the original file, or a register with other columns and other people; "
+            "a database, with --query.", metavar="FILE", show_default=False,
         ),
-    ],
+    ] = None,
     known: Annotated[
         o.Names,
         typer.Option(
@@ -261,6 +288,10 @@ def attack(
     delimiter: o.Delimiter = None,
     encoding: o.Encoding = None,
     decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
 ) -> None:  # fmt: skip
     """Try to break a release, whatever made it: whom could an intruder find who knows some columns?
 
@@ -283,13 +314,14 @@ def attack(
         )
         people = found.exposed(exposed) if exposed else None
     if as_json:
-        plain.show(plain.attack(released, against, found, people, out))
+        plain.show(plain.attack(released, o.shown(against), found, people, out))
     else:
-        screens.attack(released, against, found, people, out)
+        screens.attack(released, o.shown(against), found, people, out)
 
 
+app.command(cls=_Verb)(coarsen)
 app.command(cls=_Verb)(publish)
-app.command(cls=_Verb)(table)
+app.command("table", cls=_Verb)(tabulate)
 
 
 @app.command(cls=_Verb)
@@ -303,8 +335,10 @@ def methods(
         screens.card(*screens.method_named(name))
 
 
-def _answer(made: Release, as_json: bool, *, searched: bool) -> None:
-    if as_json:
+def _answer(made: Release | TableRelease, as_json: bool, *, searched: bool) -> None:
+    if isinstance(made, TableRelease):
+        plain.show(comparing.plain_release(made)) if as_json else comparing.released(made)
+    elif as_json:
         plain.show(plain.release(made, searched=searched))
     else:
         screens.release(made, searched=searched)

@@ -1,0 +1,36 @@
+"""Bits of the keys' values that coarsening takes away, key by key."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from equipoise.core.codes import Floats
+from equipoise.core.lattice import Lattice, Node
+
+
+@dataclass(frozen=True, slots=True)
+class Entropy:
+    """What a user of the released value still does not know of the original one, in bits, over records and keys.
+
+    sum over keys and records of - log2(a / b), a the records with the original value and b those with the released
+    one. Withheld records count as if they were not: use NonUniformEntropy where that matters.
+
+    Source: De Waal and Willenborg (1999), *Information loss through global recoding and local suppression*; Gionis and
+    Tassa (2009), the non-uniform entropy; the monotone form of ARX.
+    Misleads when keys depend on each other: what one key tells of another is not counted.
+    Cost: O(1) a node.
+
+    >>> Entropy()
+    Entropy()
+    """
+
+    def of(self, node: Node) -> float:
+        return float(sum(p[level] for p, level in zip(self.parts(node.lattice), node.levels, strict=True)))
+
+    def least(self, node: Node) -> float:
+        return self.of(node)
+
+    def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
+        return tuple(ladder.lost for ladder in lattice.ladders)
+
+    def total(self, sums: Any) -> Any:
+        return sums

@@ -1,0 +1,50 @@
+"""Classes that raise or lower the odds of a sensitive value too much."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.core.attribute import TIE, Attribute, Merging, Others, above, check
+from equipoise.core.classes import Split
+from equipoise.core.codes import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaDisclosure(Attribute):
+    """A class is unsafe when the share of a sensitive value there is not within a factor 2^`delta` of that in the file.
+
+    Safe iff |log2(p_i / q_i)| < delta for every value i of the file, p its share in the class and q in the file. A
+    value that is absent from a class has p = 0: the class is unsafe, since it tells who does not have the value.
+    Coarsening: classes that are all safe make a safe one.
+
+    Source: Brickell and Shmatikov (2008), *The cost of privacy*; logarithm to base 2 as in ARX, which
+    skips absent values.
+    Misleads when values are rare: no small class can hold all of them, so only coarse files pass.
+    Cost: O(cells).
+
+    >>> import polars as pl
+    >>> from equipoise.core.cells import Cells
+    >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
+    >>> DeltaDisclosure("ill", 2).flag(ill).to_list()
+    [False, False, True]
+    """
+
+    sensitive: tuple[str, ...]
+    delta: float = 1.0
+    others: Others = "apart"
+
+    def __post_init__(self) -> None:
+        check(self)
+        above(self.delta, "delta", 0)
+
+    @property
+    def merging(self) -> Merging:
+        return "safe" if self.others == "apart" else ""
+
+    def within(self, split: Split) -> Integers:
+        found = split.n > 0
+        odds = np.zeros(len(split.n))
+        odds[found] = np.abs(np.log2(split.shares[found] / split.whole[split.codes[found]]))
+        absent = split.add(found.astype(np.float64)) < (split.whole > 0).sum()
+        unsafe: Integers = split.any(odds > self.delta - TIE) | absent
+        return unsafe
