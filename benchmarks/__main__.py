@@ -19,8 +19,10 @@ from benchmarks import (
     linking,
     perturbation,
     publishing,
+    reading,
     rows,
     scanning,
+    suppression,
 )
 from benchmarks.rows import QUICK, Row, Scale, Skipped
 
@@ -37,6 +39,8 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "linking": linking.linking,
     "attacking": attacking.attacking,
     "publishing": publishing.publishing,
+    "suppression": suppression.suppression,
+    "reading": reading.reading,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 

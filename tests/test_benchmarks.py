@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks import __main__ as bench
-from benchmarks import importing, linking, scanning
+from benchmarks import importing, linking, reading, scanning
 from benchmarks.rows import Row, Scale, Skipped, table
+
+from equipoise import files
 
 ATTEMPTS = 4
 
@@ -27,7 +29,7 @@ def only(folder: Path) -> dict[str, object]:
 
 
 def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [name for name in bench.BENCHMARKS if name != "importing"]
+    names = [name for name in bench.BENCHMARKS if name not in ("importing", "reading")]
     assert bench.main([*names, "--quick", "--out", str(folder)]) == 0
     told = only(folder)
     assert told["quick"] is True
@@ -35,7 +37,7 @@ def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixtur
     rows = told["rows"]
     assert isinstance(rows, list)
     measured = [row for row in rows if "skipped" not in row]
-    assert len(measured) == 33
+    assert len(measured) == 35
     for row in measured:
         assert row["ratio"] == pytest.approx(row["ours"] / row["yardstick"])
         assert row["ratio"] > 0
@@ -101,6 +103,26 @@ def test_peers_are_compared_where_they_are_installed(folder: Path, monkeypatch: 
     assert memory.ratio == pytest.approx(0.1)
     assert (missed.ratio, missed.passed) == (200 / 600, True)
     assert "right 800 and 400" in missed.note
+
+
+def test_reading_is_raced_with_the_library_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "RESULTS", folder)
+    monkeypatch.setattr(reading, "FORMATS", ("csv", "sav"))
+    found = list(reading.reading(Scale(share=1 / 500, times=1)))
+    assert [row.name for row in found] == ["0.002 M x 20 read from .csv", "0.002 M x 20 read from .sav"]
+    for row in found:
+        assert isinstance(row, Row)
+        assert (row.limit, row.ratio > 0) == (1.5, True)
+        assert "peak memory" in row.note
+    assert list(folder.iterdir()) == []
+
+
+def test_every_reader_finds_the_same(folder: Path) -> None:
+    for kind in reading.FORMATS:
+        path = folder / f"records.{kind}"
+        files.save(reading.table(300).lazy(), path, kind)
+        ours, theirs = (way(str(path)) for way in reading.WAYS.values())
+        assert (ours.columns, ours.height) == (theirs.columns, theirs.height)
 
 
 def test_slow_packages_come_when_used() -> None:

@@ -182,7 +182,7 @@ def test_small_counts_rounded() -> None:
 def test_a_failed_audit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the method did: what the audit calls computed is not given back."""
 
-    def bad(method: Any, data: Table, draws: Any) -> Table:
+    def bad(method: Any, data: Table, draws: Any, progress: Any = None) -> Table:
         told = np.where(method.rule.flag(data).to_numpy(), np.nan, data.known("value"))
         status = pl.Series("status", np.where(np.isnan(told), "sensitive", "published"))
         return data.protected(told, status, Law("suppress", data.by, ""))
@@ -305,3 +305,15 @@ def test_columns_make_the_hierarchy() -> None:
 def test_columns_that_make_none(groups: list[str], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         column_tree(firms(), "region", groups)
+
+
+def test_long_work_reports_and_can_be_stopped() -> None:
+    rng = np.random.default_rng(4)
+    firms = pl.DataFrame({"a": rng.choice([*"pqrs"], 60), "b": rng.choice([*"tuvw"], 60), "x": rng.lognormal(3, 1, 60)})
+    records = eq.read(firms, eq.Roles(numeric="x"))
+    seen: list[str] = []
+    eq.tabulate(records, ["a", "b"], "x", rule="p-percent:10%", progress=lambda done, total, what: seen.append(what))
+    assert seen[0] == "protecting the table"
+    assert "finding cells to suppress" in seen
+    with pytest.raises(eq.Cancelled):
+        eq.tabulate(records, ["a", "b"], "x", rule="p-percent:10%", progress=lambda done, total, what: False)

@@ -1,8 +1,6 @@
 """Suppression of tables: an attacker's programs from the raw records, linked tables, and what is refused."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,7 +12,6 @@ from equipoise.core.draws import Draws
 from equipoise.rules import Dominance, MinCount, PPercent
 from equipoise.tables import Suppress, audit, difference
 
-DATA = os.environ.get("EQUIPOISE_DATA")
 GROUPS = {"a1": "a", "a2": "a", "b1": "b", "b2": "b", "b3": "b"}
 
 
@@ -167,28 +164,3 @@ def test_what_cannot_be_protected_is_named() -> None:
         Suppress(MinCount(3)).together([made, other])
     with pytest.raises(eq.DataError, match="top=3"):
         Suppress(Dominance(3, 0.8)).apply(eq.table(eq.Records.of(people, eq.Roles("k")), "k"), Draws(1))
-
-
-@pytest.mark.skipif(not DATA, reason="EQUIPOISE_DATA is not set: no table instances")
-@pytest.mark.parametrize(("name", "cells", "best"), [("t2_20x20", 441, 1_808), ("t2h_60x40", 3_496, 68_767)])
-def test_instances_with_a_known_optimum(name: str, cells: int, best: float) -> None:
-    """Value of the helpers at most 10 % over the proven optimum (p = 10 %)."""
-    folder = Path(DATA or "") / "tables" / "synthetic" / name
-    frame = pl.read_csv(folder / "micro.csv", infer_schema=False).cast({"value": pl.Float64})
-    trees = {d: tree for d in ("d1", "d2") if (tree := nested(folder / f"hier_{d}.hrc"))}
-    made = eq.table(eq.Records.of(frame, eq.Roles()), ("d1", "d2"), "value", hierarchies=trees)
-    found = Suppress(PPercent(0.1)).apply(made, Draws(1))
-    assert len(made) == cells
-    assert not audit(found)["exposed"].any()
-    assert found.table.filter(pl.col("status") == "helper")["value"].sum() <= 1.1 * best
-
-
-def nested(path: Path) -> eq.Hierarchy | None:
-    paths: dict[str, tuple[str, ...]] = {}
-    stack: tuple[str, ...] = ()
-    for line in filter(str.strip, path.read_text().splitlines()):
-        depth = len(line) - len(line.lstrip("@"))
-        stack = (*stack[:depth], line[depth:].strip())
-        paths[stack[-1]] = stack
-    deep = max(map(len, paths.values()))
-    return eq.Hierarchy.mapping({c: p[:-1][::-1] for c, p in paths.items() if len(p) == deep}) if deep > 1 else None

@@ -15,6 +15,9 @@ from equipoise.core.errors import EngineError
 TIGHT = 1e-9
 """Feasibility asked of the solver where a first answer was not exact enough."""
 
+STEPS = 20
+"""What setting out counts for, in steps of the simplex method."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
@@ -34,7 +37,8 @@ class Unbounded(Exception):
 class Program:
     """Minimise cost @ x, subject to below <= matrix @ x <= above and low <= x <= high.
 
-    Cost: that of the simplex method from the last basis; the matrix is held once.
+    Cost: that of the simplex method from the last basis; the matrix is held once. `work` counts steps times columns: a
+    measure of time that is the same on every machine.
 
     >>> import scipy.sparse as sparse
     >>> program = Program(sparse.csc_array([[1.0, 1.0]]), np.array([1.0, 2.0]), np.zeros(2), np.full(2, 3.0), 4.0, 4.0)
@@ -51,6 +55,7 @@ class Program:
         self.kinds = highspy.HighsModelStatus
         self.rows, self.columns = matrix.shape
         self.fresh = True
+        self.work = 0
         self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         options: dict[str, Any] = {
             "output_flag": False,
@@ -91,13 +96,18 @@ class Program:
         )  # fmt: skip
         self.rows += rows.shape[0]
 
+    def restart(self) -> None:
+        """Forget the last basis: for a question that has little to do with the one before."""
+        self.highs.clearSolver()
+        self.fresh = True
+
     def sharpen(self) -> None:
         """Ask for the tightest tolerances from here on."""
         for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
             self.highs.setOptionValue(name, TIGHT)
 
-    def whole(self, columns: Integers, *, seconds: float = np.inf, gap: float = 0.0) -> None:
-        """Ask for whole numbers in these columns, within a time and a relative gap."""
+    def whole(self, columns: Integers, *, seconds: float = np.inf, gap: float = 0.0, nodes: int | None = None) -> None:
+        """Ask for whole numbers in these columns, within a time, a relative gap and so many nodes of the search."""
         import highspy
 
         kind = np.array([highspy.HighsVarType.kInteger] * len(columns))
@@ -105,6 +115,8 @@ class Program:
         self.highs.setOptionValue("presolve", "choose")
         self.highs.setOptionValue("solver", "choose")
         self.highs.setOptionValue("mip_rel_gap", max(gap, 0.0))
+        if nodes is not None:
+            self.highs.setOptionValue("mip_max_nodes", nodes)
         self.limit(seconds)
 
     def limit(self, seconds: float) -> None:
@@ -124,14 +136,15 @@ class Program:
         fresh, self.fresh = self.fresh, False
         self.highs.run()
         status = self.highs.getModelStatus()
-        if not fresh and status not in (self.kinds.kOptimal, self.kinds.kTimeLimit):
+        if not fresh and status not in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
             self.highs.clearSolver()
             self.highs.run()
             status = self.highs.getModelStatus()
+        self.work += (STEPS + max(int(self.highs.getInfo().simplex_iteration_count), 0)) * self.columns
         return self._read(status)
 
     def _read(self, status: Any) -> Answer | None:
-        if status in (self.kinds.kOptimal, self.kinds.kTimeLimit):
+        if status in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
             return self._answer(status == self.kinds.kOptimal)
         if status == self.kinds.kInfeasible:
             return None

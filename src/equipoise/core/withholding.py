@@ -111,6 +111,11 @@ def _told(table: Table, place: Any, found: Suppression, wish: Wish) -> Table:
     )
     if not wish.singletons and (hidden & (table.known("contributors") == 1)).any():
         words += "; a contributor who is alone in a withheld cell and knows his own may compute more (singletons)"
+    if (weaker := int(np.isin(place, found.weaker).sum())) > 0:
+        words += (
+            f"; {weaker:,} of them are guarded to less than their levels against a contributor who is alone in another "
+            "withheld cell and knows his own, because no pattern guards them better"
+        )
     known = {"rule": label(wish.rule), "cost": wish.cost, "method": wish.method, "gap": round(found.gap, 4)}
     law = Law("suppress", table.by, words, known, detail=wish)
     return table.protected(np.where(hidden, np.nan, table.told), status, law)

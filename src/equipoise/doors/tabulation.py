@@ -45,6 +45,7 @@ def tabulate(
     ready: bool | Ready = False,
     out: str | Path | None = None,
     overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> Tabulated:
     """Make a table with all its margins, protect it, audit what is published, and write it where `out` says.
 
@@ -61,7 +62,7 @@ def tabulate(
         refuse_existing(place, overwrite)
     found = flow.tabulate(
         records, by, value, rule=rule, method=method, hierarchies=hierarchies, holding=holding, weight=weight,
-        request=request, key=key, seed=seed, compare=compare, ready=ready,
+        request=request, key=key, seed=seed, compare=compare, ready=ready, progress=progress,
     )  # fmt: skip
     if place is not None:
         write(found, place, overwrite, Path(records.source.path).name if records.source else "the table")

@@ -15,6 +15,7 @@ from equipoise.core.errors import ParameterError, RefusedError
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.margins import Table, table
 from equipoise.core.method import Rule, label, name_of
+from equipoise.core.progress import Progress, report
 from equipoise.core.ready import Ready
 from equipoise.core.records import Records
 from equipoise.core.roles import names
@@ -182,6 +183,7 @@ def tabulate(
     seed: int | None = None,
     compare: Sequence[Any] = (),
     ready: bool | Ready = False,
+    progress: Progress | None = None,
 ) -> Tabulated:
     """Make a table with all its margins, protect it, audit what is published, and refuse it where the audit fails.
 
@@ -189,7 +191,8 @@ def tabulate(
     them and the cheapest helpers (`tables.Suppress(rule)`, done unless told), `tables.Adjust(rule)`, `tables.Round` or
     `tables.CellKey`; of the last two a rule is not needed but checked where given. Cell keys come from the column
     `key`; without one they are drawn from the secret `seed`. The other arguments are those of `eq.table`. `compare`
-    names other methods ('round:5') to be tried beside, measured under the same rule.
+    names other methods ('round:5') to be tried beside, measured under the same rule. `progress` is called with (done,
+    total, what); returning False stops.
 
     A table in which a withheld cell can be computed exactly, or a sensitive one to within its protection level, raises
     RefusedError. Cost: that of the table, the method and the audit, and of every method that is compared.
@@ -208,7 +211,11 @@ def tabulate(
     )  # fmt: skip
     if ready:
         made = without(without(made, "published"), "status")
-    found = certified(made, method.apply(made, Draws(seed)), method, wanted, seed)
+    report(progress, 0, 1, "protecting the table")
+    shown = (
+        method.apply(made, Draws(seed), progress) if isinstance(method, Suppress) else method.apply(made, Draws(seed))
+    )
+    found = certified(made, shown, method, wanted, seed)
     if others:
         found = replace(found, compared=beside(made, found.table, method, wanted, others, seed))
     return found

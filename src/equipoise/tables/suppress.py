@@ -7,6 +7,7 @@ from equipoise.core.draws import Draws
 from equipoise.core.errors import ParameterError
 from equipoise.core.margins import Table
 from equipoise.core.method import Rule
+from equipoise.core.progress import Progress
 from equipoise.core.tabular import as_table
 from equipoise.core.withholding import Wish, withheld
 
@@ -18,10 +19,15 @@ class Suppress:
     An attacker knows every published cell, all relations, that nothing is negative and that empty cells are zero (and
     `limits`, two columns of the table with what he knows of each cell beforehand). For each sensitive cell x with
     levels l and u the pattern leaves a possible table with x + u or more and one with x - l or less; both are kept as
-    proof and checked without the solver. With `singletons` each sensitive cell stays so for the one contributor of
-    another cell, who knows his own. `cost` is what withholding a cell loses: its `value`, its `count` of records, 1
-    (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which must
-    be.
+    proof and checked without the solver. `cost` is what withholding a cell loses: its `value`, its `count` of records,
+    1 (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which
+    must be.
+
+    With `singletons` each sensitive cell keeps its levels for a contributor, too, who is alone in other cells and so
+    knows those. Where no pattern can do that (he is in the sensitive cell himself, so that to him only the rest of it
+    is unknown), it stays open to him by a tenth of what it could be if all else were withheld; where even that is
+    nothing he cannot be kept from it. The law says how many cells have less than their levels. Off by default: the
+    rules' own levels count on outsiders and on the contributors of the cell, and published optima do so, too.
 
     `method="fast"` finds for each sensitive cell its cheapest move and takes out what is not needed; "optimal" adds
     cutting planes until the cheapest pattern is proven or the `seconds` are spent; the law says the gap.
@@ -61,14 +67,14 @@ class Suppress:
         if not self.seconds > 0:
             raise ParameterError(f"seconds must be above 0, got {self.seconds!r}.")
 
-    def apply(self, data: Table, draws: Draws) -> Table:
-        return self.together([data])[0]
+    def apply(self, data: Table, draws: Draws, progress: Progress | None = None) -> Table:
+        return self.together([data], progress)[0]
 
-    def together(self, tables: "list[Table]") -> list[Table]:
+    def together(self, tables: "list[Table]", progress: Progress | None = None) -> list[Table]:
         """Several tables of the same records protected at once: what they share is one cell in all of them."""
         if not tables:
             raise ParameterError("There is no table to protect.")
         wish = Wish(
             self.rule, self.cost, self.method, self.singletons, self.publish, self.withhold, self.limits, self.seconds
         )
-        return withheld([as_table(table, "Suppress") for table in tables], wish)
+        return withheld([as_table(table, "Suppress") for table in tables], wish, progress)

@@ -12,21 +12,26 @@ from equipoise.core.codes import Floats, Integers
 from equipoise.core.errors import EngineError
 from equipoise.core.linear import Booleans
 from equipoise.core.progress import Progress, report
+from equipoise.core.suppression.knowers import Knowers
 from equipoise.core.suppression.moves import Finder, Move
 from equipoise.core.suppression.problem import EXACT, Demands, unprotectable
 
 SHARED = 40
 """A cell that more demands than this lean on is not tried to be taken out."""
-EFFORT = 60_000
-"""Programs spent at most on taking cells out."""
+EFFORT = 3_000_000_000
+"""Work (`Program.work`) spent at most on taking cells out: some 20 seconds."""
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class Cover:
     """Demands, the moves that meet them, and the cells these need; `fixed` cells are suppressed anyway."""
 
-    def __init__(self, demands: Demands, finder: Finder, fixed: Booleans, cost: Floats | None = None) -> None:
+    def __init__(
+        self, demands: Demands, finder: Finder, fixed: Booleans, cost: Floats | None = None,
+        knowers: Knowers | None = None,
+    ) -> None:  # fmt: skip
         self.demands, self.finder, self.fixed = demands, finder, fixed
+        self.knowers = Knowers(demands, finder) if knowers is None else knowers
         self.cost = finder.cost if cost is None else cost
         self.moves: list[list[Move]] = [[] for _ in range(len(demands))]
         self.open: list[frozenset[int]] = [frozenset()] * len(demands)
@@ -50,20 +55,41 @@ class Cover:
 
     def meet(self, demand: int, without: int | None = None) -> bool:
         """Find moves until nobody who knows his own cells prevents it; False when there is none."""
-        cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
-        level, banned = float(self.demands.level[demand]), NOTHING if without is None else np.array([without])
+        cell, level = int(self.demands.cell[demand]), float(self.demands.level[demand])
+        banned = NOTHING if without is None else np.array([without])
         while not self.met(demand):
-            move = None
-            for still in self._stills(demand):
-                move = self.finder.cheapest(cell, sign, level, self.free, np.concatenate([banned, still]))
-                if move is not None:
-                    break
-            if move is None:
+            moves = (self._cheapest(demand, level, np.concatenate([banned, still])) for still in self._stills(demand))
+            move = next((move for move in moves if move is not None), None)
+            if move is None and not self._less(demand, banned):
                 return False
             waiting = (len(self.moves[demand]), self.open[demand])
+            if move is not None:
+                self._note(move)
+                if waiting == (len(self.moves[demand]), self.open[demand]):
+                    raise EngineError(f"The solver's move of cell {cell} falls short of its level.")
+        return True
+
+    def _cheapest(self, demand: int, level: float, still: Integers) -> Move | None:
+        return self.finder.cheapest(
+            int(self.demands.cell[demand]), int(self.demands.sign[demand]), level, self.free, still
+        )
+
+    def _less(self, demand: int, banned: Integers) -> bool:
+        """Guard a demand to less than its level against the first in the way, if no pattern can do better."""
+        if not self.open[demand]:
+            return False
+        knower = min(self.open[demand])
+        level = self.knowers.level(demand, knower)
+        if level >= self.demands.level[demand]:
+            return False
+        if level > 0:
+            move = self._cheapest(demand, level, np.concatenate([banned, self.demands.known[knower]]))
+            if move is None:
+                return False
             self._note(move)
-            if waiting == (len(self.moves[demand]), self.open[demand]):
-                raise EngineError(f"The solver's move of cell {cell} falls short of its level.")
+            self.moves[demand].append(move)
+            self._lean(demand, move)
+        self.open[demand] -= {knower}
         return True
 
     def _stills(self, demand: int) -> Iterable[Integers]:
@@ -128,10 +154,10 @@ class Cover:
         cells = self.secondary()
         order = cells[np.lexsort((cells, -self.cost[cells]))].tolist()
         gone = False
-        stop = self.finder.programs + EFFORT
+        stop = self.finder.work + EFFORT
         for done, cell in enumerate(order):
             report(progress, done, len(order), "taking out what is not needed")
-            if self.finder.programs > stop:
+            if self.finder.work > stop:
                 break
             if 0 < len(self.users[cell]) <= SHARED:
                 gone |= self._without(cell)
@@ -165,12 +191,14 @@ class Cover:
         found[self.secondary()] = True
         return found
 
-    def witnesses(self) -> tuple[Integers, list[tuple[Integers, Floats]]]:
-        """For each kept move: its demand, and the cells it changes with the change that reaches the level exactly."""
-        owners, changes = [], []
+    def witnesses(self) -> tuple[Integers, Floats, list[tuple[Integers, Floats]]]:
+        """For each kept move: its demand, the level it is kept for, and the cells it changes with their changes."""
+        owners, levels, changes = [], [], []
         for demand, moves in enumerate(self.moves):
             cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
             for move in moves:
+                level = min(float(self.demands.level[demand]), move.far(cell, sign))
                 owners.append(demand)
-                changes.append((move.cells, move.scaled(cell, sign, float(self.demands.level[demand]))))
-        return np.array(owners, dtype=np.int64), changes
+                levels.append(level)
+                changes.append((move.cells, move.scaled(cell, sign, level)))
+        return np.array(owners, dtype=np.int64), np.array(levels), changes

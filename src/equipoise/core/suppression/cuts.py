@@ -22,6 +22,7 @@ from equipoise.core.linear import Booleans
 from equipoise.core.progress import Progress, report
 from equipoise.core.solver import Answer, Program
 from equipoise.core.suppression.cover import NOTHING, Cover
+from equipoise.core.suppression.knowers import Knowers
 from equipoise.core.suppression.moves import NEAR, WIDEST, Finder, Move, Ways
 from equipoise.core.suppression.problem import Demands, Table
 
@@ -33,6 +34,9 @@ SLOW = 1e-4
 """Share by which the bound must rise in a round; after `PATIENCE` slower ones whole numbers are asked for."""
 PATIENCE = 5
 WHOLE = 1e-6
+QUICK = 10_000_000
+"""Work of the relaxed problem up to which the fast way goes on in whole numbers, until it is `NEARLY` optimal."""
+ROUNDS, NODES, NEARLY = 6, 60, 0.03
 FAINT = 1e-12
 """Reduced costs below this are the solver's rounding."""
 
@@ -53,15 +57,17 @@ class Separator:
     are added to the program.
     """
 
-    def __init__(self, table: Table, demands: Demands, usable: Booleans, fixed: Booleans, cost: Floats) -> None:
-        self.table, self.demands, self.fixed = table, demands, fixed
+    def __init__(
+        self, table: Table, demands: Demands, usable: Booleans, fixed: Booleans, cost: Floats, knowers: Knowers
+    ) -> None:
+        self.table, self.demands, self.fixed, self.knowers = table, demands, fixed, knowers
         self.usable = (usable | fixed) & table.movable
         self.ways = Ways(table, self.usable, cost)
         self.near: dict[int, _Question] = {}
         self.lean = LEAN
-        self.solved = 0
+        self.work = 0
 
-    def fails(self, share: Floats, progress: Progress | None, seconds: float) -> list[Cut]:
+    def fails(self, share: Floats, progress: Progress | None, seconds: float, work: float = np.inf) -> list[Cut]:
         """Cuts that the mixture (`share` of patterns that suppress each cell) fails.
 
         A move that is found for one demand answers all others that it reaches, if nobody's own cell is in it.
@@ -70,7 +76,7 @@ class Separator:
         settled = np.zeros(count, dtype=np.bool_)
         found: list[Cut] = []
         for demand in range(count):
-            if time.process_time() > stop:
+            if time.process_time() > stop or self.work > work:
                 break
             report(progress, demand, count, f"looking for cutting planes ({len(found):,} found)")
             if not settled[demand]:
@@ -80,19 +86,32 @@ class Separator:
     def _demand(self, demand: int, share: Floats, settled: Booleans) -> list[Cut]:
         """Ask for a demand alone, then with the cells still of those whose own cells were in every move found."""
         own = int(self.demands.knower[self.demands.cell[demand]])
-        still, waiting = NOTHING, None
-        while True:
-            answer = self._ask(demand, share, still)
-            if isinstance(answer, Cut):
-                return [answer]
+        full = float(self.demands.level[demand])
+        answer = self._ask(demand, share, NOTHING, full)
+        waiting: frozenset[int] | None = None
+        while not isinstance(answer, Cut):
             knowers = self.demands.knower[answer.cells]
             others = frozenset(knowers[knowers >= 0].tolist())
-            if not others:
+            if not others and waiting is None:
                 self._settle(answer, settled)
             waiting = others - {own} if waiting is None else waiting & others
             if not waiting:
                 return []
-            still = self.demands.known[min(waiting)]
+            answer, waiting = self._against(min(waiting), demand, share), waiting - {min(waiting)}
+        return [answer]
+
+    def _against(self, knower: int, demand: int, share: Floats) -> "Cut | Move":
+        """Ask with the cells of a contributor still: for the level, or for as much of it as any pattern gives."""
+        full, still = float(self.demands.level[demand]), self.demands.known[knower]
+        answer = self._ask(demand, share, still, full)
+        if isinstance(answer, Move):
+            return answer
+        level = self.knowers.level(demand, knower)
+        if level >= full:
+            return answer
+        everybody = np.flatnonzero(self.demands.knower >= 0)
+        less = self._ask(demand, share, still, level) if level > 0 else None
+        return less if isinstance(less, Cut) else Move(everybody, np.zeros(len(everybody)), 0.0, 0.0)
 
     def _settle(self, move: Move, settled: Booleans) -> None:
         for way, reach in enumerate(move.reach()):
@@ -101,15 +120,14 @@ class Separator:
             far = reach[asked] >= self.demands.level[demands[asked]] * (1 - VIOLATED)
             settled[demands[asked][far]] = True
 
-    def _ask(self, demand: int, share: Floats, still: Integers) -> "Cut | Move":
+    def _ask(self, demand: int, share: Floats, still: Integers, level: float) -> "Cut | Move":
         """A move that the mixture allows, or a cut that it fails."""
         cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
-        level = float(self.demands.level[demand])
         question = self._question(cell, level)
         while True:
             for widest, lean in ((1.0, self.lean), (WIDEST, 0.0)):
-                self.solved += 1
                 answer = question.ask(cell, sign, level, share, still, widest, lean)
+                self.work += question.spent()
                 if answer is not None:
                     return answer
             if not len(question.lacking):
@@ -135,6 +153,11 @@ class _Question:
         nothing = np.zeros(len(cells))
         self.program = Program(matrix[rows], nothing, nothing, nothing)
         self.lacking = NOTHING
+
+    def spent(self) -> int:
+        """The work done since this was last asked."""
+        work, self.program.work = self.program.work, 0
+        return work
 
     def wider(self) -> "_Question":
         """The same question with the cells that were lacking."""
@@ -216,13 +239,16 @@ class Search:
             self.bound = self.best.total
         return Optimum(self.best, min(self.bound, self.best.total))
 
-    def rounded(self, programs: int, progress: Progress | None = None) -> Optimum:
-        """The relaxed problem alone, rounded, in about so many programs."""
+    def rounded(self, work: float, progress: Progress | None = None) -> Optimum:
+        """The relaxed problem, rounded, with about so much work; a little of it in whole numbers if that was quick."""
         if len(self.cells):
-            self.relax(progress, programs)
+            self.relax(progress, work)
+        if self.separator.work <= QUICK and len(self.cells):
+            self.gap = max(self.gap, NEARLY)
+            self.settle(progress, NODES, ROUNDS)
         return Optimum(self.best, min(self.bound, self.best.total))
 
-    def relax(self, progress: Progress | None, programs: int | None = None) -> None:
+    def relax(self, progress: Progress | None, work: float = np.inf) -> None:
         """Add cuts to the relaxed problem until none is failed or the bound hardly rises; then round it."""
         free = np.ones(len(self.cells))
         master, slow, found = Program(self._rows([]), self.cost, 0 * free, free), 0, True
@@ -230,22 +256,23 @@ class Search:
             answer = solved(master)
             slow = slow + 1 if answer.objective <= self.bound + SLOW * self.best.total else 0
             self.bound = max(self.bound, answer.objective)
-            if programs is not None and self.separator.solved > programs:
+            if self.separator.work > work:
                 return
-            found = self._add(answer.values, master, progress)
+            found = self._add(answer.values, master, progress, work)
         if not self.finished:
             self._round(solved(master).values)
 
-    def _add(self, values: Floats, master: Program, progress: Progress | None) -> bool:
-        cuts = self._failed(values, progress)
+    def _add(self, values: Floats, master: Program, progress: Progress | None, work: float) -> bool:
+        cuts = self._failed(values, progress, work)
         if cuts:
             master.demand(self._rows(cuts), np.ones(len(cuts)))
         return bool(cuts)
 
-    def settle(self, progress: Progress | None) -> None:
+    def settle(self, progress: Progress | None, nodes: int | None = None, rounds: float = np.inf) -> None:
         """The cheapest pattern of whole numbers, with more cuts until it fails none."""
-        while not self.finished:
-            answer = self._whole()
+        while not self.finished and rounds > 0:
+            rounds -= 1
+            answer = self._whole(nodes)
             self.bound = max(self.bound, min(answer.bound, self.best.total))
             if self.finished or not len(answer.values):
                 return
@@ -256,18 +283,18 @@ class Search:
             if not found:
                 self.separator.lean = 0.0
 
-    def _whole(self) -> Answer:
+    def _whole(self, nodes: int | None) -> Answer:
         everything = np.ones(len(self.cells))
         program = Program(self._rows(self.cuts), self.cost, 0 * everything, everything, 1.0, np.inf)
-        program.whole(np.arange(len(self.cells)), seconds=max(self.left, 0.1), gap=self.gap / 2)
+        program.whole(np.arange(len(self.cells)), seconds=max(self.left, 0.1), gap=self.gap / 2, nodes=nodes)
         chosen = self.best.pattern()[self.cells].astype(float)
         program.suggest(chosen)
         return solved(program)
 
-    def _failed(self, values: Floats, progress: Progress | None) -> list[Cut]:
+    def _failed(self, values: Floats, progress: Progress | None, work: float = np.inf) -> list[Cut]:
         share = self.best.fixed.astype(float)
         share[self.cells] = np.clip(values, 0.0, 1.0)
-        found = self.separator.fails(share, progress, self.left)
+        found = self.separator.fails(share, progress, self.left, work)
         self.cuts += found
         return found
 
@@ -286,7 +313,7 @@ class Search:
         charges = cost.copy()
         charges[self.cells] *= np.clip(1 - values, 0.0, 1.0)
         finder = Finder(old.finder.table, old.finder.usable, charges, old.finder.levels)
-        cover = Cover(old.demands, finder, old.fixed, cost)
+        cover = Cover(old.demands, finder, old.fixed, cost, old.knowers)
         cover.protect()
         finder.cost = cost
         cover.improve()

@@ -26,6 +26,8 @@ WHOLE = 200_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
 NEAR = (400, 3_000)
 """Cells of the parts looked at first in larger tables."""
+LARGE = 20_000
+"""Cells of a table up to which the whole comes right after the first part."""
 WIDEST = 1e6
 """Rooms beyond this many levels are cut: no move needs them."""
 FAULT = 1e-6
@@ -58,6 +60,11 @@ class Move:
         forth, back = self.by * self.forth, self.by * self.back
         return np.maximum(forth, -back), np.maximum(-forth, back)
 
+    def far(self, cell: int, sign: int) -> float:
+        """How far one of its cells gets in a direction by this move; a hair's breadth is the solver's rounding."""
+        reach = self.reach()[0 if sign > 0 else 1][np.searchsorted(self.cells, cell)]
+        return float(reach) * (1 + EXACT)
+
     def scaled(self, cell: int, sign: int, level: float) -> Floats:
         """The change of each of its cells when `cell` moves by `level` in a direction."""
         at = self.by[np.searchsorted(self.cells, cell)]
@@ -79,7 +86,7 @@ class Finder:
         self.kept: _Part | None = None
         self.near: dict[int, Integers] = {}
         self.ways: Ways | None = None
-        self.programs = 0
+        self.programs = self.work = 0
 
     def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> Move | None:
         """The cheapest move of a cell by its level, with the cells of `still` unmoved; None when there is none."""
@@ -87,23 +94,32 @@ class Finder:
             return None
         for part in self._parts(cell, level, free, still):
             found = part.cheapest(cell, sign, level, free, still)
-            self.programs += part.solved
-            part.solved = 0
+            self.programs, self.work = self.programs + part.solved, self.work + part.program.work
+            part.solved = part.program.work = 0
             if found is not None:
                 return found
         return None
 
+    def farthest(self, cell: int, sign: int, level: float, still: Integers) -> float:
+        """How far a cell can move, up to its level, when everything that may be is suppressed but `still`."""
+        part = self._whole()
+        return 0.0 if part is None or cell in still else part.farthest(cell, sign, level, still)
+
+    def _whole(self) -> "_Part | None":
+        if self.kept is None:
+            self.kept = _Part.of(self, np.flatnonzero(self.usable), float(self.levels.min()))
+        return self.kept
+
     def _parts(self, cell: int, level: float, free: Booleans, still: Integers) -> Iterator["_Part"]:
         if self.table.cells * self.table.additive.base.shape[0] > WHOLE:
-            for number, size in enumerate(NEAR):
+            for number, size in enumerate(NEAR if self.table.cells > LARGE else NEAR[:1]):
                 cells = self._around(cell, level, free, size, number)
                 part = _Part.of(self, cells[np.isin(cells, still, invert=True)], level, cell)
                 if part is not None:
                     yield part
-        if self.kept is None:
-            self.kept = _Part.of(self, np.flatnonzero(self.usable), float(self.levels.min()))
-        if self.kept is not None:
-            yield self.kept
+        whole = self._whole()
+        if whole is not None:
+            yield whole
 
     def _around(self, cell: int, level: float, free: Booleans, size: int, number: int) -> Integers:
         """The nearest cells, remembered where they are few."""
@@ -153,10 +169,26 @@ class _Part:
         finally:
             self._loosen(np.append(held, spot))
 
+    def farthest(self, cell: int, sign: int, level: float, still: Integers) -> float:
+        spot = int(np.searchsorted(self.cells, cell))
+        if spot >= len(self.cells) or self.cells[spot] != cell:
+            return 0.0
+        held = np.searchsorted(self.cells, still[np.isin(still, self.cells)])
+        self._hold(spot, sign, level / self.unit, held)
+        column = np.array([spot if sign > 0 else spot + len(self.cells)])
+        self.program.bound(column, np.zeros(1), np.array([level / self.unit]))
+        self.program.restart()
+        charges = np.zeros(2 * len(self.cells))
+        charges[column] = -1.0
+        answer = self._solve(charges)
+        self._loosen(np.append(held, spot))
+        return 0.0 if answer is None else float(answer.values[column[0]]) * self.unit
+
     def _twice(self, free: Booleans, cell: int, level: float) -> Move | None:
         amount, cost = level / self.unit, self.finder.cost[self.cells]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             charges = [np.where(free, 0.0, cost / np.minimum(amount, room)) for room in (self.up, self.down)]
+        self.program.restart()
         first = self._solve(np.nan_to_num(np.concatenate(charges), nan=0.0, posinf=0.0))
         if first is None:
             return None

@@ -11,13 +11,14 @@ from equipoise.core.linear import Additive, Booleans
 from equipoise.core.progress import Progress, report
 from equipoise.core.suppression.cover import Cover
 from equipoise.core.suppression.cuts import Search, Separator
+from equipoise.core.suppression.knowers import Knowers
 from equipoise.core.suppression.moves import FAULT, Finder
 from equipoise.core.suppression.problem import EXACT, Demands, Table, filled, marked, unprotectable
 
-POLISH = 3_500
-"""Programs the first pattern may have taken if the relaxed problem is to be rounded too, in the fast way."""
-ROUNDING = 12_000
-"""Programs the relaxed problem may take in the fast way."""
+POLISH = 100_000_000
+"""Work the first pattern may have taken if the relaxed problem is to be rounded too, in the fast way."""
+ROUNDING = 300_000_000
+"""Work the relaxed problem may take in the fast way."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,7 +28,8 @@ class Suppression:
     Row w of `witnesses` is another possible table, as changes to the true one: only suppressed cells change, all
     relations and limits hold, and cell `cell[w]` changes by `sign[w]` times its level. For each primary and direction
     there is one; where contributors know their own cells, several that leave each of them still in one. `cost` is that
-    of the secondary cells, `bound` what no pattern can go below.
+    of the secondary cells, `bound` what no pattern can go below. `weaker` lists primaries that are guarded to less than
+    their level against some contributor who knows his own cells, because no pattern gives more (`knowers`).
     """
 
     suppressed: Booleans
@@ -39,6 +41,7 @@ class Suppression:
     cost: float
     bound: float
     programs: int
+    weaker: Integers
 
     @property
     def secondary(self) -> Booleans:
@@ -86,8 +89,9 @@ def suppress(
     quick, rounds the relaxed problem. `optimal` adds cutting planes until the cheapest pattern is proven or so many
     `seconds` of CPU are spent or the `gap` is reached; `bound` says what was proven. A sliding level is met by raising
     the others (`Demands.of`). `singletons` numbers the contributor who is alone in a cell (or marks such cells):
-    against him, too, who knows his own cells, all other primaries are protected to their levels. `cost` defaults to the
-    value. Deterministic, unless the seconds run out. A primary without levels is suppressed, not protected.
+    against him, too, who knows his own cells, all other primaries are protected, to their levels where any pattern can
+    (`Knowers` says what else). `cost` defaults to the value. Deterministic, unless the seconds run out. A primary
+    without levels is suppressed, not protected.
 
     Does not guard against an attacker who knows more than `low` and `high`, or several contributors who pool what
     they know. Cost: about one small program for each primary, then a few for each secondary cell.
@@ -111,8 +115,8 @@ def suppress(
     cover.protect(progress)
     cover.improve(progress)
     bound = 0.0
-    if cover.total > 0 and (method == "optimal" or finder.programs <= POLISH):
-        separator = Separator(table, demands, ~may_not, cover.fixed, finder.cost)
+    if cover.total > 0 and (method == "optimal" or finder.work <= POLISH):
+        separator = Separator(table, demands, ~may_not, cover.fixed, finder.cost, cover.knowers)
         search = Search(cover, separator, ~may_not, seconds, gap)
         found = search.run(progress) if method == "optimal" else search.rounded(ROUNDING, progress)
         cover, bound = found.cover, found.bound
@@ -122,7 +126,7 @@ def suppress(
 def _result(table: Table, cover: Cover, primary: Booleans, price: Floats, bound: float) -> Suppression:
     import scipy.sparse as sparse
 
-    owners, changes = cover.witnesses()
+    owners, levels, changes = cover.witnesses()
     starts = np.cumsum([0, *(len(cells) for cells, _ in changes)])
     columns = np.concatenate([cells for cells, _ in changes]) if changes else np.zeros(0, dtype=np.int64)
     by = np.concatenate([change for _, change in changes]) if changes else np.zeros(0)
@@ -135,8 +139,8 @@ def _result(table: Table, cover: Cover, primary: Booleans, price: Floats, bound:
     else:
         bound = spent
     found = Suppression(
-        pattern, primary, witnesses, demands.cell[owners], demands.sign[owners], demands.level[owners],
-        spent, min(spent, bound), cover.finder.programs,
+        pattern, primary, witnesses, demands.cell[owners], demands.sign[owners], levels,
+        spent, min(spent, bound), cover.finder.programs, np.array(cover.knowers.weaker(), dtype=np.int64),
     )  # fmt: skip
     found.verify(table)
     return found
@@ -170,7 +174,9 @@ def protected(
     table, hidden = Table.of(additive, values, low, high), marked(suppressed, additive.cells, "suppressed")
     sensitive = marked(primary, additive.cells, "primary")
     demands = Demands.of(table, sensitive, lpl, upl, spl, singletons, strict=False)
-    cover = Cover(demands, Finder(table, hidden, np.ones(table.cells), demands.level), hidden)
+    whole = Finder(table, np.ones(table.cells, dtype=np.bool_), np.ones(table.cells), demands.level)
+    finder = Finder(table, hidden, np.ones(table.cells), demands.level)
+    cover = Cover(demands, finder, hidden, knowers=Knowers(demands, whole))
     ways = np.ones((2, table.cells), dtype=np.bool_)
     for demand in range(len(demands)):
         report(progress, demand, len(demands), "auditing the sensitive cells")

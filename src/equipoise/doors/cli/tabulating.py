@@ -135,11 +135,9 @@ def table(
     asked = _asked(ctx.params)
     with bar("protecting and auditing the table") as progress:
         records, trees = _opened(file, ctx.params)
-        if progress:
-            progress(1, 1, "reading")
         found = tabulate(
             records, _names(by), value, holding=holding, request=request, key=key, hierarchies=trees, out=out,
-            overwrite=overwrite, compare=compare or (), ready=given or False, **asked,
+            overwrite=overwrite, compare=compare or (), ready=given or False, progress=progress, **asked,
         )  # fmt: skip
     if as_json:
         plain.show({"file": str(o.shown(file)), **found.to_plain(), **_places(out)})
