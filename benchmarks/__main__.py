@@ -16,12 +16,17 @@ from benchmarks import (
     counting,
     importing,
     lattice,
+    lattice_best,
     linking,
+    local_suppression,
+    log_linear,
+    microdata,
     perturbation,
     publishing,
     reading,
     rows,
     scanning,
+    suda,
     suppression,
 )
 from benchmarks.rows import QUICK, Row, Scale, Skipped
@@ -41,6 +46,11 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "publishing": publishing.publishing,
     "suppression": suppression.suppression,
     "reading": reading.reading,
+    "microdata": microdata.microdata,
+    "suda": suda.suda,
+    "log-linear": log_linear.log_linear,
+    "coarsest": lattice_best.lattice_best,
+    "blanking": local_suppression.local_suppression,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 

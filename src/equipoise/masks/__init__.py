@@ -2,6 +2,7 @@
 
 from equipoise.masks.bottom_code import BottomCode
 from equipoise.masks.drop_direct_identifiers import DropDirectIdentifiers
+from equipoise.masks.local_suppress import LocalSuppress
 from equipoise.masks.matrix import Matrix
 from equipoise.masks.microaggregate import Microaggregate
 from equipoise.masks.noise import Noise
@@ -12,6 +13,7 @@ from equipoise.masks.recode import Recode
 from equipoise.masks.sample import Sample
 from equipoise.masks.shuffle import Shuffle
 from equipoise.masks.shuffle_order import ShuffleOrder
+from equipoise.masks.suppress_records import SuppressRecords
 from equipoise.masks.swap import Swap
 from equipoise.masks.synthesize import Synthesize
 from equipoise.masks.top_code import TopCode
@@ -19,6 +21,7 @@ from equipoise.masks.top_code import TopCode
 __all__ = [
     "BottomCode",
     "DropDirectIdentifiers",
+    "LocalSuppress",
     "Matrix",
     "Microaggregate",
     "Noise",
@@ -29,6 +32,7 @@ __all__ = [
     "Sample",
     "Shuffle",
     "ShuffleOrder",
+    "SuppressRecords",
     "Swap",
     "Synthesize",
     "TopCode",

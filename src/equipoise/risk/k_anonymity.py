@@ -1,23 +1,17 @@
 """Records whose class is smaller than k, on all keys or on any few of them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import comb
 
 import numpy as np
 
 from equipoise.core.cell_score import cell_score
 from equipoise.core.cells import Cells
-from equipoise.core.codes import Integers, group
 from equipoise.core.errors import ParameterError
+from equipoise.core.key_subsets import smallest
 from equipoise.core.method import as_cells, label
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
 from equipoise.core.score import Score, not_applicable
-
-MOST = 100_000
-"""Subsets of keys that are looked at, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +48,7 @@ class KAnonymity:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
-        smallest = self._smallest(cells)
-        score = cell_score(label(self), released, cells, np.where(smallest < self.k, 1.0, 0.0))
-        behind = cells.table.with_columns(smallest=smallest, risk=np.where(smallest < self.k, 1.0, 0.0))
+        size = smallest(cells, self.subsets)
+        score = cell_score(label(self), released, cells, np.where(size < self.k, 1.0, 0.0))
+        behind = cells.table.with_columns(smallest=size, risk=np.where(size < self.k, 1.0, 0.0))
         return replace(score, cells=lambda: behind)
-
-    def _smallest(self, cells: Cells) -> Integers:
-        """The size of each cell's smallest class."""
-        if self.subsets is None or self.subsets >= len(cells.by):
-            return cells.alike[0]
-        found = np.full(len(cells), np.iinfo(np.int64).max)
-        for columns in self._subsets(cells):
-            ids, _ = group([cells.cube.codes[cells.place(c)] for c in columns], [len(cells.values(c)) for c in columns])
-            found = np.minimum(found, cells.margin(columns).alike[0][ids])
-        return found
-
-    def _subsets(self, cells: Cells) -> Iterator[tuple[str, ...]]:
-        assert self.subsets is not None
-        many = comb(len(cells.by), self.subsets)
-        if many > MOST:
-            raise ParameterError(f"There are {many:,} ways to take {self.subsets} of {len(cells.by)} keys: too many.")
-        return combinations(cells.by, self.subsets)

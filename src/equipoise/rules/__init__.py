@@ -1,8 +1,15 @@
 """Which cells are unsafe."""
 
+from equipoise.rules.any_subset import AnySubset
+from equipoise.rules.beta_likeness import BetaLikeness
+from equipoise.rules.closeness import Closeness
+from equipoise.rules.delta_disclosure import DeltaDisclosure
+from equipoise.rules.delta_presence import DeltaPresence
+from equipoise.rules.diversity import Diversity
 from equipoise.rules.doctor import compare, counterexample
 from equipoise.rules.dominance import Dominance
 from equipoise.rules.expected_loss import ExpectedLoss
+from equipoise.rules.marked import Marked
 from equipoise.rules.min_count import MinCount
 from equipoise.rules.p_percent import PPercent
 from equipoise.rules.prior_posterior import PriorPosterior
@@ -10,8 +17,15 @@ from equipoise.rules.request import Request
 from equipoise.rules.zero import Zero
 
 __all__ = [
+    "AnySubset",
+    "BetaLikeness",
+    "Closeness",
+    "DeltaDisclosure",
+    "DeltaPresence",
+    "Diversity",
     "Dominance",
     "ExpectedLoss",
+    "Marked",
     "MinCount",
     "PPercent",
     "PriorPosterior",

@@ -1,0 +1,224 @@
+"""Local suppression: large enough classes by every count, the fewest values, and which record is a secret draw."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import equipoise as eq
+from equipoise.core.draws import Draws
+from equipoise.core.labels import Column, Labels
+from equipoise.flow import catalogue
+from equipoise.masks import LocalSuppress
+from equipoise.rules import AnySubset, MinCount
+
+DATA = os.environ.get("EQUIPOISE_DATA")
+KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
+ROWS = st.lists(st.tuples(*[st.sampled_from([None, "a", "b", "c"])] * 3), min_size=4, max_size=25)
+
+
+def read(rows: Any, missing: Any = "category", **more: Any) -> eq.Records:
+    frame = pl.DataFrame(rows, schema=dict.fromkeys("pqr", pl.String), orient="row")
+    return eq.read(frame, eq.Roles([*"pqr"], missing=missing, **more))
+
+
+def survey(records: int = 600, seed: int = 2) -> eq.Records:
+    """Skewed keys and a value that nobody may touch."""
+    draw = np.random.default_rng(seed)
+    keys = {f"k{size}": np.minimum(draw.geometric(0.4, records), size) for size in (2, 3, 5, 9)}
+    frame = pl.DataFrame(keys | {"id": np.arange(records), "pay": draw.normal(size=records)})
+    return eq.read(frame, eq.Roles([*keys], id="id"))
+
+
+def blanks(released: eq.Records) -> dict[str, int]:
+    table = released.collect(*released.roles.keys)
+    return {key: table[key].null_count() for key in table.columns}
+
+
+def classes(rows: list[Any]) -> list[int]:
+    """The records that match each, pair by pair."""
+    return [sum(all(a == b or None in (a, b) for a, b in zip(r, s, strict=True)) for s in rows) for r in rows]
+
+
+@given(rows=ROWS, k=st.integers(1, 4), shared=st.booleans())
+def test_no_class_is_too_small_and_none_gets_smaller(rows: list[Any], k: int, shared: bool) -> None:
+    """The law: suppression under missing="any" never lowers a class; and what the rule asked for holds."""
+    records = read(rows)
+    done = LocalSuppress(MinCount(k), shared=shared).apply(records, Draws(1))
+    after = done.collect().rows()
+    assert min(classes(after)) >= k
+    assert all(new >= old for new, old in zip(classes(after), classes(rows), strict=True))
+    assert all(b in (a, None) for r, s in zip(rows, after, strict=True) for a, b in zip(r, s, strict=True))
+    assert done.roles.missing == "any"
+    assert eq.risk.KAnonymity(k).measure(done, records).number == 0
+
+
+@given(rows=ROWS, blanked=st.sets(st.tuples(st.integers(0, 24), st.integers(0, 2))))
+def test_blanking_anything_never_lowers_a_class(rows: list[Any], blanked: set[tuple[int, int]]) -> None:
+    after = [tuple(None if (i, j) in blanked else v for j, v in enumerate(row)) for i, row in enumerate(rows)]
+    old, new = (eq.count(read(found, "any")) for found in (rows, after))
+    sizes = [dict(zip(cells.table.select("p", "q", "r").rows(), cells.alike[0], strict=True)) for cells in (old, new)]
+    assert all(sizes[1][s] >= sizes[0][r] for r, s in zip(rows, after, strict=True))
+
+
+@given(rows=ROWS, m=st.integers(1, 2), k=st.integers(1, 4))
+def test_every_few_keys(rows: list[Any], m: int, k: int) -> None:
+    done = LocalSuppress(AnySubset(m, k) | MinCount(2)).apply(read(rows), Draws(1))
+    assert eq.risk.KAnonymity(k, m).measure(done, done).number == 0
+    assert eq.risk.KAnonymity(2).measure(done, done).number == 0
+
+
+def test_only_keys_change() -> None:
+    records = survey()
+    done = LocalSuppress(MinCount(3)).apply(records, Draws(1))
+    assert_frame_equal(done.collect("id", "pay"), records.collect("id", "pay"))
+    small = (eq.risk.KAnonymity(3).measure(records, records).by_record()["risk"] == 1).to_numpy()
+    lost = np.any([done.collect(key)[key].is_null() for key in records.roles.keys], axis=0)
+    assert (lost == small).all()  # everybody in a small class, and nobody else
+    assert sum(blanks(done).values()) == done.history[0].detail.cost
+
+
+def test_a_dear_key_is_left_alone() -> None:
+    records = survey()
+    plain = blanks(LocalSuppress(MinCount(3)).apply(records, Draws(1)))
+    dearest = max(plain, key=lambda key: plain[key])
+    dear = blanks(LocalSuppress(MinCount(3), {dearest: 1000}).apply(records, Draws(1)))
+    assert plain[dearest] > 0
+    assert dear[dearest] == 0
+    assert sum(dear.values()) >= sum(plain.values())
+
+
+def test_caps_hold_or_what_is_lacking_is_told() -> None:
+    records = survey()
+    plain = blanks(LocalSuppress(MinCount(3)).apply(records, Draws(1)))
+    most = max(plain.values()) - 5
+    capped = blanks(LocalSuppress(MinCount(3), max_per_key=most).apply(records, Draws(1)))
+    assert max(capped.values()) <= most
+    free = blanks(LocalSuppress(MinCount(3), max_per_key={"k9": 0}).apply(records, Draws(1)))
+    assert free["k9"] == 0
+    with pytest.raises(eq.InfeasibleError, match=r"[1-9]\d* more values must be blanked at least, \d+ of them of 'k"):
+        LocalSuppress(MinCount(3), max_per_key=1).apply(records, Draws(1))
+    with pytest.raises(eq.InfeasibleError, match="No way was found within max_per_key"):
+        LocalSuppress(MinCount(3), max_per_key=0, shared=True).apply(records, Draws(1))
+
+
+def test_too_few_records() -> None:
+    with pytest.raises(eq.InfeasibleError, match="The file has 2 records: no class can have 3"):
+        LocalSuppress(MinCount(3)).apply(read([("a", "a", "a"), ("b", "b", "b")]), Draws(1))
+
+
+def test_row_order_is_immaterial_and_the_record_a_secret() -> None:
+    """Same seed, same records blanked in any order; another seed, others of several equal ones."""
+    rows = [("a", "a", "a")] * 30 + [("a", "a", "b")] * 4
+    frame = pl.DataFrame(rows, schema=[*"pqr"], orient="row").with_row_index("id")
+    roles = eq.Roles([*"pqr"], id="id")
+    mask = LocalSuppress(MinCount(5), max_per_key=4)
+    helped = LocalSuppress(MinCount(5), shared=True)
+    found = [helped.apply(eq.read(frame, roles), Draws(seed)).collect() for seed in (1, 1, 2, 3, 4)]
+    assert_frame_equal(found[0], found[1])
+    assert len({tuple(table.filter(pl.col("r").is_null())["id"]) for table in found}) > 1
+    for one in (mask, helped):
+        moved = one.apply(eq.read(frame.sample(fraction=1, shuffle=True, seed=3), roles), Draws(1))
+        assert_frame_equal(moved.collect().sort("id"), one.apply(eq.read(frame, roles), Draws(1)).collect())
+
+
+def test_shared_blanks_say_who_leans_on_them() -> None:
+    rows = [(f"{i}", f"{i % 7}", f"{i % 3}") for i in range(40)]
+    done = LocalSuppress(MinCount(3), shared=True).apply(read(rows), Draws(1))
+    assert sum(blanks(done).values()) <= 6
+    assert "38 of 40 records in small classes rely on blanks in other records" in done.history[0].words
+    alone = LocalSuppress(MinCount(3)).apply(read(rows), Draws(1))
+    assert "rely" not in alone.history[0].words
+    assert "as if nobody could tell why it is missing" in alone.history[0].words
+
+
+def test_labels_stay_and_codes_of_missing_values_go() -> None:
+    """A code beside a null would show which nulls were there before."""
+    frame = pl.DataFrame({"sex": [1, 1, 1, 2], "age": [30, 30, None, 30]})
+    told = Labels(
+        {"sex": Column("Sex", ((1, "man"), (2, "woman"))), "age": Column("Age", missing=((99, 99),))},
+        gaps=pl.DataFrame({"age": [None, None, 99, None]}),
+    )
+    records = eq.Records.of(frame, eq.Roles(["sex", "age"]), labels=told)
+    done = LocalSuppress(MinCount(2)).apply(records, Draws(1))
+    assert done.labels.columns == told.columns
+    assert done.labels.gaps is not None
+    assert "age" not in done.labels.gaps.columns
+
+
+def test_bits_and_a_map() -> None:
+    """In a sweep like other masks: blanks cost bits, more of them for larger classes."""
+    records = survey()
+    recipes = [eq.Recipe([LocalSuppress(MinCount(k))]) for k in (1, 2, 5)]
+    trials = eq.sweep(records, recipes, [eq.risk.KAnonymity(2), eq.utility.Entropy()])
+    risk, kept = ([trial.scores[name].value for trial in trials] for name in ("k_anonymity(k=2)", "entropy"))
+    assert risk[0] > 0
+    assert risk[1:] == [0, 0]
+    assert kept[0] > kept[1] > kept[2] > 0
+    assert kept[0] == pytest.approx(eq.utility.Entropy().measure(records, records).value)
+
+
+@pytest.mark.parametrize(
+    ("text", "mask"),
+    [
+        ("local-suppress:min-count:3", LocalSuppress(MinCount(3))),
+        ("local-suppress:any-subset(2,5)", LocalSuppress(AnySubset(2, 5))),
+        ("local-suppress:min-count:3,max_per_key=5", LocalSuppress(MinCount(3), max_per_key=5)),
+        (
+            "local-suppress:min-count:3,importance=age=2.5+sex=1,max_per_key=age=5,shared=true",
+            LocalSuppress(MinCount(3), {"age": 2.5, "sex": 1}, {"age": 5}, shared=True),
+        ),
+        ("local-suppress:min-count:3,importance=age=2", LocalSuppress(MinCount(3), [("age", 2.0)])),  # type: ignore[arg-type]
+    ],
+)
+def test_text_forms(text: str, mask: LocalSuppress) -> None:
+    assert catalogue.parse(text, "mask") == mask
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rule": eq.rules.Zero()},
+        {"rule": MinCount},
+        {"rule": MinCount(3) & AnySubset(1, 2)},
+        {"importance": {"age": 0}},
+        {"importance": {"age": float("nan")}},
+        {"importance": ["age"]},
+        {"importance": 3},
+        {"importance": [("age", 1), ("age", 2)]},
+        {"max_per_key": -1},
+        {"max_per_key": 2.5},
+        {"max_per_key": {"age": True}},
+    ],
+)
+def test_wrong_parameters(wrong: dict[str, Any]) -> None:
+    with pytest.raises(eq.ParameterError):
+        LocalSuppress(**({"rule": MinCount(3)} | wrong))
+
+
+def test_keys_that_are_not_there() -> None:
+    with pytest.raises(eq.RolesError, match=r"'k99' is no key\. Did you mean 'k9'"):
+        LocalSuppress(MinCount(3), {"k99": 2}).apply(survey(), Draws(1))
+    with pytest.raises(eq.RolesError, match="no keys to blank"):
+        LocalSuppress(MinCount(3)).apply(eq.read(pl.DataFrame({"p": [1, 2]}), eq.Roles()), Draws(1))
+
+
+@pytest.mark.skipif(not DATA, reason="testdata was not suppressed: set EQUIPOISE_DATA.")
+@pytest.mark.parametrize(("k", "small", "peer", "fewest"), [(2, 157, 157, 157), (3, 281, 293, 283), (5, 458, 500, 461)])
+def test_testdata(k: int, small: int, peer: int, fewest: int) -> None:
+    """sdcMicro's localSuppression blanks 157, 293 and 500 values; the fewest are a sum over records."""
+    frame = pl.read_csv(Path(str(DATA)) / "sdcmicro" / "testdata.csv")
+    records = eq.read(frame, eq.Roles(KEYS, weight="sampling_weight"))
+    assert eq.risk.KAnonymity(k).measure(records, records).number == small
+    done = LocalSuppress(MinCount(k)).apply(records, Draws(1))
+    assert sum(blanks(done).values()) == fewest <= peer
+    assert eq.risk.KAnonymity(k).measure(done, records).number == 0
+    shared = LocalSuppress(MinCount(k), shared=True).apply(records, Draws(1))
+    assert sum(blanks(shared).values()) == 7 * (k - 1)
+    assert eq.risk.KAnonymity(k).measure(shared, records).number == 0
