@@ -18,6 +18,7 @@ from benchmarks import (
     lattice,
     lattice_best,
     linking,
+    local_recoding,
     local_suppression,
     log_linear,
     microdata,
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "log-linear": log_linear.log_linear,
     "coarsest": lattice_best.lattice_best,
     "blanking": local_suppression.local_suppression,
+    "local-recoding": local_recoding.local_recoding,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 

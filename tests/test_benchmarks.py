@@ -44,7 +44,7 @@ def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixtur
         assert row["passed"] is None
     skipped = {row["name"]: row["skipped"] for row in rows if "skipped" in row}
     beside = [f"linkage, side by side with {peer}" for peer in ("splink", "recordlinkage")]
-    real = ["best coarsening", "local suppression of adult, 9 keys"]
+    real = ["best coarsening", "local suppression of adult, 9 keys", "local recoding of adult"]
     assert list(skipped) == ["lattice of adult", *beside, *real]
     assert all(skipped[name] == "peer not installed: uv pip install --group bench" for name in beside)
     shown = capsys.readouterr().out

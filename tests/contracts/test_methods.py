@@ -3,7 +3,7 @@
 import inspect
 import math
 import tomllib
-from dataclasses import FrozenInstanceError, fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -44,7 +44,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "entropy": {},
     "household": {"household": "area"},
     "pram_matrix": {"column": "area", "diagonal": 0.8},
+    "exposed": {"rule": eq.rules.MinCount(3) | eq.rules.Zero()},
     "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},
+    "diversity": {"sensitive": ("area",), "l": 3},
+    "closeness": {"sensitive": ("area",), "t": 0.1},
+    "delta_disclosure": {"sensitive": ("area",), "delta": 0.5},
+    "beta_likeness": {"sensitive": ("area",), "beta": 0.5},
+    "delta_presence": {"member": "area", "low": 0.1, "high": 0.5, "value": "1011"},
+    "local_suppress": {"rule": eq.rules.MinCount(3), "importance": ("age=2.0",)},
+    "suppress_records": {"rule": eq.rules.MinCount(3)},
+    "local_recode": {"rule": eq.rules.MinCount(3)},
     "adjust": {"rule": eq.rules.MinCount(3)},
     "suppress": {"rule": eq.rules.MinCount(3)},
     "special_uniques": {"max_size": 2, "scores": "ihsn"},
@@ -81,6 +90,22 @@ BAD: dict[str, list[dict[str, Any]]] = {
         {"sensitive": "ill", "range": math.nan},
     ],
     "entropy": [{"base": 2}],
+    "diversity": [
+        {"sensitive": ()},
+        {"sensitive": "ill", "l": 0.5},
+        {"sensitive": "ill", "l": 2.5},
+        {"sensitive": "ill", "kind": "recursive"},
+        {"sensitive": "ill", "c": 2.0},
+        {"sensitive": "ill", "others": "maybe"},
+    ],
+    "closeness": [
+        {"sensitive": "ill", "t": -0.1},
+        {"sensitive": "ill", "t": 20},
+        {"sensitive": "ill", "distance": "x"},
+    ],
+    "delta_disclosure": [{"sensitive": "ill", "delta": 0}, {"sensitive": "ill", "delta": math.nan}],
+    "beta_likeness": [{"sensitive": "ill", "beta": 0}],
+    "delta_presence": [{"member": "ill", "low": 0.6}, {"member": "ill", "high": 5}],
 }
 
 
@@ -128,6 +153,11 @@ def _outside(mark: Any, inside: bool) -> Any:
 def tabulated(records: eq.Records) -> Any:
     """A table with margins and cell keys."""
     return eq.table(eq.tables.record_keys(records, 5), ("sex", "area"), key="rkey")
+
+
+def with_marks(table: Any) -> Any:
+    """A table that marks its larger cells as sensitive."""
+    return replace(table, more=table.more.with_columns(sensitive=pl.col("value") > 1_000))
 
 
 def released(mask: Any, records: eq.Records, seed: int = 1) -> pl.DataFrame:
@@ -245,6 +275,7 @@ def test_fields_survive_a_policy_file(name: str, method: type, tmp_path: Path, p
     }
     if isinstance(made, Mask):
         plain["candidates"] = [{"masks": [catalogue.to_plain(made)]}]
+        plain["waive"] = {"attack": "nothing is released"}
     else:
         plain["limits"] |= {label(made): "> 0"}
         plain["measures"] = [label(made)]
@@ -346,7 +377,7 @@ def test_a_score_shows_what_is_behind_it(name: str, method: type, people_records
 @every("rule")
 def test_a_rule_flags_every_cell_and_is_blind_to_order(name: str, method: type, alike: list[eq.Records]) -> None:
     rule = example(name, method)
-    tables = [eq.table(records, ("sex", "area"), "salary", request="salary") for records in alike]
+    tables = [with_marks(eq.table(records, ("sex", "area"), "salary", request="salary")) for records in alike]
     flags = [rule.flag(table) for table in tables]
     assert all(f.dtype == pl.Boolean and f.null_count() == 0 for f in flags)
     assert len(flags[0]) == len(tables[0])

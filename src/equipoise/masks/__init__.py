@@ -2,6 +2,7 @@
 
 from equipoise.masks.bottom_code import BottomCode
 from equipoise.masks.drop_direct_identifiers import DropDirectIdentifiers
+from equipoise.masks.local_recode import LocalRecode
 from equipoise.masks.local_suppress import LocalSuppress
 from equipoise.masks.matrix import Matrix
 from equipoise.masks.microaggregate import Microaggregate
@@ -21,6 +22,7 @@ from equipoise.masks.top_code import TopCode
 __all__ = [
     "BottomCode",
     "DropDirectIdentifiers",
+    "LocalRecode",
     "LocalSuppress",
     "Matrix",
     "Microaggregate",
