@@ -1,4 +1,4 @@
-"""What an officer waits for when a file is opened: counts with missing keys, individual and household risk, all of it."""
+"""What an officer waits for when a file is opened: counts with missing keys, individual and household risk."""
 
 from collections.abc import Iterator
 
