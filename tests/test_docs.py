@@ -16,7 +16,7 @@ from equipoise.core.branches import BRANCHES
 from equipoise.core.roles import Roles
 from equipoise.doors.cli.verbs import command
 from equipoise.files import KNOWN
-from equipoise.flow import job
+from equipoise.flow import job, policy_parts
 
 pytest.importorskip("properdocs", reason="The docs were not built: the package 'properdocs' is not installed.")
 pytestmark = pytest.mark.xdist_group("docs")
@@ -206,8 +206,8 @@ def test_the_policy_page_has_every_key() -> None:
     """A key of the policy format that nobody can read about does not exist."""
     text = (ROOT / "docs/guides/policy.md").read_text(encoding="utf-8")
     kinds = [job.Job, job.Data, job.Choose, job.Output, job.Candidate, Roles, *BRANCHES.values()]
-    kinds += [kind for name in ("Tabulation",) if (kind := getattr(job, name, None))]
-    keys = {f.name for kind in kinds for f in fields(kind) if f.init} - {"folder"}
+    kinds += [job.Tabulation, policy_parts.Intruder, policy_parts.Search, policy_parts.LimitTable]
+    keys = {f.name for kind in kinds for f in fields(kind) if f.init} - set(job.OWN)
     shown = set(re.findall(r"`\[*(\w+)\]*(?: = [^`]*)?`", text))
     assert keys - shown == set()
     assert set(BRANCHES) <= shown

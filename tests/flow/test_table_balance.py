@@ -243,7 +243,6 @@ def test_a_policy_without_utility_measures_the_distance(here: Path) -> None:
         ({"candidates": [{"masks": [{"use": "top_code", "column": "turnover", "at": 9}]}]}, "TopCode changes records"),
         ({"candidates": [{"masks": [{"use": "suppress", "rule": "min-cont:3"}]}]}, "Did you mean 'min_count'"),
         ({"candidates": [{"masks": [{"use": "suppress"}]}]}, "suppress needs rule"),
-        ({"register": "seeds.json"}, "not registered"),
     ],
 )
 def test_policies_that_cannot_be_used(here: Path, changes: dict[str, Any], said: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from difflib import get_close_matches
+from typing import Any
 
 
 class EquipoiseError(Exception):
@@ -19,7 +20,9 @@ class RolesError(EquipoiseError, ValueError):
 
 
 class ParameterError(EquipoiseError, ValueError):
-    """A method was given a parameter it cannot work with."""
+    """A method was given a parameter it cannot work with; `problems` has each by itself where several were found."""
+
+    problems: tuple[Any, ...] = ()
 
 
 class DataError(EquipoiseError, ValueError):

@@ -1,7 +1,7 @@
 """Job: a policy file, checked and turned into roles, candidates, limits and a place to write to."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,57 +11,44 @@ from equipoise.core.method import Mask, Measure
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles, read_toml
 from equipoise.files import read
-from equipoise.flow.catalogue import build, find, form, parse, to_plain
+from equipoise.flow.catalogue import build, find, form, to_plain
 from equipoise.flow.lattice import coarsenings
 from equipoise.flow.policy import Policy
+from equipoise.flow.policy_checks import (
+    ATTACK,
+    of_candidates,
+    of_limits,
+    of_measures,
+    of_roles,
+    of_scenarios,
+    of_weights,
+    readable,
+    unattacked,
+    validated,
+)
+from equipoise.flow.policy_fit import absent_from, misfits
+from equipoise.flow.policy_lines import Lines, lines_of
+from equipoise.flow.policy_parts import FORBID, Candidate, Choose, Data, Intruder, Output, Problem, Search, refusal
+from equipoise.flow.policy_presets import extended, presets
+from equipoise.flow.policy_scales import scale
 from equipoise.flow.recipe import Recipe, recipes, spread
 from equipoise.flow.register import Register
 from equipoise.flow.table_job import Tabulation, plain_of
 from equipoise.flow.table_sweep import refuse_strangers
 from equipoise.tables import Exposed
 
+OWN = ("folder", "written")
+"""What a policy file does not say itself."""
 FORMAT: Literal[1] = 1
 """Version of the policy format."""
-FORBID = {"extra": "forbid"}
 
 
 @dataclass(frozen=True)
-class Data:
-    """[data]: where the file is, and how to read it when detection is not enough."""
+class Written:
+    """The file a policy stands in: its name, and the lines of its keys."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
-    path: str
-    delimiter: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    sheet: str | None = None
-    metadata: str | None = None
-
-
-@dataclass(frozen=True)
-class Choose:
-    """[choose]: which side to favour among the releases inside the limits."""
-
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
-    prefer: Literal["utility", "risk"] = "utility"
-
-
-@dataclass(frozen=True)
-class Output:
-    """[output]: the release folder and the format of the data."""
-
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
-    folder: str | None = None
-    format: str | None = None
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """[[candidates]]: all coarsenings, or masks in order, each with a parameter or a grid of them."""
-
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
-    coarsenings: bool = False
-    masks: tuple[dict[str, Any], ...] = ()
+    name: str = "policy.toml"
+    lines: Lines = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,7 +58,7 @@ class Job:
     __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     data: Data
     roles: dict[str, Any]
-    limits: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = (Candidate(coarsenings=True),)
     measures: tuple[str, ...] = ()
     choose: Choose = Choose()
@@ -82,49 +69,89 @@ class Job:
     allow: tuple[str, ...] = ()
     title: str | None = None
     table: Tabulation | None = None
+    scenarios: tuple[Intruder, ...] = ()
+    search: Search = Search()
+    extends: str | None = None
+    slots: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    waive: dict[str, str] = field(default_factory=dict)
     format: Literal[1] = FORMAT
     folder: Path = field(default=Path(), kw_only=True)
+    written: Written = field(default=Written(), kw_only=True, compare=False, repr=False)
 
     @classmethod
     def load(cls, path: str | Path) -> "Job":
-        """Read a policy file; every problem found in it is listed at once."""
+        """Read a policy file; every problem found in it is listed at once, with its line."""
         plain = read_toml(path)
-        return cls.from_plain(plain, Path(path))
+        return cls.from_plain(plain, Path(path), lines_of(Path(path).read_text(encoding="utf-8-sig")))
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any], path: Path) -> "Job":
-        from pydantic import TypeAdapter, ValidationError
-
+    def from_plain(cls, plain: Mapping[str, Any], path: Path, lines: Lines | None = None) -> "Job":
+        """From plain data, as a file at this path would have it."""
+        written = Written(path.name, lines or {})
+        problems: list[Problem] = []
         try:
-            job = TypeAdapter(cls).validate_python({**plain_of(plain), "folder": path.parent})
-        except ValidationError as error:
-            found = [".".join(map(str, e["loc"])) + ": " + _said(e) for e in error.errors(include_input=False)]
-            raise ParameterError(f"The policy {path.name!r} cannot be used. " + "; ".join(found) + ".") from None
-        job._check(path)
+            plain = extended(plain, path.parent)
+        except EquipoiseError as error:
+            problems.append(Problem(("extends",), str(error)))
+        values, found = validated(cls, plain_of(plain), OWN)
+        problems += found
+        problems += [Problem((name,), "is missing") for name in ("data", "roles") if name not in plain_of(plain)]
+        safe = {"data": Data("."), "roles": {}, **values}
+        job = cls(**safe, folder=path.parent, written=written)
+        problems += job._problems(failed={p.place[0] for p in problems})
+        if problems:
+            raise refusal(path.name, problems + job._unfit(), written.lines)
         return job
 
-    def _check(self, path: Path) -> None:
-        """Everything that can be wrong before data is read."""
-        problems = []
-        for check in (
-            self.read_roles,
-            self.policy,
-            self.scales,
-            self._check_table,
-            *(lambda c=c: _alternatives(c) for c in self.candidates),
-        ):
-            try:
-                check()
-            except EquipoiseError as error:
-                problems.append(str(error))
+    def _unfit(self) -> list[Problem]:
+        """What does not fit the data, where it can be read: a policy that has other problems is told of all at once."""
+        if self.table is not None or self.absent():
+            return []
+        try:
+            return self.misfits(replace(self._records(Roles()), roles=readable(self.roles, self.folder)))
+        except EquipoiseError:
+            return []
+
+    def _problems(self, failed: set[str | int]) -> list[Problem]:
+        """Everything that can be wrong before data is read; what failed already is not looked at again."""
+        found = [
+            *of_roles(self.roles, self.folder), *of_scenarios(self.scenarios),
+            *of_limits(self.limits, self.scenarios), *of_measures(self.measures, self.scenarios),
+            *of_weights(self.choose), *of_candidates(self.candidates),
+        ]  # fmt: skip
+        found += [
+            Problem(("waive", name), f"Only {ATTACK!r} can be waived, and its reason must be told.")
+            for name, why in self.waive.items()
+            if name != ATTACK or not why.strip()
+        ]
+        if not found and not failed & {"limits", "candidates", "table", "measures", "scenarios", "choose"}:
+            found += self._at_odds()
         lacking = {
-            "limits: set at least one, or name one candidate without alternatives.": not self.limits and self.searches,
-            "candidates: name at least one.": not self.candidates,
-            "draws: at least 1.": self.draws < 1,
-        }
-        problems += [problem for problem, found in lacking.items() if found]
-        if problems:
-            raise ParameterError(f"The policy {path.name!r} cannot be used. " + " ".join(dict.fromkeys(problems)))
+            "set at least one, or name one candidate without alternatives.": (
+                "limits", not self.limits and "limits" not in failed and self.searches
+            ),
+            "name at least one.": ("candidates", not self.candidates),
+            "at least 1.": ("draws", self.draws < 1),
+        }  # fmt: skip
+        return found + [Problem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
+
+    def _at_odds(self) -> Iterator[Problem]:
+        """What does not go together."""
+        if (why := self.unattacked()) and ATTACK not in self.waive:
+            yield Problem(("limits",), why)
+        if self.table is not None:
+            yield from (Problem(("scenarios",), "are of records, not of tables.") for _ in self.scenarios[:1])
+            try:
+                self._check_table()
+            except EquipoiseError as error:
+                place, _, words = str(error).partition(": ")
+                known = place in ("candidates", "limits", "register")
+                yield Problem((place,) if known else ("table",), words if known else str(error))
+
+    def unattacked(self) -> str:
+        """Why this policy must limit an attack; nothing where it need not."""
+        masks = (find(str(table["use"]), "mask") for c in self.candidates for table in (*c.masks, *c.then))
+        return unattacked(masks, self.policy().measures())
 
     @property
     def searches(self) -> bool:
@@ -148,31 +175,62 @@ class Job:
             raise ParameterError(
                 'limits: say how many sensitive cells may be exposed, like "exposed(rule=\'p-percent:10%\')" = "<= 0".'
             )
-        if self.register:
-            raise ParameterError("register: seeds of tables are not registered; leave it out.")
 
     def read_roles(self) -> Roles:
         return Roles.from_plain(self.roles, self.folder)
 
     def policy(self) -> Policy:
-        return Policy(self.limits, self.choose.prefer, self.allow)
+        return Policy(
+            self.limits, self.choose.prefer, self.allow, self.scenarios, self.choose.weights, extends=self.extends
+        )
 
     def scales(self) -> tuple[Measure, ...]:
         """The measures of the limits, then the others, each once."""
-        found = [*self.policy().measures(), *(parse(text, "measure") for text in self.measures)]
+        found = [*self.policy().measures(), *(scale(text, self.scenarios) for text in self.measures)]
         return tuple(dict.fromkeys(found))
 
     def read(self) -> Records:
-        """The data with its roles; the path is relative to the policy file."""
+        """The data with its roles; the path is relative to the policy file.
+
+        What does not fit the columns is refused, every misfit with its line.
+        """
+        records = self._records(self.read_roles())
+        if self.table is None and (found := self.misfits(records)):
+            raise refusal(self.written.name, found, self.written.lines)
+        return records
+
+    def _records(self, roles: Roles) -> Records:
         options = {f.name: getattr(self.data, f.name) for f in fields(self.data) if f.name != "path"}
         options["metadata"] = self.folder / self.data.metadata if self.data.metadata else None
-        return read(self.folder / self.data.path, self.read_roles(), **options)
+        return read(self.folder / self.data.path, roles, **options)
+
+    def misfits(self, records: Records) -> list[Problem]:
+        """What does not fit the columns of the data."""
+        if self.table is not None:
+            return list(absent_from(records.schema(), self.table))
+        return list(misfits(records, self.candidates, self.limits, self.measures, self.scenarios))
+
+    def absent(self) -> list[Problem]:
+        """Files that the policy names and that are not there."""
+        named: dict[tuple[str, ...], str | None] = {
+            ("data", "metadata"): self.data.metadata,
+            ("seed_file",): self.seed_file,
+            ("output", "sign"): self.output.sign,
+        }
+        pattern = any(sign in self.data.path for sign in "*?[")
+        named |= {} if pattern else {("data", "path"): self.data.path}
+        return [
+            Problem(place, f"No file at {name!r}.")
+            for place, name in named.items()
+            if name and not (self.folder / name).exists()
+        ]
 
     def recipes(self, records: Records) -> tuple[Recipe, ...]:
         """Every recipe the candidates stand for."""
         found: list[Recipe] = []
         for candidate in self.candidates:
-            found += coarsenings(records) if candidate.coarsenings else ()
+            after = recipes(*map(_masks, candidate.then))
+            found += _followed(coarsenings(records), after) if candidate.coarsenings else ()
             found += recipes(*_alternatives(candidate)) if candidate.masks else ()
         seed = self.seed()
         return tuple(found if seed is None else (replace(recipe, seed=seed) for recipe in found))
@@ -193,7 +251,7 @@ class Job:
         """The policy as it makes the same release again from the private folder."""
         import tomli_w
 
-        return tomli_w.dumps(_told({**{f.name: getattr(self, f.name) for f in fields(self) if f.name != "folder"}}))
+        return tomli_w.dumps(_told({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in OWN}}))
 
     def again(self, records: Records) -> "Job":
         """The same job with the data by its full path, hierarchies written out, and the seed kept beside it."""
@@ -206,6 +264,8 @@ class Job:
             register=None,
             table=self.table.written(self.table.prepared(records), self.folder) if self.table else None,
             output=Output(format=self.output.format),
+            search=replace(self.search, journal=None),
+            extends=self.extends if self.extends in presets() else None,
         )
 
 
@@ -215,13 +275,21 @@ def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None 
     job = Job(
         data=Data(records.source.path if records.source else "the original data"),
         roles=records.roles.to_plain(),
-        limits=dict(policy.limits),
+        limits=_as_tables(policy),
         candidates=(Candidate(masks=masks),),
-        choose=Choose(policy.prefer),
+        choose=Choose(policy.prefer, dict(policy.weights)),
         allow=policy.allow,
         output=Output(format=format),
+        scenarios=policy.scenarios,
     )
-    return job.again(records)
+    waive = {ATTACK: "One recipe, chosen by hand."} if job.unattacked() else {}
+    return replace(job, waive=waive).again(records)
+
+
+def _as_tables(policy: Policy) -> dict[str, Any]:
+    """The limits by the names of their scores, as tables where they have a reason."""
+    told = policy.reasons
+    return {n: {"limit": t, "reason": told[n]} if n in told else t for n, t in policy.limits.items()}
 
 
 def read_seed(path: Path) -> int:
@@ -234,10 +302,16 @@ def read_seed(path: Path) -> int:
 
 def _alternatives(candidate: Candidate) -> list[list[Mask]]:
     """For each step of a candidate, the masks it may be."""
-    return [_masks(dict(table)) for table in candidate.masks]
+    return [_masks(table) for table in candidate.masks]
 
 
-def _masks(table: dict[str, Any]) -> list[Mask]:
+def _followed(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
+    """Every recipe with each of those that follow."""
+    return (Recipe((*one.masks, *then.masks)) for one in first for then in after)
+
+
+def _masks(given: Mapping[str, Any]) -> list[Mask]:
+    table = dict(given)
     if "use" not in table:
         raise ParameterError('candidates: each mask needs use = "its name".')
     name = str(table.pop("use"))
@@ -249,18 +323,10 @@ def _masks(table: dict[str, Any]) -> list[Mask]:
     return [build(name, "mask", given) for given in choices]
 
 
-def _said(error: Any) -> str:
-    return (
-        "is not known here"
-        if error["type"] in ("unexpected_keyword_argument", "extra_forbidden")
-        else str(error["msg"]).lower()
-    )
-
-
 def _told(value: Any) -> Any:
     """Plain TOML data without what was not given."""
     if isinstance(value, Mapping):
         return {k: _told(v) for k, v in value.items() if v is not None and v != () and v != {}}
-    if isinstance(value, Data | Choose | Output | Candidate | Tabulation):
+    if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | Search):
         return _told({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
     return [_told(v) for v in value] if isinstance(value, tuple | list) else value

@@ -1,74 +1,20 @@
 """Policy: the limits a release must meet, and which side to favour inside them."""
 
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from equipoise.core.errors import EquipoiseError, ParameterError, RefusedError
+from equipoise.core.errors import ParameterError, RefusedError
 from equipoise.core.method import Measure, label
 from equipoise.core.roles import names
 from equipoise.core.score import Score, Side
 from equipoise.flow.catalogue import parse
+from equipoise.flow.policy_limits import Limit, as_scored, limits_of, written_out
+from equipoise.flow.policy_parts import Intruder
+from equipoise.flow.policy_scales import scale
 from equipoise.flow.trial import Trial
 
-COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-WRITTEN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One score, a comparison as written, a bound.
-
-    >>> Limit.of("uniques", "< 2%")
-    Limit(score='uniques', sign='<', bound=0.02)
-    """
-
-    score: str
-    sign: str
-    bound: float
-
-    @classmethod
-    def of(cls, score: str, text: str) -> "Limit":
-        found = WRITTEN.fullmatch(str(text))
-        if not found:
-            raise ParameterError(f"Cannot read the limit {str(text)!r} on {score!r}: write it like '< 0.02'.")
-        return cls(score, found[1], float(found[2]) / (100 if found[3] else 1))
-
-    def holds(self, score: Score) -> bool:
-        if score.unit.startswith("share") and abs(self.bound) > 1:
-            raise ParameterError(
-                f"{self.score} is a share: the limit {self.sign} {self.bound:g} lies outside 0 to 1. "
-                f"Write {self.bound:g} % as {self.bound / 100:g}, or as '{self.sign} {self.bound:g}%'."
-            )
-        return COMPARE[self.sign](score.value, self.bound)
-
-    def words(self) -> str:
-        return f"{self.score} {self.sign} {self.bound:g}"
-
-    def shortfall(self, score: Score) -> float:
-        """How far a score is on the wrong side, relative to the bound; 0 when it holds."""
-        return 0.0 if self.holds(score) else abs(score.value - self.bound) / (abs(self.bound) or 1.0)
-
-
-def _as_scored(name: str) -> str:
-    """A measure with parameters by the name of its score, however it was written; any other name as it is.
-
-    >>> _as_scored("nearest( known=('age','sex') )"), _as_scored("uniques")
-    ("nearest(known=('age', 'sex'))", 'uniques')
-    """
-    if not set(name) & set("(:"):
-        return name
-    try:
-        return label(parse(name, "measure"))
-    except EquipoiseError:
-        return name
+__all__ = ["Limit", "Policy", "Verdict", "scored"]
 
 
 @dataclass(frozen=True)
@@ -87,35 +33,48 @@ class Policy:
     """Limits on scores (all must hold, strict or not as written) and what to prefer inside them.
 
     The rectangle of Massell (1999), section III.d, with a risk of 0 acceptable. `allow` names the columns that may be
-    released though they look like direct identifiers.
+    released though they look like direct identifiers. A limit is a text, a table (`limit`, `reason`, `scenario`, `by`,
+    `worst`) or a list of them; a limit on a risk holds in every one of `scenarios` unless it names one. With `weights`
+    the choice goes by their sum over utility scores, each brought to 0 (worst tried) to 1 (best tried). `reasons` has
+    why each limit is there, `extends` the preset they come from.
 
     >>> policy = Policy({"uniques": "< 0.02", "entropy": "> 7.5"})
     >>> policy.limits["uniques"]
     '< 0.02'
     """
 
-    limits: Mapping[str, str] = field(default_factory=dict, hash=False)
+    limits: Mapping[str, Any] = field(default_factory=dict, hash=False)
     prefer: Literal["utility", "risk"] = "utility"
     allow: tuple[str, ...] = ()
+    scenarios: tuple[Intruder, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict, hash=False)
+    reasons: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extends: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allow", names(self.allow, "allow"))
+        object.__setattr__(self, "scenarios", tuple(self.scenarios))
         if self.prefer not in ("utility", "risk"):
             raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")
-        found: dict[str, str] = {}
-        for name, text in ((_as_scored(str(k)), str(v).strip()) for k, v in dict(self.limits).items()):
-            found[name] = f"{found[name]} and {text}" if name in found else text
+        found, reasons = written_out(dict(self.limits), self.scenarios)
         object.__setattr__(self, "limits", found)
+        object.__setattr__(self, "reasons", {**reasons, **self.reasons})
+        object.__setattr__(self, "weights", {as_scored(str(k)): float(v) for k, v in dict(self.weights).items()})
+        if any(not weight >= 0 for weight in self.weights.values()):
+            raise ParameterError("weights must be 0 or more.")
         _ = self.parsed
 
     @property
     def parsed(self) -> tuple[Limit, ...]:
         """The limits; several on one score are joined by 'and'."""
-        return tuple(Limit.of(score, part) for score, text in self.limits.items() for part in text.split(" and "))
+        told = self.reasons
+        return tuple(
+            part for score, text in self.limits.items() for part in limits_of(score, text, told.get(score, ""))
+        )
 
     def measures(self) -> tuple[Measure, ...]:
-        """The measures that the limits name."""
-        return tuple(parse(score, "measure") for score in self.limits)
+        """The measures that the limits and the weights name."""
+        return tuple(dict.fromkeys(scale(score, self.scenarios) for score in (*self.limits, *self.weights)))
 
     def judge(self, trial: Trial) -> Verdict:
         """Say whether the trial meets every limit, and why."""
@@ -125,7 +84,8 @@ class Policy:
             kept = limit.holds(score)
             accepted = accepted and kept
             where = "within" if kept else "outside"
-            reasons.append(f"{limit.score} is {score.value:.4g}, {where} the limit {limit.sign} {limit.bound:g}")
+            why = f" ({limit.reason})" if limit.reason and not kept else ""
+            reasons.append(f"{limit.score} is {score.value:.4g}, {where} the limit {limit.sign} {limit.bound:g}{why}")
         return Verdict(accepted, tuple(reasons))
 
     def choose(self, trials: Iterable[Trial]) -> Trial:
@@ -140,7 +100,31 @@ class Policy:
         if not accepted:
             raise RefusedError(self._refusal(tried))
         sides: tuple[Side, Side] = ("utility", "risk") if self.prefer == "utility" else ("risk", "utility")
-        return min(accepted, key=lambda trial: tuple(loss for side in sides for loss in self._losses(trial, side)))
+        worth = self._worth(tried)
+
+        def losses(trial: Trial) -> tuple[float, ...]:
+            weighed = {"utility": (-worth(trial),), "risk": ()}
+            return tuple(loss for side in sides for loss in (*weighed[side], *self._losses(trial, side)))
+
+        return min(accepted, key=losses)
+
+    def _worth(self, trials: Sequence[Trial]) -> Callable[[Trial], float]:
+        """The weighted sum of utilities, each from 0 for the worst trial to 1 for the best; 0 without weights."""
+        spans = {
+            name: (min(values), max(values), weight)
+            for name, weight in self.weights.items()
+            if (values := [trial.scores.named(name).value for trial in trials])
+        }
+
+        def worth(trial: Trial) -> float:
+            parts = ((trial.scores.named(name), *span) for name, span in spans.items())
+            return sum(
+                weight * ((score.value - low) if score.better == "higher" else (high - score.value)) / (high - low)
+                for score, low, high, weight in parts
+                if high > low
+            )
+
+        return worth
 
     def _losses(self, trial: Trial, side: Side) -> tuple[float, ...]:
         """Scores of one side as losses, those with limits first."""

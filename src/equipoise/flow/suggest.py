@@ -103,12 +103,16 @@ class Suggestion:
 
     def toml(self, path: str | Path | None = None) -> str:
         """A roles file with the reasons as comments; written to `path` when given."""
-        trees = self.roles.hierarchies
-        lines = [line for column, tree in trees.items() for line in _tree(column, tree)]
-        text = "\n".join([*self._head(), *self._lines(), 'missing = "category"', *lines, ""])
+        text = "\n".join([*self._head(), *self.lines(), ""])
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", newline="\n")
         return text
+
+    def lines(self, under: str = "", without: Iterable[str] = ()) -> list[str]:
+        """The roles as lines of TOML, `under` a table; without the hierarchies of some columns."""
+        trees = {c: tree for c, tree in self.roles.hierarchies.items() if c not in set(without)}
+        told = [line for column, tree in trees.items() for line in _tree(column, tree, under)]
+        return [*([f"[{under.rstrip('.')}]"] if under else []), *self._lines(), 'missing = "category"', *told]
 
     def _head(self) -> list[str]:
         seen = f"{self.looked_at:,} of {self.records:,} records" if self.looked_at < self.records else "all records"
@@ -136,10 +140,10 @@ def _written(role: Role, its: list[Proposal]) -> Iterable[str]:
     return [f"{role} = {_quoted(its[0].column)}  # {_comment(its[0])}"]
 
 
-def _tree(column: str, tree: Hierarchy) -> Iterable[str]:
+def _tree(column: str, tree: Hierarchy, under: str = "") -> Iterable[str]:
     """A hierarchy as TOML, a field on each line."""
     for branch in tree.branches:
-        yield f"\n[[hierarchies.{_quoted(column)}]]"
+        yield f"\n[[{under}hierarchies.{_quoted(column)}]]"
         yield from (f"{name} = {_quoted(value)}" for name, value in plain_branch(branch).items())
 
 

@@ -1,4 +1,4 @@
-"""Every way a command can end, as an exit code and at most one line on stderr that quotes no data."""
+"""Every way a command can end, as an exit code and words on stderr that quote no data: one line, or one per problem."""
 
 import json
 import os
@@ -39,9 +39,12 @@ def _told(error: BaseException, as_json: bool) -> int:
     if debugging():
         traceback.print_exception(error)
     code, words = outcome(error)
-    words = one_line(words)
+    words, problems = one_line(words), getattr(error, "problems", ())
     if as_json:
-        print(json.dumps({"error": words, "exit_code": code}))
+        several = {"problems": [problem.to_plain() for problem in problems]} if problems else {}
+        print(json.dumps({"error": words, "exit_code": code, **several}))
+    if len(problems) > 1:
+        words = f"{words.partition('. ')[0]}.\n" + "\n".join(f"  {one_line(str(problem))}" for problem in problems)
     print(f"equipoise: {words}", file=sys.stderr)
     return code
 
@@ -53,7 +56,7 @@ def outcome(error: BaseException) -> tuple[int, str]:
     if isinstance(error, EquipoiseError):
         return error.exit_code, str(error)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return INTERRUPTED, "Stopped. Nothing was written."
+        return INTERRUPTED, "Stopped. Nothing was released."
     if isinstance(error, typer.TyperException):
         return BAD_INPUT, error.format_message()
     if isinstance(error, OSError) and error.strerror:

@@ -1,0 +1,149 @@
+"""`equipoise init`, `check` and `presets`: a first policy, what a policy means, and those of agencies."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from equipoise.core.errors import DataError
+from equipoise.core.machine import relative, shell_word
+from equipoise.doors.cli import options as o
+from equipoise.doors.cli import parts, plain, screens
+from equipoise.doors.cli.bar import bar
+from equipoise.doors.cli.guard import one_line
+from equipoise.flow.initial import initial
+from equipoise.flow.job import Job
+from equipoise.flow.policy_parts import refusal
+from equipoise.flow.policy_presets import preset_named, presets, slots_of
+from equipoise.flow.policy_schema import schema_text
+from equipoise.flow.policy_words import Explained, explain
+
+HEADINGS = {
+    "data": "What is read",
+    "scenarios": "Who may attack it",
+    "limits": "What must hold",
+    "candidates": "What is tried",
+    "work": "How much work it is",
+    "choice": "What is chosen",
+}
+
+
+def init(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The data to look at.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The policy file to write.", metavar="POLICY.toml")] = Path("policy.toml"),
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Limits and methods of an agency: equipoise presets.", metavar="NAME", show_default=False),
+    ] = None,
+    overwrite: o.Overwrite = False,
+    as_json: o.AsJson = False,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+) -> None:  # fmt: skip
+    """Write a first policy by looking at the data, commented in plain words; nothing is done until you run it."""
+    _refuse(out, overwrite)
+    options = {name: ctx.params[name] for name in ("delimiter", "encoding", "decimal", "sheet", "metadata")}
+    with bar("looking at the data"):
+        text = initial(file, path=relative(file, out.parent), preset=preset, **options)
+        Job.from_plain(_parsed(text), out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8", newline="\n")
+    if as_json:
+        plain.show({"file": str(file), "policy": str(out), "preset": preset})
+        return
+    screen, name = screens.screen(), shell_word(out)
+    parts.say(screen, "Written", f"{one_line(str(out))}, a proposal: read every line.")
+    steps = [("See what it means", f"equipoise check {name}"), ("Run it", f"equipoise balance {name}")]
+    screens.steps("What to do next", steps)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _refuse(out: Path, overwrite: bool) -> None:
+    if out.is_dir():
+        raise DataError(f"{str(out)!r} is a folder: name the file to write, such as policy.toml.")
+    if out.exists() and not overwrite:
+        raise DataError(f"The file {str(out)!r} exists already: name another, or add --overwrite.")
+
+
+def check(
+    policy: Annotated[
+        Path | None, typer.Argument(metavar="POLICY.toml", help="The policy to explain.", show_default=False)
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the JSON schema of policies to this file, for editors; - for the screen.", metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Say in plain words what a policy means, or list everything that is wrong with it, each with its line."""
+    if schema is not None:
+        _write_schema(schema)
+    if policy is None:
+        if schema is None:
+            raise DataError("Name the policy to check, or --schema FILE.")
+        return
+    job = Job.load(policy)
+    if missing := job.absent():
+        raise refusal(policy.name, missing, job.written.lines)
+    with bar("looking at the data"):
+        records = job.read()
+        if unfit := job.misfits(records):
+            raise refusal(policy.name, unfit, job.written.lines)
+        found = explain(job, records)
+    if as_json:
+        plain.show({"policy": str(policy), **found.to_plain()})
+    else:
+        _screen(policy, found)
+
+
+def _write_schema(place: Path) -> None:
+    if str(place) == "-":
+        print(schema_text(), end="")
+    else:
+        place.write_text(schema_text(), encoding="utf-8", newline="\n")
+
+
+def _screen(policy: Path, found: Explained) -> None:
+    shown = screens.screen()
+    many = f"{found.recipes:,} recipe{'s' if found.recipes != 1 else ''}"
+    parts.say(shown, one_line(policy.name), f"can be used; {many}.")
+    for heading, lines in found.parts.items():
+        parts.listed(shown, HEADINGS[heading], (parts.flat(line) for line in lines))
+    if found.warnings:
+        parts.listed(shown, "What is doubtful", (parts.flat(line) for line in found.warnings))
+    screens.steps("What to do next", [("Run it", f"equipoise balance {shell_word(policy)}")])
+
+
+def show_presets(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them.", show_default=False)] = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """List the policies of agencies with their sources, or show one; a policy uses one by extends = "NAME"."""
+    chosen = [preset_named(name)] if name else list(presets().values())
+    if as_json:
+        rows = [{"name": p.name, "words": p.words, "source": p.source, "about": p.about} for p in chosen]
+        texts = {"text": chosen[0].text, "slots": list(slots_of(chosen[0]))} if name else {}
+        plain.show({"presets": rows, **texts})
+        return
+    if name:
+        print(chosen[0].text, end="")
+        return
+    shown = screens.screen()
+    for preset in chosen:
+        shown.print(Text.assemble((preset.name, "bold"), f" ({preset.about}): {preset.words}"))
+        shown.print(parts.indented(Text(preset.source, "dim")))
+    steps = [("See one", "equipoise presets ema"), ("Begin with one", "equipoise init FILE --preset ema")]
+    screens.steps("What to do next", steps)
