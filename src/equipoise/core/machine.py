@@ -1,4 +1,4 @@
-"""The one module that knows the operating system: who may read a file, folders put in place, memory, the shell.
+"""The one module that knows the operating system: who may read a file, folders put in place, memory, processes, shell.
 
 Everything else works on paths, with text whose encoding is named. Windows has no modes: there a private folder is as
 private as the folder it is made in, and `privacy()` says so.
@@ -9,7 +9,12 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 from equipoise.core.errors import DataError
 
@@ -54,6 +59,21 @@ def write(path: Path, text: str, *, private: bool = False) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def append(path: Path, text: str, *, sync: bool) -> None:
+    """Text at the end of a file, in the hands of the system when this returns; on the disk too when told to."""
+    with path.open("ab") as file:
+        file.write(text.encode())
+        file.flush()
+        if sync:
+            os.fsync(file.fileno())
+
+
+def cut(path: Path, size: int) -> None:
+    """Leave so many bytes of a file."""
+    if path.stat().st_size > size:
+        os.truncate(path, size)
 
 
 # Put in place ---------------------------------------------------------------------------------------------------------
@@ -137,7 +157,70 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="ascii").strip()
 
 
+# Processes ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def workers(number: int, prepare: Callable[..., None], given: tuple[Any, ...]) -> Iterator[Executor]:
+    """Fresh processes, each prepared once, that end with this one, however it ends.
+
+    What they are given goes through a pipe, never through a file. They do not run the script that started them, so a
+    script needs no guard; what it defines itself cannot be sent.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    pool = ProcessPoolExecutor(number, get_context("spawn"), _prepared, (prepare, given))
+    try:
+        with _without_script():
+            for ready in [pool.submit(_nothing) for _ in range(number)]:
+                ready.result()
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _prepared(prepare: Callable[..., None], given: tuple[Any, ...]) -> None:
+    Thread(target=_end_with_parent, daemon=True).start()
+    prepare(*given)
+
+
+def _end_with_parent() -> None:
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _nothing() -> None:
+    """Work that shows a process is there."""
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """New processes look for the script that runs and import it: here they find none."""
+    script = sys.modules["__main__"]
+    hidden = {name: getattr(script, name) for name in ("__file__", "__spec__") if hasattr(script, name)}
+    try:
+        for name in hidden:
+            setattr(script, name, None)
+        yield
+    finally:
+        for name, value in hidden.items():
+            setattr(script, name, value)
+
+
 # The shell ------------------------------------------------------------------------------------------------------------
+
+
+def relative(path: Path, folder: Path) -> str:
+    """Where a file is, seen from a folder; in full where there is no way, as between two drives."""
+    try:
+        return Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:
+        return str(path.resolve())
 
 
 def shell_word(text: str | Path) -> str:

@@ -1,21 +1,35 @@
 """Balance and protect: from a file to a release."""
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
-from equipoise.core.errors import ParameterError
-from equipoise.core.method import Mask
+from equipoise.core import machine
+from equipoise.core.errors import Cancelled, EquipoiseError, ParameterError, RefusedError
+from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
 from equipoise.flow.assess import refuse_unfit, standard
+from equipoise.flow.choice import refusal
+from equipoise.flow.family import Family, described, first_of, pooled
+from equipoise.flow.fingerprint import keyed_hash
 from equipoise.flow.identifiers import without_direct
 from equipoise.flow.job import Job
+from equipoise.flow.journal import Journal, beside
 from equipoise.flow.policy import Policy
+from equipoise.flow.ranking import ahead_of, inside
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.register import Register
 from equipoise.flow.release import Release, refuse_existing, release
 from equipoise.flow.report import Render
-from equipoise.flow.sweep import sweep
+from equipoise.flow.runner import Runner
+from equipoise.flow.search import Search
+from equipoise.flow.sweep import adaptively, all_of
+from equipoise.flow.trial import Trial, Trials
 
 
 def balance(
@@ -28,37 +42,122 @@ def balance(
 ) -> Release:
     """The main job: read what a policy file names, try its candidates, choose the best inside the limits, release it.
 
-    Raises `RefusedError` when no candidate meets the limits, naming the nearest.
+    What was tried is written down as it goes, in a private journal beside the folder: a run that was stopped or killed
+    goes on where it was, with the same seed, and ends in the same release.
+    Raises `RefusedError` when no candidate meets the limits, naming the nearest and what each limit would have to be.
     """
     path = Path(policy)
     job = Job.load(path)
     if job.table is not None:
         raise ParameterError("This policy makes a table: balance it with table_balance.balance_table.")
     folder = Path(out) if out is not None else job.target(path)
+    tidy(folder)
     refuse_existing(folder, overwrite)
     records = job.read()
     kept = without_direct(records)
     refuse_unfit(kept, keys_needed=False)
     limits = job.policy()
-    tried = job.recipes(kept)
-    scales = job.scales() or standard(kept, tried[0])
-    trials = sweep(kept, tried, scales, draws=job.draws, progress=progress)
-    chosen = limits.choose(trials)
-    return release(
-        records,
-        chosen.recipe,
-        limits,
-        folder,
-        render=render,
-        format=job.output.format,
-        overwrite=overwrite,
-        trials=trials,
-        measures=scales,
-        title=job.title,
-        policy_text=job.again(records).to_toml(),
-        register=job.registered(),
-        progress=progress,
+    place = job.folder / job.search.journal if job.search.journal else beside(folder)
+    with kept_journal(place, job, records, kept) as journal:
+        scales, trials = tried(job, kept, journal, progress)
+        chosen = chosen_of(trials, limits)
+        with hinted(chosen):
+            return release(
+                records,
+                chosen.recipe,
+                limits,
+                folder,
+                render=render,
+                format=job.output.format,
+                overwrite=overwrite,
+                trials=trials,
+                measures=scales,
+                title=job.title,
+                policy_text=job.again(records).to_toml(),
+                register=job.registered(),
+                sign=job.folder / job.output.sign if job.output.sign else None,
+                progress=progress,
+            )
+
+
+def tried(
+    job: Job, records: Records, journal: Journal, progress: Progress | None = None
+) -> tuple[tuple[Measure, ...], Trials]:
+    """The measures of a job, and the trials of its candidates: all of them, or those an adaptive search asks for."""
+    how, seed = job.search, journal.seed
+    families: tuple[Family, ...] | None = None
+    recipes: tuple[Recipe, ...] = ()
+    if how.search == "adaptive":
+        families = described(job.candidates, records, seed)
+    if families is None:
+        recipes = tuple(replace(recipe, seed=seed) for recipe in job.recipes(records))
+        families = pooled(recipes, records) if how.search == "adaptive" else ()
+    scales = job.scales() or standard(records, recipes[0] if recipes else first_of(families))
+    with Runner(records, scales, journal=journal, processes=how.processes, progress=progress) as runner:
+        if how.search == "grid":
+            return scales, all_of(runner, recipes, job.draws)
+        search = Search(families, job.policy(), how.budget)
+        return scales, adaptively(runner, search, draws=job.draws, policy=job.policy(), seconds=how.seconds)
+
+
+def chosen_of(trials: Sequence[Trial], policy: Policy) -> Trial:
+    """The trial to release; a refusal says what each limit would have to be."""
+    found = ahead_of(trials, policy)
+    if not inside(policy, found):
+        raise RefusedError(refusal(trials, policy))
+    return found
+
+
+@contextmanager
+def hinted(chosen: Trial) -> Iterator[None]:
+    """Where a fresh draw is refused of a recipe that was drawn once, say what would have shown it before."""
+    try:
+        yield
+    except RefusedError as refused:
+        if chosen.recipe.coarsens or len(chosen.draws) > 1 or not str(refused).startswith("Nothing was released"):
+            raise
+        raise RefusedError(
+            f"{refused} The draw that was tried was inside the limits: set draws to 5 or more in the policy, so that a "
+            "recipe is chosen whose draws stay inside."
+        ) from None
+
+
+@contextmanager
+def kept_journal(place: Path, job: Job, records: Records, kept: Records) -> Iterator[Journal]:
+    """The journal of a run: kept when the run is stopped or fails, gone when it ends in a release or a refusal."""
+    depends = json.dumps(
+        {
+            "data": {f.name: getattr(job.data, f.name) for f in fields(job.data)},
+            "roles": kept.roles.to_plain(),
+            "measures": [repr(measure) for measure in job.scales()],
+            "scenarios": [repr(scenario) for scenario in job.scenarios],
+        },
+        default=str,
+        sort_keys=True,
     )
+    journal = Journal.resumed(place, partial(keyed_hash, records), depends, job.seed())
+    try:
+        yield journal
+    except Cancelled as stopped:
+        told = str(stopped).replace(" Nothing was written.", "")
+        raise Cancelled(f"{told} Nothing was released; what was tried is kept: run it again to go on.") from None
+    except EquipoiseError as problem:
+        if isinstance(problem, RefusedError) or not journal.known:
+            journal.remove()
+        raise
+    journal.remove()
+
+
+def tidy(folder: Path) -> None:
+    """Clear away what a killed run left beside the folder: half-written stages, and an old release not yet replaced."""
+    if not folder.parent.is_dir() or not beside(folder).is_file():
+        return
+    marked = re.compile(re.escape(f".{folder.name}.") + r"[0-9a-f]{8}\.(partial|old)")
+    for left in [path for path in folder.parent.iterdir() if marked.fullmatch(path.name) and path.is_dir()]:
+        if left.suffix == ".old" and not folder.exists():
+            machine.move(left, folder)
+        else:
+            machine.remove_folder(left)
 
 
 def protect(
@@ -72,6 +171,7 @@ def protect(
     format: str | None = None,
     overwrite: bool = False,
     register: str | Path | None = None,
+    sign: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Apply masks in order and release the result, with its risk and what it cost; limits are optional here."""
@@ -84,5 +184,6 @@ def protect(
         format=format,
         overwrite=overwrite,
         register=Register(register) if register else None,
+        sign=sign,
         progress=progress,
     )

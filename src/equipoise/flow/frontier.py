@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from equipoise.core.errors import ParameterError
+from equipoise.flow.display import frontier_html
 from equipoise.flow.trial import Trial
 
 
@@ -36,10 +37,13 @@ class Frontier:
         return pl.DataFrame(rows)
 
     def chart(self, risk: str | None = None, utility: str | None = None) -> dict[str, Any]:
-        """The risk-utility map as a Vega-Lite specification."""
+        """The risk-utility map as a Vega-Lite specification, drawn where a notebook shows it."""
         from equipoise.flow.charts import risk_utility_map
 
         return risk_utility_map(self, risk=risk, utility=utility)
+
+    def _repr_html_(self) -> str:
+        return frontier_html(self)
 
 
 def frontier(trials: Iterable[Trial]) -> Frontier:

@@ -1,25 +1,31 @@
-"""Sweep: score many recipes on one file."""
+"""Sweep: score many recipes on one file, all of them or those that matter."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Literal
 
 import narwhals as nw
 import polars as pl
 
-from equipoise.core.cells import Cells, count
 from equipoise.core.draws import Draws, new_seed
-from equipoise.core.errors import EngineError, ParameterError, RolesError
+from equipoise.core.errors import EngineError, InfeasibleError, ParameterError, RolesError
 from equipoise.core.margins import Table
-from equipoise.core.method import Coarsening, Mask, Measure, OnCells
-from equipoise.core.progress import Progress, tracked
+from equipoise.core.method import Measure
+from equipoise.core.progress import Progress
 from equipoise.core.records import Records
-from equipoise.core.score import Scores
+from equipoise.flow.family import pooled
+from equipoise.flow.frontier import frontier
+from equipoise.flow.policy import Policy, scored
+from equipoise.flow.ranking import ahead_of
 from equipoise.flow.recipe import Recipe
+from equipoise.flow.runner import Runner
+from equipoise.flow.search import Search
 from equipoise.flow.table_sweep import refuse_tables, sweep_table
-from equipoise.flow.trial import Trial, Trials, over_draws
+from equipoise.flow.trial import LeftOut, Trial, Trials
 
-By = tuple[str, ...]
+How = Literal["grid", "adaptive"]
+EDGE = 0.3
+"""Distance from a limit, as a share of it, within which a random recipe is drawn as often as told."""
 
 
 def sweep(
@@ -29,15 +35,21 @@ def sweep(
     *,
     draws: int = 1,
     holdout: float = 0.0,
+    search: How = "grid",
+    policy: Policy | None = None,
+    budget: int | None = None,
+    seconds: float | None = None,
+    processes: int = 1,
     progress: Progress | None = None,
     details: bool = False,
 ) -> Trials:
-    """One trial per recipe, in order.
+    """One trial per recipe, in order; or, with `search="adaptive"`, trials of the recipes that matter.
 
     Recipes that only coarsen, scored by measures that need only cells, are evaluated by roll-up from the finest cell
     table: the records are counted once, whatever the number of recipes. Recipes with other masks run on the records,
-    `draws` times. A table with margins (`eq.table`) is swept with methods and measures of `tables`; a recipe that
-    cannot be run on it is left out, and `left_out` of the answer says why.
+    `draws` times; the records after masks that two recipes share are made once. A recipe that cannot be run on this
+    data is left out, and `left_out` of the answer says why. A table with margins (`eq.table`) is swept with methods and
+    measures of `tables`, one after the other.
 
     Parameters
     ----------
@@ -46,9 +58,18 @@ def sweep(
     recipes, measures
         What to try, and how to score it.
     draws
-        Independent draws of each recipe that has a random mask.
+        Independent draws of each recipe that has a random mask. An adaptive search draws once to find its way, and all
+        times what is on the frontier or may be chosen.
     holdout
         Share of records reserved before any mask runs; attacks find them as `original.holdout`.
+    search
+        "grid" tries all; "adaptive" starts coarse and goes where the frontier bends and where the limits are.
+    policy
+        The limits an adaptive search is to look around.
+    budget, seconds
+        When an adaptive search stops: trials (a fifth of all when not given), and time.
+    processes
+        Processes that share trials on records where that pays; the scores are the same.
     progress
         Called with (done, total, what); returning False stops.
     details
@@ -60,21 +81,84 @@ def sweep(
         raise ParameterError("A sweep needs at least one recipe and one measure.")
     if draws < 1:
         raise ParameterError(f"draws must be at least 1, got {draws}.")
+    if search not in ("grid", "adaptive"):
+        raise ParameterError(f"search must be 'grid' or 'adaptive', got {search!r}.")
     if isinstance(records, Table):
-        if holdout:
-            raise ParameterError("A table has no records to hold out: reserve them before it is made.")
+        if holdout or search != "grid":
+            raise ParameterError("A table has no records to hold out, and its methods are all tried: search='grid'.")
         return sweep_table(records, tried, scales, draws=draws, progress=progress, details=details)
     refuse_tables(tried)
     _refuse_strangers(tried, records)
     original = reserve(records, holdout) if holdout else records
-    bench = _Bench(original, scales)
-    trials = []
-    for recipe in tracked(tried, "trying recipes", progress):
-        trial = (
-            bench.from_cells(recipe) if bench.only_cells and recipe.coarsens else _run(original, recipe, scales, draws)
+    with Runner(original, scales, details=details, processes=processes, progress=progress) as runner:
+        if search == "grid":
+            return all_of(runner, tried, draws)
+        return adaptively(
+            runner, Search(pooled(tried, original), policy, budget), draws=draws, policy=policy, seconds=seconds
         )
-        trials.append(trial if details else trial.brief())
-    return Trials(trials)
+
+
+def all_of(runner: Runner, recipes: Sequence[Recipe], draws: int) -> Trials:
+    """A trial of every recipe."""
+    runner.total = len(recipes)
+    runner.tell({})
+    return _sorted(runner.run(recipes, draws))
+
+
+def adaptively(
+    runner: Runner, search: Search, *, draws: int, policy: Policy | None = None, seconds: float | None = None
+) -> Trials:
+    """The trials a search asks for, until its budget is used up, or the time.
+
+    The time is that of the trials, also of those a journal remembers. Of random masks one draw shows the way; trials
+    near a limit, those on the frontier and those that the policy would choose are drawn to the full.
+    """
+    runner.total = search.budget
+    runner.tell({})
+    found: list[Trial | LeftOut] = []
+    while (seconds is None or runner.seconds < seconds) and (asks := search.ask()):
+        batch = runner.run([ask.recipe for ask in asks])
+        batch = [_near(runner, trial, draws, policy) for trial in batch]
+        search.tell(asks, batch)
+        found += batch
+    runner.done = runner.total
+    trials = _sorted(found)
+    return confirmed(runner, trials, draws, policy) if draws > 1 else trials
+
+
+def _near(runner: Runner, trial: Trial | LeftOut, draws: int, policy: Policy | None) -> Trial | LeftOut:
+    """The trial, drawn to the full where it is near a limit: on which side it is must not be chance."""
+    if draws == 1 or policy is None or isinstance(trial, LeftOut) or trial.recipe.coarsens:
+        return trial
+    gaps = [abs(scored(trial, limit).value - limit.bound) / (abs(limit.bound) or 1.0) for limit in policy.parsed]
+    return runner.run([trial.recipe], draws, counted=False)[0] if min(gaps, default=1.0) < EDGE else trial
+
+
+def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None) -> Trials:
+    """The same trials, those that count drawn to the full: the frontier, and what the policy would choose."""
+    best = {id(trial) for trial in frontier(trials)}
+    made = _drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
+    while policy is not None and policy.parsed:
+        ahead = ahead_of(made, policy)
+        if ahead.recipe.coarsens or len(ahead.draws) == draws:
+            break
+        made = _drawn(runner, made, [ahead], draws)
+    return made
+
+
+def _drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
+    """The trials, some of them drawn to the full; one that fails in a later draw is left out."""
+    wanted = [trial for trial in some if not trial.recipe.coarsens and len(trial.draws) < draws]
+    again = runner.run([trial.recipe for trial in wanted], draws, counted=False)
+    instead = {id(trial): more for trial, more in zip(wanted, again, strict=True)}
+    return _sorted([*(instead.get(id(trial), trial) for trial in trials), *trials.left_out])
+
+
+def _sorted(found: Sequence[Trial | LeftOut]) -> Trials:
+    trials = Trials((t for t in found if isinstance(t, Trial)), (t for t in found if isinstance(t, LeftOut)))
+    if not trials and trials.left_out:
+        raise InfeasibleError(f"None of {len(found):,} recipes can be made of this data. {trials.left_out[0].reason}")
+    return trials
 
 
 def _refuse_strangers(recipes: Sequence[Recipe], records: Records) -> None:
@@ -84,47 +168,6 @@ def _refuse_strangers(recipes: Sequence[Recipe], records: Records) -> None:
         column = getattr(mask, "column", None)
         if column is not None and column not in schema:
             raise RolesError.missing(column, list(schema))
-
-
-def _run(original: Records, recipe: Recipe, measures: Sequence[Measure], draws: int) -> Trial:
-    times = 1 if recipe.coarsens else draws
-    runs = []
-    for draw in range(times):
-        released = recipe.run(original, draw)
-        runs.append(Scores(m.measure(released, original) for m in measures))
-    return over_draws(recipe, runs)
-
-
-class _Bench:
-    """The finest cells, and those of the masks that the last recipe shares with the next one."""
-
-    def __init__(self, original: Records, measures: Sequence[Measure]) -> None:
-        self.original = original
-        self.only_cells = all(isinstance(m, OnCells) for m in measures)
-        self.scales = [(m, m.by(original.roles)) for m in measures if isinstance(m, OnCells)]
-        self.stack: list[tuple[Mask | None, dict[By, Cells]]] = []
-
-    def finest(self) -> dict[By, Cells]:
-        wanted = {by for _, by in self.scales}
-        for columns in sorted(wanted, key=len, reverse=True):
-            count(self.original, columns)
-        return {columns: count(self.original, columns) for columns in wanted}
-
-    def cells(self, masks: Sequence[Coarsening]) -> dict[By, Cells]:
-        if not self.stack:
-            self.stack.append((None, self.finest()))
-        shared = 0
-        while shared < min(len(masks), len(self.stack) - 1) and self.stack[shared + 1][0] == masks[shared]:
-            shared += 1
-        del self.stack[shared + 1 :]
-        for mask in masks[shared:]:
-            self.stack.append((mask, {by: mask.roll_up(cells) for by, cells in self.stack[-1][1].items()}))
-        return self.stack[-1][1]
-
-    def from_cells(self, recipe: Recipe) -> Trial:
-        released = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
-        first = self.stack[0][1]
-        return Trial(recipe, Scores(m.measure(released[by], first[by]) for m, by in self.scales))
 
 
 def reserve(records: Records, share: float, seed: int | None = None) -> Records:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 
 from equipoise.core.score import Score, Scores
+from equipoise.flow.display import trial_html
 from equipoise.flow.recipe import Recipe
 
 
@@ -37,6 +38,9 @@ class Trial:
 
     def words(self) -> str:
         return self.name or self.recipe.words()
+
+    def _repr_html_(self) -> str:
+        return trial_html(self)
 
 
 @dataclass(frozen=True)

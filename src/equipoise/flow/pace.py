@@ -1,0 +1,68 @@
+"""Pace: how long what is left will take, from what the trials so far took."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import fmean
+
+ENOUGH = 3
+"""Trials that must have been timed before an estimate is given."""
+
+
+@dataclass
+class Pace:
+    """Seconds of each trial by the kind of recipe; what was read from a journal took no time and is not counted.
+
+    >>> pace = Pace()
+    >>> for seconds in (2.0, 4.0, 3.0): pace.took("noise", seconds)
+    >>> pace.left({"noise": 10}), pace.words({"noise": 100})
+    (30.0, 'about 5 min left')
+    """
+
+    workers: int = 1
+    spent: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def took(self, kind: str, seconds: float) -> None:
+        self.spent[kind].append(seconds)
+
+    @property
+    def timed(self) -> int:
+        return sum(map(len, self.spent.values()))
+
+    def mean(self, kind: str) -> float:
+        """Seconds of a trial of this kind so far; 0 where there is none."""
+        return fmean(self.spent[kind]) if self.spent.get(kind) else 0.0
+
+    def left(self, waiting: dict[str, int]) -> float | None:
+        """Seconds that so many trials of each kind will take; a kind not seen yet counts as the slowest seen."""
+        if self.timed < ENOUGH:
+            return None
+        means = {kind: fmean(seconds) for kind, seconds in self.spent.items()}
+        slowest = max(means.values())
+        return sum(number * means.get(kind, slowest) for kind, number in waiting.items()) / self.workers
+
+    def words(self, waiting: dict[str, int]) -> str:
+        """The estimate as text; nothing while there is too little to go by, or less than a few seconds left."""
+        seconds = self.left(waiting)
+        if seconds is None or seconds < 5:
+            return ""
+        return f"about {spoken(seconds)} left"
+
+
+def spoken(seconds: float) -> str:
+    """A time as people say it.
+
+    >>> spoken(42), spoken(200), spoken(9000)
+    ('40 s', '3 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{max(10, round(seconds, -1)):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def tallied(kinds: Iterable[str]) -> dict[str, int]:
+    """How many of each."""
+    found: dict[str, int] = defaultdict(int)
+    for kind in kinds:
+        found[kind] += 1
+    return dict(found)
