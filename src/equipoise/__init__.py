@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from equipoise.doors.python import protect as protect
     from equipoise.doors.python import publish as publish
     from equipoise.doors.python import release as release
+    from equipoise.doors.python import replay as replay
     from equipoise.doors.tabulation import tabulate as tabulate
     from equipoise.files import read as read
     from equipoise.flow.assess import Assessment as Assessment
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from equipoise.flow.sweep import sweep as sweep
     from equipoise.flow.tabulate import protect_tables as protect_tables
     from equipoise.flow.trial import Trial as Trial
+    from equipoise.flow.verify import verify as verify
 
 __version__ = "0.1.0"
 
@@ -72,7 +74,7 @@ ROOMS = {
     "core.records": "Records",
     "core.roles": "Roles",
     "core.score": "Score Scores",
-    "doors.python": "attack balance protect publish release",
+    "doors.python": "attack balance protect publish release replay",
     "doors.tabulation": "tabulate",
     "files": "read",
     "flow.assess": "Assessment assess",
@@ -88,6 +90,7 @@ ROOMS = {
     "flow.sweep": "sweep",
     "flow.tabulate": "protect_tables",
     "flow.trial": "Trial",
+    "flow.verify": "verify",
 }
 FAMILIES = ("attacks", "demo", "losses", "masks", "risk", "rules", "tables", "theory", "utility")
 FOUND = {name: room for room, names in ROOMS.items() for name in names.split()}

@@ -233,13 +233,37 @@ def test_what_the_public_sees_beside_the_data(marked: pl.DataFrame, people_roles
         if path.is_file():
             assert str(SEED).encode() not in path.read_bytes(), path.name
             assert hex(SEED)[2:].encode() not in path.read_bytes(), path.name
-    for name in ("report.html", "evidence.json"):
+    for name in ("report.html", "evidence.json", "codebook.md", "codebook.json"):
         text = (made.public / name).read_text(encoding="utf-8")
         assert CANARY not in text, name
         assert str(NUMBER) not in text, name
         assert f"{NUMBER:,}" not in text, name
     assert CANARY not in repr(made)
     assert str(SEED) not in repr(made) + json.dumps(made.evidence)
+    holding = {
+        path.name for path in made.folder.rglob("*") if path.is_file() and str(SEED).encode() in path.read_bytes()
+    }
+    assert holding == {"seed.json"}, "the seed is in one private file"
+
+
+def test_verifying_says_nothing_of_data(marked: pl.DataFrame, people_roles: eq.Roles, tmp_path: Path) -> None:
+    """Verified, refused or unproven: neither a value nor the seed in the words, on the terminal or in errors."""
+    from equipoise.doors.cli import main
+
+    marked.write_csv(tmp_path / "people.csv")
+    recipe = eq.Recipe([eq.masks.Recode("age", "10"), eq.masks.Noise("salary", 0.2)], seed=SEED)
+    records = eq.read(tmp_path / "people.csv", people_roles)
+    made = eq.release(records, recipe, eq.Policy({"uniques": "< 0.9"}), tmp_path / "out")
+    shown = [eq.verify(made.folder, canaries=[CANARY])]
+    (tmp_path / "people.csv").write_text(f"{CANARY},b\n1,{CANARY}\n", encoding="utf-8")
+    shown.append(eq.verify(made.folder))
+    (made.public / "data.csv").write_text(f"sex\n{CANARY}\n", encoding="utf-8")
+    shown.append(eq.verify(made.folder))
+    assert [found.outcome for found in shown] == ["verified", "unproven", "refused"]
+    for found in shown:
+        for canary in (CANARY, str(NUMBER), str(SEED), f"{SEED:x}"):
+            assert canary not in json.dumps(found.to_plain()) + repr(found)
+    assert main(["verify", str(made.folder)]) == 1
 
 
 def test_a_refusal_shows_no_data(marked: pl.DataFrame, people_roles: eq.Roles, tmp_path: Path) -> None:

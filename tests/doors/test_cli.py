@@ -165,8 +165,9 @@ def test_demo_ends_with_release_report_and_next_steps(demo: tuple[Path, str]) ->
 
 def test_demo_writes_a_complete_release(demo: tuple[Path, str]) -> None:
     release = demo[0] / "survey-release"
-    assert {p.name for p in (release / "public").iterdir()} == {"data.parquet", "evidence.json", "report.html"}
-    private = {"journal.jsonl", "policy.toml", "report.html", "seed.json"}
+    public = {"codebook.json", "codebook.md", "data.parquet", "evidence.json", "report.html"}
+    private = {"journal.jsonl", "policy.toml", "recipe.json", "replay.py", "report.html", "seed.json"}
+    assert {p.name for p in (release / "public").iterdir()} == public
     assert {p.name for p in (release / "private").iterdir()} == private
     assert stat.S_IMODE((release / "private").stat().st_mode) == 0o700
     assert sorted(p.name for p in demo[0].iterdir()) == [
@@ -409,7 +410,8 @@ def test_balance_answers_as_json(policy: Path, tmp_path: Path, run: Run) -> None
 
 @pytest.mark.parametrize("code", [1, 2])
 def test_errors_as_json(policy: Path, code: int, capfd: pytest.CaptureFixture[str]) -> None:
-    policy.write_text(policy.read_text(encoding="utf-8").replace("< 0.9", "< 0" if code == 1 else "few"))
+    bound = '< 0.9"\nprosecutor = "< 1e-9' if code == 1 else "few"
+    policy.write_text(policy.read_text(encoding="utf-8").replace("< 0.9", bound), encoding="utf-8")
     assert main(["balance", str(policy), "--json"]) == code
     out, err = capfd.readouterr()
     told = json.loads(out)
@@ -500,9 +502,10 @@ def test_interrupt_in_the_middle_writes_nothing(
     before = files(policy.parent)
     monkeypatch.setattr("equipoise.doors.python.render", stop)
     assert main(["balance", str(policy)]) == 130
-    assert capfd.readouterr().err == "equipoise: Stopped. Nothing was written.\n"
-    assert files(policy.parent) == before
-    assert len(list(policy.parent.iterdir())) == 2
+    assert capfd.readouterr().err == "equipoise: Stopped. Nothing was released.\n"
+    left = {name: held for name, held in files(policy.parent).items() if not name.endswith(".journal")}
+    assert left == before, "what was tried is kept in a private journal, so that the next run goes on from there"
+    assert len(list(policy.parent.iterdir())) == 3
 
 
 def test_interrupt_of_a_process(tmp_path: Path) -> None:
@@ -514,7 +517,7 @@ def test_interrupt_of_a_process(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert (out, err) == ("", "equipoise: Stopped. Nothing was written.\n")
+    assert (out, err) == ("", "equipoise: Stopped. Nothing was released.\n")
     assert not list(tmp_path.iterdir())
 
 

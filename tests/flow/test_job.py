@@ -191,3 +191,17 @@ def test_a_release_without_limits_can_be_made_again(tmp_path: Path) -> None:
 def test_attacks_take_records_not_paths(tmp_path: Path) -> None:
     with pytest.raises(eq.ParameterError, match="Files are read first"):
         eq.attack(str(tmp_path), str(tmp_path))  # type: ignore[arg-type]
+
+
+def test_masks_that_follow_every_coarsening(here: Path) -> None:
+    """Each combination of levels, then each alternative of what follows."""
+    then = [{"use": "suppress_records", "rule": ["min-count:2", "min-count:3"]}]
+    job = Job.load(write(here, candidates=[{"coarsenings": True, "then": then}]))
+    found = [r.masks for r in job.recipes(job.read())]
+    rules = [eq.masks.SuppressRecords(eq.rules.MinCount(n)) for n in (2, 3)]
+    levels = [(), (Recode("age", "5"),), (Recode("age", "10"),)]
+    assert found == [(*masks, rule) for masks in levels for rule in rules]
+    (here / "again.toml").write_text(job.to_toml(), encoding="utf-8")
+    assert Job.load(here / "again.toml") == job
+    with pytest.raises(eq.ParameterError, match="follows coarsenings"):
+        Job.load(write(here, candidates=[{"masks": then, "then": then}]))

@@ -50,13 +50,17 @@ def made(records: eq.Records, tmp_path: Path, page: Page) -> eq.Release:
 
 
 def test_the_folder_is_complete(made: eq.Release, tmp_path: Path) -> None:
-    """House: public/ (data, report, evidence), private/ (seed, policy, internal report, journal)."""
+    """House: public/ (data, codebook, report, evidence), private/ (seed, policy, replay, internal report, journal)."""
     assert tree(tmp_path / "out") == {
         "public/data.csv",
+        "public/codebook.md",
+        "public/codebook.json",
         "public/report.html",
         "public/evidence.json",
         "private/report.html",
         "private/policy.toml",
+        "private/recipe.json",
+        "private/replay.py",
         "private/seed.json",
         "private/journal.jsonl",
     }
@@ -365,9 +369,9 @@ def test_balance_without_an_acceptable_candidate_writes_nothing(policy: Path, tm
 
 def test_balance_can_be_stopped(policy: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(eq.Cancelled):
+    with pytest.raises(eq.Cancelled, match="what was tried is kept"):
         eq.balance(policy, progress=lambda done, total, what: done < 2)
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(tmp_path.iterdir()) == sorted([*before, tmp_path / ".policy-release.journal"])
 
 
 def test_protect_needs_no_limits(records: eq.Records, tmp_path: Path) -> None:

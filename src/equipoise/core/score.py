@@ -8,9 +8,11 @@ from typing import Any, Literal
 import polars as pl
 
 from equipoise.core.errors import EquipoiseError, ParameterError
+from equipoise.core.markup import card, grid, paragraph
 
 Better = Literal["lower", "higher"]
 Side = Literal["risk", "utility"]
+COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,15 @@ class Score:
         """The same score without what is needed for its detail, to keep thousands of them."""
         return replace(self, cells=None, records=None)
 
+    def _repr_html_(self) -> str:
+        return card("Score", grid(COLUMNS, [self._row()], words=3), *(paragraph(n, faint=True) for n in self.notes))
+
+    def _row(self) -> tuple[str, ...]:
+        """For a notebook: never what is behind the score."""
+        ends = " to ".join(f"{end:.4g}" for end in self.interval) if self.interval else ""
+        guess = f"{self.baseline:.4g}" if self.baseline is not None else ""
+        return self.name, self.better, self.unit, f"{self.value:.4g}", ends, guess
+
     def gap(self, other: "Score") -> float:
         """How much worse this score is than the other, in its own units: positive is worse, within error is 0."""
         worse = self.value - other.value if self.better == "lower" else other.value - self.value
@@ -112,6 +123,10 @@ class Scores(tuple[Score, ...]):
 
     def keys(self) -> tuple[str, ...]:
         return tuple(score.name for score in self)
+
+    def _repr_html_(self) -> str:
+        many = "1 score" if len(self) == 1 else f"{len(self):,} scores"
+        return card(many, grid(COLUMNS, (score._row() for score in self), words=3))
 
     def values(self) -> Iterator[Score]:
         return iter(self)

@@ -25,6 +25,7 @@ from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import Release
 from equipoise.flow.release import release as write
 from equipoise.flow.reopen import EVIDENCE
+from equipoise.flow.replay import replay as make_again
 from equipoise.flow.table_balance import TableRelease
 
 
@@ -36,14 +37,27 @@ def release(
     *,
     format: str | None = None,
     overwrite: bool = False,
+    sign: str | Path | None = None,
 ) -> Release:
     """Run a recipe, measure the released records, refuse if a limit is broken, and write the release folder.
 
-    `out` is written whole or not at all: `public/` (data, report, evidence) and `private/` (seed, policy, internal
-    report, journal). An existing release is replaced only with `overwrite=True`. `format` is that of the input unless
-    given: csv, parquet, arrow, xlsx, sav, dta and the like.
+    `out` is written whole or not at all: `public/` (data, codebook, report, evidence) and `private/` (seed, policy,
+    recipe, replay.py, internal report, journal). An existing release is replaced only with `overwrite=True`. `format`
+    is that of the input unless given: csv, parquet, arrow, xlsx, sav, dta and the like. `sign` is a private Ed25519 key
+    (PEM) that signs the evidence.
     """
-    return write(records, recipe, policy, out, render=render, format=format, overwrite=overwrite)
+    return write(records, recipe, policy, out, render=render, format=format, overwrite=overwrite, sign=sign)
+
+
+def replay(
+    folder: str | Path, out: str | Path, *, original: Records | str | Path | None = None, overwrite: bool = False
+) -> Release:
+    """Make a release again in another folder, from its private part and the original file.
+
+    The original is the file that the policy names unless one is given. With the same versions and engine the public
+    data comes out byte for byte, else with the same content. `private/replay.py` calls this.
+    """
+    return make_again(folder, out, render=render, original=original, overwrite=overwrite)
 
 
 def balance(
@@ -69,11 +83,13 @@ def protect(
     format: str | None = None,
     overwrite: bool = False,
     register: str | Path | None = None,
+    sign: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Apply masks in order and release the result with its report; limits are optional here.
 
-    `register` is the private file in which the seeds of random masks are kept, one per data asset.
+    `register` is the private file in which the seeds of random masks are kept, one per data asset; `sign` a private
+    Ed25519 key (PEM) that signs the evidence.
     """
     return flow.protect(
         records,
@@ -85,6 +101,7 @@ def protect(
         format=format,
         overwrite=overwrite,
         register=register,
+        sign=sign,
         progress=progress,
     )
 

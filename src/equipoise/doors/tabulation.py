@@ -1,10 +1,11 @@
 """A protected table as a folder: what may be published, and what stays inside. And the Python door to it."""
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,17 @@ from equipoise.core.records import Records
 from equipoise.doors.report import render_table
 from equipoise.files.argus import described
 from equipoise.flow import tabulate as flow
+from equipoise.flow.evidence import Signer, hashes, sealed, versions
 from equipoise.flow.fingerprint import hash_of
 from equipoise.flow.job import Job
-from equipoise.flow.release import FORMAT, refuse_existing, staged
+from equipoise.flow.recipe_file import RECIPE
+from equipoise.flow.register import Register
+from equipoise.flow.release import FORMAT, put_evidence, refuse_existing, staged
 from equipoise.flow.rule_doctor import parts_of
-from equipoise.flow.table_balance import TableRelease
+from equipoise.flow.table_balance import TableRelease, weighed
 from equipoise.flow.table_balance import balance_table as flow_balance
+from equipoise.flow.table_file import table_text
+from equipoise.flow.table_register import audit_together, keep_table
 from equipoise.flow.tabulate import Tabulated
 
 
@@ -45,6 +51,8 @@ def tabulate(
     ready: bool | Ready = False,
     out: str | Path | None = None,
     overwrite: bool = False,
+    register: str | Path | Register | None = None,
+    sign: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Tabulated:
     """Make a table with all its margins, protect it, audit what is published, and write it where `out` says.
@@ -56,16 +64,30 @@ def tabulate(
 
     `out` is written whole or not at all: `public/` (table, report, evidence) has nothing that tells sensitive cells
     from helpers, and no parameter of the rule; `private/` has statuses, audit, internal report and seed.
+
+    With a `register` the table is audited together with the earlier tables of the same data that it names, refused
+    where they give something away together, and kept there when it is written; random changes take its seed. `sign` is
+    a private Ed25519 key (PEM) that signs the evidence.
     """
     place = Path(out) if out is not None else None
     if place is not None:
         refuse_existing(place, overwrite)
+    book = register if isinstance(register, Register | None) else Register(register)
+    known = book.table_seed(records) if book is not None else None
+    seed = seed if known is None else known
     found = flow.tabulate(
         records, by, value, rule=rule, method=method, hierarchies=hierarchies, holding=holding, weight=weight,
         request=request, key=key, seed=seed, compare=compare, ready=ready, progress=progress,
     )  # fmt: skip
+    by_weight = weight or records.roles.weight
+    if book is not None:
+        audit_together(book, records, found, by_weight)
     if place is not None:
-        write(found, place, overwrite, Path(records.source.path).name if records.source else "the table")
+        given = {"value": value, "hierarchies": hierarchies, "holding": holding, "weight": weight, "request": request}
+        kept = {RECIPE: table_text(records, found, ready, given | {"key": key})}
+        name = Path(records.source.path).name if records.source else "the table"
+        file = partial(keep_table, book, records, found, weight=by_weight) if book is not None else None
+        write(found, place, overwrite, name, kept=kept, sign=sign, file=file)
     return found
 
 
@@ -74,7 +96,11 @@ def balance_table(job: Job, folder: Path, overwrite: bool, progress: Progress | 
     refuse_existing(folder, overwrite)
     made = replace(flow_balance(job, progress), folder=folder)
     kept = {"policy.toml": made.policy_text, "journal.jsonl": "".join(line + "\n" for line in made.journal())}
-    write(made.table, folder, overwrite, made.source, kept=kept, title=made.title)
+    sign = getattr(job.output, "sign", None)
+    key = job.folder / sign if sign else None
+    book, records = job.registered(), job.read() if job.register else None
+    file = partial(keep_table, book, records, made.table, weight=weighed(job, records)) if book and records else None
+    write(made.table, folder, overwrite, made.source, kept=kept, title=made.title, sign=key, file=file)
     return made
 
 
@@ -86,8 +112,14 @@ def write(
     *,
     kept: Mapping[str, str] | None = None,
     title: str | None = None,
+    sign: str | Path | None = None,
+    file: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write the folder whole or not at all; `source` is the name of the file, `kept` are more private files."""
+    """Write the folder whole or not at all; `source` is the name of the file, `kept` are more private files.
+
+    `file` is called with the private folder before it is put in place: what is published was registered.
+    """
+    signer = Signer.load(sign) if sign is not None else None
     with staged(folder, overwrite) as stage:
         public, private = stage / "public", stage / "private"
         machine.make_folder(public, private=False)
@@ -95,18 +127,26 @@ def write(
         found.public.write_csv(public / "table.csv")
         found.public.write_parquet(public / "table.parquet")
         machine.write(public / "report.html", render_table(found, source, public=True, title=title))
-        machine.write(public / "evidence.json", json.dumps(_evidence(found, public), indent=2, allow_nan=False) + "\n")
+        told = put_evidence(public, _evidence(found, public), signer)
         found.internal.write_csv(private / "table.csv")
         machine.write(private / "table.sbs", _sbs(found.internal, found.table.by))
         for name, text in described(found.table.axes, "table").items():
             machine.write(private / name, text)
         found.audit.write_csv(private / "audit.csv")
         machine.write(private / "report.html", render_table(found, source, public=False, title=title))
-        machine.write(private / "seed.json", json.dumps({"format": FORMAT, "seed": str(found.seed)}))
+        machine.write(private / "seed.json", json.dumps(_secret(found.seed, told)))
         for name, text in (kept or {}).items():
             machine.write(private / name, text)
-        for file in private.iterdir():
-            machine.restrict(file)
+        for path in private.iterdir():
+            machine.restrict(path)
+        if file is not None:
+            file(private)
+
+
+def _secret(seed: int, told: bytes) -> dict[str, Any]:
+    """The seed, and the seal on the evidence under a key made from it."""
+    key = hashlib.sha256(f"equipoise table {seed}".encode()).digest()
+    return {"format": FORMAT, "seed": str(seed), "hash_key": key.hex(), "seal": sealed(told, key)}
 
 
 def _evidence(found: Tabulated, public: Path) -> dict[str, Any]:
@@ -115,7 +155,7 @@ def _evidence(found: Tabulated, public: Path) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "made": datetime.now(UTC).date().isoformat(),
-        "versions": {name: version(name) for name in ("equipoise", "polars", "numpy")},
+        "versions": versions(),
         "table": {"by": list(found.table.by), "value": found.table.measured or "records"},
         "method": name_of(type(found.method)),
         "rule": kinds(found),
@@ -123,6 +163,7 @@ def _evidence(found: Tabulated, public: Path) -> dict[str, Any]:
         "cells": {"total": found.counts["cells"], "withheld": found.counts["withheld"]},
         "audit": "passed",
         "output": [{"file": name, "sha256": hash_of(public / name)} for name in files],
+        "files": hashes(public),
     }
 
 

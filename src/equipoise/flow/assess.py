@@ -12,6 +12,7 @@ from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress, tracked
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
+from equipoise.flow.display import assessment_html
 from equipoise.flow.missing import both_ways
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.stakes import NO_HELP, NO_RECORDS, helps, worst
@@ -52,6 +53,9 @@ class Assessment:
     categories: pl.DataFrame = field(repr=False)
     worst: pl.DataFrame = field(default_factory=lambda: NO_RECORDS, repr=False)
     helps: pl.DataFrame = field(default_factory=lambda: NO_HELP, repr=False)
+
+    def _repr_html_(self) -> str:
+        return assessment_html(self)
 
 
 def assess(

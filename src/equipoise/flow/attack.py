@@ -16,8 +16,10 @@ from equipoise.core.roles import names
 from equipoise.core.score import Score
 from equipoise.flow import knowledge as steps
 from equipoise.flow.catalogue import family, methods
+from equipoise.flow.display import attack_html
 from equipoise.flow.people import Pair, Truth, pair
 from equipoise.flow.scenario import WORDS, Known, Scenario, kind_of, known_to, scenario
+from equipoise.flow.static_chart import Chart
 from equipoise.flow.wording import title
 
 MOST_RECORDS, WORK = 250_000, 2_000_000
@@ -93,7 +95,10 @@ class Attack:
         """Success against what is known, as a Vega-Lite specification."""
         if self.knowledge.is_empty():
             raise ParameterError("There is nothing to draw: no combination of columns was tried.")
-        return steps.chart(self.knowledge, self.estimated)
+        return Chart(steps.chart(self.knowledge, self.estimated))
+
+    def _repr_html_(self) -> str:
+        return attack_html(self)
 
 
 def attack(

@@ -19,6 +19,7 @@ from equipoise.core.method import label, snake
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
 from equipoise.core.sensitivity import Either
+from equipoise.flow.display import coarsening_html
 from equipoise.flow.lattice_beam import Beam
 from equipoise.flow.lattice_nodes import lattice_of
 from equipoise.flow.lattice_search import Clock, Found, Search, level_column
@@ -91,6 +92,9 @@ class BestCoarsening:
             f"{self.recipe.words()}: {label(self.measured_by)} {self.loss:.5g}{held}; {sure} of {self.nodes:,} "
             f"coarsenings ({self.evaluated:,} counted)."
         )
+
+    def _repr_html_(self) -> str:
+        return coarsening_html(self)
 
     def __repr__(self) -> str:
         return (

@@ -11,9 +11,7 @@ from equipoise.core.errors import ParameterError
 from equipoise.core.score import Score, Scores, Side
 from equipoise.flow.drawing import (
     BLUE,
-    DARK_GREEN,
     FAMILIES,
-    GREEN,
     GREY,
     INK,
     SCHEMA,
@@ -23,21 +21,19 @@ from equipoise.flow.drawing import (
     error_bars,
     labels,
     look,
-    one_row,
     root_ticks,
     rooted,
     zoom,
 )
 from equipoise.flow.frontier import Frontier
-from equipoise.flow.policy import Limit, Policy
+from equipoise.flow.limit_area import Limits, rectangle
+from equipoise.flow.policy import Policy
+from equipoise.flow.static_chart import Chart
 from equipoise.flow.trial import Trial
 from equipoise.flow.wording import in_words, is_share, said, title
 
-Limits = dict[Side, tuple[Limit, ...]]
-Pixel = int | str
 MOST = 600
 """More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
-BOUND: Spec = {"type": "rule", "color": GREEN, "strokeWidth": 1.5, "strokeDash": [6, 3], "clip": True, "aria": False}
 TITLE = {
     "text": "Risk-utility map",
     "subtitle": "Each point is a candidate; no other beats those on the line. "
@@ -136,7 +132,7 @@ def risk_utility_map(
     points = [*best, *tried, *ends, *release]
     if not points:
         raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
-    return {
+    spec = {
         "$schema": SCHEMA,
         "title": TITLE,
         "description": _description(shown, len(frontier.trials), chosen, limits),
@@ -145,7 +141,7 @@ def risk_utility_map(
         "height": 420,
         "encoding": _scales([shown.of(t) for t in points], shown, limits, room=0.03 if ends else 0.25),
         "layer": [
-            *_rectangle(shown, limits),
+            *rectangle(shown.risk, shown.utility, limits),
             _points("tried", tried, shown, GREY, size=45, opacity=0.85) | {"params": [zoom()]},
             *_errors(points, shown),
             *_theory(theory),
@@ -157,6 +153,7 @@ def risk_utility_map(
         ],
         "config": look(),
     }
+    return Chart(spec)
 
 
 def _drawable(trial: Trial, shown: Axes) -> bool:
@@ -250,10 +247,10 @@ def _curve(place: int, name: str, trials: Sequence[Trial], shown: Axes) -> list[
     colour = FAMILIES[place]
     line = {"type": "line", "color": colour, "strokeWidth": 1.5, "opacity": 0.9, "clip": True, "aria": False}
     order = {"order": {"field": "at", "type": "quantitative"}}
-    low: Spec = {**min(rows, key=lambda row: float(row["risk"])), "label": name}
+    corner = {"x": {"value": 10}, "y": {"value": 10 + 17 * place}}
     return [
         {"name": f"curve_{place}", "data": {"values": rows}, "mark": line, "encoding": order},
-        labels(f"curve_label_{place}", [low], colour=colour, align="center", dy=16, fontWeight="bold"),
+        labels(f"curve_label_{place}", [{"label": name}], corner, colour=colour, align="left", fontWeight="bold"),
     ]
 
 
@@ -301,57 +298,10 @@ def _ends_of(score: Score, name: str) -> Spec:
     return {f"{name}_low": score.interval[0], f"{name}_high": score.interval[1]}
 
 
-def _span(limits: Sequence[Limit]) -> tuple[float | None, float | None]:
-    """The tightest lower and upper bound."""
-    low = max((limit.bound for limit in limits if limit.sign.startswith(">")), default=None)
-    high = min((limit.bound for limit in limits if limit.sign.startswith("<")), default=None)
-    return low, high
-
-
-def _stretch(limits: Sequence[Limit], channel: str, field: str, ends: tuple[Pixel, Pixel]) -> tuple[Spec, Spec]:
-    """From bound to bound, or to the edge of the map where there is none: the encoding, and the row it reads."""
-    low, high = _span(limits)
-    if low is not None and high is not None:
-        return {f"{channel}2": {"field": f"{field}_far"}}, {field: low, f"{field}_far": high}
-    if low is None and high is None:
-        return {channel: {"value": ends[0]}, f"{channel}2": {"value": ends[1]}}, {}
-    edge = ends[1] if high is None else ends[0]
-    return {f"{channel}2": {"value": edge}}, {field: low if high is None else high}
-
-
-def _rectangle(shown: Axes, limits: Limits) -> list[Spec]:
-    """What the policy accepts: a shaded area, its bounds drawn and named."""
-    if not any(limits.values()):
-        return []
-    across: tuple[Pixel, Pixel] = (0, "width") if shown.utility.better == "higher" else ("width", 0)
-    upward: tuple[Pixel, Pixel] = ("height", 0) if shown.risk.better == "lower" else (0, "height")
-    x, column = _stretch(limits["utility"], "x", "utility", across)
-    y, row = _stretch(limits["risk"], "y", "risk", upward)
-    area = {"type": "rect", "color": GREEN, "opacity": 0.12, "clip": True, "aria": False}
-    layers: list[Spec] = [one_row("rectangle", area, column | row, x | y)]
-    for place, limit in enumerate(limits["risk"]):
-        at: Spec = {"risk": limit.bound, "label": _bound(limit, shown.risk)}
-        layers.append(one_row(f"risk_bound_{place}", BOUND, column | at, x))
-        spot: Spec = {} if "utility" in column else {"x": {"value": 0}}
-        label = f"risk_bound_label_{place}"
-        layers.append(labels(label, [column | at], spot, colour=DARK_GREEN, align="left", dx=6, dy=11))
-    for place, limit in enumerate(limits["utility"]):
-        at = {"utility": limit.bound, "label": _bound(limit, shown.utility)}
-        layers.append(one_row(f"utility_bound_{place}", BOUND, row | at, y))
-        spot = {} if row else {"y": {"value": 4}}
-        label = f"utility_bound_label_{place}"
-        layers.append(labels(label, [row | at], spot, colour=DARK_GREEN, align="right", dx=-7, dy=9))
-    return layers
-
-
-def _bound(limit: Limit, score: Score) -> str:
-    return f"{title(score.name)} {limit.sign} {said(limit.bound, score.unit)}"
-
-
 def _scales(points: Sequence[tuple[Score, Score]], shown: Axes, limits: Limits, room: float) -> Spec:
     """Both axes, with more room around the rectangle where nothing else is drawn."""
-    risks = [value for risk, _ in points for value in _reach(risk)] + [limit.bound for limit in limits["risk"]]
-    useful = [value for _, use in points for value in _reach(use)] + [limit.bound for limit in limits["utility"]]
+    risks = _reach([risk for risk, _ in points], [limit.bound for limit in limits["risk"]])
+    useful = _reach([use for _, use in points], [limit.bound for limit in limits["utility"]])
     return {
         "x": _channel("utility", shown.utility, {"domain": _across(useful, room, shown.utility), "zero": False}),
         "y": _channel("risk", shown.risk, rooted(risks, room), ticks=root_ticks(risks)),
@@ -366,8 +316,13 @@ def _across(values: Sequence[float], room: float, utility: Score) -> list[float]
     return [-high, -low]
 
 
-def _reach(score: Score) -> tuple[float, ...]:
-    return (score.value, *(score.interval or ()))
+def _reach(scores: Sequence[Score], bounds: Sequence[float]) -> list[float]:
+    """Values, bounds, and intervals as far as they do not dwarf the rest: long error bars run out of the map."""
+    values = [*(score.value for score in scores), *bounds]
+    low, high = min(values), max(values)
+    most = (high - low or abs(high)) / 4
+    least = max(low - most, 0.0) if low >= 0 else low - most
+    return [*values, *(min(max(end, least), high + most) for score in scores for end in score.interval or ())]
 
 
 def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ()) -> Spec:

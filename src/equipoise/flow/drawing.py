@@ -28,7 +28,7 @@ def labels(name: str, rows: Sequence[Spec], spot: Spec | None = None, colour: st
 def error_bars(name: str, channel: str, rows: Sequence[Spec]) -> Spec:
     """A line from `name`_low to `name`_high in each row."""
     ends = {channel: {"field": f"{name}_low", "type": "quantitative"}, f"{channel}2": {"field": f"{name}_high"}}
-    mark = {"type": "rule", "color": GREY, "opacity": 0.7, "clip": True, "aria": False}
+    mark = {"type": "rule", "color": GREY, "opacity": 0.45, "clip": True, "aria": False}
     return {"name": f"{name}_error", "data": {"values": list(rows)}, "mark": mark, "encoding": ends}
 
 

@@ -2,6 +2,7 @@
 
 Two independent draws of the same file would expose its uniques almost surely. The register keeps, for each asset, the
 seed and the random masks of its first release; later releases of the asset reuse the seed and may not change the masks.
+It also names the tables that were released of the asset, whose cells stand in a private folder beside it.
 """
 
 import hashlib
@@ -55,6 +56,52 @@ class Register:
         book = self._read()
         book["assets"][self._name(book["key"], records)] = {"seed": str(recipe.seed), "masks": _masks(recipe, records)}
         self._write(book)
+
+    def tables(self, records: Records) -> list[dict[str, Any]]:
+        """What is known of the tables that were released of the asset."""
+        book = self._read()
+        found = book.get("tables", {}).get(self._name(book["key"], records), [])
+        return [dict(entry) for entry in found]
+
+    def record_table(self, records: Records, entry: dict[str, Any]) -> None:
+        """Keep what is known of a table, once."""
+        book = self._read()
+        known = book.setdefault("tables", {}).setdefault(self._name(book["key"], records), [])
+        if entry not in known:
+            known.append(entry)
+            self._write(book)
+
+    def table_seed(self, records: Records) -> int | None:
+        """The seed that all tables of the asset are changed by; None before the first."""
+        book = self._read()
+        found = book.get("table_seeds", {}).get(self._name(book["key"], records))
+        return None if found is None else int(found)
+
+    def keep_table_seed(self, records: Records, seed: int) -> None:
+        """Keep the seed of the first table of the asset."""
+        book = self._read()
+        known = book.setdefault("table_seeds", {})
+        if known.setdefault(self._name(book["key"], records), str(seed)) == str(seed):
+            self._write(book)
+
+    @property
+    def shelf(self) -> Path:
+        """The private folder beside the register with the cells of tables."""
+        return Path(self.path).with_name(f"{Path(self.path).name}.tables")
+
+    def new_shelf(self) -> Path:
+        """A folder to fill; `shelve` puts it in place."""
+        if not self.shelf.is_dir():
+            machine.make_folder(self.shelf, private=True)
+        stage = self.shelf / f".{secrets.token_hex(4)}"
+        machine.make_folder(stage, private=True)
+        return stage
+
+    def shelve(self, stage: Path, name: str) -> None:
+        """Put a folder in place under its name."""
+        for file in stage.iterdir():
+            machine.restrict(file)
+        machine.move(stage, self.shelf / name)
 
     def _name(self, key: str, records: Records) -> str:
         """The asset's name in the register: a keyed hash of its name or content."""

@@ -2,12 +2,11 @@
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,30 @@ from equipoise.core.draws import Draws, new_seed
 from equipoise.core.errors import DataError, EquipoiseError, ParameterError, RefusedError
 from equipoise.core.method import Measure
 from equipoise.core.progress import Progress
-from equipoise.core.records import Law, Records
+from equipoise.core.records import Records
 from equipoise.core.score import Scores
 from equipoise.files import FORMATS, becomes, save, with_codes
 from equipoise.flow.assess import profile, refuse_unfit, standard
 from equipoise.flow.attack import try_out
 from equipoise.flow.catalogue import to_plain
-from equipoise.flow.fingerprint import hash_of, keyed_hash
+from equipoise.flow.codebook import codebook
+from equipoise.flow.display import release_html
+from equipoise.flow.evidence import EVIDENCE, KEY, SIGNATURE, Signer, sealed, written
+from equipoise.flow.evidence import FORMAT as FORMAT
+from equipoise.flow.evidence import evidence as evidence_of
+from equipoise.flow.evidence import finite as finite
+from equipoise.flow.evidence import rounded as rounded
 from equipoise.flow.frontier import Frontier, frontier
 from equipoise.flow.identifiers import refuse_identifiers, without_direct
 from equipoise.flow.job import job_of
 from equipoise.flow.missing import both_ways
 from equipoise.flow.policy import Policy, Verdict
 from equipoise.flow.recipe import Recipe
+from equipoise.flow.recipe_file import RECIPE, SCRIPT, SCRIPT_NAME, recipe_text
 from equipoise.flow.register import Register
-from equipoise.flow.report import Render, Report, ends
+from equipoise.flow.report import Render, Report, completed, ends
 from equipoise.flow.trial import Trial
 
-FORMAT = 1
-"""Version of the evidence and journal formats."""
 FRESH = 1 << 20
 """The draw that is released: none that a sweep has looked at, so it cannot have been picked for its scores."""
 ORDER = 1 << 20
@@ -68,6 +72,9 @@ class Release:
         """The internal report; the one for the public is `public/report.html`."""
         return self.private / "report.html"
 
+    def _repr_html_(self) -> str:
+        return release_html(self)
+
 
 def release(
     records: Records,
@@ -83,6 +90,8 @@ def release(
     title: str | None = None,
     policy_text: str | None = None,
     register: Register | None = None,
+    draw: int = FRESH,
+    sign: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Run the recipe, measure the released records themselves, refuse if a limit is broken, write the folder.
@@ -95,7 +104,8 @@ def release(
     records, recipe, policy
         The original file, what to do to it, and what must hold.
     out
-        The folder to make: `public/` (data, report, evidence) and `private/` (seed, policy, internal report, journal).
+        The folder to make: `public/` (data, codebook, report, evidence) and `private/` (seed, policy, recipe, replay,
+        internal report, journal).
     render
         Turns a Report into a page.
     format
@@ -111,6 +121,10 @@ def release(
         The heading of the report, and the policy file that makes the release again.
     register
         Where the seeds of random masks are kept, one per data asset.
+    draw
+        The number of the draw that is released; it is in the evidence.
+    sign
+        A private Ed25519 key (PEM) that signs the evidence.
     progress
         Called with (done, total, what) while the release is attacked.
     """
@@ -119,11 +133,12 @@ def release(
     kind = format or (becomes(records.source.format) if records.source else "parquet")
     if kind not in FORMATS:
         raise ParameterError(f"No format {kind!r}. There are: {', '.join(FORMATS)}.")
+    signer = Signer.load(sign) if sign is not None else None
     given, records = records, without_direct(records)
     refuse_unfit(records, keys_needed=False)
     scales = tuple(measures) or policy.measures() or standard(records, recipe)
     recipe = register.settle(recipe, records) if register else recipe
-    released = recipe.run(records, FRESH)
+    released = recipe.run(records, draw)
     refuse_identifiers(released, policy.allow, (records.roles.id,) if records.roles.id else ())
     trial = Trial(recipe, Scores(both_ways(m, released, records) for m in scales))
     verdict = policy.judge(trial)
@@ -133,9 +148,11 @@ def release(
     facts = replace(facts, withheld=(*facts.withheld, *given.roles.direct))
     tried = try_out(released, records, progress=progress)
     facts = replace(facts, untried=tried) if isinstance(tried, str) else replace(facts, attack=tried)
+    facts = completed(facts, records, released)
     text = policy_text or job_of(given, recipe, policy, format).to_toml()
     with staged(folder, overwrite) as stage:
-        evidence = _write(stage, records, released, facts, kind, render, text)
+        kept = {RECIPE: recipe_text(recipe, trial.scores.keys(), draw), "policy.toml": text, SCRIPT_NAME: SCRIPT}
+        evidence = _write(stage, records, released, facts, kind, render, kept, draw, signer)
         if register:
             register.record(recipe, records)
     return Release(released, trial, verdict, folder, evidence, facts.frontier, facts.original)
@@ -159,7 +176,8 @@ def staged(
 ) -> Iterator[Path]:
     """A folder beside the target that takes its place only when everything in it is written.
 
-    `refuse` says whether the target may be replaced; a `private` one is for its owner only.
+    `refuse` says whether the target may be replaced; a `private` one is for its owner only. Whenever it is killed, what
+    is called .partial may be in pieces, and what is called .old is whole.
     """
     fresh = [parent for parent in folder.parents if not parent.exists()]
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +199,10 @@ def staged(
                 parent.rmdir()
         raise
     machine.restrict(folder, private=private)
-    machine.remove_folder(old)
+    if old.exists():
+        machine.restrict(old)
+        machine.move(old, stage)
+    machine.remove_folder(stage)
 
 
 def _report(
@@ -215,27 +236,49 @@ def _report(
 
 
 def _write(
-    stage: Path, records: Records, released: Records, facts: Report, kind: str, render: Render, policy_text: str
+    stage: Path,
+    records: Records,
+    released: Records,
+    facts: Report,
+    kind: str,
+    render: Render,
+    kept: Mapping[str, str],
+    draw: int,
+    signer: Signer | None,
 ) -> dict[str, Any]:
     public, private = stage / "public", stage / "private"
     machine.make_folder(public, private=False)
     machine.make_folder(private, private=True)
     data = public / f"data.{kind}"
     write_data(released, data, kind, facts.withheld, facts.chosen.recipe.seed)
-    key = secrets.token_bytes(32)
-    evidence = _evidence(records, facts, data, key)
-    machine.write(public / "evidence.json", json.dumps(evidence, indent=2))
+    book = codebook(released, records, title=facts.title, file=data.name, withheld=facts.withheld)
+    machine.write(public / "codebook.md", book.to_markdown())
+    machine.write(public / "codebook.json", book.to_json())
     machine.write(public / "report.html", render(facts, True))
-    machine.write(private / "report.html", render(facts, False))
-    machine.write(private / "policy.toml", policy_text)
-    machine.write(
-        private / "seed.json",
-        json.dumps({"format": FORMAT, "seed": str(facts.chosen.recipe.seed), "hash_key": key.hex()}),
+    key = secrets.token_bytes(32)
+    evidence = evidence_of(
+        records, released, facts, public=public, data=data, draw=draw, key=key, policy=kept["policy.toml"]
     )
+    told = put_evidence(public, evidence, signer)
+    machine.write(private / "report.html", render(facts, False))
+    for name, text in kept.items():
+        machine.write(private / name, text)
+    secret = {"format": FORMAT, "seed": str(facts.chosen.recipe.seed), "hash_key": key.hex(), "seal": sealed(told, key)}
+    machine.write(private / "seed.json", json.dumps(secret))
     machine.write(private / "journal.jsonl", "".join(line + "\n" for line in _journal(facts)))
     for file in private.iterdir():
         machine.restrict(file)
     return evidence
+
+
+def put_evidence(public: Path, evidence: Mapping[str, Any], signer: Signer | None) -> bytes:
+    """Write the evidence and, where there is a key, the signature under its bytes and the public key."""
+    told = written(evidence)
+    machine.write(public / EVIDENCE, told)
+    if signer is not None:
+        (public / SIGNATURE).write_bytes(signer.sign(told.encode()))
+        machine.write(public / KEY, signer.public())
+    return told.encode()
 
 
 def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...], seed: int | None) -> None:
@@ -259,11 +302,6 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
         frames.fail(error, "write the released data")
 
 
-def finite(value: float) -> float | None:
-    """A number as JSON has it: None for what is not one."""
-    return value if isfinite(value) else None
-
-
 def shuffled(records: Records, seed: int | None) -> frames.Frame:
     """The records in an order drawn from the secret seed."""
     if records.kind == "pyspark":
@@ -271,47 +309,6 @@ def shuffled(records: Records, seed: int | None) -> frames.Frame:
     draws = Draws(new_seed() if seed is None else seed).child(ORDER)
     places = np.argsort(draws.uniform(records.keys_of_rows()), kind="stable")
     return frames.like(records.frame, records.collect()[places])
-
-
-def _evidence(records: Records, facts: Report, data: Path, key: bytes) -> dict[str, Any]:
-    """What the public may check: rounded scores of the chosen release only, limits, versions, keyed hashes."""
-    return {
-        "format": FORMAT,
-        "made": facts.made.isoformat(),
-        "versions": {name: version(name) for name in ("equipoise", "polars", "numpy", "narwhals")},
-        "input": {"records": facts.before.records, "hmac_sha256": keyed_hash(records, key)},
-        "output": {"file": data.name, "sha256": hash_of(data), **_converted(records, data)},
-        "masks": [_told(law) for law in facts.laws],
-        "withheld": list(facts.withheld),
-        "limits": dict(facts.policy.limits),
-        "scores": {s.name: {"value": finite(rounded(s.value, s.unit)), "unit": s.unit} for s in facts.chosen.scores},
-        "verdict": "accepted" if facts.verdict else "refused",
-    }
-
-
-def _converted(records: Records, data: Path) -> dict[str, str]:
-    """That the file is not in the format of the input, where it is not."""
-    came, went = records.source.format if records.source else "", data.suffix.lstrip(".")
-    if not came or came == went:
-        return {}
-    reason = f", because .{came} files cannot be written" if becomes(came) != came else ""
-    return {"note": f"the input was a .{came} file and the release is a .{went} file{reason}"}
-
-
-def _told(law: Law) -> dict[str, Any]:
-    """The public law of a mask."""
-    return {
-        "mask": law.mask,
-        "columns": list(law.columns),
-        "words": law.words,
-        "parameters": dict(law.parameters),
-        "coarsens": law.coarsens,
-    }
-
-
-def rounded(value: float, unit: str) -> float:
-    """A score as the public sees it: shares and probabilities to a thousandth, others to a tenth."""
-    return round(value, 3 if unit.startswith(("share", "probability")) else 1)
 
 
 def _journal(facts: Report) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Report: everything a report tells, as plain facts. Doors decide how it looks."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import polars as pl
@@ -12,8 +12,10 @@ from equipoise.core.records import Law, Records
 from equipoise.core.score import Score, Scores
 from equipoise.flow.assess import Assessment
 from equipoise.flow.attack import Attack
+from equipoise.flow.before import on_original
 from equipoise.flow.frontier import Frontier
 from equipoise.flow.missing import both_ways
+from equipoise.flow.overlays import Overlay, changed_columns, overlays
 from equipoise.flow.policy import Policy, Verdict
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.trial import Trial
@@ -21,7 +23,11 @@ from equipoise.flow.trial import Trial
 
 @dataclass(frozen=True)
 class Report:
-    """What was asked, what was done, what it cost, what was chosen from."""
+    """What was asked, what was done, what it cost, what was chosen from.
+
+    `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
+    of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is.
+    """
 
     title: str
     version: str
@@ -38,10 +44,42 @@ class Report:
     withheld: tuple[str, ...] = ()
     attack: Attack | None = field(default=None, repr=False)
     untried: str = ""
+    unprotected: tuple[Score | None, ...] = field(default=(), repr=False)
+    overlays: tuple[Overlay, ...] = field(default=(), repr=False)
+    unchanged: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 Render = Callable[[Report, bool], str]
 """From a report, and whether it is the public one, to a self-contained HTML page."""
+
+
+def completed(report: Report, records: Records, released: Records) -> Report:
+    """The report with what is seen only by looking at both files again. O(records) for each variable and attack."""
+    touched, rest = changed_columns(records, released)
+    return replace(
+        report,
+        unprotected=on_original(report.attack, records) if report.attack else (),
+        overlays=overlays(records, released, touched),
+        unchanged=rest,
+        roles=roles_in_words(records),
+    )
+
+
+ROLES = {"keys": "key", "sensitive": "sensitive", "numeric": "number", "domain": "domain"}
+ALONE = ("weight", "household", "sample", "id")
+
+
+def roles_in_words(records: Records) -> dict[str, str]:
+    """What each column is, for those with a role."""
+    found: dict[str, list[str]] = {}
+    for role, words in ROLES.items():
+        for column in getattr(records.roles, role):
+            found.setdefault(column, []).append(words)
+    for role in ALONE:
+        if column := getattr(records.roles, role):
+            found.setdefault(column, []).append(role)
+    return {column: ", ".join(words) for column, words in found.items()}
 
 
 def ends(records: Records, measures: Sequence[Measure]) -> tuple[Trial, Trial | None]:

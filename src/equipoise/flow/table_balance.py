@@ -13,6 +13,7 @@ from equipoise.core.errors import RefusedError
 from equipoise.core.margins import Table
 from equipoise.core.method import Measure, Rule, label
 from equipoise.core.progress import Progress
+from equipoise.core.records import Records
 from equipoise.core.score import Scores
 from equipoise.flow.catalogue import parse, to_plain
 from equipoise.flow.frontier import Frontier
@@ -22,6 +23,7 @@ from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import FORMAT, FRESH, finite
 from equipoise.flow.sweep import sweep
 from equipoise.flow.table_job import rules_of
+from equipoise.flow.table_register import audit_together
 from equipoise.flow.table_sweep import Comparison, diagnoses, original_trial, recipe_text
 from equipoise.flow.tabulate import Tabulated, certified
 from equipoise.flow.trial import Trial
@@ -88,13 +90,16 @@ def balance_table(job: Job, progress: Progress | None = None) -> TableRelease:
 
     Raises RefusedError when no candidate meets the limits, when the fresh run breaks one, or when the audit fails: a
     withheld cell that can be computed exactly, a cell that the rule of the suppression calls sensitive known to within
-    its level, or, where numbers were changed, one that a limit of no exposure is about.
+    its level, or, where numbers were changed, one that a limit of no exposure is about. With a register the table is
+    audited together with the earlier ones of the same data.
     """
     assert job.table is not None
     given = job.read()
     records, limits = job.table.prepared(given), job.policy()
     recipes, measures = job.recipes(records), scales(job)
-    seed = job.seed()
+    book = job.registered()
+    kept = book.table_seed(given) if book else None
+    seed = job.seed() if kept is None else kept
     seed = new_seed() if seed is None else seed
     methods = [mask for recipe in recipes for mask in recipe.masks]
     used = rules_of((*methods, *measures))
@@ -104,9 +109,16 @@ def balance_table(job: Job, progress: Progress | None = None) -> TableRelease:
     shown = recipe.run(made, FRESH)
     trial, verdict = _judged(made, shown, recipe, measures, limits)
     found = certified(made, shown, recipe.masks[-1], audited_by(recipe, limits), seed)
+    if book:
+        audit_together(book, given, found, weighed(job, given))
     compared = Comparison(tried, original_trial(made, measures), trial, limits, diagnoses(made, (*methods, *measures)))
     text = job.again(given).to_toml()
     return TableRelease(replace(found, compared=compared), verdict, limits, Path(job.data.path).name, text, job.title)
+
+
+def weighed(job: Job, records: Records) -> str | None:
+    """The weight by which a table of a policy adds up."""
+    return (job.table.weight if job.table else None) or records.roles.weight
 
 
 def _judged(

@@ -109,7 +109,7 @@ def _renamed(layer: Spec, shown: Axes) -> Spec:
                 said = row["label"].removeprefix(title(score.name))
                 row["label"] = "limit" + said.replace("<=", "≤").replace(">=", "≥")
     if layer["name"].startswith("risk_bound_label"):
-        layer["mark"]["dy"] = -9
+        layer["mark"] |= {"dy": -9, "align": "left", "dx": 6}
         layer["encoding"]["x"] = {"value": 0}
     if layer["name"] == "end_label":
         layer["mark"] |= {"align": "left", "dx": 11}

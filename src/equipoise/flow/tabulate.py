@@ -24,6 +24,7 @@ from equipoise.core.tabular import without
 from equipoise.core.withholding import WHOLE
 from equipoise.flow.catalogue import parse
 from equipoise.flow.changed_audit import changed_intervals
+from equipoise.flow.display import tabulated_html
 from equipoise.flow.rule_doctor import Diagnosis, diagnose
 from equipoise.flow.table_job import refuse_labels, refuse_names, rules_of, top_of, with_keys
 from equipoise.flow.table_sweep import Comparison, asked_beside, beside
@@ -163,6 +164,9 @@ class Tabulated:
             "notes": list(self.notes),
             "compared": self.compared.to_plain() if self.compared else None,
         }
+
+    def _repr_html_(self) -> str:
+        return tabulated_html(self)
 
     def __repr__(self) -> str:
         return f"Tabulated({self.words!r})"

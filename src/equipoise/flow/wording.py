@@ -27,16 +27,27 @@ FRACTIONS = {
     "a twentieth": 1 / 20,
     "a hundredth": 1 / 100,
 }
+SCALED = re.compile(
+    r"(?P<measure>\w+(?:\(.*\))?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>.+?))?(?P<worst> \(worst record\))?",
+    re.DOTALL,
+)
+SCALES = {"scenario": "scenario {}", "by": "worst group of {}", "worst": "worst record"}
+"""A measure taken for one intruder, within groups, or of the worst record: how its name is written, and said."""
 EXACT = 0.001
 """A share this near to a fraction is said to be it."""
 
 
 def title(name: str, without: Collection[str] = ()) -> str:
-    """The name of a score for people, without the parameters named.
+    """The name of a score for people, without the parameters named; with its scenario and its groups.
 
     >>> title("uniques(k=2)"), title("entropy"), title("nearest(known=('age', 'sex'), truth='nearest')", ["truth"])
     ('Uniques (k = 2)', 'Entropy kept', 'Nearest record (known = age and sex)')
+    >>> title("uniques(k=3)[journalist] by region, sex"), title("individual (worst record)")
+    ('Uniques (k = 3), scenario journalist, worst group of region, sex', 'Individual, worst record')
     """
+    found = SCALED.fullmatch(name)
+    if found and (more := [words.format(found[part]) for part, words in SCALES.items() if found[part]]):
+        return ", ".join((title(found["measure"], without), *more))
     bare, _, inside = name.partition("(")
     words = NAMES.get(bare) or bare.replace("_", " ").capitalize()
     given = ", ".join(_parameter(part) for part in _parts(inside) if part.partition("=")[0] not in without)

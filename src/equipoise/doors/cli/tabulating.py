@@ -72,6 +72,10 @@ Beside = Annotated[
     ),
 ]  # fmt: skip
 Key = Annotated[str | None, _option("The record keys, from 0 up to 1; drawn in secret when not given.", "COLUMN", HOW)]
+Book = Annotated[
+    Path | None,
+    _option("A private file that keeps the tables of this data: a new one must pass the audit with them.", "FILE", HOW),
+]
 Trees = Annotated[
     o.Names,
     _option(
@@ -113,6 +117,7 @@ def table(
     marks: Marks = None,
     levels: Levels = None,
     status: Status = None,
+    register: Book = None,
     out: Place = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
@@ -137,7 +142,8 @@ def table(
         records, trees = _opened(file, ctx.params)
         found = tabulate(
             records, _names(by), value, holding=holding, request=request, key=key, hierarchies=trees, out=out,
-            overwrite=overwrite, compare=compare or (), ready=given or False, progress=progress, **asked,
+            register=register, overwrite=overwrite, compare=compare or (), ready=given or False,
+            progress=progress, **asked,
         )  # fmt: skip
     if as_json:
         plain.show({"file": str(o.shown(file)), **found.to_plain(), **_places(out)})

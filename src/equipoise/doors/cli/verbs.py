@@ -14,10 +14,12 @@ from equipoise.doors.cli.bar import bar
 from equipoise.doors.cli.coarsening import coarsen
 from equipoise.doors.cli.demos import demo
 from equipoise.doors.cli.longhand import asked_about, fold
+from equipoise.doors.cli.policies import check, init, show_presets
 from equipoise.doors.cli.publishing import publish
 from equipoise.doors.cli.stored import goal, in_memory
 from equipoise.doors.cli.suggested import roles
 from equipoise.doors.cli.tabulating import table as tabulate
+from equipoise.doors.cli.verifying import verify
 from equipoise.flow.assess import assess as measure_file
 from equipoise.flow.catalogue import Verb, parse
 from equipoise.flow.release import Release
@@ -92,6 +94,9 @@ def equipoise(
 
 app.command(cls=_Verb)(demo)
 app.command(cls=_Verb)(roles)
+app.command(cls=_Verb)(init)
+app.command(cls=_Verb)(check)
+app.command("presets", cls=_Verb)(show_presets)
 
 
 @app.command(cls=_WithMeasures)
@@ -165,6 +170,12 @@ def protect(
     allow: o.Allow = None,
     format: o.Format = None,
     register: o.Register = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sign the evidence with this private Ed25519 key (PEM).", metavar="KEY.pem", show_default=False
+        ),
+    ] = None,
     into: Annotated[
         str | None,
         typer.Option(
@@ -211,7 +222,7 @@ def protect(
             progress(1, 1, "reading")
         made = door.protect(
             records, masks, out, policy=policy, format=format, overwrite=overwrite, register=register,
-            progress=progress,
+            sign=sign, progress=progress,
         )  # fmt: skip
         if table:
             table.put(made, overwrite)
@@ -322,6 +333,7 @@ def attack(
 app.command(cls=_Verb)(coarsen)
 app.command(cls=_Verb)(publish)
 app.command("table", cls=_Verb)(tabulate)
+app.command(cls=_Verb)(verify)
 
 
 @app.command(cls=_Verb)

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import isfinite
 from typing import Any
-
-import polars as pl
 
 from equipoise.core.errors import ParameterError
 from equipoise.core.score import Score, Scores
-from equipoise.doors.report.intruders import for_page, in_public, spec_of, told
+from equipoise.doors.report.causes import causes
+from equipoise.doors.report.changes import overlay_facts, variables
+from equipoise.doors.report.choosing import appendix, candidates, weighed
+from equipoise.doors.report.intruders import before_and_after, charted, for_page, in_public, spec_of, told
 from equipoise.doors.report.methods import methods
-from equipoise.flow.assess import Assessment
 from equipoise.flow.attack import Attack
-from equipoise.flow.charts import Axes, axes, risk_utility_map, undominated
+from equipoise.flow.charts import Axes, axes, risk_utility_map
 from equipoise.flow.expected import expected_curve
 from equipoise.flow.frontier import Frontier
-from equipoise.flow.policy import Limit, Policy
+from equipoise.flow.policy import Limit, Policy, scored
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import rounded
 from equipoise.flow.report import Report
@@ -41,8 +42,6 @@ PHRASES = {
     "singling_out": "{} single somebody out",
 }
 """How a balance says the scores it knows; others are named."""
-MOST_CANDIDATES = 20
-MOST_CATEGORIES = 5
 PACKAGES = ("polars", "numpy", "narwhals")
 
 
@@ -50,22 +49,29 @@ def internal_facts(report: Report) -> Facts:
     """Everything, for the officer."""
     shown = drawn(report.chosen.scores, report.policy)
     keys = report.before.keys["key"].to_list()
+    rows = [_score_row(score, report) for score in report.chosen.scores]
+    shared, reasons = _shared(report, report.chosen), weighed(report)
     return {
-        **_shared(report, report.chosen),
+        **shared,
+        "limits": [row | {"binds": binds} for row, binds in zip(shared["limits"], reasons["binds"], strict=True)],
+        "weighed": reasons,
         "balance": balance(report.chosen, report.original, shown),
         "meanings": meanings(report.chosen.scores, keys),
         **_charts(map=_map(report), knowledge=spec_of(report.attack)),
         "attack": told(report.attack),
+        "unprotected": before_and_after(report.attack, report.unprotected),
         "untried": report.untried,
         "ends": [end.words() for end in (report.original, report.nothing) if end is not None],
-        "scores": [_score_row(score, report) for score in report.chosen.scores],
+        "risks": [row for row in rows if row["side"] == "risk"],
+        "uses": [row for row in rows if row["side"] != "risk"],
         "nothing": report.nothing is not None,
-        "notes": _notes(report.chosen),
         "records": number(report.before.records),
-        "uniques": [_uniques(side) for side in (report.before, report.after)],
-        "keys": _key_rows(report.before, report.after),
-        "categories": [_categories(key, report.before, report.after) for key in keys],
+        **causes(report.before, report.after),
+        "overlays": [overlay_facts(overlay) for overlay in report.overlays],
+        "undrawn": bool(report.laws) and not report.overlays,
+        "unchanged": listed(report.unchanged) if report.unchanged else "",
         "candidates": candidates(report, shown) if shown else None,
+        "appendix": appendix(report),
         "methods": methods(report.chosen.scores.keys()),
         "versions": [(name, version(name)) for name in PACKAGES],
     }
@@ -95,14 +101,14 @@ def attack_facts(found: Attack, released: str, against: str) -> Facts:
         "version": version("equipoise"),
         "attack": told(found),
         "against": f"Against {against}: {number(found.records)} people.",
-        "charts": {"knowledge": spec_of(found)},
+        **charted(knowledge=spec_of(found)),
         "methods": methods(s.name for scenario in found.scenarios for s in scenario.tried),
         "versions": [(name, version(name)) for name in PACKAGES],
     }
 
 
 def _charts(**specs: Facts | None) -> Facts:
-    return {"charts": specs, "spec": specs["map"]}
+    return {**charted(**specs), "spec": specs["map"]}
 
 
 def made_public(trial: Trial) -> Trial:
@@ -123,6 +129,7 @@ def _shared(report: Report, told: Trial) -> Facts:
         "badge": badge(report),
         "limits": [_limit_row(limit, told, report.chosen) for limit in report.policy.parsed],
         "done": [law.words for law in report.laws],
+        "variables": variables(report),
         "withheld": report.withheld,
         "shuffled": not all(law.coarsens for law in report.laws),
     }
@@ -214,14 +221,28 @@ def _drawn_map(trials: Frontier, **facts: Any) -> Facts | None:
 
 
 def _limit_row(limit: Limit, told: Trial, exact: Trial) -> Facts:
-    score = told.scores.named(limit.score)
+    score = scored(told, limit)
     return {
         "name": title(score.name),
+        "reason": limit.reason,
+        "binds": False,
         "limit": f"{SIGNS[limit.sign]} {said(limit.bound, score.unit)}",
         "value": said(score.value, score.unit),
-        "room": _room(abs(score.value - limit.bound), score.unit),
-        "met": limit.holds(exact.scores.named(limit.score)),
+        "margin": margin(limit, score),
+        "met": limit.holds(scored(exact, limit)),
     }
+
+
+def margin(limit: Limit, score: Score) -> str:
+    """How far a score is from its limit, in its own unit and as a share of the limit."""
+    gap = score.value - limit.bound
+    if not isfinite(gap):
+        return "not known"
+    if abs(gap) < 1e-12:
+        return "at the limit"
+    share = f" ({said(abs(gap / limit.bound), 'share')} of it)" if limit.bound else ""
+    way = "below" if gap < 0 else "above"
+    return f"{_room(abs(gap), score.unit)} {way} the limit{share}"
 
 
 def _room(gap: float, unit: str) -> str:
@@ -235,6 +256,7 @@ def _score_row(score: Score, report: Report) -> Facts:
         "unit": score.unit,
         "side": score.side,
         "better": score.better,
+        "notes": score.notes,
         **{name: _cell(trial.scores.named(score.name)) if trial else None for name, trial in cells.items()},
     }
 
@@ -248,116 +270,3 @@ def _cell(score: Score) -> Facts:
     if score.baseline is not None and score.side == "risk":
         under.append(f"by guessing {said(score.baseline, score.unit)}")
     return {"value": said(score.value, score.unit), "under": ", ".join(under)}
-
-
-def _notes(trial: Trial) -> list[tuple[str, str]]:
-    """Doubts that came with the scores of the release, each once."""
-    return list(dict.fromkeys((title(score.name), note) for score in trial.scores for note in score.notes))
-
-
-def _uniques(side: Assessment) -> str:
-    return number(int(side.keys["uniques"][0]) if side.keys.height else 0)
-
-
-def _key_rows(before: Assessment, after: Assessment) -> list[Facts]:
-    """Per key, what would remain without it, before and after."""
-    later = {row["key"]: row for row in after.keys.iter_rows(named=True)}
-    rows = []
-    for row in before.keys.iter_rows(named=True):
-        pair = (row, later.get(row["key"]))
-        rows.append({"key": row["key"], "sides": [_key_cell(side) for side in pair if side is not None]})
-    return rows
-
-
-def _key_cell(row: dict[str, Any]) -> Facts:
-    share = row["without"] / row["uniques"] if row["uniques"] else 0.0
-    return {
-        "categories": number(row["categories"]),
-        "without": number(row["without"]),
-        "share": said(share, "share"),
-        "bar": _bar(share),
-    }
-
-
-def _bar(share: float) -> str:
-    return f"{100 * min(1.0, share):.1f}%"
-
-
-def _categories(key: str, before: Assessment, after: Assessment) -> Facts:
-    return {
-        "key": key,
-        "sides": [
-            ("Before", _top(before.categories, key)),
-            ("After", _top(after.categories, key)),
-        ],
-    }
-
-
-def _top(table: pl.DataFrame, key: str) -> list[Facts]:
-    """The categories of a key that hold the most uniques."""
-    found = table.filter(pl.col("key") == key, pl.col("uniques") > 0).head(MOST_CATEGORIES)
-    return [
-        {
-            "category": row["category"],
-            "records": number(row["records"]),
-            "uniques": number(row["uniques"]),
-            "share": said(row["share"], "share"),
-            "bar": _bar(row["share"]),
-        }
-        for row in found.iter_rows(named=True)
-    ]
-
-
-def candidates(report: Report, shown: Axes) -> Facts:
-    """How many were tried, and those on the frontier that are nearest to the release."""
-    trials = report.frontier.trials
-    best = undominated(trials, shown)
-    place = next((i for i, trial in enumerate(best) if trial.recipe == report.chosen.recipe), len(best) // 2)
-    start = max(0, min(place - MOST_CANDIDATES // 2, len(best) - MOST_CANDIDATES))
-    return {
-        "why": why(report, shown),
-        "tried": number(len(trials)),
-        "inside": number(sum(bool(report.policy.judge(trial)) for trial in trials)),
-        "best": number(len(best)),
-        "cut": len(best) > MOST_CANDIDATES,
-        "limited": bool(report.policy.parsed),
-        "heads": [title(shown.risk.name), title(shown.utility.name)],
-        "rows": [_candidate(trial, report, shown) for trial in best[start : start + MOST_CANDIDATES]],
-    }
-
-
-def why(report: Report, shown: Axes) -> str:
-    """Why this one: what it has most of among those inside the limits, and what the next best has."""
-    inside = [t for t in report.frontier.trials if report.policy.judge(t)] if report.policy.parsed else []
-    rivals = [t for t in inside if t.recipe != report.chosen.recipe]
-    if not rivals:
-        return "It is the only candidate inside the limits." if inside else ""
-    favour = shown.utility if report.policy.prefer == "utility" else shown.risk
-    ranked = sorted(rivals, key=lambda t: _rank(t, favour))
-    others = [t for t in ranked if t.recipe.family != report.chosen.recipe.family]
-    name = title(favour.name)
-    text = (
-        f"Of the {len(inside):,} candidates inside the limits it is the best by {name} ({_is(report.chosen, favour)})"
-    )
-    text += f"; the next is “{ranked[0].words()}” ({_is(ranked[0], favour)})"
-    if others and others[0] is not ranked[0]:
-        text += f", and the best of another method “{others[0].words()}” ({_is(others[0], favour)})"
-    return text + "."
-
-
-def _rank(trial: Trial, favour: Score) -> float:
-    value = trial.scores.named(favour.name).value
-    return value if favour.better == "lower" else -value
-
-
-def _is(trial: Trial, favour: Score) -> str:
-    return said(trial.scores.named(favour.name).value, favour.unit)
-
-
-def _candidate(trial: Trial, report: Report, shown: Axes) -> Facts:
-    return {
-        "recipe": trial.words(),
-        "scores": [said(score.value, score.unit) for score in shown.of(trial)],
-        "inside": bool(report.policy.judge(trial)),
-        "released": trial.name is None and trial.recipe == report.chosen.recipe,
-    }

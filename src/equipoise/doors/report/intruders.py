@@ -1,15 +1,27 @@
 """What a page says about intruders: a sentence each, what they must know, and the most dangerous knowledge."""
 
+from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
+from equipoise.core.errors import EquipoiseError
 from equipoise.core.score import Score
 from equipoise.flow.attack import Attack
+from equipoise.flow.catalogue import parse
 from equipoise.flow.scenario import Scenario
+from equipoise.flow.static_chart import static_chart
 from equipoise.flow.wording import listed, number, said, title
 
 Facts = dict[str, Any]
 MOST = 12
 """Combinations listed."""
+AIMS = {
+    "link": "Finds a person's record, knowing {known}",
+    "inference": "Guesses {learnt}, knowing {known}",
+    "interval": "Having found the record, comes close to {columns}",
+    "singling_out": "Describes exactly one person",
+}
+"""What each kind of intruder is after."""
 
 
 def told(found: Attack | None) -> Facts | None:
@@ -28,6 +40,43 @@ def told(found: Attack | None) -> Facts | None:
     }
 
 
+def before_and_after(found: Attack | None, unprotected: Sequence[Score | None]) -> list[Facts]:
+    """For each intruder, the strongest attack on the original file, on the release, and guessing."""
+    if found is None or not any(unprotected):
+        return []
+    return [_both(scenario, before) for scenario, before in zip(found.scenarios, unprotected, strict=True)]
+
+
+def _both(scenario: Scenario, before: Score | None) -> Facts:
+    after = scenario.score
+    return {
+        "aim": AIMS[scenario.kind].format(
+            known=listed(scenario.known) if scenario.known else "", learnt=_learnt(after), columns=_columns(after)
+        ),
+        "before": said(before.value, "share") if before else "not tried",
+        "after": said(after.value, "share"),
+        "guess": said(after.baseline, "share") if after.baseline is not None else "–",
+        "bars": [f"{100 * min(1.0, s.value):.1f}%" if s and isfinite(s.value) else "0%" for s in (before, after)],
+    }
+
+
+def _learnt(score: Score) -> str:
+    """The column that an attack wants to learn."""
+    return str(getattr(_method(score), "sensitive", "a sensitive value"))
+
+
+def _columns(score: Score) -> str:
+    columns = getattr(_method(score), "columns", None)
+    return listed(columns) if isinstance(columns, tuple) and columns else "the numeric columns"
+
+
+def _method(score: Score) -> Any:
+    try:
+        return parse(score.name, "measure")
+    except EquipoiseError:
+        return None
+
+
 def in_public(found: Attack | None) -> str | None:
     """The strongest attempt to link people, rounded to a thousandth: nothing else may be told in public."""
     if found is None or found.strongest.kind != "link" or found.strongest.score.value != found.strongest.score.value:
@@ -42,6 +91,11 @@ def in_public(found: Attack | None) -> str | None:
 def spec_of(found: Attack | None) -> Facts | None:
     """The chart of knowledge against success; none where there is nothing to draw."""
     return for_page(found.chart()) if found is not None and not found.knowledge.is_empty() else None
+
+
+def charted(**specs: Facts | None) -> Facts:
+    """The charts of a page, and each as it is without scripts."""
+    return {"charts": specs, "pictures": {name: static_chart(spec) for name, spec in specs.items() if spec}}
 
 
 def for_page(spec: Facts) -> Facts:

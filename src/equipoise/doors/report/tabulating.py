@@ -14,6 +14,7 @@ from equipoise.core.axes import Axis
 from equipoise.core.margins import Table
 from equipoise.core.method import name_of
 from equipoise.core.sensitivity import amount
+from equipoise.doors.report.intruders import charted
 from equipoise.doors.report.methods import described
 from equipoise.doors.report.table_map import compared_facts, map_of
 from equipoise.flow.catalogue import parse
@@ -39,7 +40,7 @@ def table_facts(found: Tabulated, source: str, public: bool) -> Facts:
         "lead": found.public_words if public else found.words,
         "withholds": found.withholds,
         "grid": grid(found, public),
-        "charts": {} if public else {"map": map_of(found.compared) if found.compared else None},
+        **charted(map=map_of(found.compared) if found.compared and not public else None),
         "versions": [(name, version(name)) for name in PACKAGES],
         **({"methods": []} if public else {"source": source, **_internal(found)}),
     }

@@ -1,0 +1,75 @@
+"""Checks of a release folder: what was looked at, what was found, and what follows from all of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Outcome = Literal["verified", "refused", "unproven"]
+UNPROVEN = (
+    "Cannot be proven from this folder alone: nothing here contradicts it, but whoever changed it could have written "
+    "every hash anew. Give the original file, or the public key that it must be signed with."
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: it holds, it does not, or it could not be tried (None).
+
+    `proof` marks a check that nobody can pass by writing hashes anew: a signature by a known key, or making the release
+    again from the original.
+    """
+
+    name: str
+    holds: bool | None
+    words: str
+    proof: bool = False
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of one release folder and their outcome; true when verified.
+
+    >>> bool(Verification(Path("r"), (Check("files", True, "Every file is as the evidence says."),)))
+    False
+    """
+
+    folder: Path
+    checks: tuple[Check, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Refused when a check fails; verified when one proves it; else it cannot be proven from what is here."""
+        if any(check.holds is False for check in self.checks):
+            return "refused"
+        return "verified" if any(check.holds and check.proof for check in self.checks) else "unproven"
+
+    def __bool__(self) -> bool:
+        return self.outcome == "verified"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What failed, or what was not tried and would have proven it."""
+        wanted = False if self.outcome == "refused" else None
+        return tuple(check.words for check in self.checks if check.holds is wanted)
+
+    @property
+    def words(self) -> str:
+        """The outcome in one sentence."""
+        if self.outcome == "verified":
+            how = [check.words for check in self.checks if check.holds and check.proof]
+            return f"Verified. {' '.join(how)}"
+        if self.outcome == "refused":
+            return f"Refused. {' '.join(self.reasons)}"
+        return UNPROVEN
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data with stable keys."""
+        told = [{"check": c.name, "holds": c.holds, "proof": c.proof, "words": c.words} for c in self.checks]
+        return {"folder": str(self.folder), "outcome": self.outcome, "words": self.words, "checks": told}
+
+
+def failing(name: str, faults: Iterable[str], otherwise: str, *, proof: bool = False) -> Check:
+    """A check that fails with all its faults, or holds in other words."""
+    found = list(faults)
+    return Check(name, not found, " ".join(found) if found else otherwise, proof=proof)
