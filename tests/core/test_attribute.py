@@ -30,11 +30,13 @@ def test_the_records_of_unsafe_classes() -> None:
 
 
 def test_missing_keys_that_match_anything() -> None:
-    """MinCount counts who matches; rules about sensitive values say that they cannot."""
+    """Rules look at all who match; a search over coarsenings says that it cannot prune by sensitive values then."""
     table = TABLE.with_columns(pl.when(pl.col("age") == 3).then(None).otherwise(pl.col("age")).alias("age"))
     for missing, wanted in (("category", [True, False, False]), ("any", [False, False, False])):
         records = eq.read(table, eq.Roles(["age"], missing=missing))  # type: ignore[arg-type]
         cells = eq.count(records)
         assert flagged(eq.rules.MinCount(2), cells, ("age",)).tolist() == wanted
+    tree = {"age": eq.Hierarchy.intervals(2)}
+    wild = eq.read(table, eq.Roles(["age"], sensitive="ill", missing="any", hierarchies=tree))
     with pytest.raises(eq.ParameterError, match="missing='category'"):
-        flagged(eq.rules.Diversity("ill", 2), eq.count(records, ("age", "ill")), ("age",))
+        eq.best_coarsening(wild, eq.rules.Diversity("ill", 2), suppress_at_most=0.5)

@@ -44,9 +44,10 @@ class Attribute(Together):
 
     def unsafe(self, classes: Classes) -> Integers:
         """Which classes are unsafe."""
+        classes = classes.together()
         if classes.matched is not None:
             raise ParameterError(
-                "Rules about sensitive values take a missing key as a category: use missing='category'."
+                "Rules about sensitive values take a missing key as a category here: use missing='category'."
             )
         found = np.zeros(len(classes), dtype=np.bool_)
         for column in self.sensitive:

@@ -1,7 +1,7 @@
 """Classes: records that are alike on the keys, and how the values of sensitive columns fall within each."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -10,6 +10,7 @@ from equipoise.core.cells import Cells
 from equipoise.core.codes import Floats, Integers, group
 from equipoise.core.errors import RolesError
 from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.matching import Meeting, meetings
 
 PIECE = 1 << 22
 """Places of a table of classes by values that is made at a time."""
@@ -28,6 +29,7 @@ class Split:
     size: int
     values: pl.Series
     tree: Hierarchy | None = None
+    overall: Floats | None = None
 
     @property
     def records(self) -> Floats:
@@ -43,6 +45,8 @@ class Split:
     @property
     def whole(self) -> Floats:
         """The share of each value in the whole file."""
+        if self.overall is not None:
+            return self.overall
         counted = np.bincount(self.codes, weights=self.n, minlength=len(self.values))
         found: Floats = counted / counted.sum()
         return found
@@ -73,7 +77,8 @@ class Classes:
     """`n` is the records of each class; the rows below it are those of classes and sensitive values together.
 
     `ids` is the class of each row, `codes` maps each sensitive column to the value of each row, `rows` its records.
-    `matched` is the records that match each class where missing keys match anything.
+    `matched` is the records that match each class where missing keys match anything, and `groups` the classes as cells
+    then. `overall` has the shares of each column's values in the file, where rows stand in several classes.
     """
 
     n: Integers
@@ -83,6 +88,8 @@ class Classes:
     values: Mapping[str, pl.Series] = field(default_factory=dict)
     trees: Mapping[str, Hierarchy] = field(default_factory=dict)
     matched: Integers | None = None
+    groups: Cells | None = None
+    overall: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def alike(self) -> Integers:
@@ -102,8 +109,27 @@ class Classes:
         values = {c: cells.cube.axes[p] for c, p in zip(sensitive, places, strict=True)}
         by = tuple(cells.by[i] for i in keys)
         wild = any(cells.values(column).null_count() for column in cells.open if column in by)
-        matched = cells.margin(by).alike[0] if wild else None
-        return cls(n, ids, cells.n, codes, values, dict(cells.hierarchies), matched)
+        groups = cells.margin(by) if wild else None
+        matched = groups.alike[0] if groups is not None else None
+        return cls(n, ids, cells.n, codes, values, dict(cells.hierarchies), matched, groups)
+
+    def together(self) -> "Classes":
+        """Each class with the rows of all classes that match it because keys are missing.
+
+        Cost: a row for each class, and each row of the classes that match it.
+        """
+        if self.groups is None or self.matched is None:
+            return self
+        places = [self.groups.by.index(column) for column in self.groups.open if column in self.groups.by]
+        rows = pl.DataFrame({"class": self.ids, "row": np.arange(len(self.ids))})
+        parts = [_joined(met, rows) for met in meetings(self.groups.cube, places)]
+        both = pl.concat(parts)
+        row = both["row"].to_numpy()
+        shares = {c: np.bincount(v, self.rows, len(self.values[c])) / self.rows.sum() for c, v in self.codes.items()}
+        return replace(
+            self, n=self.matched, ids=both["mine"].to_numpy(), rows=self.rows[row],
+            codes={c: v[row] for c, v in self.codes.items()}, matched=None, groups=None, overall=shares,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.n)
@@ -128,10 +154,16 @@ class Classes:
 
     def _split(self, column: str, ids: Integers, size: int) -> Split:
         codes, values = self._codes(column), self.values[column]
-        tree = self.trees.get(column)
+        tree, overall = self.trees.get(column), self.overall.get(column)
         packed = ids * len(values) + codes
-        if len(self.codes) == 1:
+        if len(self.codes) == 1 and overall is None:
             return Split(ids, codes, self.rows, size, values, tree)
         seen, place = np.unique(packed, return_inverse=True)
         n = np.rint(np.bincount(place, weights=self.rows)).astype(np.int64)
-        return Split(seen // len(values), seen % len(values), n, size, values, tree)
+        return Split(seen // len(values), seen % len(values), n, size, values, tree, overall)
+
+
+def _joined(met: Meeting, rows: pl.DataFrame) -> pl.DataFrame:
+    """For each class of a meeting, as `mine`, the rows of those that match it."""
+    there = pl.DataFrame({"class": met.there, "id": met.ids_there}).join(rows, on="class").select("id", "row")
+    return pl.DataFrame({"mine": met.here, "id": met.ids_here}).join(there, on="id").select("mine", "row")
