@@ -116,19 +116,17 @@ class Classes:
     def together(self) -> "Classes":
         """Each class with the rows of all classes that match it because keys are missing.
 
-        Cost: a row for each class, and each row of the classes that match it.
+        Cost: a row for each class and each combination of sensitive values among those that match it.
         """
         if self.groups is None or self.matched is None:
             return self
         places = [self.groups.by.index(column) for column in self.groups.open if column in self.groups.by]
-        rows = pl.DataFrame({"class": self.ids, "row": np.arange(len(self.ids))})
-        parts = [_joined(met, rows) for met in meetings(self.groups.cube, places)]
-        both = pl.concat(parts)
-        row = both["row"].to_numpy()
+        rows = pl.DataFrame({"class": self.ids, "n": self.rows, **{f"_{c}": v for c, v in self.codes.items()}})
+        both = pl.concat([_joined(met, rows) for met in meetings(self.groups.cube, places)])
         shares = {c: np.bincount(v, self.rows, len(self.values[c])) / self.rows.sum() for c, v in self.codes.items()}
         return replace(
-            self, n=self.matched, ids=both["mine"].to_numpy(), rows=self.rows[row],
-            codes={c: v[row] for c, v in self.codes.items()}, matched=None, groups=None, overall=shares,
+            self, n=self.matched, ids=both["mine"].to_numpy(), rows=both["n"].to_numpy(),
+            codes={c: both[f"_{c}"].to_numpy() for c in self.codes}, matched=None, groups=None, overall=shares,
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -164,6 +162,7 @@ class Classes:
 
 
 def _joined(met: Meeting, rows: pl.DataFrame) -> pl.DataFrame:
-    """For each class of a meeting, as `mine`, the rows of those that match it."""
-    there = pl.DataFrame({"class": met.there, "id": met.ids_there}).join(rows, on="class").select("id", "row")
-    return pl.DataFrame({"mine": met.here, "id": met.ids_here}).join(there, on="id").select("mine", "row")
+    """For each class of a meeting, as `mine`, the values of those that match it, added up."""
+    there = pl.DataFrame({"class": met.there, "id": met.ids_there}).join(rows, on="class").drop("class")
+    added = there.group_by(pl.exclude("n")).agg(pl.col("n").sum())
+    return pl.DataFrame({"mine": met.here, "id": met.ids_here}).join(added, on="id").drop("id")
