@@ -281,7 +281,7 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
 
 def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
     """Ids below `size` numbered in their order, in place, and where each is first met."""
-    order = _order(ids, size)
+    order = order_of(ids, size)
     ordered = ids[order]
     new = np.ones(len(ids), dtype=np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
@@ -289,7 +289,7 @@ def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
     return ids, order[new]
 
 
-def _order(ids: Integers, size: int) -> Integers:
+def order_of(ids: Integers, size: int) -> Integers:
     """What sorts the ids, equal ones as they stand: sorting id and place as one integer is much the fastest."""
     bits = len(ids).bit_length()
     if size << bits > LARGEST:

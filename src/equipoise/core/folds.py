@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core.classes import Classes
-from equipoise.core.codes import LARGEST, Floats, Integers, group
+from equipoise.core.codes import LARGEST, Floats, Integers, group, order_of
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.ladders import Ladder
 
@@ -154,7 +154,7 @@ class Folds:
     def _joined(self, levels: Levels, ids: Integers, stand: Integers, n: Integers, total: Floats | None) -> Fold:
         """Rows of equal integers added up."""
         if not (ids[1:] >= ids[:-1]).all():
-            order = _order(ids, self.size)
+            order = order_of(ids, self.size)
             ids, stand, n = ids[order], stand[order], n[order]
             total = None if total is None else total[order]
         new = np.empty(len(ids), dtype=np.bool_)
@@ -222,15 +222,3 @@ class _Shelf:
 
     def _set(self, place: int, fold: Fold) -> None:
         self.folds[place], self.levels[place], self.sizes[place] = fold, fold.levels, len(fold)
-
-
-def _order(ids: Integers, size: int) -> Integers:
-    """What sorts the integers: id and place sorted as one integer where both fit."""
-    bits = len(ids).bit_length()
-    if size << bits > LARGEST:
-        return np.argsort(ids, kind="stable")
-    order: Integers = ids << bits
-    order |= np.arange(len(ids))
-    order.sort()
-    order &= (1 << bits) - 1
-    return order
