@@ -5,6 +5,7 @@ unsafe classes can only become fewer as keys get coarser. If only classes that a
 that holds for files without an unsafe class. "" promises nothing.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -26,7 +27,7 @@ TIE = 1e-9
 """A number this near its limit is on it."""
 
 
-class Attribute(Together):
+class Attribute(Together, ABC):
     """A rule about the values of sensitive columns within classes of equal keys.
 
     A class is unsafe when one of the columns is. With `others="known"` a column is looked at among people whose other
@@ -38,9 +39,9 @@ class Attribute(Together):
     others: Any
     merging: Any
 
+    @abstractmethod
     def within(self, split: Split) -> Integers:
         """Which classes are unsafe by one column."""
-        raise NotImplementedError
 
     def unsafe(self, classes: Classes) -> Integers:
         """Which classes are unsafe."""
