@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from equipoise.core.score import Scores as Scores
     from equipoise.doors.python import attack as attack
     from equipoise.doors.python import balance as balance
+    from equipoise.doors.python import check as check
+    from equipoise.doors.python import init as init
     from equipoise.doors.python import protect as protect
     from equipoise.doors.python import publish as publish
     from equipoise.doors.python import release as release
@@ -74,7 +76,7 @@ ROOMS = {
     "core.records": "Records",
     "core.roles": "Roles",
     "core.score": "Score Scores",
-    "doors.python": "attack balance protect publish release replay",
+    "doors.python": "attack balance check init protect publish release replay",
     "doors.tabulation": "tabulate",
     "files": "read",
     "flow.assess": "Assessment assess",

@@ -36,6 +36,7 @@ NAMED = (
 EXAMPLES: dict[str, dict[str, Any]] = {
     "min_count": {"n": 3},
     "recode": {"column": "age", "level": "10"},
+    "renumber": {"columns": ("salary",)},
     "top_code": {"column": "age", "at": 70.0, "replace_by": "median"},
     "bottom_code": {"column": "age", "at": 20.5, "replace_by": "threshold"},
     "uniques": {"k": 2},

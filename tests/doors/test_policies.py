@@ -110,3 +110,61 @@ def test_presets_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(json.loads(capsys.readouterr().out)["presets"]) == 12
     assert main(["presets", "emma"]) == 2
     assert "Did you mean 'ema'" in capsys.readouterr().err
+
+
+TABLE = """[data]
+path = "people.csv"
+[roles]
+hierarchies = { age = { kind = "intervals", widths = [5, 10] } }
+[table]
+by = ["sex", "regin", "age"]
+value = "note"
+holding = "famly"
+weight = "wieght"
+request = "sex"
+key = "region"
+[table.coarsen]
+age = "7"
+[table.hierarchies]
+sex = ["sx", "race"]
+age = "ages.xls"
+[limits]
+"exposed(rule='p-percent:10%')" = "<= 0"
+[[candidates]]
+masks = [{ use = "suppress", rule = "p-percent:10%" }]
+"""
+
+
+@pytest.mark.parametrize("verb", ["check", "balance"])
+def test_every_misfit_of_a_table_at_once(here: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    """What is not in the file, of the wrong type, or no hierarchy: each with its line, whichever verb reads it."""
+    (here / "table.toml").write_text(TABLE, encoding="utf-8")
+    assert main([verb, "table.toml", "--json"]) == 2
+    answer = json.loads(capsys.readouterr().out)
+    found = {(problem["line"], problem["place"]): problem["problem"] for problem in answer["problems"]}
+    assert sorted(found) == [
+        (6, "table.by"),
+        (7, "table.value"),
+        (8, "table.holding"),
+        (9, "table.weight"),
+        (10, "table.request"),
+        (11, "table.key"),
+        (13, "table.coarsen.age"),
+        (15, "table.hierarchies.sex"),
+        (16, "table.hierarchies.age"),
+    ]
+    assert found[7, "table.value"] == "must be a number, and the column 'note' is String."
+    assert found[8, "table.holding"].startswith("No column 'famly'")
+    assert "is a .csv or .hrc file" in found[16, "table.hierarchies.age"]
+    assert CANARY not in json.dumps(answer)
+    assert sorted(path.name for path in here.iterdir()) == ["people.csv", "table.toml"]
+
+
+def test_misfits_of_a_table_beside_other_problems(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = TABLE.replace('"<= 0"', '"<= zero"').replace('key = "region"', 'ready = { n = "many" }')
+    (here / "table.toml").write_text(text.replace('[table.coarsen]\nage = "7"\n', ""), encoding="utf-8")
+    assert main(["balance", "table.toml"]) == 2
+    err = capsys.readouterr().err
+    assert "line 16, limits.exposed(rule='p-percent:10%'): " in err
+    assert "line 6, table.by: No column 'regin'" in err
+    assert "line 11, table.ready.n: No column 'many'" in err

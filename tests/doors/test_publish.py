@@ -289,6 +289,37 @@ def test_both_charts_are_drawn(folder: Path) -> None:
     assert heard == []
 
 
+def test_the_page_has_its_charts_without_scripts(folder: Path) -> None:
+    """Pictures stand in where nothing is run: every rule's line, the decision on it, and the band of the residuals."""
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    curve, residuals = re.findall(r"<noscript>(.*?)</noscript>", page, flags=re.DOTALL)
+    assert (curve.count("<svg"), residuals.count("<svg")) == (1, 1)
+    drawn = dict(re.findall(r'<g class="(\w+)_marks">(.*?)</g>', curve))
+    assert {"best_line", "chosen", "chosen_label"} <= set(drawn)
+    assert "decision: " in drawn["chosen_label"]
+    assert "qq_band_marks" in residuals
+    assert "JavaScript" not in curve + residuals
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
+def test_it_prints_without_scripts(folder: Path, tmp_path: Path) -> None:
+    """On paper too: the pictures are there, and the page is no wider than the sheet."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as tools:
+        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
+        tab = browser.new_context(viewport={"width": 700, "height": 900}, java_script_enabled=False).new_page()
+        tab.emulate_media(media="print")
+        tab.goto((folder / "report.html").resolve().as_uri())
+        boxes = [tab.locator("noscript svg").nth(place).bounding_box() for place in (0, 1)]
+        tab.pdf(path=str(tmp_path / "page.pdf"), format="A4")
+        browser.close()
+    for box in boxes:
+        assert box is not None
+        assert box["width"] > 200
+        assert box["x"] + box["width"] <= 700
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_labels_are_escaped(made: Path) -> None:
     hostile = TABLE.with_columns(area=pl.when(pl.col("area") == CANARY).then(pl.lit("<b>x</b>")).otherwise("area"))
     page = made / "hostile.html"

@@ -250,3 +250,17 @@ def test_text_and_marks_stand_out(scheme):
 
 def test_names_of_families_can_be_read():
     assert min(contrast(colour.lower(), "#ffffff") for colour in (*FAMILIES, DARK_GREEN)) >= 4.5
+
+
+def test_a_balance_speaks_of_the_scenario() -> None:
+    """What the sentence calls unique is explained by what that intruder knows, not by all keys."""
+    risk = eq.Score("uniques[neighbour]", 0.01, "lower", unit="share of records", side="risk")
+    use = eq.Score("entropy", 9.0, "higher", unit="bits per record")
+    shown = facts.Axes(risk, use)
+    trial = eq.Trial(eq.Recipe(), (risk, use))
+    assert "1\xa0% of records are unique (scenario neighbour)" in facts.balance(trial, None, shown)
+    meant = dict(facts.meanings(shown, ["sex", "age"]))
+    assert "scenario neighbour knows" in meant["Unique"]
+    assert "sex" not in meant["Unique"]
+    worst = facts.Axes(eq.Score("prosecutor", 1 / 12, "lower", unit="share", side="risk"), use)
+    assert "the same sex and age" in dict(facts.meanings(worst, ["sex", "age"]))["Probability of being found"]

@@ -1,6 +1,7 @@
 """Balance: adaptive or grid, stopped and gone on, in the same release; refusals that help."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,27 @@ def test_what_a_killed_run_left_is_cleared_away(tmp_path: Path) -> None:
     assert (folder / "public").is_dir()
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == [".other.0123abcd.partial", ".out.journal", ".out.notes.partial", "out"]
+
+
+def test_a_run_killed_after_its_release_ends_when_run_again(policy: Path, tmp_path: Path, page: Any) -> None:
+    """The journal is left, with the seed of the release and older than it: the same release, and the journal gone."""
+    folder, journal = tmp_path / "out", beside(tmp_path / "out")
+    kept: list[bytes] = []
+    made = balance(
+        policy,
+        render=page,
+        out=folder,
+        progress=lambda *_: kept.append(journal.read_bytes()) if journal.exists() else None,
+    )
+    data = data_of(made)
+    with pytest.raises(eq.DataError, match="exists already"):
+        balance(policy, render=page, out=folder)
+    journal.write_bytes(kept[-1])
+    with pytest.raises(eq.DataError, match="exists already"):
+        balance(policy, render=page, out=folder)
+    assert journal.exists(), "a journal younger than the release is of another run"
+    before = (folder / "public" / "evidence.json").stat().st_mtime_ns
+    os.utime(journal, ns=(before - 1, before - 1))
+    again = balance(policy, render=page, out=folder)
+    assert data_of(again) == data
+    assert not journal.exists()

@@ -1,6 +1,7 @@
 """The choice: what binds, what the next step buys, what was refused, and how firm it is; by hand and by enumeration."""
 
 import json
+import time
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -10,7 +11,7 @@ import pytest
 import equipoise as eq
 from equipoise.flow.aggregate import aggregates
 from equipoise.flow.choice import choice, refusal
-from equipoise.flow.ranking import ahead_of, best, likely
+from equipoise.flow.ranking import Spread, ahead_of, best, likely
 from equipoise.flow.trend import trends
 from equipoise.flow.trial import Trial, over_draws
 
@@ -78,8 +79,8 @@ def test_a_refusal_names_each_limit_and_the_nearest_trial() -> None:
     assert said.startswith(
         "None of 5 candidates meets the limits. Nearest is 'coarse', which breaks: entropy 4, limit > 6.5."
     )
-    assert "If uniques < 0.01 were moved to 0.02, 'middle' would pass" in said
-    assert "if entropy > 6.5 were moved to 4, 'coarse' would pass." in said
+    assert "If uniques < 0.01 were moved to <= 0.02, 'middle' would pass" in said
+    assert "if entropy > 6.5 were moved to >= 4, 'coarse' would pass." in said
     assert choice(TRIALS, policy).trial is None
     assert choice(TRIALS, policy).words() == (said,)
 
@@ -250,3 +251,34 @@ def test_trends_by_family_with_losses_and_errors() -> None:
     assert trends(sure, "uniques", "entropy")[0].fitted == pytest.approx((0.35, 0.35))
     with pytest.raises(eq.ParameterError, match="no trials"):
         trends([], "uniques", "entropy")
+
+
+def many(number: int, draws: int = 3) -> list[Trial]:
+    """Trials along a curve with some behind it, each drawn several times."""
+    rng = np.random.default_rng(5)
+    places, behind = rng.random(number), rng.exponential(0.02, number)
+    return [
+        drawn(f"t{i}", *((0.3 * (1 - a) + b + e / 500, 10 * (1 - a) + e / 50) for e in rng.normal(size=draws)))
+        for i, (a, b) in enumerate(zip(places, behind, strict=True))
+    ]
+
+
+def test_two_thousand_trials_take_less_than_a_second() -> None:
+    """Steps, firmness and margins are not quadratic in trials."""
+    trials = many(2_000)
+    start = time.perf_counter()
+    made = choice(trials, eq.Policy({"uniques": "<= 0.2", "entropy": "> 3"}))
+    assert made.steps
+    assert made.shifts
+    assert made.margins
+    assert time.perf_counter() - start < 1.0
+
+
+def test_what_draws_spread_is_pooled_as_one_by_one() -> None:
+    """The spread that is looked up once is that of each trial against all."""
+    trials, limits = many(60), eq.Policy({"uniques": "<= 0.2", "entropy": "> 3"}).parsed
+    spread = Spread(trials)
+    for one in trials:
+        assert spread.likely(limits, one) == likely(limits, one, trials)
+    pooled = np.mean([np.var([s["uniques"].value for s in t.draws], ddof=1) for t in trials])
+    assert spread.of("uniques") == pytest.approx(pooled)

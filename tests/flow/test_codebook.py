@@ -107,6 +107,16 @@ def test_swapped_ranks(table: pl.DataFrame) -> None:
     assert r < truth - 0.05
 
 
+def test_codes_that_were_cut_have_no_midpoints() -> None:
+    """A postcode has a level called 2 as well, and it is no width."""
+    records = eq.read(
+        pl.DataFrame({"post": ["1011", "1012", "2011"]}),
+        eq.Roles("post", hierarchies={"post": eq.Hierarchy.prefix(2)}),
+    )
+    law = eq.Recipe([eq.masks.Recode("post", "2")], 1).run(records).history[0]
+    assert effect_of(law, "post").adjust == ()
+
+
 def test_banded_numbers(table: pl.DataFrame) -> None:
     """Sheppard: the variance of the midpoints less h^2 / 12."""
     book, released = told(

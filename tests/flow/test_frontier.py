@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -91,3 +92,33 @@ def test_membership_is_identity() -> None:
 @pytest.mark.parametrize("scores", [{"a": eq.Score("x", 1.0, "lower")}, [eq.Score("x", 1.0, "lower")]])
 def test_scores_of_a_trial_may_be_given_in_any_holder(scores: Any) -> None:
     assert eq.Trial(eq.Recipe(), scores).scores["x"].value == 1.0
+
+
+@pytest.mark.parametrize("wide", [0.0, 0.05, 0.3])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_frontier_is_that_of_beats(seed: int, wide: float) -> None:
+    """Held against the definition, pair by pair: ties, errors of different width, and values that are not there."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 12, (150, 3)) / 12
+    values[rng.random((150, 3)) < 0.02] = np.nan
+    errors = rng.random((150, 3)) * wide
+    trials = [
+        eq.Trial(
+            eq.Recipe(),
+            eq.Scores(
+                eq.Score(name, float(v), better, interval=(float(v - e), float(v + e)) if wide else None)
+                for name, better, v, e in zip("abc", ("lower", "higher", "lower"), row, error, strict=True)
+            ),
+        )
+        for row, error in zip(values, errors, strict=True)
+    ]
+    slow = [trial for trial in trials if not any(other.beats(trial) for other in trials)]
+    found = eq.frontier(trials)
+    assert [id(trial) for trial in found] == [id(trial) for trial in slow]
+    assert 0 < len(slow) < len(trials)
+
+
+def test_few_trials_or_none() -> None:
+    assert len(eq.frontier([])) == 0
+    alone = eq.Trial(eq.Recipe(), eq.Scores([eq.Score("a", 1.0, "lower")]))
+    assert list(eq.frontier([alone])) == [alone]

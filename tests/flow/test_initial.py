@@ -43,6 +43,19 @@ def test_it_is_commented_in_plain_words(tmp_path: Path, survey: pl.DataFrame) ->
     assert not (tmp_path / "policy-release").exists()
 
 
+def test_old_numbers_and_the_old_order_go(tmp_path: Path, survey: pl.DataFrame) -> None:
+    """Households get new numbers and, where an id tells them apart, records a new order."""
+    job = first(tmp_path, survey)
+    assert [step["use"] for step in job.candidates[0].then] == ["renumber", "shuffle_order"]
+    made = eq.balance(tmp_path / "policy.toml")
+    assert isinstance(made, eq.Release)
+    released = pl.read_csv(made.public / "data.csv")
+    assert released["household"].to_list() != survey["household"].to_list()
+    assert sorted(released["weight"]) == sorted(survey["weight"])
+    first(tmp_path, survey.drop("person", "household"))
+    assert "then =" not in (tmp_path / "policy.toml").read_text(encoding="utf-8")
+
+
 def test_the_same_data_gives_the_same_policy(tmp_path: Path, survey: pl.DataFrame) -> None:
     survey.write_csv(tmp_path / "x.csv")
     assert initial(tmp_path / "x.csv") == initial(tmp_path / "x.csv")

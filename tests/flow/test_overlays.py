@@ -135,3 +135,78 @@ def test_twelve_variables_at_most_and_none_of_huge_files(monkeypatch):
     assert len(overlays(file, file, frame.columns)) == module.MOST
     monkeypatch.setattr(module, "MOST_RECORDS", 1)
     assert overlays(file, file, frame.columns) == ()
+
+
+# Weights --------------------------------------------------------------------------------------------------------------
+
+
+def weighed(before, after, weights, released=None):
+    """Two files with a weight, the second masked in its first column."""
+    sides = ((before, weights), (after, released or weights))
+    one, two = (eq.read(pl.DataFrame({"v": v, "w": w}), eq.Roles(["v"], weight="w")) for v, w in sides)
+    (found,) = overlays(one, two, ["v"])
+    return found
+
+
+def test_categories_count_by_weight():
+    """By hand: 1 + 2 of 10 are a, 3 are b, 4 are c; after, c became b."""
+    one = weighed(["a", "a", "b", "c"], ["a", "a", "b", "b"], [1.0, 2.0, 3.0, 4.0])
+    assert one.weight == "w"
+    assert dict(zip(one.labels, one.before, strict=True)) == pytest.approx({"a": 0.3, "b": 0.3, "c": 0.4})
+    assert dict(zip(one.labels, one.after, strict=True)) == pytest.approx({"a": 0.3, "b": 0.7, "c": 0.0})
+    assert one.moved == pytest.approx(0.4)
+
+
+def test_missing_values_count_by_weight():
+    """The one record without a value after has 4 of 10; the others have 6 between them."""
+    one = weighed(["a", "a", "b", "c"], ["a", "a", "b", None], [1.0, 2.0, 3.0, 4.0])
+    assert dict(zip(one.labels, one.after, strict=True)) == pytest.approx({"a": 0.5, "b": 0.5, "c": 0.0})
+    assert one.words.replace("\xa0", " ") == "3 categories → 2; missing 0 % → 40 %"
+
+
+def test_numbers_count_by_weight():
+    """Twelve numbers, the weight of 0 being nine times that of the others: 9 of 20; mean (1 + ... + 11) / 20."""
+    values, weights = [float(v) for v in range(12)], [9.0] + [1.0] * 11
+    one = weighed(values, [v + 12 for v in values], weights)
+    assert one.kind == "histogram"
+    assert one.before[0] == pytest.approx(9 / 20)
+    assert one.before[1:12] == pytest.approx([1 / 20] * 11)
+    assert one.after[12] == pytest.approx(9 / 20)
+    spread = (sum(v * v for v in range(12)) / 20 - 3.3**2) ** 0.5
+    assert one.words == f"mean 3.3 → 15.3, standard deviation {spread:.3g} → {spread:.3g}"
+
+
+def test_groups_are_spread_by_weight():
+    """0 to 19 and 20 to 39, the second half with three times the weight: a quarter is spread over the first."""
+    values = list(range(40))
+    one = weighed(values, [f"{v // 20}" for v in values], [1.0] * 20 + [3.0] * 20)
+    ends = np.array([float(label.split(" to ")[1]) for label in one.labels])
+    assert sum(share for share, end in zip(one.after, ends, strict=True) if end < 20) == pytest.approx(0.25)
+    assert sum(one.before) == pytest.approx(1)
+
+
+def test_weights_of_the_release_count_there():
+    """A sample of the file whose weights were raised."""
+    one = weighed(["a", "b", "c", "c"], ["a", "c"], [1.0, 1.0, 1.0, 1.0], [1.0, 3.0])
+    assert dict(zip(one.labels, one.after, strict=True)) == pytest.approx({"a": 0.25, "b": 0.0, "c": 0.75})
+
+
+def test_a_weight_itself_and_a_release_without_it_count_by_record():
+    frame = pl.DataFrame({"v": ["a", "b"], "w": [1.0, 3.0]})
+    file = eq.read(frame, eq.Roles(["v"], weight="w"))
+    bare = eq.read(frame.drop("w"), eq.Roles(["v"]))
+    (own,) = overlays(file, file, ["w"])
+    (less,) = overlays(file, bare, ["v"])
+    assert (own.weight, less.weight) == ("", "")
+    assert less.before == (0.5, 0.5)
+
+
+def test_the_axis_says_that_shares_are_weighted():
+    from equipoise.doors.report.changes import overlay_facts
+
+    values = [float(v) for v in range(12)]
+    told = overlay_facts(weighed(values, [v + 3 for v in values], [1.0] * 12))
+    assert '<text class="axis" x="0" y="-5">Share, weighted by w</text>' in told["picture"]
+    assert told["axis"] == "share of records, weighted by w"
+    assert "of the weight in another bar" in told["words"]
+    assert "weighted" not in overlay_facts(drawn(values, values))["picture"]

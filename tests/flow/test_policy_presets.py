@@ -256,3 +256,19 @@ def test_presets_keep_to_the_floors_of_hierarchies(name: str, tmp_path: Path) ->
     recipes = found.recipes(found.read())
     assert len(recipes) == 4
     assert all(isinstance(recipe.masks[0], eq.masks.Recode) for recipe in recipes)
+
+
+def test_a_policy_of_the_house_is_extended_with_its_roles(tmp_path: Path) -> None:
+    """What a person decides stands in a short file over the one that init wrote."""
+    (tmp_path / "first.toml").write_text(
+        'extends = "ema"\n[data]\npath = "x.csv"\n[roles]\nkeys = ["sex", "age"]\nid = "person"\n'
+        '[[roles.hierarchies.age]]\nkind = "intervals"\nwidths = [5]\n'
+    )
+    own = {"extends": "first.toml", "roles": {"keys": ["age"], "hierarchies": {"pay": {"kind": "prefix"}}}}
+    found = extended(own, tmp_path)
+    assert found["data"] == {"path": "x.csv"}
+    assert found["roles"]["keys"] == ["age"]
+    assert found["roles"]["id"] == "person"
+    assert set(found["roles"]["hierarchies"]) == {"age", "pay"}
+    assert "prosecutor" in found["limits"]
+    assert extended({"extends": "first.toml"}, tmp_path)["roles"]["keys"] == ["sex", "age"]

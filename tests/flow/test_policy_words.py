@@ -114,3 +114,8 @@ def test_a_floor_that_a_candidate_goes_below_is_told(tmp_path: Path) -> None:
     assert not any("floor" in warning for warning in explain(load(tmp_path, floored)).warnings)
     bare = floored.replace('{ use = "recode", column = "age", level = ["5", "10"] },', "")
     assert any("age has a floor, and candidate 2" in warning for warning in explain(load(tmp_path, bare)).warnings)
+
+
+def test_columns_that_are_masked_together_are_joined(tmp_path: Path) -> None:
+    job = load(tmp_path, POLICY.replace('columns = "pay"', 'columns = ["pay", "age"]'))
+    assert "noise (columns pay and age, scale 0.1 to 0.5" in " ".join(explain(job).parts["candidates"])

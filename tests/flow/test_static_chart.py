@@ -53,3 +53,26 @@ def test_a_notebook_gets_the_chart_and_the_picture(chart):
     assert bundle["application/vnd.vegalite.v6+json"] == chart
     assert bundle["text/html"].startswith("<svg")
     assert bundle["text/plain"].startswith("Risk-utility map")
+
+
+def test_a_band_goes_there_and_back():
+    scale = {"domain": [0, 10]}
+    layer = {
+        "name": "band",
+        "data": {"values": [{"x": 0, "low": 2, "high": 4}, {"x": 10, "low": 3, "high": 5}]},
+        "mark": {"type": "area", "color": "#123456", "opacity": 0.2},
+        "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}},
+    }
+    axes = {"x": {"field": "x", "scale": scale, "axis": {}}, "y": {"field": "low", "scale": scale, "axis": {}}}
+    picture = static_chart({"encoding": axes, "layer": [layer]})
+    (path,) = re.findall(r'<g class="band_marks"><path d="M([^Z]*)Z"', picture)
+    x, y = scaled(scale, 64, 704), scaled(scale, 368, 14)
+    corners = [(0, 2), (10, 3), (10, 5), (0, 4)]
+    assert path == "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in corners)
+
+
+def test_points_that_only_show_under_a_pointer_are_not_drawn(chart):
+    for layer in chart["layer"]:
+        if layer["name"] == "best":
+            layer["encoding"]["opacity"] = {"condition": {"param": "near", "value": 1}, "value": 0}
+    assert "best_marks" not in static_chart(chart)

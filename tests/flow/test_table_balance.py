@@ -254,8 +254,8 @@ def test_policies_that_cannot_be_used(here: Path, changes: dict[str, Any], said:
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ({"table": {"by": ["regio"], "value": "turnover"}}, eq.RolesError, "Did you mean 'region'"),
-        ({"table": {"by": ["firm"]}, "roles": {"id": "firm"}}, eq.RolesError, "names records"),
+        ({"table": {"by": ["regio"], "value": "turnover"}}, eq.ParameterError, "Did you mean 'region'"),
+        ({"table": {"by": ["firm"]}, "roles": {"id": "firm"}}, eq.ParameterError, "names records"),
         ({"table": {"by": ["region"], "hierarchies": {"region": "tree.txt"}}}, eq.ParameterError, ".hrc file"),
         ({"table": {"by": ["region"]}}, eq.DataError, "largest contributions"),
     ],

@@ -40,9 +40,10 @@ class InfeasibleError(EquipoiseError):
 
 
 class RefusedError(EquipoiseError):
-    """A policy refused the release."""
+    """A policy refused the release; `about` is what was refused, with all that was tried, where that is known."""
 
     exit_code = 1
+    about: Any = None
 
 
 class MissingExtraError(EquipoiseError, ImportError):

@@ -166,7 +166,8 @@ class Lookup:
         return labels.alias(values.name)
 
     def words(self) -> str:
-        return f"combined into {len({groups[self.place] for groups in self.leaves.values()}):,} categories"
+        named = {groups[self.place] for groups in self.leaves.values()} | ({self.other} if self.other else set())
+        return f"combined into {len(named):,} categories"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,33 @@
 """The Python door: flow functions with the report attached."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import ParameterError
+from equipoise.core.errors import ParameterError, RefusedError
 from equipoise.core.hierarchy import Hierarchy
+from equipoise.core.machine import relative
 from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
 from equipoise.doors import decision
-from equipoise.doors.pages import put, refuse_page
-from equipoise.doors.report import render, render_attack
+from equipoise.doors.pages import put, refuse_inside, refuse_page
+from equipoise.doors.report import render, render_attack, render_refused
 from equipoise.doors.tabulation import balance_table
 from equipoise.flow import balance as flow
 from equipoise.flow.answers import Ways
 from equipoise.flow.attack import Attack
 from equipoise.flow.attack import attack as try_to_break
+from equipoise.flow.initial import initial
 from equipoise.flow.job import Job
 from equipoise.flow.policy import Policy
+from equipoise.flow.policy_parts import refusal
+from equipoise.flow.policy_words import Explained, explain
 from equipoise.flow.publish import Published
 from equipoise.flow.publish import publish as decide
 from equipoise.flow.recipe import Recipe
+from equipoise.flow.refused import Refused
 from equipoise.flow.release import Release
 from equipoise.flow.release import release as write
 from equipoise.flow.reopen import EVIDENCE
@@ -60,17 +66,94 @@ def replay(
     return make_again(folder, out, render=render, original=original, overwrite=overwrite)
 
 
+def init(
+    source: str | Path,
+    out: str | Path | None = None,
+    *,
+    preset: str | None = None,
+    overwrite: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    sheet: str | None = None,
+    metadata: str | Path | None = None,
+) -> str:
+    """Write a first policy by looking at the data, commented in plain words; nothing is done until you run it.
+
+    The text is given back, and written where `out` says: `eq.check` explains it, `eq.balance` runs it. `preset` names
+    the limits and methods of an agency ('ema'); the others are those of `eq.read`. Misleads when the roles are wrong:
+    read them first.
+    """
+    import tomllib
+
+    place = Path(out) if out is not None else None
+    if place is not None:
+        refuse_page(place, overwrite, "file", "policy.toml")
+    path = relative(Path(source), place.parent) if place is not None else None
+    text = initial(
+        source, path=path, preset=preset, delimiter=delimiter, encoding=encoding, decimal=decimal, sheet=sheet,
+        metadata=metadata,
+    )  # fmt: skip
+    Job.from_plain(tomllib.loads(text), place or Path("policy.toml"))
+    if place is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8", newline="\n")
+    return text
+
+
+def check(policy: str | Path) -> Explained:
+    """Say in plain words what a policy means: what is read, what must hold, what is tried, what is doubtful.
+
+    A policy that cannot be used raises ParameterError, whose `problems` has everything that is wrong, with its line.
+    """
+    job = Job.load(policy)
+    if missing := job.absent():
+        raise refusal(Path(policy).name, missing, job.written.lines)
+    return explain(job, job.read())
+
+
 def balance(
-    policy: str | Path, *, out: str | Path | None = None, overwrite: bool = False, progress: Progress | None = None
+    policy: str | Path,
+    *,
+    out: str | Path | None = None,
+    report: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> Release | TableRelease:
     """The main job: read what a policy file names, try its candidates, choose the best inside limits, release it.
 
-    A policy with a [table] section releases a table.
+    A policy with a [table] section releases a table. `report` is a page to write, an internal one, also when the policy
+    refuses: then `RefusedError` is raised, whose `about` has what was tried, and there is no release folder.
     """
     job = Job.load(policy)
-    if job.table is not None:
-        return balance_table(job, Path(out) if out is not None else job.target(Path(policy)), overwrite, progress)
-    return flow.balance(policy, render=render, out=out, overwrite=overwrite, progress=progress)
+    folder = Path(out) if out is not None else job.target(Path(policy))
+    page = Path(report) if report is not None else None
+    if page is not None:
+        refuse_page(page, overwrite)
+        refuse_inside(page, folder)
+    with refusal_on(page):
+        made = (
+            balance_table(job, folder, overwrite, progress)
+            if job.table is not None
+            else flow.balance(policy, render=render, out=folder, overwrite=overwrite, progress=progress)
+        )
+    if page is not None:
+        put(page, made.report.read_text(encoding="utf-8"))
+    return made
+
+
+@contextmanager
+def refusal_on(page: Path | None) -> Iterator[None]:
+    """Where a policy refuses, say it on a page as well."""
+    try:
+        yield
+    except RefusedError as error:
+        if page is None or not isinstance(error.about, Refused):
+            raise
+        put(page, render_refused(error.about))
+        told = RefusedError(f"{error} Everything that was tried stands in {str(page)!r}.")
+        told.about = error.about
+        raise told from None
 
 
 def protect(

@@ -21,7 +21,7 @@ from equipoise.doors.report import render_table
 from equipoise.files.argus import described
 from equipoise.flow import tabulate as flow
 from equipoise.flow.evidence import Signer, hashes, sealed, versions
-from equipoise.flow.fingerprint import hash_of
+from equipoise.flow.fingerprint import hash_of, keyed_hash
 from equipoise.flow.job import Job
 from equipoise.flow.recipe_file import RECIPE
 from equipoise.flow.register import Register
@@ -81,27 +81,32 @@ def tabulate(
     )  # fmt: skip
     by_weight = weight or records.roles.weight
     if book is not None:
-        audit_together(book, records, found, by_weight)
+        more = audit_together(book, records, found, by_weight)
+        found = replace(found, notes=(*found.notes, *more))
     if place is not None:
         given = {"value": value, "hierarchies": hierarchies, "holding": holding, "weight": weight, "request": request}
         kept = {RECIPE: table_text(records, found, ready, given | {"key": key})}
         name = Path(records.source.path).name if records.source else "the table"
         file = partial(keep_table, book, records, found, weight=by_weight) if book is not None else None
-        write(found, place, overwrite, name, kept=kept, sign=sign, file=file)
+        write(found, place, overwrite, name, records=records, kept=kept, sign=sign, file=file)
     return found
 
 
 def balance_table(job: Job, folder: Path, overwrite: bool, progress: Progress | None = None) -> TableRelease:
     """Find the best protected table that a policy file asks for, and write it with the policy that makes it again."""
     refuse_existing(folder, overwrite)
-    made = replace(flow_balance(job, progress), folder=folder)
+    return flow_balance(job, folder, put=partial(_put, job, overwrite), progress=progress)
+
+
+def _put(job: Job, overwrite: bool, made: TableRelease, records: Records) -> None:
     kept = {"policy.toml": made.policy_text, "journal.jsonl": "".join(line + "\n" for line in made.journal())}
-    sign = getattr(job.output, "sign", None)
-    key = job.folder / sign if sign else None
-    book, records = job.registered(), job.read() if job.register else None
-    file = partial(keep_table, book, records, made.table, weight=weighed(job, records)) if book and records else None
-    write(made.table, folder, overwrite, made.source, kept=kept, title=made.title, sign=key, file=file)
-    return made
+    key = job.folder / job.output.sign if job.output.sign else None
+    book = job.registered()
+    file = partial(keep_table, book, records, made.table, weight=weighed(job, records)) if book else None
+    write(
+        made.table, made.folder, overwrite, made.source, records=records, kept=kept, title=made.title, sign=key,
+        file=file,
+    )  # fmt: skip
 
 
 def write(
@@ -110,12 +115,15 @@ def write(
     overwrite: bool,
     source: str,
     *,
+    records: Records,
     kept: Mapping[str, str] | None = None,
     title: str | None = None,
     sign: str | Path | None = None,
     file: Callable[[Path], None] | None = None,
 ) -> None:
     """Write the folder whole or not at all; `source` is the name of the file, `kept` are more private files.
+
+    The `records` are those it was made from, of which the evidence has a keyed hash.
 
     `file` is called with the private folder before it is put in place: what is published was registered.
     """
@@ -127,7 +135,7 @@ def write(
         found.public.write_csv(public / "table.csv")
         found.public.write_parquet(public / "table.parquet")
         machine.write(public / "report.html", render_table(found, source, public=True, title=title))
-        told = put_evidence(public, _evidence(found, public), signer)
+        told = put_evidence(public, _evidence(found, public, records), signer)
         found.internal.write_csv(private / "table.csv")
         machine.write(private / "table.sbs", _sbs(found.internal, found.table.by))
         for name, text in described(found.table.axes, "table").items():
@@ -145,17 +153,26 @@ def write(
 
 def _secret(seed: int, told: bytes) -> dict[str, Any]:
     """The seed, and the seal on the evidence under a key made from it."""
-    key = hashlib.sha256(f"equipoise table {seed}".encode()).digest()
+    key = _key(seed)
     return {"format": FORMAT, "seed": str(seed), "hash_key": key.hex(), "seal": sealed(told, key)}
 
 
-def _evidence(found: Tabulated, public: Path) -> dict[str, Any]:
-    """What the public may check: the kind of rule without its parameters, how many cells, what was written."""
+def _key(seed: int) -> bytes:
+    """The private key of the hashes and the seal of a table: made again with it."""
+    return hashlib.sha256(f"equipoise table {seed}".encode()).digest()
+
+
+def _evidence(found: Tabulated, public: Path, records: Records) -> dict[str, Any]:
+    """What the public may check: the kind of rule without its parameters, how many cells, what was written.
+
+    The hash of the input is keyed; how many records it has is not told, for that may be a cell.
+    """
     files = ("table.csv", "table.parquet")
     return {
         "format": FORMAT,
         "made": datetime.now(UTC).date().isoformat(),
         "versions": versions(),
+        "input": {"hmac_sha256": keyed_hash(records, _key(found.seed))},
         "table": {"by": list(found.table.by), "value": found.table.measured or "records"},
         "method": name_of(type(found.method)),
         "rule": kinds(found),

@@ -45,7 +45,7 @@ def effect_of(law: Law, column: str, seen: Seen = Seen()) -> Effect:
     9.0
     """
     made = ENTRIES.get(law.mask)
-    return Effect() if made is None else made(law.parameters, column, seen)
+    return Effect() if made is None else made({"words": law.words, **law.parameters}, column, seen)
 
 
 def _noise(given: Any, column: str, seen: Seen) -> Effect:
@@ -93,12 +93,19 @@ def _tail(side: str) -> Callable[[Any, str, Seen], Effect]:
 
 def _recode(given: Any, column: str, seen: Seen) -> Effect:
     width = str(given.get("level", ""))
-    banded = width.replace(".", "", 1).isdecimal()
+    banded = "intervals of" in given.get("words", "") and width.replace(".", "", 1).isdecimal()
     rule = f"mean from the midpoints of the bands; variance = s^2 of the midpoints - {width}^2 / 12"
     return Effect(
         ("counts, shares and tables by these groups or coarser ones, exactly",),
         ("differences within a group",),
         (rule,) if banded else (),
+    )
+
+
+def _renumber(given: Any, column: str, seen: Seen) -> Effect:
+    return Effect(
+        ("which records belong together, and everything counted by it",),
+        ("the order of the numbers, and links by them to other files",),
     )
 
 
@@ -234,6 +241,7 @@ ENTRIES: dict[str, Callable[[Any, str, Seen], Effect]] = {
     "top_code": _tail("above"),
     "bottom_code": _tail("below"),
     "recode": _recode,
+    "renumber": _renumber,
     "local_recode": _local_recode,
     "pram": _pram,
     "pram_matrix": _pram_matrix,

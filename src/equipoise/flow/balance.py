@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from equipoise.core import machine
 from equipoise.core.errors import Cancelled, EquipoiseError, ParameterError, RefusedError
@@ -23,13 +24,16 @@ from equipoise.flow.journal import Journal, beside
 from equipoise.flow.policy import Policy
 from equipoise.flow.ranking import ahead_of, inside
 from equipoise.flow.recipe import Recipe
+from equipoise.flow.refused import refused_of
 from equipoise.flow.register import Register
 from equipoise.flow.release import Release, refuse_existing, release
-from equipoise.flow.report import Render
+from equipoise.flow.report import Render, ends
 from equipoise.flow.runner import Runner
 from equipoise.flow.search import Search
 from equipoise.flow.sweep import adaptively, all_of
 from equipoise.flow.trial import Trial, Trials
+
+Ends = Callable[[], tuple[Trial, Trial | None]]
 
 
 def balance(
@@ -44,7 +48,8 @@ def balance(
 
     What was tried is written down as it goes, in a private journal beside the folder: a run that was stopped or killed
     goes on where it was, with the same seed, and ends in the same release.
-    Raises `RefusedError` when no candidate meets the limits, naming the nearest and what each limit would have to be.
+    Raises `RefusedError` when no candidate meets the limits, naming the nearest and what each limit would have to be;
+    its `about` is a `Refused`, with all that was tried.
     """
     path = Path(policy)
     job = Job.load(path)
@@ -52,32 +57,33 @@ def balance(
         raise ParameterError("This policy makes a table: balance it with table_balance.balance_table.")
     folder = Path(out) if out is not None else job.target(path)
     tidy(folder)
+    overwrite = overwrite or unsaid(folder, journal_of(job, folder))
     refuse_existing(folder, overwrite)
     records = job.read()
     kept = without_direct(records)
     refuse_unfit(kept, keys_needed=False)
     limits = job.policy()
-    place = job.folder / job.search.journal if job.search.journal else beside(folder)
-    with kept_journal(place, job, records, kept) as journal:
+    with kept_journal(job, folder, records, kept) as journal:
         scales, trials = tried(job, kept, journal, progress)
-        chosen = chosen_of(trials, limits)
-        with hinted(chosen):
-            return release(
-                records,
-                chosen.recipe,
-                limits,
-                folder,
-                render=render,
-                format=job.output.format,
-                overwrite=overwrite,
-                trials=trials,
-                measures=scales,
-                title=job.title,
-                policy_text=job.again(records).to_toml(),
-                register=job.registered(),
-                sign=job.folder / job.output.sign if job.output.sign else None,
-                progress=progress,
-            )
+        with remembered(job, trials, lambda: ends(kept, scales)):
+            chosen = chosen_of(trials, limits)
+            with hinted(chosen):
+                return release(
+                    records,
+                    chosen.recipe,
+                    limits,
+                    folder,
+                    render=render,
+                    format=job.output.format,
+                    overwrite=overwrite,
+                    trials=trials,
+                    measures=scales,
+                    title=job.title,
+                    policy_text=job.again(records).to_toml(),
+                    register=job.registered(),
+                    sign=job.folder / job.output.sign if job.output.sign else None,
+                    progress=progress,
+                )
 
 
 def tried(
@@ -109,6 +115,17 @@ def chosen_of(trials: Sequence[Trial], policy: Policy) -> Trial:
 
 
 @contextmanager
+def remembered(job: Job, trials: Trials, ends: Ends) -> Iterator[None]:
+    """Where a release is refused, keep with the error what was tried, and the ends of its map."""
+    try:
+        yield
+    except RefusedError as error:
+        name, table = job.title or Path(job.data.path).name, job.table is not None
+        error.about = refused_of(error, trials, job.policy(), title=name, ends=ends(), table=table)
+        raise
+
+
+@contextmanager
 def hinted(chosen: Trial) -> Iterator[None]:
     """Where a fresh draw is refused of a recipe that was drawn once, say what would have shown it before."""
     try:
@@ -116,26 +133,35 @@ def hinted(chosen: Trial) -> Iterator[None]:
     except RefusedError as refused:
         if chosen.recipe.coarsens or len(chosen.draws) > 1 or not str(refused).startswith("Nothing was released"):
             raise
-        raise RefusedError(
+        told = RefusedError(
             f"{refused} The draw that was tried was inside the limits: set draws to 5 or more in the policy, so that a "
             "recipe is chosen whose draws stay inside."
-        ) from None
+        )
+        told.about = refused.about
+        raise told from None
 
 
 @contextmanager
-def kept_journal(place: Path, job: Job, records: Records, kept: Records) -> Iterator[Journal]:
-    """The journal of a run: kept when the run is stopped or fails, gone when it ends in a release or a refusal."""
+def kept_journal(
+    job: Job, folder: Path, records: Records, kept: Records, *, seed: int | None = None, table: Any = None
+) -> Iterator[Journal]:
+    """The journal of a run: kept when the run is stopped or fails, gone when it ends in a release or a refusal.
+
+    `seed` goes before that of the policy; `table` is what a table is made of beside the records.
+    """
+    place = journal_of(job, folder)
     depends = json.dumps(
         {
             "data": {f.name: getattr(job.data, f.name) for f in fields(job.data)},
             "roles": kept.roles.to_plain(),
             "measures": [repr(measure) for measure in job.scales()],
             "scenarios": [repr(scenario) for scenario in job.scenarios],
+            **({"table": table} if table is not None else {}),
         },
         default=str,
         sort_keys=True,
     )
-    journal = Journal.resumed(place, partial(keyed_hash, records), depends, job.seed())
+    journal = Journal.resumed(place, partial(keyed_hash, records), depends, job.seed() if seed is None else seed)
     try:
         yield journal
     except Cancelled as stopped:
@@ -146,6 +172,26 @@ def kept_journal(place: Path, job: Job, records: Records, kept: Records) -> Iter
             journal.remove()
         raise
     journal.remove()
+
+
+def journal_of(job: Job, folder: Path) -> Path:
+    """Where the journal of a job is: as the policy says, or beside the release folder."""
+    return job.folder / job.search.journal if job.search.journal else beside(folder)
+
+
+def unsaid(folder: Path, journal: Path) -> bool:
+    """Whether the release that stands there is this journal's own: its run was killed before it could say so.
+
+    It has the seed of the journal and was written after the last trial. It is made again, the same.
+    """
+    try:
+        with journal.open(encoding="utf-8") as lines:
+            seed = json.loads(next(lines))["seed"]
+        told = json.loads((folder / "private" / "seed.json").read_text(encoding="utf-8"))["seed"]
+        after = (folder / "public" / "evidence.json").stat().st_mtime_ns >= journal.stat().st_mtime_ns
+    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        return False
+    return bool(after and seed == told)
 
 
 def tidy(folder: Path) -> None:

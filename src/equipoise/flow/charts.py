@@ -30,7 +30,7 @@ from equipoise.flow.limit_area import Limits, rectangle
 from equipoise.flow.policy import Policy
 from equipoise.flow.static_chart import Chart
 from equipoise.flow.trial import Trial
-from equipoise.flow.wording import in_words, is_share, said, title
+from equipoise.flow.wording import brief, in_words, is_share, said, title
 
 MOST = 600
 """More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
@@ -99,6 +99,7 @@ def risk_utility_map(
     original: Trial | None = None,
     nothing: Trial | None = None,
     theory: pl.DataFrame | None = None,
+    mark: str = "released",
 ) -> Spec:
     """The risk-utility map as a Vega-Lite specification: further down is safer, further right is more useful.
 
@@ -114,6 +115,8 @@ def risk_utility_map(
         The release, and the two ends of the map: the original file and no data at all.
     theory
         Where closed forms expect the trials: columns `utility` and `risk`, in the units of the map.
+    mark
+        The label of `chosen`.
 
     Source: Duncan, Keller-McNulty and Stokes (2001), the R-U confidentiality map; the rectangle is that of Massell
     (1999), section III.d. The risk has a square-root scale: near the limits there is most to see.
@@ -135,7 +138,7 @@ def risk_utility_map(
     spec = {
         "$schema": SCHEMA,
         "title": TITLE,
-        "description": _description(shown, len(frontier.trials), chosen, limits),
+        "description": _description(shown, len(frontier.trials), chosen, limits, mark),
         "usermeta": {"tried": len(frontier.trials), "drawn": len(best) + len(tried)},
         "width": 720,
         "height": 420,
@@ -149,7 +152,7 @@ def risk_utility_map(
             *_lines(best, ends, shown),
             _points("best", best, shown, BLUE, size=70),
             *_ends(ends, shown),
-            *(layer for trial in release for layer in _chosen(trial, shown)),
+            *(layer for trial in release for layer in _chosen(trial, shown, mark)),
         ],
         "config": look(),
     }
@@ -229,15 +232,21 @@ def _theory(curve: pl.DataFrame | None) -> list[Spec]:
 
 
 def _curves(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
-    """A line for each family of recipes, in the order they were tried, where several families were."""
+    """A line for each family of recipes, through those that no other of it beats, where there are several."""
     families: dict[str, list[Trial]] = {}
     for trial in trials:
         if _drawable(trial, shown):
             families.setdefault(trial.recipe.family, []).append(trial)
-    several = {name: found for name, found in families.items() if len(found) > 1}
-    if len(families) < 2 or len(several) > len(FAMILIES):
+    best = {name: undominated(found, shown) for name, found in families.items()}
+    several = {name: found for name, found in best.items() if len({_place(trial, shown) for trial in found}) > 1}
+    if len(several) < 2 or len(several) > len(FAMILIES):
         return []
     return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, shown)]
+
+
+def _place(trial: Trial, shown: Axes) -> tuple[float, float]:
+    risk, utility = shown.of(trial)
+    return risk.value, utility.value
 
 
 def _curve(place: int, name: str, trials: Sequence[Trial], shown: Axes) -> list[Spec]:
@@ -277,11 +286,16 @@ def _risk(trial: Trial, shown: Axes) -> str:
     return said(risk.value, risk.unit)
 
 
-def _chosen(chosen: Trial, shown: Axes) -> list[Spec]:
-    """The release, its label in the corner that a frontier leaves empty: safer and more useful."""
+def _chosen(chosen: Trial, shown: Axes, mark: str) -> list[Spec]:
+    """The release, or what stands for it, its label in the corner that a frontier leaves empty: safer and more useful.
+
+    At no risk at all there is no room below: there the label stands above, on the side of no data.
+    """
+    floor = shown.risk.better == "lower" and shown.of(chosen)[0].value <= 0
+    corner: Spec = {"align": "right", "dx": -11, "dy": -13} if floor else {"align": "left", "dx": 13, "dy": 11}
     point = _points("chosen", [chosen], shown, VERMILLION, size=230, stroke="white", strokeWidth=2)
-    row = {**_row(chosen, shown), "label": "released"}
-    return [point, labels("chosen_label", [row], align="left", dx=13, dy=11, fontSize=13, fontWeight="bold")]
+    row = {**_row(chosen, shown), "label": mark}
+    return [point, labels("chosen_label", [row], **corner, fontSize=13, fontWeight="bold")]
 
 
 def _errors(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
@@ -327,7 +341,7 @@ def _reach(scores: Sequence[Score], bounds: Sequence[float]) -> list[float]:
 
 def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ()) -> Spec:
     away = "higher" if field == "utility" else "lower"
-    name = title(score.name)
+    name = brief(score.name)
     axis: Spec = {"title": name if score.unit in (*name.lower().split(), "share", "") else f"{name} ({score.unit})"}
     axis |= {"format": ".2~%" if is_share(score.unit) else ",.3~f", "labelOverlap": "greedy", "labelSeparation": 8}
     axis |= {"values": list(ticks)} if ticks else {}
@@ -336,7 +350,7 @@ def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ())
     return {"field": field, "type": "quantitative", "scale": full, "axis": axis}
 
 
-def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits) -> str:
+def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits, mark: str) -> str:
     """The map in one sentence, for those who hear it."""
     across, up = title(shown.utility.name), title(shown.risk.name)
     candidates = f" of {tried:,} candidates" if tried else ""
@@ -345,5 +359,6 @@ def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits) 
         text += ", with the limits as a shaded rectangle"
     if chosen is not None:
         risk, utility = shown.of(chosen)
-        text += f"; the release is at {said(utility.value, utility.unit)} and {said(risk.value, risk.unit)}"
+        what = "release" if mark == "released" else f"{mark} one"
+        text += f"; the {what} is at {said(utility.value, utility.unit)} and {said(risk.value, risk.unit)}"
     return text + "."

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import cached_property
 from typing import Any
 
@@ -9,12 +10,14 @@ from equipoise.core.errors import ParameterError
 from equipoise.core.score import Score, Side
 from equipoise.flow.frontier import frontier
 from equipoise.flow.policy import Limit, Policy, scored
-from equipoise.flow.ranking import best, inside, likely, loss, ranking, shortfall
+from equipoise.flow.ranking import Spread, best, inside, loss, ranking, shortfall
 from equipoise.flow.trial import Trial
 from equipoise.flow.wording import is_share, listed, said, title
 
 MOVED = 0.1
 """Share by which limits are moved to see whether the choice holds."""
+DIGITS = 4
+"""Digits of a limit that is proposed."""
 SHOWN = 3
 """Next steps on each side that are told."""
 
@@ -62,8 +65,22 @@ class Move:
     bound: float
     trial: Trial
 
+    @property
+    def to(self) -> Limit:
+        """The limit as it would have to be written: to four digits, rounded so that the trial passes.
+
+        >>> from equipoise.core.score import Scores
+        >>> from equipoise.flow.recipe import Recipe
+        >>> Move(Limit("uniques", "<", 0.01), 0.0123412, Trial(Recipe(), Scores(()))).to
+        Limit(score='uniques', sign='<=', bound=0.01235)
+        """
+        way = ROUND_CEILING if self.limit.sign[0] == "<" else ROUND_FLOOR
+        bound = float(Context(prec=DIGITS, rounding=way).create_decimal(repr(float(self.bound))))
+        return replace(self.limit, sign=f"{self.limit.sign[0]}=", bound=bound)
+
     def words(self) -> str:
-        return f"if {self.limit.words()} were moved to {self.bound:.4g}, {self.trial.words()!r} would pass"
+        to = f"{self.to.bound:g}" if self.to.sign == self.limit.sign else f"{self.to.sign} {self.to.bound:g}"
+        return f"if {self.limit.words()} were moved to {to}, {self.trial.words()!r} would pass"
 
 
 @dataclass(frozen=True)
@@ -110,7 +127,14 @@ class Choice:
 
     @cached_property
     def trial(self) -> Trial | None:
-        return best(self.trials, self.policy, self.policy.parsed)
+        return self._best(self.policy, self.policy.parsed)
+
+    @cached_property
+    def _spread(self) -> Spread:
+        return Spread(self.trials)
+
+    def _best(self, policy: Policy, limits: Sequence[Limit]) -> Trial | None:
+        return best(self.trials, policy, limits, self._spread)
 
     @cached_property
     def accepted(self) -> tuple[Trial, ...]:
@@ -121,8 +145,9 @@ class Choice:
         """Accepted trials that rank before the chosen one, but of which a fresh draw may well break a limit."""
         if self.trial is None:
             return ()
-        rank, limits = ranking(self.policy, self.trials), self.policy.parsed
-        return tuple(t for t in self.accepted if rank(t) < rank(self.trial) and not likely(limits, t, self.trials))
+        rank, limits, spread = ranking(self.policy, self.trials), self.policy.parsed, self._spread
+        chosen = rank(self.trial)
+        return tuple(t for t in self.accepted if rank(t) < chosen and not spread.likely(limits, t))
 
     @cached_property
     def margins(self) -> tuple[Margin, ...]:
@@ -131,7 +156,7 @@ class Choice:
         found = []
         for place, limit in enumerate(limits) if self.trial else ():
             assert self.trial is not None
-            without = best(self.trials, self.policy, (*limits[:place], *limits[place + 1 :]))
+            without = self._best(self.policy, (*limits[:place], *limits[place + 1 :]))
             found.append(Margin(limit, scored(self.trial, limit).value, without is not self.trial))
         return tuple(found)
 
@@ -205,17 +230,17 @@ class Choice:
                 moved = replace(limit, bound=limit.bound * (1 + share))
                 if abs(moved.bound) > 1 >= abs(limit.bound) or not limit.bound:
                     continue
-                then = best(self.trials, self.policy, (*limits[:place], moved, *limits[place + 1 :]))
+                then = self._best(self.policy, (*limits[:place], moved, *limits[place + 1 :]))
                 yield self._shift(f"With {moved.words()} instead of {limit.bound:g}", then)
 
     def _by_weights(self) -> Iterator[Shift]:
         other: Side = "risk" if self.policy.prefer == "utility" else "utility"
         turned = replace(self.policy, prefer=other)
-        yield self._shift(f"With {other} favoured inside the limits", best(self.trials, turned, self.policy.parsed))
+        yield self._shift(f"With {other} favoured inside the limits", self._best(turned, self.policy.parsed))
         useful = [score.name for score in self.trials[0].scores if score.side == "utility"]
         for name in useful if len(useful) > 1 else ():
             alone = replace(self.policy, prefer="utility", weights={name: 1.0})
-            yield self._shift(f"By {title(name)} alone", best(self.trials, alone, self.policy.parsed))
+            yield self._shift(f"By {title(name)} alone", self._best(alone, self.policy.parsed))
 
     def _by_draws(self) -> Iterator[Shift]:
         number = max(len(trial.draws) for trial in self.trials)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.core.labels import Column
+from equipoise.core.levels import as_text, number_text
 from equipoise.core.records import Law, Records
 from equipoise.flow.adjustments import Effect, Seen, effect_of
 
@@ -122,13 +123,18 @@ def _kind(name: str) -> str:
 
 def _categories(told: Column, values: pl.Series | None) -> tuple[tuple[tuple[str, str], ...], bool]:
     """Codes and labels that the file lists, else the categories that are not rare; and whether there are others."""
-    listed = {str(code): text for code, text in told.values if not told.is_missing(code) and str(code) != text}
+    named = [(_code(code), text) for code, text in told.values if not told.is_missing(code)]
+    listed = {code: text for code, text in named if code != text}
     if values is None:
         return tuple(listed.items()), False
-    counts = values.drop_nulls().cast(pl.String).alias("value").value_counts(sort=False)
+    counts = as_text(values).drop_nulls().alias("value").value_counts(sort=False)
     common = counts.filter(pl.col("count") >= LEAST)["value"].sort().to_list() if counts.height <= MOST else []
     shown = {**listed, **{value: listed.get(value, "") for value in common}}
     return tuple(shown.items()), counts.filter(~pl.col("value").is_in(list(shown))).height > 0
+
+
+def _code(value: float | str) -> str:
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 def _seen(released: Records, original: Records) -> dict[str, Seen]:

@@ -157,14 +157,16 @@ def _candidates(found: Found, preset: Preset | None) -> Iterator[str]:
         yield f"\n# Try every combination of the levels above: {found.combinations:,} of them."
         yield "[[candidates]]"
         yield "coarsenings = true"
+        if tidied := _tidied(found):
+            yield f"then = [{', '.join(tidied)}]    # old numbers and the old order may give people away"
     else:
         yield f"\n# There are {found.combinations:,} combinations of levels: some levels of each key are tried."
-        yield from _recodes(_thinned(found.levels), [])
+        yield from _recodes(_thinned(found.levels), _tidied(found))
     least = _least(preset)
     if preset is not None or not found.levels or found.coarsest >= LIMIT:
         yield f"\n# Withhold the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {found.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
-        yield from _recodes({key: names[-1:] for key, names in found.levels.items()}, [_drop(least)])
+        yield from _recodes({key: names[-1:] for key, names in found.levels.items()}, [_drop(least), *_tidied(found)])
     if found.roles.of("numeric"):
         column = _quoted(list(found.roles.of("numeric"))[:1])
         yield "\n# Numbers can be changed as well; then an attack must be limited too, such as value_disclosure:"
@@ -186,6 +188,12 @@ def _limited(preset: Preset) -> tuple[str, ...]:
 
 def _drop(least: int) -> str:
     return f'{{ use = "suppress_records", rule = "min-count:{least}" }}'
+
+
+def _tidied(found: Found) -> list[str]:
+    """New numbers for the groups and, where ids tell records apart, a new order: the old ones may be known."""
+    wanted = {"renumber": found.roles.of("household"), "shuffle_order": found.roles.of("id")}
+    return [f'{{ use = "{mask}" }}' for mask, given in wanted.items() if given]
 
 
 def _recodes(levels: dict[str, list[str]], then: list[str]) -> Iterator[str]:

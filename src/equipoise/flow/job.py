@@ -26,13 +26,14 @@ from equipoise.flow.policy_checks import (
     unattacked,
     validated,
 )
-from equipoise.flow.policy_fit import absent_from, misfits
+from equipoise.flow.policy_fit import misfits
 from equipoise.flow.policy_lines import Lines, lines_of
 from equipoise.flow.policy_parts import FORBID, Candidate, Choose, Data, Intruder, Output, Problem, Search, refusal
 from equipoise.flow.policy_presets import extended, presets
 from equipoise.flow.policy_scales import scale
 from equipoise.flow.recipe import Recipe, recipes, spread
 from equipoise.flow.register import Register
+from equipoise.flow.table_fit import table_misfits
 from equipoise.flow.table_job import Tabulation, plain_of
 from equipoise.flow.table_sweep import refuse_strangers
 from equipoise.tables import Exposed
@@ -105,7 +106,7 @@ class Job:
 
     def _unfit(self) -> list[Problem]:
         """What does not fit the data, where it can be read: a policy that has other problems is told of all at once."""
-        if self.table is not None or self.absent():
+        if self.absent():
             return []
         try:
             return self.misfits(replace(self._records(Roles()), roles=readable(self.roles, self.folder)))
@@ -133,7 +134,17 @@ class Job:
             "name at least one.": ("candidates", not self.candidates),
             "at least 1.": ("draws", self.draws < 1),
         }  # fmt: skip
-        return found + [Problem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
+        found += [Problem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
+        return found + (list(self._unsearched()) if "search" not in failed else [])
+
+    def _unsearched(self) -> Iterator[Problem]:
+        """What [search] asks for, and what would be passed over in silence."""
+        how = self.search
+        for name in ("budget", "seconds") if how.search == "grid" else ():
+            if getattr(how, name) is not None:
+                yield Problem(("search", name), 'A grid tries all candidates: say search = "adaptive" to stop before.')
+        if self.table is not None and how.processes > 1:
+            yield Problem(("search", "processes"), "The methods for a table are tried in one process.")
 
     def _at_odds(self) -> Iterator[Problem]:
         """What does not go together."""
@@ -195,7 +206,7 @@ class Job:
         What does not fit the columns is refused, every misfit with its line.
         """
         records = self._records(self.read_roles())
-        if self.table is None and (found := self.misfits(records)):
+        if found := self.misfits(records):
             raise refusal(self.written.name, found, self.written.lines)
         return records
 
@@ -207,7 +218,7 @@ class Job:
     def misfits(self, records: Records) -> list[Problem]:
         """What does not fit the columns of the data."""
         if self.table is not None:
-            return list(absent_from(records.schema(), self.table))
+            return list(table_misfits(records, self.table, self.folder))
         return list(misfits(records, self.candidates, self.limits, self.measures, self.scenarios))
 
     def absent(self) -> list[Problem]:

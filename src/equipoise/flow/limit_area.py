@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from equipoise.core.score import Score, Side
 from equipoise.flow.drawing import DARK_GREEN, GREEN, Spec, labels, one_row
 from equipoise.flow.policy import Limit
-from equipoise.flow.wording import said, title
+from equipoise.flow.wording import brief, said
 
 Limits = dict[Side, tuple[Limit, ...]]
 Pixel = int | str
@@ -65,4 +65,5 @@ def _upright(place: int, limit: Limit, score: Score, y: Spec, row: Spec) -> list
 
 
 def _bound(limit: Limit, score: Score) -> str:
-    return f"{title(score.name)} {limit.sign} {said(limit.bound, score.unit)}"
+    sign = {"<=": "≤", ">=": "≥"}.get(limit.sign, limit.sign)
+    return f"{brief(score.name)} {sign} {said(limit.bound, score.unit)}"

@@ -1,7 +1,7 @@
 """Overlays: the distribution of a variable before and after, on one scale. For internal reports: they show data."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import pairwise
 from math import asinh, floor, log10
@@ -27,8 +27,9 @@ TAIL, SKEW = 0.005, 10
 class Overlay:
     """One variable before and after: shares of the records that have a value, in the same bins or categories.
 
-    `edges` are those of a histogram and empty for categories; `ticks` are places on its axis and what they are called;
-    `moved` is half the sum of the absolute differences: the share of records in another bin than before.
+    Where the records have weights the shares are of their sum, and `weight` is the column that has them. `edges` are
+    those of a histogram and empty for categories; `ticks` are places on its axis and what they are called; `moved` is
+    half the sum of the absolute differences: the share of records in another bin than before.
     """
 
     column: str
@@ -38,6 +39,7 @@ class Overlay:
     words: str
     edges: tuple[float, ...] = ()
     ticks: tuple[tuple[float, str], ...] = ()
+    weight: str = ""
 
     @property
     def kind(self) -> Literal["histogram", "bars"]:
@@ -63,7 +65,9 @@ def overlays(original: Records, released: Records, columns: Iterable[str]) -> tu
 
     Numbers and dates are drawn as histograms of up to 32 bins, half a percent of the records beyond each end counted in
     the last ones; a number that was released as groups is spread evenly over the range of each. Others are categories,
-    the ten most frequent. Misleads when variables change together: each is drawn alone.
+    the ten most frequent. Records count by their weight where both files have it; a share is then the sum of weights of
+    the records in it over that of all that have a value, f(b) = sum_i w_i 1(x_i in b) / sum_i w_i. Misleads when
+    variables change together: each is drawn alone.
 
     >>> from equipoise.core.roles import Roles
     >>> file, coarse = (Records.of(pl.DataFrame({"town": list(towns)}), Roles(["town"])) for towns in ("aabc", "aa**"))
@@ -77,20 +81,63 @@ def overlays(original: Records, released: Records, columns: Iterable[str]) -> tu
     return tuple(_overlay(original, released, column) for column in both[:MOST])
 
 
+@dataclass(frozen=True)
+class Side:
+    """The values of one file, and what each counts."""
+
+    values: pl.Series
+    weights: Floats
+
+    @classmethod
+    def of(cls, records: Records, column: str, weight: str) -> "Side":
+        table = records.collect(*dict.fromkeys((column, weight) if weight else (column,)))
+        counts = table[weight].cast(pl.Float64).fill_null(0.0).to_numpy() if weight else np.ones(table.height)
+        return cls(table[column], counts)
+
+    def as_number(self) -> "Side | None":
+        """The same as numbers; nothing where they are none."""
+        numbers = as_number(self.values)
+        return None if numbers is None else Side(numbers, self.weights)
+
+    @property
+    def known(self) -> tuple[Floats, Floats]:
+        """The numbers that are not missing, and their weights."""
+        here = self.values.is_not_null().to_numpy()
+        return self.values.drop_nulls().to_numpy(), self.weights[here]
+
+    @property
+    def missing(self) -> float:
+        """The share without a value."""
+        return float(self.weights[self.values.is_null().to_numpy()].sum()) / (float(self.weights.sum()) or 1.0)
+
+
+def weight_of(original: Records, released: Records, column: str) -> str:
+    """The column by which records count, where both files have it; a weight itself is counted by record."""
+    name = original.roles.weight or ""
+    there = name in original.schema() and name in released.schema() and name != column
+    return name if there and released.schema()[name].is_numeric() else ""
+
+
 def _overlay(original: Records, released: Records, column: str) -> Overlay:
-    before, after = original.collect(column)[column], released.collect(column)[column]
-    one, two = as_number(before), as_number(after)
-    if one is None or (_few(before) and _few(after)) or one.null_count() == len(one):
-        return _bars(column, before, after, _pairs(original, released, column))
-    if two is not None and two.null_count() < len(two) and _plain(before) == _plain(after):
-        words = _moments(one, two) if _plain(before) else ""
-        return _histogram(column, before, (one, two), words, lambda edges: _shares(two, edges))
-    pairs = _pairs(original, released, column)
+    weight = weight_of(original, released, column)
+    before, after = (Side.of(records, column, weight) for records in (original, released))
+    return replace(_drawn(original, released, column, before, after, weight), weight=weight)
+
+
+def _drawn(original: Records, released: Records, column: str, before: Side, after: Side, weight: str) -> Overlay:
+    one, two = before.as_number(), after.as_number()
+    few = _few(before.values) and _few(after.values)
+    if one is None or few or one.values.null_count() == len(one.values):
+        return _bars(column, before, after, _pairs(original, released, column, weight))
+    if two is not None and two.values.null_count() < len(two.values) and _plain(before.values) == _plain(after.values):
+        words = _moments(one, two) if _plain(before.values) else ""
+        return _histogram(column, before.values, (one, two), words, lambda edges: _shares(two, edges))
+    pairs = _pairs(original, released, column, weight)
     if pairs is None:
         return _bars(column, before, after)
     spans = _spans(pairs)
-    words = f"{one.n_unique():,} values became {spans.height:,} groups, drawn spread evenly"
-    return _histogram(column, before, (one, one), words, lambda edges: _spread(spans, edges), after.null_count())
+    words = f"{one.values.n_unique():,} values became {spans.height:,} groups, drawn spread evenly"
+    return _histogram(column, before.values, (one, one), words, lambda edges: _spread(spans, edges), after.missing)
 
 
 def _few(values: pl.Series) -> bool:
@@ -98,13 +145,17 @@ def _few(values: pl.Series) -> bool:
     return values.head(10 * BARS).n_unique() <= BARS and values.n_unique() <= BARS
 
 
-def _pairs(original: Records, released: Records, column: str) -> pl.DataFrame | None:
-    """The original and the released value of each record; none where nobody knows whose record is whose."""
+def _pairs(original: Records, released: Records, column: str, weight: str) -> pl.DataFrame | None:
+    """The original and the released value of each record, and what it counts in the release.
+
+    None where nobody knows whose record is whose.
+    """
     try:
-        here, there = aligned(released, original, (column,))
+        here, there = aligned(released, original, (column, weight) if weight else (column,))
     except EngineError:
         return None
-    return pl.DataFrame({"value": there[column], "group": here[column]}).drop_nulls()
+    counts = here[weight].cast(pl.Float64) if weight else pl.repeat(1.0, here.height, eager=True)
+    return pl.DataFrame({"value": there[column], "group": here[column], "weight": counts}).drop_nulls()
 
 
 def as_number(values: pl.Series) -> pl.Series | None:
@@ -120,10 +171,16 @@ def _plain(values: pl.Series) -> bool:
     return values.dtype.is_numeric()
 
 
-def _moments(before: pl.Series, after: pl.Series) -> str:
-    one, two = (values.drop_nulls().to_numpy() for values in (before, after))
-    pairs = [("mean", one.mean(), two.mean()), ("standard deviation", one.std(), two.std())]
-    return ", ".join(f"{name} {number(float(a))} → {number(float(b))}" for name, a, b in pairs)
+def _moments(before: Side, after: Side) -> str:
+    pairs = zip(("mean", "standard deviation"), _mean_and_sd(before), _mean_and_sd(after), strict=True)
+    return ", ".join(f"{name} {number(one)} → {number(two)}" for name, one, two in pairs)
+
+
+def _mean_and_sd(side: Side) -> tuple[float, float]:
+    """m = sum w x / sum w, s^2 = sum w (x - m)^2 / sum w."""
+    values, weights = side.known
+    mean = float(np.average(values, weights=weights))
+    return mean, float(np.average((values - mean) ** 2, weights=weights)) ** 0.5
 
 
 # Numbers --------------------------------------------------------------------------------------------------------------
@@ -132,15 +189,14 @@ def _moments(before: pl.Series, after: pl.Series) -> str:
 def _histogram(
     column: str,
     raw: pl.Series,
-    sides: tuple[pl.Series, pl.Series],
+    sides: tuple[Side, Side],
     words: str,
     share: Callable[[Floats], Floats],
-    missing: int | None = None,
+    missing: float | None = None,
 ) -> Overlay:
     before, after = sides
-    edges, scale = _edges(before, after)
-    gaps = after.null_count() if missing is None else missing
-    told = _told(words, before.null_count(), gaps, len(before), len(after))
+    edges, scale = _edges(before.values, after.values)
+    told = _told(words, before.missing, after.missing if missing is None else missing)
     first, last = _shares(before, edges), share(edges)
     name = number if _plain(raw) else _day
     whole = 0.5 if edges[0] % 1 == 0.5 and scale is _same else 0.0
@@ -185,11 +241,11 @@ def _sampled(values: pl.Series) -> pl.Series:
     return known.gather_every(max(1, -(-len(known) // SAMPLE)))
 
 
-def _shares(values: pl.Series, edges: Floats) -> Floats:
+def _shares(side: Side, edges: Floats) -> Floats:
     """The share of known values in each bin; what lies beyond is in the last ones."""
-    known = values.drop_nulls().to_numpy()
+    known, weights = side.known
     places = np.clip(np.searchsorted(edges, known, side="right") - 1, 0, len(edges) - 2)
-    return np.bincount(places, minlength=len(edges) - 1) / max(1, len(known))
+    return np.bincount(places, weights, minlength=len(edges) - 1) / (float(weights.sum()) or 1.0)
 
 
 def _spans(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -197,8 +253,8 @@ def _spans(pairs: pl.DataFrame) -> pl.DataFrame:
     values = as_number(pairs["value"])
     assert values is not None
     half = 0.5 if bool((values == values.floor()).all()) else 0.0
-    table = pl.DataFrame({"group": pairs["group"], "value": values})
-    spans = table.group_by("group").agg(low=pl.col("value").min() - half, high=pl.col("value").max() + half, n=pl.len())
+    ends = {"low": pl.col("value").min() - half, "high": pl.col("value").max() + half}
+    spans = pairs.with_columns(value=values).group_by("group").agg(**ends, n=pl.col("weight").sum())
     return spans.sort("low", "high")
 
 
@@ -209,7 +265,7 @@ def _spread(spans: pl.DataFrame, edges: Floats) -> Floats:
     inner = edges[1:-1]
     reached = np.clip((inner[None, :] - low[:, None]) / wide[:, None], 0.0, 1.0)
     below = np.concatenate([[0.0], many @ reached, [many.sum()]])
-    shares: Floats = np.diff(below) / max(1.0, float(many.sum()))
+    shares: Floats = np.diff(below) / (float(many.sum()) or 1.0)
     return shares
 
 
@@ -243,7 +299,7 @@ def _day(days: float) -> str:
 # Categories -----------------------------------------------------------------------------------------------------------
 
 
-def _bars(column: str, before: pl.Series, after: pl.Series, pairs: pl.DataFrame | None = None) -> Overlay:
+def _bars(column: str, before: Side, after: Side, pairs: pl.DataFrame | None = None) -> Overlay:
     """Every category of either file, the most frequent ones by name and the rest together."""
     one, two = _counts(before, "before"), _counts(after, "after")
     words = f"{one.height:,} categories → {two.height:,}" if one.height != two.height else ""
@@ -257,15 +313,18 @@ def _bars(column: str, before: pl.Series, after: pl.Series, pairs: pl.DataFrame 
     if rest.height:
         name = f"{rest.height:,} others"
         shown = pl.concat([shown, rest.sum().with_columns(label=pl.lit(name)).select(shown.columns)])
-    told = _told(words, before.null_count(), after.null_count(), len(before), len(after))
-    first, last = (tuple((shown[side] / max(1, table[side].sum())).to_list()) for side in ("before", "after"))
+    told = _told(words, before.missing, after.missing)
+    first, last = (tuple((shown[side] / (table[side].sum() or 1.0)).to_list()) for side in ("before", "after"))
     return Overlay(column, tuple(shown["label"]), first, last, told)
 
 
 def _grouped(counts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """The categories of the original by what most of their records are called in the release."""
     named = (
-        pairs.select(pl.all().cast(pl.String)).group_by("value", "group").len().sort("len", "group", descending=True)
+        pairs.select(pl.col("value", "group").cast(pl.String))
+        .group_by("value", "group")
+        .len()
+        .sort("len", "group", descending=True)
     )
     first = named.unique("value", keep="first", maintain_order=True)
     told = counts.join(first, left_on="label", right_on="value", how="left").with_columns(
@@ -274,13 +333,12 @@ def _grouped(counts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     return told.group_by("label").agg(pl.col("before").sum())
 
 
-def _counts(values: pl.Series, name: str) -> pl.DataFrame:
-    known = values.drop_nulls().cast(pl.String).alias("label")
-    return known.to_frame().group_by("label").agg(pl.len().cast(pl.Int64).alias(name))
+def _counts(side: Side, name: str) -> pl.DataFrame:
+    table = pl.DataFrame({"label": side.values.cast(pl.String), name: side.weights}).drop_nulls("label")
+    return table.group_by("label").agg(pl.col(name).sum())
 
 
-def _told(words: str, *counts: int) -> str:
-    """The change in words, with the missing values where there are any."""
-    one, two, rows, kept = counts
-    gaps = f"missing {said(one / max(1, rows), 'share')} → {said(two / max(1, kept), 'share')}" if one or two else ""
+def _told(words: str, one: float, two: float) -> str:
+    """The change in words, with the shares that are missing where there are any."""
+    gaps = f"missing {said(one, 'share')} → {said(two, 'share')}" if one or two else ""
     return "; ".join(part for part in (words, gaps) if part)

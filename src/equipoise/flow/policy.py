@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from equipoise.core.errors import ParameterError, RefusedError
@@ -64,7 +65,7 @@ class Policy:
             raise ParameterError("weights must be 0 or more.")
         _ = self.parsed
 
-    @property
+    @cached_property
     def parsed(self) -> tuple[Limit, ...]:
         """The limits; several on one score are joined by 'and'."""
         told = self.reasons
@@ -144,11 +145,24 @@ class Policy:
         return f"{tried} the limits. Nearest is {nearest.words()!r}, which breaks: {faults}."
 
 
+def refused(trial: Trial, verdict: Verdict) -> RefusedError:
+    """The refusal of what was to be released, for the limits it breaks."""
+    error = RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
+    error.about = trial
+    return error
+
+
 def scored(trial: Trial, limit: Limit) -> Score:
     """The score a limit is about, also where the limit spells its measure in another way: uniques:3, Uniques(3)."""
     if limit.score not in trial.scores.keys():  # noqa: SIM118 (a tuple of scores, found by name)
         try:
-            return trial.scores.named(label(parse(limit.score, "measure")))
+            return trial.scores.named(_spelled(limit.score))
         except ParameterError:
             pass
     return trial.scores.named(limit.score)
+
+
+@cache
+def _spelled(score: str) -> str:
+    """The name of the score that a measure, written in any way, gives."""
+    return label(parse(score, "measure"))

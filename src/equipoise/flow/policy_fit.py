@@ -44,16 +44,6 @@ def misfits(
         yield from _absent(Wanted.of(name).by, schema, ("measures", i))
 
 
-def absent_from(schema: Mapping[str, Any], table: Any) -> Iterator[Problem]:
-    """Columns that a table goes by or adds up, and that the data has not."""
-    if table.ready:
-        return
-    yield from _absent(table.by, schema, ("table", "by"))
-    for name in ("value", "holding", "weight", "request", "key"):
-        column = getattr(table, name)
-        yield from _absent((column,) if column else (), schema, ("table", name))
-
-
 def _groups(name: str, given: Any) -> tuple[str, ...]:
     """The columns by which a limit goes, where it can be read."""
     try:

@@ -37,13 +37,14 @@ class Limit:
     sign: str
     bound: float
     reason: str = field(default="", repr=False, compare=False)
+    percent: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, score: str, text: str, reason: str = "") -> "Limit":
         found = WRITTEN.fullmatch(str(text))
         if not found:
             raise ParameterError(f"Cannot read the limit {str(text)!r} on {score!r}: write it like '< 0.02'.")
-        return cls(score, found[1], float(found[2]) / (100 if found[3] else 1), reason)
+        return cls(score, found[1], float(found[2]) / (100 if found[3] else 1), reason, bool(found[3]))
 
     def holds(self, score: Score) -> bool:
         if score.unit.startswith("share") and abs(self.bound) > 1:
@@ -59,10 +60,12 @@ class Limit:
 
 
 def _percent(limit: Limit) -> str:
-    return (
-        f"{limit.score} is a share: the limit {limit.sign} {limit.bound:g} lies outside 0 to 1. "
-        f"Write {limit.bound:g} % as {limit.bound / 100:g}, or as '{limit.sign} {limit.bound:g}%'."
-    )
+    """Why a limit on a share is none, and how to write a percentage where one may have been meant."""
+    if limit.percent:
+        return f"{limit.score} is a share: the limit {limit.sign} {100 * limit.bound:g}% lies outside 0 to 100 %."
+    hint = f" Write {limit.bound:g} % as {limit.bound / 100:g}, or as '{limit.sign} {limit.bound:g}%'."
+    wrong = f"{limit.score} is a share: the limit {limit.sign} {limit.bound:g} lies outside 0 to 1."
+    return wrong + (hint if 1 < limit.bound <= 100 else "")
 
 
 def limits_of(score: str, text: str, reason: str = "") -> tuple[Limit, ...]:

@@ -112,10 +112,15 @@ def _joined(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     for name in JOINED:
         if isinstance(under.get(name), Mapping) and isinstance(own.get(name), Mapping):
             found[name] = _limits(under[name], own[name]) if name == "limits" else {**under[name], **own[name]}
-    trees = _table(_table(under, "roles"), "hierarchies")
-    if trees and isinstance(found.get("roles"), Mapping):
-        found["roles"] = {**found["roles"], "hierarchies": {**trees, **_table(found["roles"], "hierarchies")}}
+    if "roles" in under and isinstance(found.get("roles"), Mapping):
+        found["roles"] = _roles(_table(under, "roles"), found["roles"])
     return found
+
+
+def _roles(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The roles of the policy before those under it; of hierarchies those of each column."""
+    trees = {**_table(under, "hierarchies"), **_table(own, "hierarchies")}
+    return {**under, **own, **({"hierarchies": trees} if trees else {})}
 
 
 def _table(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -134,7 +139,8 @@ def _filled(under: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any
     found = dict(under)
     trees = _table(_table(under, "roles"), "hierarchies")
     if trees:
-        found["roles"] = {"hierarchies": {c: tree for slot, tree in trees.items() for c in _columns(slot, slots)}}
+        filled = {c: tree for slot, tree in trees.items() for c in _columns(slot, slots)}
+        found["roles"] = {**_table(under, "roles"), "hierarchies": filled}
     if "candidates" in under:
         found["candidates"] = [_candidate(one, slots) for one in under["candidates"]]
     return found

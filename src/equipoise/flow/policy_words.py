@@ -135,8 +135,16 @@ def _candidates(job: Job, roles: Roles) -> Iterator[str]:
 
 
 def _step(mask: Mapping[str, Any]) -> str:
-    given = ", ".join(f"{k} {_value(v)}" for k, v in mask.items() if k != "use")
+    kinds = {f.name: f.kind for f in form(find(str(mask["use"]), "mask"))}
+    several = {k: "tuple" in kinds.get(k.replace("-", "_"), "") for k in mask}
+    given = ", ".join(f"{k} {_values(v) if several[k] else _value(v)}" for k, v in mask.items() if k != "use")
     return f"{mask['use']} ({given})" if given else str(mask["use"])
+
+
+def _values(value: Any) -> str:
+    """Of a parameter that holds several values at once: one list, or a choice of lists."""
+    lists = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    return " or ".join(" and ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in lists)
 
 
 def _value(value: Any) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import fmean, variance
+from math import fsum
+from statistics import fmean
 
 from equipoise.core.score import Score
 from equipoise.flow.policy import Limit, Policy, scored
@@ -77,11 +78,45 @@ def ahead_of(trials: Sequence[Trial], policy: Policy) -> Trial:
     return found or min(trials, key=lambda trial: (shortfall(policy, trial), rank(trial)))
 
 
-def best(trials: Sequence[Trial], policy: Policy, limits: Sequence[Limit]) -> Trial | None:
-    """The trial to release under these limits; None where no trial meets them."""
+def best(
+    trials: Sequence[Trial], policy: Policy, limits: Sequence[Limit], spread: "Spread | None" = None
+) -> Trial | None:
+    """The trial to release under these limits; None where no trial meets them. `spread` is that of these trials."""
     fit = [trial for trial in trials if all(limit.holds(scored(trial, limit)) for limit in limits)]
-    steady = [trial for trial in fit if likely(limits, trial, trials)]
+    spread = spread or Spread(trials)
+    steady = [trial for trial in fit if spread.likely(limits, trial)]
     return min(steady or fit, key=ranking(policy, trials), default=None)
+
+
+class Spread:
+    """How much draws differ, over all trials that were drawn more than once; each score is looked at once."""
+
+    def __init__(self, trials: Sequence[Trial]) -> None:
+        self.drawn = [trial for trial in trials if len(trial.draws) > 1]
+        self.freedom = sum(len(trial.draws) - 1 for trial in self.drawn)
+        self.pooled: dict[str, float] = {}
+
+    def of(self, name: str) -> float:
+        """The mean of the variances of draws."""
+        if name not in self.pooled:
+            self.pooled[name] = fmean(_variance(trial, name) for trial in self.drawn)
+        return self.pooled[name]
+
+    def likely(self, limits: Sequence[Limit], trial: Trial) -> bool:
+        """Whether a fresh draw of one of these trials will meet the limits, one-sided with 95 %; see `likely`."""
+        from scipy.special import stdtrit
+
+        n = len(trial.draws)
+        if n < 2:
+            return True
+        times = float(stdtrit(self.freedom, 0.95)) * (1 + 1 / n) ** 0.5
+        for limit in limits:
+            mean = scored(trial, limit)
+            spread = max(self.of(mean.name), _variance(trial, mean.name)) ** 0.5
+            worse = mean.value + times * spread * (1.0 if limit.sign[0] == "<" else -1.0)
+            if not limit.holds(replace(mean, value=worse)):
+                return False
+        return True
 
 
 def likely(limits: Sequence[Limit], trial: Trial, others: Sequence[Trial] = ()) -> bool:
@@ -91,22 +126,13 @@ def likely(limits: Sequence[Limit], trial: Trial, others: Sequence[Trial] = ()) 
     that of the trial or that over all trials, whichever is larger, as few draws may agree by chance. A trial on the
     edge of a limit meets it in expectation, and every other draw of it does not.
     """
-    from scipy.special import stdtrit
-
-    n = len(trial.draws)
-    if n < 2:
-        return True
-    drawn = [other for other in others if len(other.draws) > 1] or [trial]
-    times = float(stdtrit(sum(len(other.draws) - 1 for other in drawn), 0.95)) * (1 + 1 / n) ** 0.5
-    for limit in limits:
-        mean = scored(trial, limit)
-        pooled = fmean(_variance(other, mean.name) for other in drawn)
-        spread = max(pooled, _variance(trial, mean.name)) ** 0.5
-        worse = mean.value + times * spread * (1.0 if limit.sign[0] == "<" else -1.0)
-        if not limit.holds(replace(mean, value=worse)):
-            return False
-    return True
+    spread = Spread(others)
+    return (spread if spread.drawn else Spread([trial])).likely(limits, trial)
 
 
 def _variance(trial: Trial, name: str) -> float:
-    return float(variance(scores[name].value for scores in trial.draws))
+    """That of the draws of one score, which stands at the same place in each."""
+    place = trial.scores.keys().index(name)
+    values = [scores[place].value for scores in trial.draws]
+    mean = fmean(values)
+    return fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -17,6 +17,8 @@ from equipoise.flow.catalogue import form, typed
 
 Data = TypeVar("Data", Records, Table)
 """What masks change: records, or a table."""
+UNSEEN = ("drop_direct_identifiers", "renumber", "shuffle_order")
+"""Masks that move nothing on a map."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Recipe:
     @property
     def family(self) -> str:
         """The methods it uses, without their parameters: recipes of one family make a curve on the map."""
-        return " + ".join(dict.fromkeys(name_of(type(mask)).replace("_", " ") for mask in self.masks)) or "original"
+        used = dict.fromkeys(name_of(type(mask)) for mask in self.masks)
+        return " + ".join(name.replace("_", " ") for name in used if name not in UNSEEN) or "original"
 
     def words(self) -> str:
         """What the recipe does, in one line."""

@@ -98,7 +98,10 @@ class Register:
         return stage
 
     def shelve(self, stage: Path, name: str) -> None:
-        """Put a folder in place under its name."""
+        """Put a folder in place under its name; one that is there already stays."""
+        if (self.shelf / name).is_dir():
+            machine.remove_folder(stage)
+            return
         for file in stage.iterdir():
             machine.restrict(file)
         machine.move(stage, self.shelf / name)

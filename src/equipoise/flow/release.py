@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.core import frames, machine
 from equipoise.core.draws import Draws, new_seed
-from equipoise.core.errors import DataError, EquipoiseError, ParameterError, RefusedError
+from equipoise.core.errors import DataError, EquipoiseError, ParameterError
 from equipoise.core.method import Measure
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
@@ -34,7 +34,7 @@ from equipoise.flow.frontier import Frontier, frontier
 from equipoise.flow.identifiers import refuse_identifiers, without_direct
 from equipoise.flow.job import job_of
 from equipoise.flow.missing import both_ways
-from equipoise.flow.policy import Policy, Verdict
+from equipoise.flow.policy import Policy, Verdict, refused
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.recipe_file import RECIPE, SCRIPT, SCRIPT_NAME, recipe_text
 from equipoise.flow.register import Register
@@ -143,7 +143,7 @@ def release(
     trial = Trial(recipe, Scores(both_ways(m, released, records) for m in scales))
     verdict = policy.judge(trial)
     if not verdict:
-        raise RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
+        raise refused(trial, verdict)
     facts = _report(records, released, trial, verdict, policy, scales, trials, title)
     facts = replace(facts, withheld=(*facts.withheld, *given.roles.direct))
     tried = try_out(released, records, progress=progress)

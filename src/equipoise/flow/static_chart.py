@@ -54,7 +54,7 @@ class Frame:
 
 
 def static_chart(spec: Spec) -> str:
-    """The picture of a chart whose layers are points, lines, rules, rectangles and texts over two numeric axes."""
+    """The picture of a chart of points, lines, bands, rules, rectangles and texts over two numeric axes."""
     encoding = spec["encoding"]
     across = scaled(encoding["x"]["scale"], LEFT, WIDTH - RIGHT)
     upward = scaled(encoding["y"]["scale"], HEIGHT - BOTTOM, TOP)
@@ -92,7 +92,8 @@ def _axis(channel: Spec, scale: Scale, level: bool) -> list[str]:
     title, ground = escape(str(axis.get("title") or "")), HEIGHT - BOTTOM
     if level:
         lines = [f'<path d="M{LEFT} {ground}H{WIDTH - RIGHT}" stroke="currentColor" stroke-opacity=".35"/>']
-        lines += [_text(scale(t), ground + 18, w, "middle", 0.75) for t, w in zip(ticks, words, strict=True)]
+        spots = _apart([(scale(t), w) for t, w in zip(ticks, words, strict=True)])
+        lines += [_text(x, ground + 18, w, "middle", 0.75) for x, w in spots]
         return [*lines, _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, title, "middle")]
     lines = [
         f'<path d="M{LEFT} {scale(t):.1f}H{WIDTH - RIGHT}" stroke="currentColor" stroke-opacity=".12"/>' for t in ticks
@@ -100,6 +101,19 @@ def _axis(channel: Spec, scale: Scale, level: bool) -> list[str]:
     lines += [_text(LEFT - 8, scale(t) + 4, w, "end", 0.75) for t, w in zip(ticks, words, strict=True)]
     middle = (TOP + ground) / 2
     return [*lines, f'<g transform="rotate(-90 14 {middle:.0f})">{_text(14, middle, title, "middle")}</g>']
+
+
+def _apart(spots: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """The words along an axis that do not touch those before, a letter being about 7 pixels wide.
+
+    >>> _apart([(0.0, "80 %"), (30.0, "90 %"), (60.0, "100 %")])
+    [(0.0, '80 %'), (60.0, '100 %')]
+    """
+    kept: list[tuple[float, str]] = []
+    for x, words in sorted(spots):
+        if not kept or x - kept[-1][0] >= 3.5 * (len(words) + len(kept[-1][1])) + 4:
+            kept.append((x, words))
+    return kept
 
 
 def _text(x: float, y: float, words: str, anchor: str, opacity: float = 1.0) -> str:
@@ -124,8 +138,9 @@ def even_ticks(low: float, high: float) -> list[float]:
 
 def _layer(layer: Spec, frame: Frame) -> str:
     mark, encoding, rows = layer["mark"], layer.get("encoding", {}), layer["data"]["values"]
-    draw = {"point": _points, "line": _line, "rule": _rules, "rect": _rects, "text": _texts}.get(mark["type"])
-    if draw is None:
+    kinds = {"point": _points, "line": _line, "area": _area, "rule": _rules, "rect": _rects, "text": _texts}
+    draw = kinds.get(mark["type"])
+    if draw is None or encoding.get("opacity", {}).get("value") == 0:
         return ""
     return f'<g class="{escape(str(layer.get("name", "layer")))}_marks">{draw(mark, encoding, rows, frame)}</g>'
 
@@ -175,6 +190,15 @@ def _line(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str:
     spots = [(frame.place("x", row, encoding), frame.place("y", row, encoding)) for row in ranked]
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in spots if x is not None and y is not None)
     return f'<path d="M{path}" fill="none" {_stroke(mark)}/>' if path else ""
+
+
+def _area(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str:
+    """A band between two lines: there along one, back along the other."""
+    spots = [(frame.place("x", row, encoding), *(frame.place(y, row, encoding) for y in ("y", "y2"))) for row in rows]
+    known = [(x, low, high) for x, low, high in spots if x is not None and low is not None and high is not None]
+    path = [*((x, low) for x, low, _ in known), *((x, high) for x, _, high in reversed(known))]
+    line = "L".join(f"{x:.1f} {y:.1f}" for x, y in path)
+    return f'<path d="M{line}Z" fill="{_colour(mark)}" fill-opacity="{mark.get("opacity", 1):g}"/>' if path else ""
 
 
 def _box(row: Row, encoding: Spec, frame: Frame) -> tuple[float, float, float, float] | None:

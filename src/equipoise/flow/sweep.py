@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import narwhals as nw
 import polars as pl
@@ -13,6 +13,7 @@ from equipoise.core.margins import Table
 from equipoise.core.method import Measure
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
+from equipoise.core.roles import Roles
 from equipoise.flow.family import pooled
 from equipoise.flow.frontier import frontier
 from equipoise.flow.policy import Policy, scored
@@ -20,12 +21,25 @@ from equipoise.flow.ranking import ahead_of
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.runner import Runner
 from equipoise.flow.search import Search
-from equipoise.flow.table_sweep import refuse_tables, sweep_table
+from equipoise.flow.table_runner import TableRunner, sure
+from equipoise.flow.table_sweep import refuse_strangers, refuse_tables, sweep_table
 from equipoise.flow.trial import LeftOut, Trial, Trials
 
 How = Literal["grid", "adaptive"]
 EDGE = 0.3
 """Distance from a limit, as a share of it, within which a random recipe is drawn as often as told."""
+
+
+class Tries(Protocol):
+    """What tries recipes, on records or on a table."""
+
+    total: int
+    done: int
+    seconds: float
+
+    def run(self, recipes: Sequence[Recipe], draws: int = 1, *, counted: bool = True) -> list[Trial | LeftOut]: ...
+
+    def tell(self, waiting: dict[str, int]) -> None: ...
 
 
 def sweep(
@@ -84,9 +98,15 @@ def sweep(
     if search not in ("grid", "adaptive"):
         raise ParameterError(f"search must be 'grid' or 'adaptive', got {search!r}.")
     if isinstance(records, Table):
-        if holdout or search != "grid":
-            raise ParameterError("A table has no records to hold out, and its methods are all tried: search='grid'.")
-        return sweep_table(records, tried, scales, draws=draws, progress=progress, details=details)
+        if holdout or processes != 1:
+            raise ParameterError("A table has no records to hold out, and its methods are tried in one process.")
+        if search == "grid":
+            return sweep_table(records, tried, scales, draws=draws, progress=progress, details=details)
+        refuse_strangers(tried, scales)
+        tries = TableRunner(records, scales, progress=progress, details=details)
+        none = Records.of(pl.DataFrame({"none": [0]}), Roles())
+        found = Search(pooled(tried, none), policy, budget)
+        return adaptively(tries, found, draws=draws, policy=policy, seconds=seconds)
     refuse_tables(tried)
     _refuse_strangers(tried, records)
     original = reserve(records, holdout) if holdout else records
@@ -98,7 +118,7 @@ def sweep(
         )
 
 
-def all_of(runner: Runner, recipes: Sequence[Recipe], draws: int) -> Trials:
+def all_of(runner: Tries, recipes: Sequence[Recipe], draws: int) -> Trials:
     """A trial of every recipe."""
     runner.total = len(recipes)
     runner.tell({})
@@ -106,7 +126,7 @@ def all_of(runner: Runner, recipes: Sequence[Recipe], draws: int) -> Trials:
 
 
 def adaptively(
-    runner: Runner, search: Search, *, draws: int, policy: Policy | None = None, seconds: float | None = None
+    runner: Tries, search: Search, *, draws: int, policy: Policy | None = None, seconds: float | None = None
 ) -> Trials:
     """The trials a search asks for, until its budget is used up, or the time.
 
@@ -126,29 +146,34 @@ def adaptively(
     return confirmed(runner, trials, draws, policy) if draws > 1 else trials
 
 
-def _near(runner: Runner, trial: Trial | LeftOut, draws: int, policy: Policy | None) -> Trial | LeftOut:
+def once(recipe: Recipe) -> bool:
+    """Whether every draw of a recipe is the same."""
+    return recipe.coarsens or sure(recipe)
+
+
+def _near(runner: Tries, trial: Trial | LeftOut, draws: int, policy: Policy | None) -> Trial | LeftOut:
     """The trial, drawn to the full where it is near a limit: on which side it is must not be chance."""
-    if draws == 1 or policy is None or isinstance(trial, LeftOut) or trial.recipe.coarsens:
+    if draws == 1 or policy is None or isinstance(trial, LeftOut) or once(trial.recipe):
         return trial
     gaps = [abs(scored(trial, limit).value - limit.bound) / (abs(limit.bound) or 1.0) for limit in policy.parsed]
     return runner.run([trial.recipe], draws, counted=False)[0] if min(gaps, default=1.0) < EDGE else trial
 
 
-def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None) -> Trials:
+def confirmed(runner: Tries, trials: Trials, draws: int, policy: Policy | None) -> Trials:
     """The same trials, those that count drawn to the full: the frontier, and what the policy would choose."""
     best = {id(trial) for trial in frontier(trials)}
     made = _drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
     while policy is not None and policy.parsed:
         ahead = ahead_of(made, policy)
-        if ahead.recipe.coarsens or len(ahead.draws) == draws:
+        if once(ahead.recipe) or len(ahead.draws) == draws:
             break
         made = _drawn(runner, made, [ahead], draws)
     return made
 
 
-def _drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
+def _drawn(runner: Tries, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
     """The trials, some of them drawn to the full; one that fails in a later draw is left out."""
-    wanted = [trial for trial in some if not trial.recipe.coarsens and len(trial.draws) < draws]
+    wanted = [trial for trial in some if not once(trial.recipe) and len(trial.draws) < draws]
     again = runner.run([trial.recipe for trial in wanted], draws, counted=False)
     instead = {id(trial): more for trial, more in zip(wanted, again, strict=True)}
     return _sorted([*(instead.get(id(trial), trial) for trial in trials), *trials.left_out])

@@ -1,32 +1,36 @@
 """Balance a table: try what a policy file names on one table, choose the best inside the limits, audit it."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.draws import new_seed
-from equipoise.core.errors import RefusedError
 from equipoise.core.margins import Table
 from equipoise.core.method import Measure, Rule, label
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
 from equipoise.core.score import Scores
+from equipoise.flow.balance import chosen_of, hinted, kept_journal, remembered, tidy
 from equipoise.flow.catalogue import parse, to_plain
+from equipoise.flow.family import Family, described, pooled
 from equipoise.flow.frontier import Frontier
 from equipoise.flow.job import Job
-from equipoise.flow.policy import Policy, Verdict
+from equipoise.flow.journal import Journal
+from equipoise.flow.policy import Policy, Verdict, refused
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import FORMAT, FRESH, finite
-from equipoise.flow.sweep import sweep
+from equipoise.flow.search import Search
+from equipoise.flow.sweep import adaptively
 from equipoise.flow.table_job import rules_of
 from equipoise.flow.table_register import audit_together
-from equipoise.flow.table_sweep import Comparison, diagnoses, original_trial, recipe_text
+from equipoise.flow.table_runner import TableRunner
+from equipoise.flow.table_sweep import Comparison, diagnoses, every, original_trial, some_of
+from equipoise.flow.table_words import recipe_text
 from equipoise.flow.tabulate import Tabulated, certified
-from equipoise.flow.trial import Trial
+from equipoise.flow.trial import Trial, Trials
 from equipoise.tables import Distance, Exposed, Suppress
 
 
@@ -85,8 +89,30 @@ class TableRelease:
             yield json.dumps({"method": left.name, "left_out": left.reason})
 
 
-def balance_table(job: Job, progress: Progress | None = None) -> TableRelease:
-    """Tabulate, try every candidate, choose, run the chosen one afresh, measure and audit it; nothing is written.
+def balance_table(
+    job: Job, folder: Path, *, put: Callable[[TableRelease, Records], None], progress: Progress | None = None
+) -> TableRelease:
+    """Find the best protected table that a policy asks for, audit it, and have `put` write it to the folder.
+
+    What was tried is written down as it goes, in a private journal beside the folder: a run that was stopped or killed
+    goes on where it was, with the same seed.
+    """
+    assert job.table is not None
+    tidy(folder)
+    given, book = job.read(), job.registered()
+    table = job.table.written(job.table.prepared(given), job.folder)
+    depends = {f.name: getattr(table, f.name) for f in fields(table)}
+    seed = book.table_seed(given) if book else None
+    with kept_journal(job, folder, given, given, seed=seed, table=depends) as journal:
+        found = replace(found_table(job, given, journal.seed, journal, progress), folder=folder)
+        put(found, given)
+    return found
+
+
+def found_table(
+    job: Job, given: Records, seed: int, journal: Journal | None = None, progress: Progress | None = None
+) -> TableRelease:
+    """Tabulate, try the candidates, choose, run the chosen one afresh, measure and audit it; nothing is written.
 
     Raises RefusedError when no candidate meets the limits, when the fresh run breaks one, or when the audit fails: a
     withheld cell that can be computed exactly, a cell that the rule of the suppression calls sensitive known to within
@@ -94,26 +120,41 @@ def balance_table(job: Job, progress: Progress | None = None) -> TableRelease:
     audited together with the earlier ones of the same data.
     """
     assert job.table is not None
-    given = job.read()
-    records, limits = job.table.prepared(given), job.policy()
-    recipes, measures = job.recipes(records), scales(job)
-    book = job.registered()
-    kept = book.table_seed(given) if book else None
-    seed = job.seed() if kept is None else kept
-    seed = new_seed() if seed is None else seed
+    records, measures = job.table.prepared(given), scales(job)
+    recipes = [replace(recipe, seed=seed) for recipe in job.recipes(records)]
     methods = [mask for recipe in recipes for mask in recipe.masks]
-    used = rules_of((*methods, *measures))
-    made = job.table.made(records, job.folder, methods, used, seed)
-    tried = sweep(made, [replace(r, seed=seed) for r in recipes], measures, draws=job.draws, progress=progress)
-    recipe = limits.choose(tried).recipe
-    shown = recipe.run(made, FRESH)
-    trial, verdict = _judged(made, shown, recipe, measures, limits)
-    found = certified(made, shown, recipe.masks[-1], audited_by(recipe, limits), seed)
-    if book:
-        audit_together(book, given, found, weighed(job, given))
-    compared = Comparison(tried, original_trial(made, measures), trial, limits, diagnoses(made, (*methods, *measures)))
-    text = job.again(given).to_toml()
-    return TableRelease(replace(found, compared=compared), verdict, limits, Path(job.data.path).name, text, job.title)
+    made = job.table.made(records, job.folder, methods, rules_of((*methods, *measures)), seed)
+    raw, doubts = original_trial(made, measures), diagnoses(made, (*methods, *measures))
+    runner = TableRunner(made, measures, journal=journal, progress=progress)
+    if job.search.search == "grid":
+        tried = some_of(every(runner, recipes, job.draws))
+    else:
+        families = described(job.candidates, records, seed) or pooled(recipes, records)
+        tried = _searched(job, families, runner)
+    with remembered(job, tried, lambda: (raw, None)):
+        found, trial, verdict = _chosen(job, made, tried, seed)
+        if book := job.registered():
+            more = audit_together(book, given, found, weighed(job, given))
+            found = replace(found, notes=(*found.notes, *more))
+    limits, text = job.policy(), job.again(given).to_toml()
+    found = replace(found, compared=Comparison(tried, raw, trial, limits, doubts))
+    return TableRelease(found, verdict, limits, Path(job.data.path).name, text, job.title)
+
+
+def _searched(job: Job, families: Sequence[Family], runner: TableRunner) -> Trials:
+    """The trials that an adaptive search asks for."""
+    search = Search(families, job.policy(), job.search.budget)
+    return adaptively(runner, search, draws=job.draws, policy=job.policy(), seconds=job.search.seconds)
+
+
+def _chosen(job: Job, made: Table, tried: Trials, seed: int) -> tuple[Tabulated, Trial, Verdict]:
+    """The best trial run afresh, judged and audited."""
+    limits = job.policy()
+    chosen = chosen_of(tried, limits)
+    shown = chosen.recipe.run(made, FRESH)
+    with hinted(chosen):
+        trial, verdict = _judged(made, shown, chosen.recipe, scales(job), limits)
+    return certified(made, shown, chosen.recipe.masks[-1], audited_by(chosen.recipe, limits), seed), trial, verdict
 
 
 def weighed(job: Job, records: Records) -> str | None:
@@ -129,7 +170,7 @@ def _judged(
     trial = Trial(recipe, scores, name=recipe_text(recipe))
     verdict = limits.judge(trial)
     if not verdict:
-        raise RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
+        raise refused(trial, verdict)
     return trial, verdict
 
 

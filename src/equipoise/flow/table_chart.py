@@ -65,10 +65,12 @@ def score_name(score: Score) -> str:
     return score_words(score) + (f", by {rule_text(rule)}" if rule is not None else "")
 
 
-def table_map(compared: Comparison) -> Spec:
+def table_map(compared: Comparison, mark: str = "released") -> Spec:
     """The map of a table's methods as a Vega-Lite specification: further down is safer, further right more useful."""
     policy = compared.policy if compared.policy.limits else None
-    spec = risk_utility_map(compared.frontier, policy=policy, chosen=compared.chosen, original=compared.original)
+    spec = risk_utility_map(
+        compared.frontier, policy=policy, chosen=compared.chosen, original=compared.original, mark=mark
+    )
     shown = axes(compared.chosen.scores, policy=policy)
     for channel, score in (("y", shown.risk), ("x", shown.utility)):
         _explain(spec["encoding"][channel], score)
@@ -77,7 +79,12 @@ def table_map(compared: Comparison) -> Spec:
     kept = [_renamed(layer, shown) for layer in spec["layer"] if not _elsewhere(layer["name"])]
     zoom = next(layer["params"] for layer in spec["layer"] if layer["name"] == "tried")
     methods = _methods(compared, shown) | {"params": zoom}
-    spec["layer"] = [*kept, *_released(compared.chosen, shown), methods, _numbers(compared, shown, spec["encoding"])]
+    spec["layer"] = [
+        *kept,
+        *_ringed(compared.chosen, shown, mark),
+        methods,
+        _numbers(compared, shown, spec["encoding"]),
+    ]
     return spec
 
 
@@ -178,10 +185,10 @@ def _label(numbers: list[int], compared: Comparison, shown: Axes) -> Spec:
     }
 
 
-def _released(chosen: Trial, shown: Axes) -> list[Spec]:
-    """A ring around what was published."""
+def _ringed(chosen: Trial, shown: Axes, mark: str) -> list[Spec]:
+    """A ring around what was published, or stands for it."""
     risk, utility = shown.of(chosen)
-    row = {"risk": risk.value, "utility": utility.value, "label": "released"}
+    row = {"risk": risk.value, "utility": utility.value, "label": mark}
     ring = {"type": "point", "filled": False, "shape": "circle", "size": 420, "color": VERMILLION, "strokeWidth": 2.5}
     return [
         {"name": "ring", "data": {"values": [row]}, "mark": {**ring, "opacity": 1, "aria": False}},

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from equipoise.core.draws import new_seed
 from equipoise.core.errors import DataError
 from equipoise.core.hierarchy import Hierarchy
 from equipoise.core.method import Rule, label
@@ -16,7 +17,7 @@ from equipoise.files import read
 from equipoise.flow.catalogue import build, parse, to_plain
 from equipoise.flow.job import Job
 from equipoise.flow.recipe_file import RECIPE
-from equipoise.flow.table_balance import balance_table
+from equipoise.flow.table_balance import found_table
 from equipoise.flow.tabulate import Tabulated, tabulate
 
 FORMAT = 1
@@ -47,7 +48,8 @@ def table_again(private: Path, original: Records | str | Path | None = None) -> 
             raise DataError("A table of a policy is made again from a file, not from records in memory.")
         if original is not None:
             job = replace(job, data=replace(job.data, path=str(Path(original).resolve())))
-        return balance_table(job).table, job.read()
+        records, kept = job.read(), job.seed()
+        return found_table(job, records, new_seed() if kept is None else kept).table, records
     plain = _plain(private / RECIPE)
     records = original if isinstance(original, Records) else _records(plain, original, private)
     trees = Roles.from_plain({"hierarchies": plain["hierarchies"]}).hierarchies

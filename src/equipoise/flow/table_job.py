@@ -74,7 +74,7 @@ class Tabulation:
 
     def trees(self, records: Records, folder: Path) -> dict[str, Hierarchy]:
         """The hierarchies that the table names itself, of records that are prepared."""
-        return {column: _tree(records, column, given, folder) for column, given in self.hierarchies.items()}
+        return {column: tree(records, column, given, folder) for column, given in self.hierarchies.items()}
 
     def made(self, records: Records, folder: Path, methods: Iterable[Any], rules: Iterable[Any], seed: int) -> Table:
         """The table from prepared records, with what the methods and the rules need to know of each cell."""
@@ -90,7 +90,8 @@ class Tabulation:
         return replace(self, hierarchies={c: tree.to_plain() for c, tree in self.trees(records, folder).items()})
 
 
-def _tree(records: Records, column: str, given: Any, folder: Path) -> Hierarchy:
+def tree(records: Records, column: str, given: Any, folder: Path) -> Hierarchy:
+    """The hierarchy of a column, as a policy file says it."""
     if isinstance(given, str):
         kind = Path(given).suffix.lower()
         if kind not in (".csv", ".hrc"):

@@ -1,25 +1,23 @@
 """Sweep over a table: suppression under several rules, rounding, cell keys and adjustment on one map."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from equipoise import masks, tables
 from equipoise.core.errors import DataError, InfeasibleError, ParameterError
 from equipoise.core.margins import Table
 from equipoise.core.method import Measure, Rule
-from equipoise.core.progress import Progress, tracked
+from equipoise.core.progress import Progress
 from equipoise.core.score import Scores
 from equipoise.flow.catalogue import FAMILIES, parse
 from equipoise.flow.frontier import Frontier, frontier
 from equipoise.flow.policy import Policy
 from equipoise.flow.recipe import Recipe
 from equipoise.flow.rule_doctor import Diagnosis, diagnose
-from equipoise.flow.table_words import method_text
-from equipoise.flow.trial import LeftOut, Trial, Trials, over_draws
-
-SURE = (tables.Suppress, tables.CellKey)
-"""Methods that draw nothing themselves: the keys of cell keys come with the table."""
+from equipoise.flow.table_runner import TableRunner
+from equipoise.flow.table_words import recipe_text
+from equipoise.flow.trial import LeftOut, Trial, Trials
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,10 +57,14 @@ def sweep_table(
     """One trial per recipe, in order, named in short; what cannot be done to this table is left out with its reason."""
     refuse_strangers(recipes, measures)
     original_trial(table, measures)
-    found = attempted(table, recipes, measures, draws=draws, progress=progress, details=details)
+    return some_of(attempted(table, recipes, measures, draws=draws, progress=progress, details=details))
+
+
+def some_of(found: Trials) -> Trials:
+    """The trials, unless there is none."""
     if not found:
-        reason = found.left_out[0].reason
-        raise InfeasibleError(f"None of {len(recipes):,} candidates can be made of this table. {reason}")
+        many, reason = len(found.left_out), found.left_out[0].reason
+        raise InfeasibleError(f"None of {many:,} candidates can be made of this table. {reason}")
     return found
 
 
@@ -76,22 +78,15 @@ def attempted(
     details: bool = False,
 ) -> Trials:
     """What can be done to a table, and what cannot."""
-    trials, left = [], []
-    for recipe in tracked(recipes, "trying methods", progress):
-        try:
-            trial = _run(table, recipe, measures, 1 if _sure(recipe) else draws)
-        except (InfeasibleError, DataError) as problem:
-            left.append(LeftOut(recipe_text(recipe), str(problem)))
-            continue
-        trials.append(trial if details else trial.brief())
-    return Trials(trials, left)
+    return every(TableRunner(table, measures, progress=progress, details=details), recipes, draws)
 
 
-def _run(table: Table, recipe: Recipe, measures: Sequence[Measure], draws: int) -> Trial:
-    """A recipe and its scores over draws."""
-    released = (recipe.run(table, draw) for draw in range(draws))
-    trial = over_draws(recipe, [Scores(m.measure(shown, table) for m in measures) for shown in released])
-    return replace(trial, name=recipe_text(recipe))
+def every(runner: TableRunner, recipes: Sequence[Recipe], draws: int) -> Trials:
+    """A trial of every recipe that can be made of the table."""
+    runner.total = len(recipes)
+    runner.tell({})
+    found = runner.run(recipes, draws)
+    return Trials((t for t in found if isinstance(t, Trial)), (t for t in found if isinstance(t, LeftOut)))
 
 
 def original_trial(table: Table, measures: Sequence[Measure]) -> Trial:
@@ -129,10 +124,6 @@ def diagnoses(made: Table, methods: Iterable[Any]) -> tuple[Diagnosis, ...]:
     return tuple(diagnosis for diagnosis in found if diagnosis)
 
 
-def recipe_text(recipe: Recipe) -> str:
-    return ", then ".join(method_text(mask) for mask in recipe.masks) or "original"
-
-
 def refuse_strangers(recipes: Sequence[Recipe], measures: Sequence[Measure]) -> None:
     """Refuse what is for records: it would run, and mean nothing."""
     for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
@@ -148,7 +139,3 @@ def refuse_tables(recipes: Sequence[Recipe]) -> None:
     for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
         if getattr(tables, kind.__name__, None) is kind:
             raise ParameterError(f"{kind.__name__} changes tables, not records: make one with eq.table(records, by).")
-
-
-def _sure(recipe: Recipe) -> bool:
-    return all(isinstance(mask, SURE) for mask in recipe.masks)

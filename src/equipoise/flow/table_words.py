@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from equipoise.core.method import Rule, name_of
+from equipoise.flow.recipe import Recipe
 
 LEADS = {"rule": "by ", "base": "to "}
 """What stands before the parameters that make the name of a method."""
@@ -47,3 +48,8 @@ def method_text(method: Any) -> str:
         elif value != f.default:
             more.append(f"{f.name} {f'{value:g}' if isinstance(value, float) else value}")
     return ", ".join((name, *more))
+
+
+def recipe_text(recipe: Recipe) -> str:
+    """What is done to a table, in a few words."""
+    return ", then ".join(method_text(mask) for mask in recipe.masks) or "original"

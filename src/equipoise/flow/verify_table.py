@@ -9,7 +9,8 @@ import polars as pl
 from equipoise.core.errors import EquipoiseError
 from equipoise.core.records import Records
 from equipoise.flow.checks import Check, failing
-from equipoise.flow.fingerprint import content_of
+from equipoise.flow.fingerprint import content_of, keyed_hash
+from equipoise.flow.replay import read_secret
 from equipoise.flow.table_cells import CELLS, cells_of
 from equipoise.flow.table_file import table_again
 from equipoise.tables import audit
@@ -29,7 +30,7 @@ def table_checks(
         return
     yield _numbers(public, private)
     yield _audited(private, evidence)
-    yield _again(public, private, original)
+    yield _again(public, private, evidence, original)
 
 
 def _alike(public: Path) -> Check:
@@ -84,11 +85,14 @@ def _close(found: pl.DataFrame, said: pl.DataFrame, by: tuple[str, ...]) -> bool
     return all(bool(gap.fill_null(value=True).all()) for gap in gaps)
 
 
-def _again(public: Path, private: Path, original: Records | str | Path | None) -> Check:
+def _again(public: Path, private: Path, evidence: dict[str, Any], original: Records | str | Path | None) -> Check:
     try:
-        made, _ = table_again(private, original)
+        made, records = table_again(private, original)
     except EquipoiseError as error:
         return Check("again", None, f"The table was not made again: {str(error).rstrip('.')}.")
+    said = evidence.get("input", {}).get("hmac_sha256")
+    if said is not None and keyed_hash(records, bytes.fromhex(read_secret(private)["hash_key"])) != said:
+        return Check("original", False, "The original is not the file that the table was made from.")
     shown = pl.read_csv(public / NAME, infer_schema_length=None)
     if content_of(made.public) == content_of(shown):
         return Check("again", True, "Made again from the original and audited, the table is the same.", proof=True)

@@ -9,6 +9,10 @@ from equipoise.core.score import Score
 NAMES = {
     "entropy": "Entropy kept",
     "moments": "Change of moments",
+    "prosecutor": "Prosecutor risk",
+    "journalist": "Journalist risk",
+    "marketer": "Marketer risk",
+    "household": "Household risk",
     "nearest": "Nearest record",
     "linkage": "Probabilistic linkage",
     "interval": "Interval disclosure",
@@ -28,11 +32,13 @@ FRACTIONS = {
     "a hundredth": 1 / 100,
 }
 SCALED = re.compile(
-    r"(?P<measure>\w+(?:\(.*\))?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>.+?))?(?P<worst> \(worst record\))?",
+    r"(?P<measure>\w+(?:\(.*?\))?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>.+?))?(?P<worst> \(worst record\))?",
     re.DOTALL,
 )
 SCALES = {"scenario": "scenario {}", "by": "worst group of {}", "worst": "worst record"}
 """A measure taken for one intruder, within groups, or of the worst record: how its name is written, and said."""
+BRIEF = 48
+"""Letters of a name that fit an axis."""
 EXACT = 0.001
 """A share this near to a fraction is said to be it."""
 
@@ -52,6 +58,18 @@ def title(name: str, without: Collection[str] = ()) -> str:
     words = NAMES.get(bare) or bare.replace("_", " ").capitalize()
     given = ", ".join(_parameter(part) for part in _parts(inside) if part.partition("=")[0] not in without)
     return f"{words} ({given})" if given else words
+
+
+def brief(name: str) -> str:
+    """The name of a score where there is little room: without its parameters if they make it long.
+
+    >>> brief("uniques(k=2)"), brief("nearest(known=('industry', 'region', 'size'))[rival]")
+    ('Uniques (k = 2)', 'Nearest record, scenario rival')
+    """
+    whole, found = title(name), SCALED.fullmatch(name)
+    if len(whole) <= BRIEF or found is None:
+        return whole
+    return title(found["measure"].partition("(")[0] + name.removeprefix(found["measure"]))
 
 
 def _parts(inside: str) -> list[str]:

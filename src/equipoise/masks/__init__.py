@@ -11,6 +11,7 @@ from equipoise.masks.pram import Pram
 from equipoise.masks.pram_matrix import PramMatrix
 from equipoise.masks.rank_swap import RankSwap
 from equipoise.masks.recode import Recode
+from equipoise.masks.renumber import Renumber
 from equipoise.masks.sample import Sample
 from equipoise.masks.shuffle import Shuffle
 from equipoise.masks.shuffle_order import ShuffleOrder
@@ -31,6 +32,7 @@ __all__ = [
     "PramMatrix",
     "RankSwap",
     "Recode",
+    "Renumber",
     "Sample",
     "Shuffle",
     "ShuffleOrder",

@@ -9,7 +9,7 @@ from rich.text import Text
 from equipoise.core.machine import privacy
 from equipoise.core.score import Score
 from equipoise.doors.cli.guard import one_line
-from equipoise.doors.cli.parts import flat, indented, listed, say, screen, title
+from equipoise.doors.cli.parts import best_of, flat, indented, listed, say, screen, title
 from equipoise.doors.cli.parts import table as columns_of
 from equipoise.doors.cli.plain import scores
 from equipoise.doors.report.tabulating import certificate
@@ -52,9 +52,7 @@ def doubts(out: Console, found: Tabulated) -> None:
 def released(made: TableRelease) -> None:
     """What `balance` says of a table."""
     out, found = screen(), made.table
-    counted = candidates(made)
-    say(out, "Released", f"the best of {counted['inside']:,} candidates inside the limits ({counted['tried']:,} tried)",
-        "bold green")  # fmt: skip
+    say(out, "Released", best_of(candidates(made)), "bold green")
     out.print(indented(Text(flat(made.trial.words()), "bold")))
     out.print(indented(Text(flat(found.words))))
     side_by_side(out, made.comparison)

@@ -1,6 +1,6 @@
 """What every screen is made of: titles, sentences, tables."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 from rich.padding import Padding
@@ -60,3 +60,10 @@ def listed(out: Console, heading: str, lines: Iterable[str]) -> None:
 
 def indented(what: Table | Text) -> Padding:
     return Padding(what, (0, 0, 0, 2), expand=False)
+
+
+def best_of(counted: Mapping[str, int]) -> str:
+    """How many candidates the release was chosen from."""
+    inside, tried = counted["inside"], f"{counted['tried']:,} tried"
+    best = f"the best of {inside:,} candidates" if inside > 1 else "the only candidate"
+    return f"{best} inside the limits ({tried})"

@@ -1,23 +1,21 @@
 """`equipoise init`, `check` and `presets`: a first policy, what a policy means, and those of agencies."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from equipoise.core.errors import DataError
-from equipoise.core.machine import relative, shell_word
+from equipoise.core.machine import shell_word
+from equipoise.doors import python as door
 from equipoise.doors.cli import options as o
 from equipoise.doors.cli import parts, plain, screens
 from equipoise.doors.cli.bar import bar
 from equipoise.doors.cli.guard import one_line
-from equipoise.flow.initial import initial
-from equipoise.flow.job import Job
-from equipoise.flow.policy_parts import refusal
 from equipoise.flow.policy_presets import preset_named, presets, slots_of
 from equipoise.flow.policy_schema import schema_text
-from equipoise.flow.policy_words import Explained, explain
+from equipoise.flow.policy_words import Explained
 
 HEADINGS = {
     "data": "What is read",
@@ -46,13 +44,9 @@ def init(
     metadata: o.Metadata = None,
 ) -> None:  # fmt: skip
     """Write a first policy by looking at the data, commented in plain words; nothing is done until you run it."""
-    _refuse(out, overwrite)
     options = {name: ctx.params[name] for name in ("delimiter", "encoding", "decimal", "sheet", "metadata")}
     with bar("looking at the data"):
-        text = initial(file, path=relative(file, out.parent), preset=preset, **options)
-        Job.from_plain(_parsed(text), out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8", newline="\n")
+        door.init(file, out, preset=preset, overwrite=overwrite, **options)
     if as_json:
         plain.show({"file": str(file), "policy": str(out), "preset": preset})
         return
@@ -60,19 +54,6 @@ def init(
     parts.say(screen, "Written", f"{one_line(str(out))}, a proposal: read every line.")
     steps = [("See what it means", f"equipoise check {name}"), ("Run it", f"equipoise balance {name}")]
     screens.steps("What to do next", steps)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    import tomllib
-
-    return tomllib.loads(text)
-
-
-def _refuse(out: Path, overwrite: bool) -> None:
-    if out.is_dir():
-        raise DataError(f"{str(out)!r} is a folder: name the file to write, such as policy.toml.")
-    if out.exists() and not overwrite:
-        raise DataError(f"The file {str(out)!r} exists already: name another, or add --overwrite.")
 
 
 def check(
@@ -95,14 +76,8 @@ def check(
         if schema is None:
             raise DataError("Name the policy to check, or --schema FILE.")
         return
-    job = Job.load(policy)
-    if missing := job.absent():
-        raise refusal(policy.name, missing, job.written.lines)
     with bar("looking at the data"):
-        records = job.read()
-        if unfit := job.misfits(records):
-            raise refusal(policy.name, unfit, job.written.lines)
-        found = explain(job, records)
+        found = door.check(policy)
     if as_json:
         plain.show({"policy": str(policy), **found.to_plain()})
     else:

@@ -19,6 +19,7 @@ from equipoise.core.score import Score, Scores
 from equipoise.doors.cli.guard import one_line
 from equipoise.doors.cli.longhand import kebab, option_of, plural
 from equipoise.doors.cli.parts import WIDEST as WIDEST
+from equipoise.doors.cli.parts import best_of
 from equipoise.doors.cli.parts import flat as _flat
 from equipoise.doors.cli.parts import indented as _indented
 from equipoise.doors.cli.parts import listed as _listed
@@ -123,9 +124,8 @@ def release(made: Release, *, searched: bool) -> None:
 
 
 def _chosen(made: Release, searched: bool) -> str:
-    counted = candidates(made)
     if searched:
-        return f"the best of {counted['inside']:,} candidates inside the limits ({counted['tried']:,} tried)"
+        return best_of(candidates(made))
     return "inside every limit" if made.evidence["limits"] else "no limits were set"
 
 

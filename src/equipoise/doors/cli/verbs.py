@@ -239,15 +239,22 @@ def balance(
             show_default=False,
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="A page to write, for internal use, also when the policy refuses.", metavar="REPORT.html",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
 ) -> None:  # fmt: skip
     """The main job: try every candidate of a policy file, and release the best one inside its limits.
 
-    A policy with [table] releases a table.
+    A policy with a table section releases a table.
     """
     with bar("measuring and writing the release") as progress:
-        made = door.balance(policy, out=out, overwrite=overwrite, progress=progress)
+        made = door.balance(policy, out=out, report=report, overwrite=overwrite, progress=progress)
     _answer(made, as_json, searched=True)
 
 

@@ -7,9 +7,11 @@ from importlib.resources import files
 
 from equipoise.doors.report.facts import Facts, attack_facts, internal_facts, public_facts
 from equipoise.doors.report.publishing import publish_facts
+from equipoise.doors.report.refusing import refused_facts
 from equipoise.doors.report.tabulating import table_facts
 from equipoise.flow.attack import Attack
 from equipoise.flow.publish import Published
+from equipoise.flow.refused import Refused
 from equipoise.flow.report import Report
 from equipoise.flow.tabulate import Tabulated
 
@@ -24,6 +26,11 @@ def render(report: Report, public: bool) -> str:
     """
     told = public_facts(report) if public else internal_facts(report)
     return _page("public.html" if public else "internal.html", told, public)
+
+
+def render_refused(found: Refused) -> str:
+    """A page about what a policy did not let out, for the officer."""
+    return _page("refused.html", refused_facts(found), False)
 
 
 def render_attack(found: Attack, released: str, against: str) -> str:

@@ -10,8 +10,8 @@ from equipoise.flow.report import Report
 from equipoise.flow.wording import said
 
 Facts = dict[str, Any]
-WIDE, HIGH, FOOT = 300, 96, 18
-"""Pixels of a small histogram, and of the numbers under it."""
+WIDE, HIGH, FOOT, HEAD = 300, 96, 18, 16
+"""Pixels of a small histogram, of the numbers under it, and of the words over it."""
 STEEP, ROOTS = 4, "heights are square roots"
 
 
@@ -45,9 +45,12 @@ def overlay_facts(overlay: Overlay) -> Facts:
     named = [*overlay.before[:BARS], *overlay.after[:BARS]] if overlay.kind == "bars" else []
     most = max(named, default=0.0) or 1.0
     rows = zip(overlay.labels, overlay.before, overlay.after, strict=True)
-    told = [f"{said(overlay.moved, 'share')} of records in another bar than before" if overlay.moved > 5e-4 else ""]
+    what = "the weight" if overlay.weight else "records"
+    told = [f"{said(overlay.moved, 'share')} of {what} in another bar than before" if overlay.moved > 5e-4 else ""]
     return {
         "column": overlay.column,
+        "axis": f"share of records, weighted by {overlay.weight}" if overlay.weight else "share of records",
+        "weighted": bool(overlay.weight),
         "kind": overlay.kind,
         "words": "; ".join(part for part in (overlay.words, *told, ROOTS if rooted(overlay) else "") if part),
         "picture": histogram(overlay) if overlay.kind == "histogram" else "",
@@ -83,15 +86,35 @@ def histogram(overlay: Overlay) -> str:
         return "".join(steps) + f"V{HIGH}" + ("Z" if closed else "")
 
     ticks = "".join(
-        f'<text x="{at(place):.1f}" y="{HIGH + 14}" text-anchor="{_anchor(at(place))}">{escape(words)}</text>'
-        for place, words in overlay.ticks
+        f'<text x="{place:.1f}" y="{HIGH + 14}" text-anchor="{_anchor(place)}">{escape(words)}</text>'
+        for place, words in _clear([(at(place), words) for place, words in overlay.ticks])
     )
-    told = f"Distribution of {overlay.column} before and after; the numbers are in the table that follows."
+    how = f", weighted by {overlay.weight}" if overlay.weight else ""
+    axis = f'<text class="axis" x="0" y="-5">Share{escape(how)}</text>' if overlay.weight else ""
+    head = HEAD if overlay.weight else 0
+    told = f"Distribution of {overlay.column} before and after{how}; the numbers are in the table that follows."
     return (
-        f'<svg viewBox="-1 0 {WIDE + 2} {HIGH + FOOT}" role="img" aria-label="{escape(told)}">'
+        f'<svg viewBox="-1 {-head} {WIDE + 2} {HIGH + FOOT + head}" role="img" aria-label="{escape(told)}">'
         f'<path class="was" d="{path(overlay.before, True)}"/><path class="now" d="{path(overlay.after, False)}"/>'
-        f'<path class="base" d="M0 {HIGH}H{WIDE}"/>{ticks}</svg>'
+        f'<path class="base" d="M0 {HIGH}H{WIDE}"/>{ticks}{axis}</svg>'
     )
+
+
+def _clear(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Those whose words do not touch the ones before, a letter being 6 pixels wide.
+
+    >>> _clear([(10.0, "0"), (250.0, "80,000"), (295.0, "100,000")])
+    [(10.0, '0'), (250.0, '80,000')]
+    """
+    kept: list[tuple[float, str]] = []
+    free = -WIDE * 1.0
+    for place, words in ticks:
+        wide = 6.0 * len(words)
+        start = place - {"start": 0.0, "middle": 0.5, "end": 1.0}[_anchor(place)] * wide
+        if start >= free:
+            kept.append((place, words))
+            free = start + wide + 4
+    return kept
 
 
 def _anchor(x: float) -> str:

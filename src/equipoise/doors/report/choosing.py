@@ -1,22 +1,24 @@
 """What a release was chosen from: the candidates near it, why it is the one, and the list of all trials."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from equipoise.core.score import Score
 from equipoise.flow.charts import Axes, undominated
 from equipoise.flow.choice import choice
+from equipoise.flow.policy import Policy
 from equipoise.flow.report import Report
 from equipoise.flow.trial import Trial
 from equipoise.flow.wording import number, said, title
 
 Facts = dict[str, Any]
-MOST_CANDIDATES, MOST_TRIALS, MOST_WEIGHED = 20, 500, 400
+MOST_CANDIDATES, MOST_TRIALS, MOST_WEIGHED = 20, 500, 10_000
 
 
 def weighed(report: Report) -> Facts:
     """What the next steps would buy, how firm the choice is, and which limits bind; nothing where another was released.
 
-    Left out of very many trials: O(trials^2) where scores have errors.
+    Left out of more than ten thousand trials. O(trials x frontier).
     """
     trials, limits = report.frontier.trials, report.policy.parsed
     made = choice(trials, report.policy) if limits and 1 < len(trials) <= MOST_WEIGHED else None
@@ -34,23 +36,30 @@ def weighed(report: Report) -> Facts:
 
 def appendix(report: Report) -> Facts:
     """Every trial with every score, the first 500 of them."""
-    trials = report.frontier.trials
+    released = report.chosen.recipe
+    return every_trial(report.frontier.trials, report.policy, lambda t: t.name is None and t.recipe == released)
+
+
+def every_trial(
+    trials: Sequence[Trial], policy: Policy, marked: Callable[[Trial], bool], name: Callable[[Score], str] | None = None
+) -> Facts:
+    """The same of any trials; `marked` says which is pointed out, `name` how a score is called."""
+    called = name or (lambda score: title(score.name))
     return {
-        "heads": [(title(score.name), score.better) for score in report.chosen.scores],
-        "rows": [_trial(place, trial, report) for place, trial in enumerate(trials[:MOST_TRIALS], start=1)],
+        "heads": [(called(score), score.better) for score in trials[0].scores],
+        "rows": [
+            {
+                "place": place,
+                "recipe": trial.words(),
+                "scores": [_score(score) for score in trial.scores],
+                "inside": bool(policy.judge(trial)),
+                "marked": marked(trial),
+            }
+            for place, trial in enumerate(trials[:MOST_TRIALS], start=1)
+        ],
         "tried": number(len(trials)),
         "cut": len(trials) > MOST_TRIALS,
-        "limited": bool(report.policy.parsed),
-    }
-
-
-def _trial(place: int, trial: Trial, report: Report) -> Facts:
-    return {
-        "place": place,
-        "recipe": trial.words(),
-        "scores": [_score(score) for score in trial.scores],
-        "inside": bool(report.policy.judge(trial)),
-        "released": trial.name is None and trial.recipe == report.chosen.recipe,
+        "limited": bool(policy.parsed),
     }
 
 

@@ -1,5 +1,6 @@
 """What a page says, in words and plain rows; templates only lay it out."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,7 +23,7 @@ from equipoise.flow.recipe import Recipe
 from equipoise.flow.release import rounded
 from equipoise.flow.report import Report
 from equipoise.flow.trial import Trial
-from equipoise.flow.wording import in_words, is_share, listed, number, said, title
+from equipoise.flow.wording import SCALED, in_words, is_share, listed, number, said, title
 
 Facts = dict[str, Any]
 SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
@@ -40,8 +41,17 @@ PHRASES = {
     "interval": "{} are close to the original",
     "inference": "the sensitive value of {} is guessed right",
     "singling_out": "{} single somebody out",
+    "k_anonymity": "{} are in classes that are too small",
 }
 """How a balance says the scores it knows; others are named."""
+PLAIN = {
+    "uniques": "{} are unique",
+    "prosecutor": "the most exposed record would be found with a probability of {}",
+    "individual": "{} are expected to be found",
+    "household": "{} are expected to be found through their household",
+    "marketer": "{} are expected to be matched correctly",
+}
+"""The same for scores whose parameters would change the words."""
 PACKAGES = ("polars", "numpy", "narwhals")
 
 
@@ -56,7 +66,7 @@ def internal_facts(report: Report) -> Facts:
         "limits": [row | {"binds": binds} for row, binds in zip(shared["limits"], reasons["binds"], strict=True)],
         "weighed": reasons,
         "balance": balance(report.chosen, report.original, shown),
-        "meanings": meanings(report.chosen.scores, keys),
+        "meanings": meanings(shown or report.chosen.scores, keys),
         **_charts(map=_map(report), knowledge=spec_of(report.attack)),
         "attack": told(report.attack),
         "unprotected": before_and_after(report.attack, report.unprotected),
@@ -84,7 +94,7 @@ def public_facts(report: Report) -> Facts:
     return {
         **_shared(report, chosen),
         "balance": balance(chosen, None, shown),
-        "meanings": meanings(chosen.scores, ()),
+        "meanings": meanings(shown or chosen.scores, ()),
         **_charts(map=_drawn_map(Frontier((), ()), policy=report.policy, chosen=chosen)),
         "attack": in_public(report.attack),
         "scores": [{"name": title(s.name), "released": in_words(s), "better": s.better} for s in chosen.scores],
@@ -127,7 +137,7 @@ def _shared(report: Report, told: Trial) -> Facts:
         "version": report.version,
         "accepted": report.verdict.accepted,
         "badge": badge(report),
-        "limits": [_limit_row(limit, told, report.chosen) for limit in report.policy.parsed],
+        "limits": [limit_row(limit, told, report.chosen) for limit in report.policy.parsed],
         "done": [law.words for law in report.laws],
         "variables": variables(report),
         "withheld": report.withheld,
@@ -185,22 +195,44 @@ def _at_risk(risk: Score, before: Score | None) -> str:
 
 
 def _phrase(score: Score, amount: str) -> str:
-    words = "{} are unique" if score.name == "uniques" else PHRASES.get(score.name.partition("(")[0])
-    return words.format(amount) if words else f"{title(score.name)} is {amount}"
+    found = SCALED.fullmatch(score.name)
+    measure = found["measure"] if found else score.name
+    words = PLAIN.get(measure) or PHRASES.get(measure.partition("(")[0])
+    scope = title(score.name).removeprefix(title(measure)).removeprefix(", ")
+    return f"{words.format(amount)}{f' ({scope})' if scope else ''}" if words else f"{title(score.name)} is {amount}"
 
 
-def meanings(scores: Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
-    """The two words a reader cannot do without, each in a sentence."""
-    same = f"the same {listed(keys)}" if keys else "the same values in the columns an intruder may know"
+def _same(scores: Sequence[Score], keys: Sequence[str]) -> str:
+    """What records have in common that an intruder cannot tell apart, by the first scenario where there is one."""
+    for found in filter(None, (SCALED.fullmatch(score.name) for score in scores)):
+        if found["scenario"]:
+            return f"the same values in the columns that scenario {found['scenario']} knows"
+    return f"the same {listed(keys)}" if keys else "the same values in the columns an intruder may know"
+
+
+def meanings(scores: Axes | Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """The words a reader cannot do without, those of the map where there is one, each in a sentence."""
+    told = (scores.risk, scores.utility) if isinstance(scores, Axes) else tuple(scores)
+    same = _same(told, keys)
     known = {
         "uniques": ("Unique", f"no other record in the file has {same}, so whoever knows these may find the record."),
+        "prosecutor": (
+            "Probability of being found",
+            f"1 / f, where f records have {same}: whoever knows that a person is in the file picks one of them.",
+        ),
+        "nearest": ("Linked", "the released record nearest to what an intruder knows of somebody is their own."),
+        "individual": ("Found", f"picked out of all people of the population who have {same}."),
+        "household": (
+            "Found through the household",
+            f"one member is picked out of all people of the population who have {same}, and gives the others away.",
+        ),
         "entropy": (
             "Bits per record",
             "how finely the file tells records apart: each bit is the answer to one yes-or-no question about a record, "
             "so one bit less halves the number of groups a user can distinguish.",
         ),
     }
-    used = {score.name.partition("(")[0] for score in scores}
+    used = {re.split(r"[(\[ ]", score.name)[0] for score in told}
     return [words for name, words in known.items() if name in used]
 
 
@@ -220,7 +252,8 @@ def _drawn_map(trials: Frontier, **facts: Any) -> Facts | None:
         return None
 
 
-def _limit_row(limit: Limit, told: Trial, exact: Trial) -> Facts:
+def limit_row(limit: Limit, told: Trial, exact: Trial) -> Facts:
+    """A limit, and how a trial stands to it."""
     score = scored(told, limit)
     return {
         "name": title(score.name),

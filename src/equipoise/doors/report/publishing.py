@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from equipoise.core.prior import Fit
-from equipoise.doors.report.intruders import for_page
+from equipoise.doors.report.intruders import charted, for_page
 from equipoise.doors.report.methods import described
 from equipoise.flow.answers import Answers
 from equipoise.flow.publication import publication
@@ -50,10 +50,10 @@ def publish_facts(found: Published, source: str) -> Facts:
         "fit": check.words if check else None,
         "answers": _answers(found.answers) if found.answers else None,
         **_cells(found),
-        "charts": {
-            "curve": for_page(found.publication.chart(found.decision, found.comparison)),
-            "residuals": for_page(check.chart()) if check else None,
-        },
+        **charted(
+            curve=for_page(found.publication.chart(found.decision, found.comparison)),
+            residuals=for_page(check.chart()) if check else None,
+        ),
         "methods": _methods(found),
         "versions": [(name, version(name)) for name in PACKAGES],
     }
