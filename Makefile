@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check bench docs bundle clean
+.PHONY: setup demo test check bench docs pictures bundle clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,8 @@ bench: setup
 docs: setup
 	@$(RUN)properdocs build --strict
 	@echo "docs: open dist/docs/index.html"
+
+pictures: setup ; @$(RUN)python tools/pictures.py
 
 # For machines without a network: EXTRAS="files duckdb" (all but spark unless named), OUT=folder, and for other machines
 # PLATFORM=windows|macos|macos-intel|linux|linux-arm PYTHON_VERSION=3.12

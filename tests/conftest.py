@@ -39,7 +39,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Grouped(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            groups = {"spark": "spark", "test_package.py": "wheel", "test_docs.py": "docs"}
+            groups = {"spark": "spark", "test_package.py": "wheel", "test_docs.py": "docs", "test_walks.py": "walks"}
+            groups |= {"web/test_releasing.py": "release"}
             return next((group for mark, group in groups.items() if mark in nodeid), nodeid)
 
     return Grouped(config, log) if config.getvalue("dist") == "loadgroup" else None
