@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.ready
 
-.PHONY: setup demo test check bench docs pictures bundle clean
+.PHONY: setup demo test check bench evidence docs pictures bundle clean
 
 setup: $(STAMP)
 
@@ -30,12 +30,16 @@ test: check
 bench: setup
 	@$(RUN)python -m benchmarks
 
+evidence: setup
+	@$(RUN)python -m benchmarks.evidence
+
 # Not --quiet: that hides the warnings which --strict counts.
 docs: setup
 	@$(RUN)properdocs build --strict
 	@echo "docs: open dist/docs/index.html"
 
-pictures: setup ; @$(RUN)python tools/pictures.py
+pictures: setup
+	@$(RUN)python tools/pictures.py
 
 # For machines without a network: EXTRAS="files duckdb" (all but spark unless named), OUT=folder, and for other machines
 # PLATFORM=windows|macos|macos-intel|linux|linux-arm PYTHON_VERSION=3.12

@@ -27,6 +27,7 @@ from benchmarks import (
     reading,
     rows,
     scanning,
+    searching,
     suda,
     suppression,
 )
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "coarsest": lattice_best.lattice_best,
     "blanking": local_suppression.local_suppression,
     "local-recoding": local_recoding.local_recoding,
+    "searching": searching.searching,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 

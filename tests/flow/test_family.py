@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import multivariate_normal
 
@@ -11,6 +12,7 @@ from equipoise.flow.family import described, everywhere, fine, first_of, pooled
 from equipoise.flow.plot import Plot, beyond, corners, middle
 from equipoise.flow.policy_parts import Candidate
 from equipoise.flow.recipe import recipes
+from equipoise.flow.search import correlation, improvement
 from equipoise.flow.surface import Surface, _kernel
 from equipoise.masks import Noise, Recode, TopCode
 
@@ -76,7 +78,7 @@ def test_places_that_are_not_taken(people_records: eq.Records) -> None:
 
 
 def test_coarsenings_stand_where_their_bits_are(people_records: eq.Records) -> None:
-    """By hand: the entropy of the coarsened column, in one measure for all columns; the joint bits as an axis more."""
+    """By hand: the entropy of the column, one measure for all; joint bits and a forecast are axes more."""
     (made,) = the([Candidate(coarsenings=True)], people_records)
 
     def bits(recipe: eq.Recipe, column: str) -> float:
@@ -89,8 +91,51 @@ def test_coarsenings_stand_where_their_bits_are(people_records: eq.Records) -> N
     assert made.scales[0] == pytest.approx((np.array(area) - min(area)) / unit)
     assert made.scales[1] == pytest.approx((np.array(age) - min(age)) / unit)
     points = Plot(made).unit([(0, 0), (1, 2)])
-    assert points.shape == (2, 3)
-    assert points[0].tolist() == pytest.approx([max(made.scales[0]), max(made.scales[1]), 1.0])
+    assert points.shape == (2, 4)
+    assert points[0, :3].tolist() == pytest.approx([max(made.scales[0]), max(made.scales[1]), 1.0])
+
+
+def test_two_masks_on_one_column_are_one_axis(people_records: eq.Records) -> None:
+    """What is left of a column after both, by hand; places that keep the same apart are as fine as each other."""
+    masks = (
+        {"use": "top_code", "column": "age", "at": [40, 60, 80]},
+        {"use": "recode", "column": "age", "level": ["5", "10"]},
+    )
+    (made,) = the([Candidate(masks=masks)], people_records)
+    (column,) = made.columns
+    assert (column.axes, column.sizes) == ((0, 1), (3, 2))
+    points = list(everywhere(made))
+    table = {p: made.recipe(p).run(people_records).collect()["age"] for p in points}
+    assert column.bits[column.at(points)].tolist() == pytest.approx([_bits(table[p]) for p in points])
+    found, turned = column.finer(points, points), column.coarser(points, points)
+    joint = [[_bits(table[p].cast(str) + "|" + table[q].cast(str)) for q in points] for p in points]
+    by_hand = np.isclose(np.array(joint), np.array([_bits(table[p]) for p in points])[:, None])
+    assert (found == by_hand).all()
+    assert (turned == by_hand.T).all()
+
+
+def _bits(values: Any) -> float:
+    n = values.value_counts()["count"].to_numpy()
+    return float(-(n / n.sum() * np.log2(n / n.sum())).sum())
+
+
+def test_what_does_more_than_coarsen_has_no_partitions(people_records: eq.Records) -> None:
+    (made,) = the([Candidate(masks=({**NOISE, "scale": [0.1, 0.2]},))], people_records)
+    assert made.columns == ()
+    assert Plot(made).groups == [[0]]
+
+
+def test_the_forecast_of_who_is_alone() -> None:
+    """Against a file of independent columns: the share of uniques, within a few per cent."""
+    rng = np.random.default_rng(4)
+    table = pl.DataFrame({name: rng.integers(0, 30, 4000) for name in "abc"})
+    trees = {name: eq.Hierarchy.intervals([2, 6, 30]) for name in "ab"}
+    records = eq.read(table, eq.Roles(list("abc"), hierarchies=trees))
+    (made,) = the([Candidate(coarsenings=True)], records)
+    points = list(everywhere(made))
+    forecast = Plot(made).unit(points)[:, -1]
+    counted = [eq.risk.Uniques().measure(r, records).value for r in (made.recipe(p).run(records) for p in points)]
+    assert forecast == pytest.approx(counted, abs=0.03)
 
 
 def test_wide_ranges_are_walked_by_factors(people_records: eq.Records) -> None:
@@ -119,11 +164,14 @@ def test_a_surface_is_a_conditional_normal_law() -> None:
     weight = by_hand[7:, :7] @ np.linalg.inv(known)
     assert mean == pytest.approx(values.mean() + values.std() * (weight @ scaled))
     left = np.diag(by_hand[7:, 7:] - weight @ by_hand[:7, 7:])
-    assert sd == pytest.approx(values.std() * np.sqrt(left))
+    white = scaled @ np.linalg.inv(known) @ scaled
+    assert sd == pytest.approx(values.std() * np.sqrt(left * (white + 3) / (7 + 3)))
     from equipoise.flow.surface import _likelihood
 
-    density = multivariate_normal(np.zeros(7), known).logpdf(scaled) + 7 / 2 * np.log(2 * np.pi)
-    assert _likelihood(points, scaled, shape) == pytest.approx(float(density))
+    high = (white + 3) / 10
+    density = multivariate_normal(np.zeros(7), known * high).logpdf(scaled) + 7 / 2 * np.log(2 * np.pi)
+    prior = -3 / 2 * (np.log(high) + 1 / high)
+    assert _likelihood(points, scaled, shape) == pytest.approx(float(density + prior + 5))
 
 
 def test_a_surface_finds_the_axis_that_matters_and_the_chance() -> None:
@@ -143,3 +191,35 @@ def test_beyond_needs_one_direction() -> None:
     assert beyond(ask, tried, risk, risk >= 0.4).tolist() == [True, False, True, False]
     assert not beyond(ask, tried, np.array([0.0, 1.0, 0.2, 0.5]), risk >= 0.4).any()
     assert not beyond(ask, tried, risk, risk > 2).any()
+
+
+def test_coarser_places_are_beyond_by_the_order_of_levels(people_records: eq.Records) -> None:
+    """From the first trial on; not where two trials contradict it."""
+    (made,) = the([Candidate(coarsenings=True)], people_records)
+    plot = Plot(made)
+    for point, value in (((1, 1), 0.5), ((3, 2), 0.1)):
+        plot.tried[point] = eq.Trial(made.recipe(point), [eq.Score("uniques", value, "lower")])
+    risk, bad = np.array([0.5, 0.1]), np.array([True, False])
+    asked = [(0, 0), (1, 0), (2, 0), (3, 2)]
+    assert plot.beyond(asked, risk, bad, fine=True).tolist() == [True, True, False, False]
+    assert plot.beyond(asked, -risk, bad, fine=False).tolist() == [False, False, False, True]
+    assert not plot.beyond(asked, np.array([0.1, 0.5]), bad, fine=True).any()
+
+
+def test_improvement_by_simulation() -> None:
+    """The expected improvement inside a limit against draws of the two normal laws with their correlation."""
+    rng = np.random.default_rng(5)
+    points = rng.uniform(0, 1, (12, 1))
+    loss = -points[:, 0] + rng.normal(0, 0.2, 12)
+    room = 0.6 - points[:, 0] + 0.8 * (loss + points[:, 0]) + rng.normal(0, 0.1, 12)
+    behind, inside = Surface.through(points, loss), Surface.through(points, room)
+    ask = np.array([[0.4], [0.8]])
+    (m, s), (n, t) = behind.at(ask), inside.at(ask)
+    rho = correlation(behind.white, inside.white)
+    assert rho > 0.3
+    z, w = rng.normal(size=(2, 400_000))
+    drawn = [
+        float((np.maximum(-(m[i] + s[i] * z), 0) * (n[i] + t[i] * (rho * z + np.sqrt(1 - rho**2) * w) > 0)).mean())
+        for i in range(2)
+    ]
+    assert improvement(behind, [inside], ask).tolist() == pytest.approx(drawn, rel=0.03, abs=1e-3)

@@ -1,6 +1,6 @@
 """Family: the recipes of one candidate as points of a lattice, each axis a parameter whose values have an order."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import product
 from math import prod
@@ -16,6 +16,7 @@ from equipoise.core.method import Coarsening, Mask
 from equipoise.core.records import Records
 from equipoise.flow.bench import prefix_of
 from equipoise.flow.catalogue import build, find, form
+from equipoise.flow.partitions import Alone, Partitions, Slot, partitions
 from equipoise.flow.recipe import Recipe, spread
 from equipoise.masks import Recode
 
@@ -69,8 +70,9 @@ class Family:
     """Recipes that an exhaustive search would try."""
     scales: tuple[Floats, ...] = field(default=(), repr=False)
     """How far along each axis its places stand, in the unit cube."""
-    bits: tuple[int, ...] = ()
-    """The axes whose scale is in bits, by one measure."""
+    columns: tuple[Partitions, ...] = field(default=(), repr=False)
+    """What is kept apart of each column that is coarsened."""
+    alone: Alone = field(default=Alone(1), repr=False)
     points: tuple[Point, ...] = field(default=(), repr=False)
     """The places that are taken, where not all are."""
 
@@ -115,7 +117,21 @@ def _of(steps: Sequence[Step], seed: int, records: Records) -> Family:
         return Recipe(tuple(mask for mask in masks if mask is not None), seed)
 
     scales = [scale for step in steps for scale in step.scales(records)]
-    return Family(sizes, make, prod(step.coarse for step in steps), together(scales), in_bits(scales))
+    columns = partitions(list(_slots(steps)), sizes, records)
+    return Family(sizes, make, prod(step.coarse for step in steps), together(scales), columns, alone(columns, records))
+
+
+def alone(columns: Sequence[Partitions], records: Records) -> Alone:
+    return Alone.of(records, [column.column for column in columns]) if columns else Alone(1)
+
+
+def _slots(steps: Sequence[Step]) -> Iterator[Slot]:
+    """The axes of each step, and its mask at places on them."""
+    start = 0
+    for step in steps:
+        axes = tuple(range(start, start + len(step.values)))
+        yield axes, lambda *at, step=step: step.make(*(v[i] for v, i in zip(step.values, at, strict=True)))
+        start += len(step.values)
 
 
 def _lattice(records: Records, seed: int) -> Family:
@@ -199,10 +215,6 @@ def together(scales: Sequence[Scale]) -> tuple[Floats, ...]:
     )
 
 
-def in_bits(scales: Sequence[Scale]) -> tuple[int, ...]:
-    return tuple(axis for axis, (_, bits) in enumerate(scales) if bits)
-
-
 def _bits(n: NDArray[np.int64]) -> float:
     shares = n[n > 0] / n.sum()
     return float(-(shares * np.log2(shares)).sum())
@@ -250,20 +262,25 @@ def _placed(mine: Sequence[tuple[Recipe, tuple[Any, ...]]], top: tuple[Any, ...]
     slots = [dict(zip(shape, recipe.masks, strict=True)) for recipe, shape in mine]
     columns: list[list[int]] = []
     scales: list[Scale] = []
+    made: list[Slot] = []
     for slot in top:
         masks = [row.get(slot) for row in slots]
+        start = len(columns)
         for values in _turned(masks):
             ranks = _ranks(values)
             first = [ranks.index(place) for place in range(max(ranks) + 1)]
             scales.append(scale([masks[row] for row in first], [values[row] for row in first], records))
             columns.append(ranks)
+        at = dict(zip(zip(*columns[start:], strict=True) if columns[start:] else [()], masks, strict=False))
+        made.append((tuple(range(start, len(columns))), lambda *place, at=at: at.get(place)))
     points = [tuple(column[row] for column in columns) for row in range(len(mine))]
     placed: dict[Point, Recipe] = {}
     for point, (recipe, _) in zip(points, mine, strict=True):
         placed.setdefault(point, recipe)
     sizes = tuple(max(column) + 1 for column in columns)
     some = () if len(placed) == prod(sizes) else tuple(placed)
-    return Family(sizes, placed.get, len(placed), together(scales), in_bits(scales), some)
+    told = partitions(made, sizes, records)
+    return Family(sizes, placed.get, len(placed), together(scales), told, alone(told, records), some)
 
 
 def _turned(masks: Sequence[Mask | None]) -> list[list[Any]]:

@@ -10,7 +10,8 @@ from equipoise.flow.family import Family, Floats, Point
 from equipoise.flow.surface import Shape, Surface
 from equipoise.flow.trial import LeftOut, Trial
 
-CHANCE = 0.05
+CHANCE, SAME = 0.05, 1e-9
+"""Shares of the range: what may be chance, and what is none."""
 REFIT = 1.3
 """The shape of a surface is found again when it has so many times the points."""
 
@@ -24,19 +25,62 @@ class Plot:
     shapes: dict[str, tuple[int, Shape]] = field(default_factory=dict)
 
     def unit(self, points: Sequence[Point]) -> Floats:
-        """Places as points of the unit cube; bits of several columns also as their sum, which scores go by most."""
+        """Places as points of the unit cube.
+
+        Columns that are coarsened stand by the bits left of them, by one measure; the joint bits, which scores go by
+        most, are an axis more.
+        """
         places = np.array(points, dtype=np.int64).reshape(len(points), -1)
-        found = [scale[places[:, axis]] for axis, scale in enumerate(self.family.scales)]
-        bits = self.family.bits
-        if len(bits) > 1:
-            most = sum(float(self.family.scales[axis].max()) for axis in bits) or 1.0
-            found.append(np.sum([found[axis] for axis in bits], axis=0) / most)
+        columns = self.family.columns
+        told = {axis for column in columns for axis in column.axes}
+        found = [scale[places[:, axis]] for axis, scale in enumerate(self.family.scales) if axis not in told]
+        if columns:
+            most = max(float(np.ptp(column.bits)) for column in columns) or 1.0
+            left = [(column.bits[column.at(points)] - column.bits.min()) / most for column in columns]
+            whole = sum(float(np.ptp(column.bits)) for column in columns) / most or 1.0
+            found += [*left, np.sum(left, axis=0) / whole, self.family.alone.at(columns, points)]
         return np.stack(found, axis=1) if found else np.zeros((len(points), 0))
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The axes of `unit`, those of columns that are coarsened together: scores bend along them alike."""
+        columns = len(self.family.columns)
+        others = len(self.family.sizes) - sum(len(column.axes) for column in self.family.columns)
+        found = [[axis] for axis in range(others)]
+        last = others + columns
+        return [*found, list(range(others, last)), [last], [last + 1]] if columns else found
 
     def between(self, one: Point, two: Point) -> Point:
         """The place half way between two."""
         ends = zip(one, two, self.family.scales, strict=True)
         return tuple(middle(scale, min(a, b), max(a, b)) for a, b, scale in ends)
+
+    @property
+    def coarsens(self) -> bool:
+        """Whether its recipes differ in what they keep apart of single columns, and in nothing else."""
+        told = sum(len(column.axes) for column in self.family.columns)
+        return told == len(self.family.sizes) and all(trial.recipe.coarsens for trial in self.scored.values())
+
+    def finer(self, points: Sequence[Point], others: Sequence[Point], turned: bool = False) -> NDArray[np.bool_]:
+        """Whether each place keeps apart all that each of the others does; the other way round when turned."""
+        found = np.ones((len(points), len(others)), dtype=np.bool_)
+        for column in self.family.columns if points and others else ():
+            found &= column.coarser(points, others) if turned else column.finer(points, others)
+        return found
+
+    def beyond(self, points: Sequence[Point], values: Floats, bad: NDArray[np.bool_], fine: bool) -> NDArray[np.bool_]:
+        """Places that are at least as bad as a bad trial, by the order of coarsenings or by the trials' directions.
+
+        Where a family only coarsens, values grow with all that is kept apart (`fine`) or fall with it, unless two
+        trials show that they do not.
+        """
+        tried = list(self.scored)
+        if self.coarsens:
+            above = self.finer(tried, tried, turned=not fine)
+            if not (above & (values[:, None] < values[None, :] - SAME)).any():
+                known = [point for point, wrong in zip(tried, bad, strict=True) if wrong]
+                return np.asarray(self.finer(points, known, turned=not fine).any(axis=1), np.bool_)
+        return beyond(self.unit(points), self.unit(tried), values, bad)
 
     @property
     def scored(self) -> dict[Point, Trial]:
@@ -53,7 +97,7 @@ class Plot:
         """
         had, shape = self.shapes.get(name, (0, None))
         fresh = shape is None or len(points) > REFIT * had
-        made = Surface.through(self.unit(points), values, None if fresh else shape)
+        made = Surface.through(self.unit(points), values, None if fresh else shape, self.groups)
         if fresh:
             self.shapes[name] = (len(points), made.shape)
         waiting = [point for point, trial in self.tried.items() if trial is None]

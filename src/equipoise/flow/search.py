@@ -3,7 +3,10 @@
 Each family of recipes is a lattice. A surface through the trials so far says what every score is likely to be at the
 places not tried; the next batch has the place with the largest expected improvement inside the limits, and in turn the
 middle between the best accepted trial and a refused one that would be better, or the place most likely to lie below the
-chord where the frontier has its widest gap. A batch is of a fixed size, so that one process and several try the same.
+chord where the frontier has its widest gap. What lies beyond a trial that is outside the limits, or behind the best, is
+not tried: where recipes only coarsen, risk never rises and utility never grows with what is put together, and that is
+believed until two trials contradict it. The size of a batch follows from the budget alone, so that one process and
+several try the same.
 
 Sources: Jones, Schonlau and Welch (1998), expected improvement; Schonlau, Welch and Jones (1998), times the probability
 that the limits hold; Aneja and Nair (1979), the chords of a frontier of two scores.
@@ -17,14 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.flow.family import Family, Point, everywhere
-from equipoise.flow.plot import Plot, beyond, corners, near
+from equipoise.flow.plot import Plot, corners, near
 from equipoise.flow.policy import Limit, Policy, scored
 from equipoise.flow.ranking import Rank, inside, loss, ranking, shortfall
 from equipoise.flow.recipe import Recipe
-from equipoise.flow.surface import Floats
+from equipoise.flow.surface import Floats, Surface
 from equipoise.flow.trial import LeftOut, Trial
 
-BATCH = 2
+BATCH, SMALL = 2, 50
+"""Trials asked for at once; one at a time while the budget is so small that each must know of the one before."""
 LOOKED = 3000
 """Places a family is looked at in one step, at most."""
 LEAST = 8
@@ -36,6 +40,8 @@ DIGITS = 9
 """Digits of a forecast that count: the last ones depend on how a machine adds up, and a search must not."""
 HOPELESS, FAINT = -1e6, -30.0
 """Logarithms of what is not worth a trial: shown to be worse, and all but sure to be."""
+NODES, SHY, STRONG = 24, 4, 0.95
+"""Points of a quadrature; places tried that stand for no correlation; the strongest correlation believed."""
 FEW = 20
 """Trials before any is spent on the shape of the frontier alone, where there are limits."""
 
@@ -68,6 +74,7 @@ class Search:
         size = sum(family.grid for family in families)
         usual = min(MOST, max(-(-size // 5), LEAST * len(families)))
         self.budget = min(usual if budget is None else budget, sum(family.span for family in families))
+        self.batch = BATCH if self.budget > SMALL else 1
         self.turn = count()
         self.asked = 0
         self.first = list(self._start())
@@ -94,12 +101,13 @@ class Search:
     def ask(self) -> list[Ask]:
         """The next recipes; none when the budget is used up or everything is tried."""
         found: list[Ask] = []
-        while len(found) < min(BATCH, self.budget - self.asked) and not all(plot.full for plot in self.plots):
-            place = self.first.pop(0) if self.first else self._next()
+        while len(found) < min(self.batch, self.budget - self.asked) and not all(plot.full for plot in self.plots):
+            start = bool(self.first)
+            place = self.first.pop(0) if start else self._next()
             if place is None:
                 break
             at, point = place
-            if point in self.plots[at].tried or (self.first and self._lost(at, [point]).any()):
+            if point in self.plots[at].tried or (start and self._lost(at, [point]).any()):
                 continue
             recipe = self.plots[at].family.recipe(point)
             self.plots[at].tried[point] = None
@@ -177,36 +185,37 @@ class Search:
 
     def _hope(self, at: int, points: Sequence[Point], aims: "Aims", best: float | None) -> Floats:
         """The logarithm of expected improvement times probability; of the probability alone while none is inside."""
-        from scipy.special import log_ndtr, ndtr
+        from scipy.special import log_ndtr
 
         plot = self.plots[at]
         unit, tried, trials = plot.unit(points), list(plot.scored), list(plot.scored.values())
         hope: Floats = np.where(self._lost(at, points), HOPELESS, 0.0)
-        for place, limit in enumerate(aims.limits):
-            mean, sd = plot.surface(f"limit {place}", tried, aims.against(place, trials)).at(unit)
-            hope += log_ndtr((-mean if limit.sign[0] == "<" else mean) / sd)
+        signs = [-1.0 if limit.sign[0] == "<" else 1.0 for limit in aims.limits]
+        room = [
+            plot.surface(f"limit {place}", tried, sign * aims.against(place, trials))
+            for place, sign in enumerate(signs)
+        ]
         if best is None:
-            return hope
-        mean, sd = plot.surface("aim", tried, aims.behind(best, trials)).at(unit)
-        expected = -mean * ndtr(-mean / sd) + sd * np.exp(-((mean / sd) ** 2) / 2) / np.sqrt(2 * np.pi)
-        found: Floats = np.log(np.maximum(expected, 1e-300)) + hope
-        return found
+            likely: Floats = np.sum([log_ndtr(np.divide(*surface.at(unit))) for surface in room], axis=0)
+            return hope + likely
+        behind = plot.surface("aim", tried, aims.behind(best, trials))
+        return hope + np.log(np.maximum(improvement(behind, room, unit), 1e-300))
 
     def _lost(self, at: int, points: Sequence[Point]) -> NDArray[np.bool_]:
         """Places that cannot be chosen, as far as trials show: beyond one outside the limits, or beyond the best."""
         plot, policy = self.plots[at], self.policy
         found = np.zeros(len(points), dtype=np.bool_)
-        if policy is None or len(plot.scored) < 2 or not points:
+        if policy is None or not plot.scored or not points:
             return found
-        known = self.trials()
+        known, trials = self.trials(), list(plot.scored.values())
         aims = Aims.of(known, policy)
-        unit, tried, trials = plot.unit(points), plot.unit(list(plot.scored)), list(plot.scored.values())
         for place, limit in enumerate(aims.limits):
             values = aims.against(place, trials) * (1.0 if limit.sign[0] == "<" else -1.0)
-            found |= beyond(unit, tried, values, values >= 0)
+            broken = np.array([not limit.holds(scored(trial, limit)) for trial in trials])
+            found |= plot.beyond(points, values, broken, scored(trials[0], limit).side == "risk")
         best = min((aims.first(trial) for trial in known if inside(policy, trial)), default=np.inf)
         values = np.array([aims.first(trial) for trial in trials])
-        return found | beyond(unit, tried, values, values >= best)
+        return found | plot.beyond(points, values, values >= best, policy.prefer == "risk")
 
     def _halve(self) -> tuple[int, Point] | None:
         """Half way from the best accepted trial to the nearest refused one of its family that would be better."""
@@ -306,6 +315,36 @@ def _unit(gaps: Sequence[float]) -> float:
     """What counts as near: half of the distances seen are shorter."""
     far = np.abs([gap for gap in gaps if gap and np.isfinite(gap)])
     return float(np.median(far)) if far.size else 1.0
+
+
+def improvement(behind: Surface, room: Sequence[Surface], unit: Floats) -> Floats:
+    """The expected improvement where every limit holds, the loss and the room inside a limit being correlated.
+
+    E max(-b, 0) prod P(r > 0 given b) over the normal law of b, by Gauss-Hermite quadrature; the correlation of b and r
+    at one place is that of their whitened values at the places tried: a place that is better than expected is likely
+    to be outside as well.
+    """
+    from scipy.special import ndtr
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    mean, sd = behind.at(unit)
+    losses = mean[:, None] + sd[:, None] * nodes
+    worth = np.maximum(-losses, 0.0) * weights / weights.sum()
+    for surface in room:
+        middle, wide = surface.at(unit)
+        rho = correlation(behind.white, surface.white)
+        given = middle[:, None] + rho * wide[:, None] * nodes
+        worth = worth * ndtr(given / (wide[:, None] * np.sqrt(1 - rho**2)))
+    found: Floats = worth.sum(axis=1)
+    return found
+
+
+def correlation(one: Floats, two: Floats) -> float:
+    """Of two series of mean 0, drawn to 0 where they are short."""
+    n = min(len(one), len(two))
+    one, two = one[:n], two[:n]
+    size = np.sqrt((one @ one) * (two @ two)) or 1.0
+    return float(np.clip(one @ two / size * n / (n + SHY), -STRONG, STRONG))
 
 
 # The frontier of two scores ------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Surface: what a score is likely to be at a point not tried yet, and how sure that is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,8 @@ LATEST = 80
 """Points that the shape is found from: the last ones are near what matters."""
 ENOUGH = 5
 """Points above which chance can be told from a bend."""
+PRIOR = 3.0
+"""Points that stand for the belief that a score varies as much as the standard score does."""
 LEAST = 2.5
 """A length times the points tried: few points say nothing about short bends."""
 
@@ -41,38 +44,40 @@ class Surface:
 
     points: Floats
     shape: Shape
-    solved: Floats
+    white: Floats
+    """The values without what their neighbours say of them: independent and alike if the shape is right."""
     root: Floats
     centre: float
     spread: float
 
     @classmethod
-    def through(cls, points: Floats, values: Floats, shape: Shape | None = None) -> "Surface":
-        """The surface; its `shape` where that was found before."""
+    def through(
+        cls, points: Floats, values: Floats, shape: Shape | None = None, groups: Sequence[Sequence[int]] = ()
+    ) -> "Surface":
+        """The surface; its `shape` where that was found before; axes of one of the `groups` share their length."""
         centre, spread = float(values.mean()), float(values.std()) or 1.0
         scaled = (values - centre) / spread
-        found = fitted(points, scaled) if shape is None else shape
+        found = fitted(points, scaled, groups) if shape is None else shape
         root = _root(points, found)
-        solved = _solved(root, _solved(root, scaled), turned=True)
-        return cls(points, found, solved, root, centre, spread)
+        return cls(points, found, _solved(root, scaled), root, centre, spread)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation at each point."""
         between = _kernel(self.points, points, self.shape[0])
         inside = _solved(self.root, between)
         own = 1.0 + ((points - 0.5) ** 2).sum(axis=1)
-        variance = np.maximum(own - (inside**2).sum(axis=0), 1e-12)
-        return self.centre + self.spread * (between.T @ self.solved), self.spread * np.sqrt(variance)
+        variance = np.maximum(own - (inside**2).sum(axis=0), 1e-12) * height(self.white)
+        return self.centre + self.spread * (inside.T @ self.white), self.spread * np.sqrt(variance)
 
 
-def fitted(points: Floats, scaled: Floats) -> Shape:
-    """The length of each axis and the nugget with the largest likelihood, one after the other."""
+def fitted(points: Floats, scaled: Floats, groups: Sequence[Sequence[int]] = ()) -> Shape:
+    """The length of each axis, or group of axes, and the nugget with the largest likelihood, one after the other."""
     points, scaled = points[-LATEST:], scaled[-LATEST:]
     lengths, nugget = np.full(points.shape[1], 0.5), NUGGETS[0]
     allowed = [length for length in LENGTHS if length * len(points) > LEAST] or [LENGTHS[-1]]
     for _ in range(ROUNDS):
-        for axis in range(points.shape[1]):
-            tries = [np.where(np.arange(len(lengths)) == axis, length, lengths) for length in allowed]
+        for group in groups or [[axis] for axis in range(points.shape[1])]:
+            tries = [np.where(np.isin(np.arange(len(lengths)), group), length, lengths) for length in allowed]
             lengths = max(tries, key=lambda trial: _likelihood(points, scaled, (trial, nugget)))
         if len(points) > ENOUGH:
             nugget = max(NUGGETS, key=lambda share: _likelihood(points, scaled, (lengths, share)))
@@ -82,7 +87,13 @@ def fitted(points: Floats, scaled: Floats) -> Shape:
 def _likelihood(points: Floats, scaled: Floats, shape: Shape) -> float:
     """The log likelihood, up to a constant."""
     root = _root(points, shape)
-    return float(-0.5 * (_solved(root, scaled) ** 2).sum() - np.log(np.diag(root)).sum())
+    high = height(_solved(root, scaled))
+    return float(-0.5 * (len(points) + PRIOR) * np.log(high) - np.log(np.diag(root)).sum())
+
+
+def height(white: Floats) -> float:
+    """The variance by which the kernel is to be multiplied, the prior points counting as 1."""
+    return float((white @ white + PRIOR) / (len(white) + PRIOR))
 
 
 def _root(points: Floats, shape: Shape) -> Floats:
