@@ -40,6 +40,7 @@ docs: setup
 
 pictures: setup
 	@$(RUN)python tools/pictures.py
+	@$(RUN)python tools/workbench_pictures.py
 
 # For machines without a network: EXTRAS="files duckdb" (all but spark unless named), OUT=folder, and for other machines
 # PLATFORM=windows|macos|macos-intel|linux|linux-arm PYTHON_VERSION=3.12

@@ -30,6 +30,7 @@ from benchmarks import (
     searching,
     suda,
     suppression,
+    workbench,
 )
 from benchmarks.rows import QUICK, Row, Scale, Skipped
 
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[Scale], Iterator[Row | Skipped]]] = {
     "blanking": local_suppression.local_suppression,
     "local-recoding": local_recoding.local_recoding,
     "searching": searching.searching,
+    "workbench": workbench.workbench,
 }
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "duckdb", "pyarrow")
 

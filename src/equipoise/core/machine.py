@@ -180,6 +180,41 @@ def workers(number: int, prepare: Callable[..., None], given: tuple[Any, ...]) -
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+class Helper:
+    """A fresh process that does one piece of work, and the pipe to it; it ends with this one, however that ends.
+
+    The work is called with its end of the pipe, then with what it is given. It does not hear Ctrl-C: whoever started
+    it decides.
+    """
+
+    def __init__(self, work: Callable[..., None], *given: Any) -> None:
+        from multiprocessing import get_context
+
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_helped, args=(work, theirs, given))
+        with _without_script():
+            self.process.start()
+        theirs.close()
+
+    def stop(self) -> None:
+        """End it now, whatever it does."""
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _helped(work: Callable[..., None], pipe: Any, given: tuple[Any, ...]) -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+    work(pipe, *given)
+
+
 def _prepared(prepare: Callable[..., None], given: tuple[Any, ...]) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
     prepare(*given)
@@ -229,6 +264,19 @@ def shell_word(text: str | Path) -> str:
     if WINDOWS:
         return word if word and not set(word) & set(" \t&()[]{}^=;!'+,`~") else f'"{word}"'
     return shlex.quote(word)
+
+
+def show_page(address: str) -> bool:
+    """Open the user's browser where there is a screen to open it on; a browser in the terminal would take it over."""
+    if (
+        not WINDOWS
+        and sys.platform != "darwin"
+        and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    ):
+        return False
+    import webbrowser
+
+    return webbrowser.open(address)
 
 
 def close_output() -> None:

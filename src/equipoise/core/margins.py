@@ -257,8 +257,14 @@ def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
 
 
 def _largest(rows: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
-    """The contributions of each cell, largest first, until they fill `top` places."""
-    ordered = rows.filter(pl.col("_v") > 0).sort(*keys, "_x", descending=[False] * len(keys) + [True])
+    """The contributions of each cell, largest first, until they fill `top` places.
+
+    Where each fills a place at least, those below the `top` largest of a cell cannot count and are left out first.
+    """
+    held = rows.filter(pl.col("_v") > 0)
+    if held.height and held["_v"].min() >= 1:  # type: ignore[operator]
+        held = held.filter(pl.col("_x") >= pl.col("_x").top_k(top).min().over(keys))
+    ordered = held.sort("_x", descending=True)
     before = (pl.col("_v").cum_sum() - pl.col("_v")).over(keys)
     return ordered.filter(before < top)
 

@@ -14,6 +14,7 @@ from equipoise.doors.cli.bar import bar
 from equipoise.doors.cli.coarsening import coarsen
 from equipoise.doors.cli.demos import demo
 from equipoise.doors.cli.longhand import asked_about, fold
+from equipoise.doors.cli.opening import open_page
 from equipoise.doors.cli.policies import check, init, show_presets
 from equipoise.doors.cli.publishing import publish
 from equipoise.doors.cli.stored import goal, in_memory
@@ -92,6 +93,7 @@ def equipoise(
         print(ctx.get_help(), end="")
 
 
+app.command("open", cls=_Verb)(open_page)
 app.command(cls=_Verb)(demo)
 app.command(cls=_Verb)(roles)
 app.command(cls=_Verb)(init)

@@ -1,0 +1,60 @@
+"""`equipoise open`: the workbench, a page on this machine."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from equipoise.core.errors import DataError, MissingExtraError
+from equipoise.core.machine import show_page
+from equipoise.doors.cli import parts, screens
+from equipoise.doors.cli.guard import one_line
+
+
+def open_page(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE|POLICY.toml", help="What to open.", show_default=False)
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder to work in; nothing outside it is read. That of FILE, or this one.", metavar="FOLDER",
+            show_default=False,
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port on this machine; any free one when 0.", metavar="N")] = 0,
+    largest: Annotated[
+        int, typer.Option(help="Megabytes that an uploaded file may have.", metavar="MB", min=1)
+    ] = 2048,
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:  # fmt: skip
+    """Open the workbench: a local page on which a file goes from raw to released, and every choice shows what it does.
+
+    The session is kept in the folder: open it again to go on. Stop with Ctrl-C.
+    """
+    if file is not None and not file.exists():
+        raise DataError(f"No file at {str(file)!r}.")
+    place = folder or (file.parent if file is not None else Path())
+    try:
+        import fastapi  # noqa: F401
+    except ImportError:
+        raise MissingExtraError.named("fastapi", "web") from None
+    from equipoise.doors.web.pages.opening import begin_with
+    from equipoise.doors.web.server import serve
+
+    def begin(office: Any) -> None:
+        if file is not None:
+            begin_with(office, file.resolve())
+
+    def show(address: str) -> None:
+        screen = screens.screen()
+        parts.say(screen, "The workbench is open", "at this address, for one browser, once:")
+        print(address, flush=True)
+        parts.say(screen, "Working folder", f"{one_line(str(place.resolve()))}. Stop with Ctrl-C; the session is kept.")
+        if browser:
+            show_page(address)
+
+    try:
+        serve(place, begin=begin, port=port, largest=largest << 20, show=show)
+    except KeyboardInterrupt:
+        print("Closed; the session is kept.")

@@ -1,0 +1,18 @@
+"""The pages, each a router of its own."""
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from fastapi import APIRouter
+
+LISTED = (
+    "assets", "opening", "history", "understanding", "shaping", "balancing", "candidates", "tabulating", "publishing",
+    "releasing",
+)  # fmt: skip
+
+
+def routers() -> Iterator[APIRouter]:
+    """The routers of all pages."""
+    for name in LISTED:
+        found: APIRouter = import_module(f"{__name__}.{name}").router
+        yield found

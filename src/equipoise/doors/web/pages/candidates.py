@@ -1,0 +1,399 @@
+"""What can be set before trying: limits, candidates, preset, scenarios, and how to choose; each edit is one step."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse
+
+from equipoise.core.errors import EquipoiseError, ParameterError
+from equipoise.core.method import label
+from equipoise.doors.web.office import Here, Office
+from equipoise.doors.web.pages.opening import with_policy
+from equipoise.doors.web.screen import part
+from equipoise.doors.web.work import balancing as work
+from equipoise.doors.web.work import forms
+from equipoise.doors.web.work.limits import added, known_scenarios, removed, slots, whole, written
+from equipoise.flow.catalogue import build, family, find
+from equipoise.flow.policy_checks import ATTACK, of_candidates, of_limits, of_scenarios
+from equipoise.flow.policy_limits import is_share, tables
+from equipoise.flow.policy_parts import Candidate, Intruder, Problem
+from equipoise.flow.policy_presets import presets, slots_of
+from equipoise.flow.policy_scales import scale
+from equipoise.flow.wording import title
+
+router = APIRouter()
+Plain = dict[str, Any]
+Word = Annotated[str, Form(max_length=1000)]
+Words = Annotated[list[Annotated[str, Form(max_length=10_000)]], Form(max_length=500, default_factory=list)]
+Number = Annotated[int, Form(ge=0, le=10_000)]
+Verb = Literal["mask", "measure"]
+Steps = Literal["masks", "then"]
+PAGE = "balance"
+
+
+@router.get("/balance/form", response_class=HTMLResponse)
+def method_form(
+    request: Request,
+    office: Here,
+    verb: Verb,
+    name: Annotated[str, Query(max_length=200)] = "",
+    candidate: Annotated[int, Query(ge=-1, le=10_000)] = -1,
+    steps: Steps = "masks",
+    step: Annotated[int, Query(ge=-1, le=10_000)] = -1,
+) -> HTMLResponse:
+    """The form of a method; with what it was given, where it stands in a candidate already."""
+    before: Plain = {}
+    if verb == "mask" and candidate >= 0 and step >= 0:
+        before = dict(_step(_candidates(office), candidate, steps, step))
+        name = str(before.pop("use"))
+    if not name:
+        return HTMLResponse("")
+    return part(
+        request, "balance_form.html", form=forms.filled(find(name, verb), before), verb=verb, candidate=candidate,
+        steps=steps, step=step, file=office.ask(work.columns), candidates=_told(_candidates(office)),
+        scenarios=[one.name for one in known_scenarios(office.policy, office.workspace.folder)],
+    )  # fmt: skip
+
+
+# Limits ---------------------------------------------------------------------------------------------------------------
+
+
+@router.post("/balance/limit", response_class=HTMLResponse)
+def add_limit(
+    request: Request,
+    office: Here,
+    use: Word,
+    names: Words,
+    values: Words,
+    picked: Words,
+    sign: Annotated[Literal["<", "<=", ">", ">="], Form()] = "<",
+    bound: Annotated[str, Form(max_length=40)] = "",
+    reason: Word = "",
+    scenario: Word = "",
+    by: Word = "",
+    worst: Annotated[bool, Form()] = False,
+) -> HTMLResponse:
+    """Limit a measure; without a number it is only measured."""
+    policy = office.need_file()
+    method = find(use, "measure")
+    if family(method) == "tables":
+        raise ParameterError(f"{use!r} measures a table, and this is about records.")
+    made = build(use, "measure", forms.given(method, _texts(names, values), _ticks(picked)))
+    name = label(made)
+    if not bound.strip():
+        listed = [*dict.fromkeys([*policy.get("measures", ()), name])]
+        return _edited(request, office, f"Also measured: {title(name)}", measures=listed)
+    limit = written(sign, *_bound(bound, is_share(made)))
+    table = {"limit": limit, "reason": reason.strip(), "scenario": scenario, "by": [by] if by else [], "worst": worst}
+    limits = added(policy.get("limits", {}), name, table)
+    scenarios = known_scenarios(policy, office.workspace.folder)
+    _refuse([*of_limits({name: tables(limits[name], name)}, scenarios)])
+    return _edited(request, office, f"Limit: {title(name)} {limit}", limits=limits)
+
+
+@router.post("/balance/limit/remove", response_class=HTMLResponse)
+def remove_limit(request: Request, office: Here, name: Word, item: Number) -> HTMLResponse:
+    """Take a limit away."""
+    limits = removed(office.need_file().get("limits", {}), name, item)
+    return _edited(request, office, f"No limit: {title(name)}", limits=limits or None)
+
+
+@router.post("/balance/measure/remove", response_class=HTMLResponse)
+def remove_measure(request: Request, office: Here, name: Word) -> HTMLResponse:
+    """Measure something no longer."""
+    left = [one for one in office.need_file().get("measures", ()) if one != name]
+    return _edited(request, office, f"Not measured: {title(name)}", measures=left or None)
+
+
+@router.post("/balance/start", response_class=HTMLResponse)
+def begin(request: Request, office: Here) -> HTMLResponse:
+    """A first policy: few may stand alone, and every combination of levels is tried."""
+    office.need_file()
+    return _edited(request, office, "A first policy", **office.ask(work.first))
+
+
+# Candidates -----------------------------------------------------------------------------------------------------------
+
+
+@router.post("/balance/mask", response_class=HTMLResponse)
+def put_mask(
+    request: Request,
+    office: Here,
+    use: Word,
+    names: Words,
+    values: Words,
+    picked: Words,
+    place: Annotated[str, Form(max_length=12, pattern=r"^(new|\d{1,4}|\d{1,4}:then)$")] = "new",
+    step: Annotated[int, Form(ge=-1, le=10_000)] = -1,
+) -> HTMLResponse:
+    """A step more, in a new recipe or after those of one that is there; or a step that is there, changed."""
+    office.need_file()
+    known = _candidates(office)
+    where, _, after = place.partition(":")
+    steps: Steps = "then" if after else "masks"
+    before = _step(known, int(where), steps, step) if step >= 0 and where != "new" else {}
+    method = find(use, "mask")
+    if family(method) == "tables":
+        raise ParameterError(f"{use!r} changes a table, and this is about records.")
+    mask = {"use": use, **forms.given(method, _texts(names, values), _ticks(picked), before)}
+    _refuse([*of_candidates([Candidate(masks=(mask,))])])
+    made = [*known, {"masks": [mask]}] if where == "new" else _put(known, int(where), steps, step, mask)
+    return _edited(request, office, f"Candidate: {use.replace('_', ' ')}", candidates=made)
+
+
+@router.post("/balance/mask/remove", response_class=HTMLResponse)
+def remove_mask(
+    request: Request, office: Here, candidate: Number, step: Number, steps: Annotated[Steps, Form()] = "masks"
+) -> HTMLResponse:
+    """Take a step out of a recipe; a recipe without steps goes."""
+    office.need_file()
+    known = _candidates(office)
+    gone = _step(known, candidate, steps, step)
+    left = [one for place, one in enumerate(known[candidate][steps]) if place != step]
+    rest = {key: value for key, value in known[candidate].items() if key != steps}
+    one: Plain = {**rest, steps: left} if left else rest
+    made = [*known[:candidate], *([one] if one.get("masks") or one.get("coarsenings") else []), *known[candidate + 1 :]]
+    return _edited(request, office, f"Left out: {str(gone['use']).replace('_', ' ')}", candidates=made)
+
+
+@router.post("/balance/coarsenings", response_class=HTMLResponse)
+def coarsenings(request: Request, office: Here, on: Annotated[bool, Form()] = False) -> HTMLResponse:
+    """Try every combination of the levels of the keys, or not."""
+    office.need_file()
+    others = [one for one in _candidates(office) if not one.get("coarsenings")]
+    then = [one.get("then", []) for one in _candidates(office) if one.get("coarsenings")]
+    first = {"coarsenings": True, **({"then": then[0]} if then and then[0] else {})}
+    words = "Every combination of the levels" if on else "Not every combination of the levels"
+    return _edited(request, office, words, candidates=[first, *others] if on else others)
+
+
+# Preset, scenarios, settings ------------------------------------------------------------------------------------------
+
+
+@router.post("/balance/preset", response_class=HTMLResponse)
+def extend(request: Request, office: Here, picked: Words, name: Word = "") -> HTMLResponse:
+    """Take over the rules of an agency; what the policy says itself goes before."""
+    office.need_file()
+    if name and (name not in presets() or presets()[name].about != "records"):
+        raise ParameterError("There is no such preset for records.")
+    filled: dict[str, list[str]] = {}
+    for slot, column in _ticks(picked):
+        if name and slot in slots_of(presets()[name]) and column:
+            filled.setdefault(slot, []).append(column)
+    words = f"Preset: {name}" if name else "No preset"
+    return _edited(request, office, words, extends=name or None, slots=filled or None)
+
+
+@router.post("/balance/scenario", response_class=HTMLResponse)
+def add_scenario(
+    request: Request,
+    office: Here,
+    name: Word,
+    picked: Words,
+    reason: Word = "",
+) -> HTMLResponse:
+    """Somebody who may attack, and what is known to them."""
+    policy = office.need_file()
+    known = [column for _, column in _ticks(picked)]
+    new: Plain = {"name": name.strip(), "known": known}
+    new |= {"reason": reason.strip()} if reason.strip() else {}
+    others = known_scenarios(policy, office.workspace.folder)
+    _refuse([*of_scenarios((*others, Intruder(name.strip(), tuple(known))))])
+    listed = [*policy.get("scenarios", ()), new]
+    return _edited(request, office, f"Scenario: {name.strip()}", scenarios=listed)
+
+
+@router.post("/balance/scenario/remove", response_class=HTMLResponse)
+def remove_scenario(request: Request, office: Here, place: Number) -> HTMLResponse:
+    """Take a scenario away."""
+    known = list(office.need_file().get("scenarios", ()))
+    if place >= len(known):
+        raise ParameterError("There is no such scenario any more.")
+    left = [one for number, one in enumerate(known) if number != place]
+    return _edited(request, office, f"No scenario: {known[place]['name']}", scenarios=left or None)
+
+
+@router.post("/balance/settings", response_class=HTMLResponse)
+def settings(
+    request: Request,
+    office: Here,
+    names: Words,
+    values: Words,
+    prefer: Annotated[Literal["utility", "risk"], Form()] = "utility",
+    search: Annotated[Literal["grid", "adaptive"], Form()] = "grid",
+    budget: Annotated[str, Form(max_length=12)] = "",
+    seconds: Annotated[str, Form(max_length=12)] = "",
+    draws: Annotated[int, Form(ge=1, le=1000)] = 1,
+    waive: Word = "",
+) -> HTMLResponse:
+    """What wins inside the limits, and how candidates are tried."""
+    policy = office.need_file()
+    weights = {name: _float(text, "A weight") for name, text in _texts(names, values).items() if text.strip()}
+    weights = {name: weight for name, weight in weights.items() if weight}
+    how: Plain = {**policy.get("search", {}), "search": search}
+    for key, text in (("budget", budget), ("seconds", seconds)):
+        how.pop(key, None)
+        if text.strip() and search == "adaptive":
+            number = _float(text, "The most trials or seconds")
+            how[key] = int(number) if key == "budget" else number
+    return _edited(
+        request, office, "How to choose and search",
+        choose={"prefer": prefer, **({"weights": weights} if weights else {})}, search=how, draws=draws,
+        waive={**policy.get("waive", {}), ATTACK: waive.strip()} if waive.strip() else None,
+    )  # fmt: skip
+
+
+# Facts ----------------------------------------------------------------------------------------------------------------
+
+
+def setup(office: Office) -> Plain:
+    """Everything that can be set, as it stands, with all that is wrong with it."""
+    policy, folder = office.need_file(), office.workspace.folder
+    plain = whole(policy, folder)
+    named = policy.get("extends")
+    return {
+        "checked": office.ask(work.check),
+        "file": office.ask(work.columns),
+        "slots": [slot.to_plain(place) for place, slot in enumerate(slots(policy, folder))],
+        "measured": [{"name": name, "title": title(str(name))} for name in policy.get("measures", ())],
+        "candidates": _told(_candidates(office)),
+        "masks": forms.listed("mask"),
+        "measures": forms.listed("measure"),
+        "presets": [preset for preset in presets().values() if preset.about == "records"],
+        "preset": presets().get(str(named)) if named else None,
+        "preset_slots": slots_of(presets()[str(named)]) if named in presets() else (),
+        "scenarios": list(plain.get("scenarios", ())),
+        "settings": _settings(plain),
+        "uses": _uses(plain, office),
+        "bare": not plain.get("limits"),
+    }
+
+
+def _settings(plain: Mapping[str, Any]) -> Plain:
+    choose, how = plain.get("choose", {}), plain.get("search", {})
+    return {
+        "prefer": choose.get("prefer", "utility"),
+        "weights": choose.get("weights", {}),
+        "search": how.get("search", "grid"),
+        "budget": how.get("budget", ""),
+        "seconds": how.get("seconds", ""),
+        "draws": plain.get("draws", 1),
+        "waive": plain.get("waive", {}).get(ATTACK, ""),
+    }
+
+
+def _uses(plain: Mapping[str, Any], office: Office) -> list[Plain]:
+    """The measures of use, which may be weighed."""
+    found = []
+    for name in dict.fromkeys([*plain.get("limits", {}), *plain.get("measures", ())]):
+        try:
+            made = scale(str(name), known_scenarios(plain, office.workspace.folder))
+        except EquipoiseError:
+            continue
+        if family(type(getattr(made, "inner", made))) == "utility":
+            found.append({"name": name, "title": title(str(name))})
+    return found
+
+
+def _candidates(office: Office) -> list[Plain]:
+    """The candidates as they are, those of the preset too; every combination of levels where none are named."""
+    found = whole(office.policy, office.workspace.folder).get("candidates")
+    return [{"coarsenings": True}] if found is None else [dict(one) for one in found]
+
+
+def _told(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
+    """Candidates as the page lists them."""
+    return [
+        {
+            "coarsenings": bool(one.get("coarsenings")),
+            "masks": [_mask_words(mask) for mask in one.get("masks", ())],
+            "then": [_mask_words(mask) for mask in one.get("then", ())],
+        }
+        for one in candidates
+    ]
+
+
+def _mask_words(mask: Mapping[str, Any]) -> Plain:
+    """A step: its name, and what it was given as it would be typed."""
+    try:
+        form = forms.filled(find(str(mask.get("use", "")), "mask"), mask)
+    except EquipoiseError:
+        return {"use": str(mask.get("use", "")), "given": [], "about": ""}
+    told = {field["name"]: ", ".join(field["picked"]) or field["value"] for field in form["fields"]}
+    told |= {name: _lists(value) for name, value in mask.items() if isinstance(value, list) and name in told}
+    given = [(name.replace("_", " "), told[name]) for name in told if name in mask]
+    return {"use": form["words"], "given": given, "about": form["about"]}
+
+
+def _lists(values: Sequence[Any]) -> str:
+    """Values, or several lists of them that are tried each."""
+    return ", ".join(" + ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
+
+
+def _step(candidates: Sequence[Mapping[str, Any]], candidate: int, steps: Steps, step: int) -> Plain:
+    try:
+        found: Plain = candidates[candidate][steps][step]
+        return found
+    except (IndexError, KeyError):
+        raise ParameterError("There is no such step any more: load the page again.") from None
+
+
+def _put(candidates: Sequence[Plain], candidate: int, steps: Steps, step: int, mask: Plain) -> list[Plain]:
+    """The candidates with a step more, or another in its place."""
+    if candidate >= len(candidates):
+        raise ParameterError("There is no such recipe any more: load the page again.")
+    one = candidates[candidate]
+    old = list(one.get(steps, ()))
+    new = [*old, mask] if step < 0 else [*old[:step], mask, *old[step + 1 :]]
+    return [*candidates[:candidate], {**one, steps: new}, *candidates[candidate + 1 :]]
+
+
+def _edited(request: Request, office: Office, words: str, **parts: Any) -> HTMLResponse:
+    """Take the step, and draw what can be set again."""
+    office.edit(request, words, PAGE, lambda draft: with_policy(draft, **parts))
+    return part(request, "balance_setup.html", **setup(office))
+
+
+def _refuse(problems: Sequence[Problem]) -> None:
+    """Refuse what was filled in, with everything that is wrong with it."""
+    if problems:
+        error = ParameterError(" ".join(dict.fromkeys(problem.words.rstrip(".") + "." for problem in problems)))
+        error.problems = tuple(replace(problem, place=problem.place[-1:]) for problem in problems)
+        raise error
+
+
+def _texts(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    if len(names) != len(values):
+        raise ParameterError("The form is not whole: load the page again.")
+    return dict(zip(names, values, strict=True))
+
+
+def _ticks(picked: Sequence[str]) -> list[tuple[str, str]]:
+    """What was ticked: the parameter and the value."""
+    found = []
+    for text in picked:
+        try:
+            name, value = json.loads(text)
+        except (ValueError, TypeError):
+            raise ParameterError("The form is not whole: load the page again.") from None
+        found.append((str(name), str(value)))
+    return found
+
+
+def _bound(text: str, share: bool) -> tuple[float, bool]:
+    """A bound as typed: of shares, a number is in percent."""
+    bare = text.strip().removesuffix("%").strip()
+    return _float(bare, "A limit"), share or text.strip().endswith("%")
+
+
+def _float(text: str, what: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise ParameterError(f"{what} is a number.") from None
+    if not abs(found) < 1e15:
+        raise ParameterError(f"{what} is a number.")
+    return found

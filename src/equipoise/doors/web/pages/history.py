@@ -1,0 +1,29 @@
+"""The steps that were taken: the list, undo and redo."""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from equipoise.doors.web.office import Here
+from equipoise.doors.web.screen import again, part
+
+router = APIRouter()
+
+
+@router.get("/steps", response_class=HTMLResponse)
+def steps(request: Request) -> HTMLResponse:
+    """The toolbar with the steps."""
+    return part(request, "steps.html")
+
+
+@router.post("/undo", response_class=HTMLResponse)
+def undo(request: Request, office: Here) -> HTMLResponse:
+    """Take the last step back; the page is drawn again."""
+    office.undo(request)
+    return again(request)
+
+
+@router.post("/redo", response_class=HTMLResponse)
+def redo(request: Request, office: Here) -> HTMLResponse:
+    """Take the step that was taken back once more."""
+    office.redo(request)
+    return again(request)

@@ -1,0 +1,52 @@
+"""Serve the workbench on this machine, for one user, until it is stopped."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from equipoise.core.errors import DataError, MissingExtraError
+
+
+def serve(
+    folder: Path, *, begin: Callable[["object"], None] | None = None, port: int = 0, largest: int | None = None,
+    show: Callable[[str], None] = print,
+) -> None:  # fmt: skip
+    """Listen on the loopback address; `show` is called with the one-time address. Ends with Ctrl-C.
+
+    `begin` is called with the Office before the first page. Nothing is logged but the class of an internal error.
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingExtraError.named("uvicorn", "web") from None
+    from equipoise.doors.web.app import build
+    from equipoise.doors.web.guard import LARGEST, Entry
+    from equipoise.doors.web.office import Office
+    from equipoise.doors.web.workspace import Workspace
+
+    office = Office(Workspace.at(folder))
+    try:
+        if begin is not None:
+            begin(office)
+        with _listening(port) as listener:
+            entry = Entry(listener.getsockname()[1], office.csrf, largest or LARGEST)
+            config = uvicorn.Config(build(office, entry), log_level="critical", access_log=False, server_header=False)
+            show(entry.address)
+            uvicorn.Server(config).run([listener])
+    finally:
+        office.close()
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket that listens on the loopback address; any free port when none is named.
+
+    Said to be TCP: asyncio then sends small answers at once, instead of 40 ms later.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+    except (OSError, OverflowError):
+        listener.close()
+        raise DataError(f"Port {port} is taken or not allowed: name another, or none.") from None
+    return listener

@@ -1,0 +1,125 @@
+"""Runs of the page Tables: protect and audit one table; try other rules and methods on it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from equipoise.core.draws import Draws, new_seed
+from equipoise.core.errors import ParameterError
+from equipoise.core.margins import Table
+from equipoise.core.progress import Progress, report
+from equipoise.doors.report.intruders import for_page
+from equipoise.doors.report.table_map import compared_facts
+from equipoise.doors.report.tabulating import table_facts
+from equipoise.doors.tabulation import write
+from equipoise.doors.web.work.table_settings import Plain
+from equipoise.flow.catalogue import parse
+from equipoise.flow.job import Job
+from equipoise.flow.recipe import Recipe
+from equipoise.flow.release import FRESH
+from equipoise.flow.table_balance import audited_by
+from equipoise.flow.table_chart import table_map
+from equipoise.flow.table_job import rules_of
+from equipoise.flow.table_sweep import Comparison, attempted, diagnoses, original_trial
+from equipoise.flow.tabulate import Tabulated, certified
+from equipoise.flow.wording import number
+from equipoise.tables import Distance, Exposed, Suppress, Withheld
+
+
+def protect(progress: Progress, folder: Path, policy: Mapping[str, Any], out: Path) -> Plain:
+    """Protect the table of a policy, audit it, and write it as `equipoise balance` writes tables; and what to show."""
+    job = Job.from_plain(policy, folder / "table.toml")
+    assert job.table is not None
+    report(progress, 0, 1, "counting the table")
+    given, seed = job.read(), new_seed()
+    records = job.table.prepared(given)
+    recipe = replace(job.recipes(records)[0], seed=seed)
+    method: Any = recipe.masks[-1]
+    made = job.table.made(records, job.folder, recipe.masks, rules_of((method, *job.scales())), seed)
+    shown = protected(made, method, recipe, progress)
+    report(progress, 0, 1, "auditing what is published")
+    found = certified(made, shown, method, audited_by(recipe, job.policy()), seed)
+    source = Path(job.data.path).name
+    write(found, out, False, source, records=given, kept={"policy.toml": job.again(given).to_toml()}, title=job.title)
+    return {"folder": out.name, **told(found, source)}
+
+
+def protected(made: Table, method: Any, recipe: Recipe, progress: Progress) -> Table:
+    """The table as a release has it: hiding draws nothing, and can be stopped on the way."""
+    if isinstance(method, Suppress):
+        return method.apply(made, Draws(0), progress)
+    report(progress, 0, 1, "changing the numbers")
+    return recipe.run(made, FRESH)
+
+
+def told(found: Tabulated, source: str) -> Plain:
+    """What the page says of a protected table."""
+    facts = table_facts(found, source, public=False)
+    kept = ("grid", "certificate", "narrow", "warnings", "notes", "done", "withholds")
+    return {**{name: facts[name] for name in kept}, "counts": found.counts, "words": sentence(found)}
+
+
+def sentence(found: Tabulated) -> str:
+    """The outcome in one sentence."""
+    many = found.counts
+    are = "is" if many["sensitive"] == 1 else "are"
+    first = f"{number(many['sensitive'])} of {number(many['cells'])} cells {are} sensitive"
+    if not many["sensitive"] and found.withholds:
+        return f"None of {number(many['cells'])} cells is sensitive: everything can be published."
+    if found.withholds:
+        more = many["helpers"]
+        rest = f"{number(more)} more {'is' if more == 1 else 'are'} hidden so that they cannot be worked out"
+        done = rest if more else "no other has to be hidden for them"
+    else:
+        done = f"{number(many['changed'])} of the published numbers differ from the truth"
+    last = "; an intruder can bound each sensitive cell no closer than asked" if many["sensitive"] else ""
+    return f"{first}; {done}{last}."
+
+
+def compare(
+    progress: Progress, folder: Path, policy: Mapping[str, Any], rules: Sequence[str], methods: Sequence[str]
+) -> Plain:
+    """Other rules and methods on the same table: what each hides, moves and leaves exposed, under the rule in use."""
+    job = Job.from_plain(policy, folder / "table.toml")
+    assert job.table is not None
+    report(progress, 0, 1, "counting the table")
+    records, seed = job.table.prepared(job.read()), new_seed()
+    own: Any = job.recipes(records)[0].masks[-1]
+    others = [_other(method, rule) for method in methods for rule in (rules if _by_rule(method) else ("",))]
+    used = list(dict.fromkeys((own, *others)))
+    recipes = [Recipe((method,), seed) for method in used]
+    rule = next(measure.rule for measure in job.scales() if isinstance(measure, Exposed))
+    scales = (Exposed(rule), Withheld(), Withheld("value"), Distance("mean", skip=True), Distance())
+    made = job.table.made(records, job.folder, used, rules_of((*used, *scales)), seed)
+    tried = attempted(made, recipes, scales, progress=progress)
+    if not tried:
+        raise ParameterError(f"None of {len(recipes)} ways can be taken with this table. {tried.left_out[0].reason}")
+    done = [trial.recipe.masks[-1] for trial in tried]
+    found = Comparison(tried, original_trial(made, scales), tried[0], diagnoses=diagnoses(made, done))
+    return compared(found, made, own)
+
+
+def _by_rule(method: str) -> bool:
+    return method.partition(":")[0] in ("suppress", "adjust")
+
+
+def _other(method: str, rule: str) -> Any:
+    name, _, value = method.partition(":")
+    text = f"{name}(rule='{rule}')" if rule else f"{name.replace('_', '-')}:{value}" if value else name
+    return parse(text, "mask")
+
+
+def compared(found: Comparison, made: Table, own: Any) -> Plain:
+    """Every way with its numbers, and the map; the one in use is marked where it could be taken."""
+    facts = compared_facts(found)
+    trials = (*found.trials, found.original)
+    for row, trial in zip(facts["rows"], trials, strict=True):
+        used: Any = trial.recipe.masks[-1] if trial.recipe.masks else None
+        rule = getattr(used, "rule", None)
+        row["sensitive"] = number(int(rule.flag(made).sum())) if rule is not None else "–"
+        row["released"] = used == own
+    chosen = found.chosen.recipe.masks[-1] == own
+    spec = for_page(table_map(found, mark="in use" if chosen else "first")) if found.trials else None
+    warned = [(one.rule, one.words, one.example) for one in found.diagnoses]
+    return {**{k: facts[k] for k in ("heads", "rows", "left", "rules")}, "map": spec, "warnings": warned}

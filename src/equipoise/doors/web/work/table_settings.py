@@ -1,0 +1,304 @@
+"""A table as the page has it, in plain data; and what that becomes: a rule, a method, a policy with [table]."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from operator import and_, or_
+from typing import Any, get_args
+
+from equipoise.core.errors import ParameterError, hint
+from equipoise.flow.catalogue import Field, build, find, form, parse, summary, to_plain
+from equipoise.flow.policy_presets import presets
+from equipoise.flow.rule_doctor import parts_of
+from equipoise.flow.table_words import rule_text
+from equipoise.flow.wording import listed, title
+
+Plain = dict[str, Any]
+RULES = ("p_percent", "min_count", "dominance", "prior_posterior", "zero")
+LARGEST = ("p_percent", "dominance", "prior_posterior")
+"""Rules that look at the largest contributions: counts of records have none."""
+METHODS = ("suppress", "round", "cell_key", "adjust")
+NONE = "none"
+UNASKED = ("rule", "publish", "withhold", "limits", "ptable", "seconds")
+"""Fields of methods that the page fills in itself, or that name columns and files of a ready table."""
+COSTS = ("value", "count", "cells")
+JOINS: Mapping[str, Callable[[Any, Any], Any]] = {"|": or_, "&": and_}
+FOR_AMOUNTS: list[Plain] = [{"use": "p_percent", "p": 0.1, "coalition": 1}]
+FOR_COUNTS: list[Plain] = [{"use": "min_count", "n": 3, "margin": 0.2}]
+TITLES = {
+    "p_percent": "p % rule", "min_count": "Minimum count", "dominance": "Dominance (n, k)", "zero": "Zeros",
+    "prior_posterior": "Prior-posterior (p, q)", "suppress": "Hide cells", "round": "Round", "cell_key": "Cell keys",
+    "adjust": "Adjust", NONE: "Nothing yet",
+}  # fmt: skip
+"""Rules and methods as the page calls them."""
+ABOUT = {
+    "suppress": "sensitive cells stay empty, and so do the cheapest others that keep them from being worked out",
+    "round": "every number becomes a multiple of a base, and totals still add up",
+    "cell_key": "each count changes by a little that depends on the records in it; for counts only",
+    "adjust": "sensitive cells move away from the truth, all others as little as possible",
+    NONE: "only see which cells are sensitive",
+}
+FIELDS = {
+    "p_percent.p": "nobody may come closer to another than",
+    "p_percent.coalition": "contributors who pool what they know",
+    "min_count.n": "contributors in a cell, at least",
+    "min_count.margin": "kept uncertain by this share",
+    "dominance.n": "so many largest contributors",
+    "dominance.k": "hold this share or more",
+    "dominance.strict": "more than that share, not just as much",
+    "prior_posterior.p": "nobody may come closer to another than",
+    "prior_posterior.q": "what others knew before, to within",
+    "suppress.cost": "hide as little as possible of",
+    "suppress.method": "search",
+    "suppress.singletons": "guard against who is alone in a cell",
+    "round.base": "multiples of",
+    "round.controlled": "totals still add up",
+    "round.small": "only numbers below the base",
+    "round.aim": "towards",
+    "cell_key.most": "largest change",
+    "cell_key.variance": "variance of the change",
+    "cell_key.above": "no count published from 1 to",
+    "adjust.distance": "changes count",
+    "adjust.most": "other cells move at most by",
+}
+"""The fields of rules and methods in words; others go by their names."""
+
+
+def rule_of(settings: Mapping[str, Any]) -> Any:
+    """The rules of the settings, joined.
+
+    >>> rule_of({"rules": [{"use": "min_count", "n": 3}, {"use": "zero"}], "join": "|"})
+    Either(rules=(MinCount(n=3, margin=0.2), Zero()))
+    """
+    parts = [_built(step, "rule") for step in settings["rules"]]
+    if not parts:
+        raise ParameterError("Add a rule: it says which cells are sensitive.")
+    return reduce(JOINS[settings["join"]], parts)
+
+
+def method_of(settings: Mapping[str, Any]) -> Any:
+    """The method, with the rule where it goes by one; None where nothing is done."""
+    step = dict(settings["method"])
+    if step["use"] == NONE:
+        return None
+    if "rule" in _names(step["use"], "mask"):
+        step["rule"] = rule_text(rule_of(settings))
+    return _built(step, "mask")
+
+
+def _built(step: Mapping[str, Any], verb: Any) -> Any:
+    return build(step["use"], verb, {name: value for name, value in step.items() if name != "use"})
+
+
+def _names(name: str, verb: Any) -> list[str]:
+    return [field.name for field in form(find(name, verb))]
+
+
+def plain_rules(rule: Any) -> list[Plain]:
+    """The single rules of a rule, as settings."""
+    return [to_plain(part) for part in parts_of(rule)]
+
+
+def plain_method(method: Any) -> Plain:
+    """A method as settings, without what the page fills in."""
+    return {name: value for name, value in to_plain(method).items() if name not in UNASKED}
+
+
+def with_rule(settings: Mapping[str, Any], name: str) -> Plain:
+    """One rule more."""
+    if name not in RULES:
+        raise ParameterError(f"No rule {name!r} for tables.{hint(name, list(RULES))}")
+    rules = [*settings["rules"], to_plain(build(name, "rule", {}))]
+    return {**settings, "rules": rules}
+
+
+def without_rule(settings: Mapping[str, Any], place: int) -> Plain:
+    """One rule less; the last one stays."""
+    _refuse_place(settings, place)
+    if len(settings["rules"]) == 1:
+        raise ParameterError("Keep one rule: without it no cell is sensitive. Add another before you take this away.")
+    return {**settings, "rules": [step for i, step in enumerate(settings["rules"]) if i != place]}
+
+
+def with_field(settings: Mapping[str, Any], place: int, name: str, text: str) -> Plain:
+    """A rule with another value in a field."""
+    _refuse_place(settings, place)
+    rules = list(settings["rules"])
+    rules[place] = _changed(rules[place], "rule", name, text)
+    return {**settings, "rules": rules}
+
+
+def with_option(settings: Mapping[str, Any], name: str, text: str) -> Plain:
+    """The method with another value in a field."""
+    step = settings["method"]
+    if step["use"] == NONE or name in UNASKED:
+        raise ParameterError(f"{title(step['use'])} has no parameter {name!r}.")
+    if name == "cost" and text not in COSTS:
+        raise ParameterError(f"cost must be one of {', '.join(COSTS)}.")
+    changed = {**settings, "method": _changed(step, "mask", name, text, settings)}
+    method_of(changed)
+    return changed
+
+
+def _changed(step: Mapping[str, Any], verb: Any, name: str, text: str, settings: Any = None) -> Plain:
+    if name not in _names(step["use"], verb):
+        raise ParameterError(f"{title(step['use'])} has no parameter {name!r}.")
+    more = {"rule": rule_text(rule_of(settings))} if "rule" in _names(step["use"], verb) else {}
+    switch = next(field.type for field in form(find(step["use"], verb)) if field.name == name) is bool
+    made = _built({**step, **more, name: text.strip() or ("false" if switch else "")}, verb)
+    return plain_method(made)
+
+
+def _refuse_place(settings: Mapping[str, Any], place: int) -> None:
+    if not 0 <= place < len(settings["rules"]):
+        raise ParameterError("That rule is gone: load the page again.")
+
+
+def with_method(settings: Mapping[str, Any], name: str) -> Plain:
+    """Another method, as it usually is."""
+    if name == NONE:
+        return {**settings, "method": {"use": NONE}}
+    if name not in METHODS:
+        raise ParameterError(f"No method {name!r} for tables.{hint(name, [*METHODS, NONE])}")
+    more = {"rule": rule_text(rule_of(settings))} if "rule" in _names(name, "mask") else {}
+    return {**settings, "method": plain_method(build(name, "mask", more))}
+
+
+def with_join(settings: Mapping[str, Any], join: str) -> Plain:
+    if join not in JOINS:
+        raise ParameterError("Rules are joined by | (either) or & (all).")
+    return {**settings, "join": join}
+
+
+def with_preset(settings: Mapping[str, Any], name: str) -> Plain:
+    """The rule and the method of an agency; of counts only the rules that counts have."""
+    known = {p.name: p for p in presets().values() if p.about == "table"}
+    if name not in known:
+        raise ParameterError(f"No preset {name!r} for tables.{hint(name, list(known))}")
+    plain = known[name].plain
+    rule = next(parse(score, "measure").rule for score in plain["limits"] if score.startswith("exposed"))
+    rules = fitting(plain_rules(rule), settings)
+    method = build_mask(plain["candidates"][0]["masks"][0], rule)
+    return {**settings, "rules": rules, "join": "|", "method": plain_method(method)}
+
+
+def build_mask(step: Mapping[str, Any], rule: Any) -> Any:
+    """A method of a policy; several values of a field are alternatives, of which the first is taken."""
+    given = {name: value[0] if isinstance(value, list) else value for name, value in step.items()}
+    if "rule" in _names(str(given["use"]), "mask"):
+        given["rule"] = rule_text(rule)
+    return _built(given, "mask")
+
+
+def fitting(rules: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[Plain]:
+    """The rules that can be told of this table; the usual one where none can."""
+    counts = not settings["value"] and not settings["holding"]
+    kept = [dict(step) for step in rules if not counts or step["use"] not in LARGEST]
+    return kept or list(FOR_COUNTS)
+
+
+def rivals(settings: Mapping[str, Any]) -> list[str]:
+    """Rules worth a comparison with the one in use."""
+    counts = not settings["value"] and not settings["holding"]
+    usual = (
+        ("min-count:3", "min-count:5", "min-count:10")
+        if counts
+        else ("p-percent:10%", "dominance:2,85%", "min-count:3")
+    )
+    return list(dict.fromkeys((rule_words(settings), *usual)))
+
+
+def refuse_rule(text: str) -> None:
+    """Refuse a rule that is not for tables of records."""
+    known = {find(name, "rule") for name in RULES}
+    if any(type(part) not in known for part in parts_of(parse(text, "rule"))):
+        raise ParameterError(f"Rules for tables are {listed(name.replace('_', '-') for name in RULES)}.")
+
+
+# --- forms --------------------------------------------------------------------------------------------------------
+
+
+def rule_forms(settings: Mapping[str, Any]) -> list[Plain]:
+    """The form of every rule, made from its fields."""
+    return [_form(step, "rule") for step in settings["rules"]]
+
+
+def method_form(settings: Mapping[str, Any]) -> Plain | None:
+    """The form of the method; none where nothing is done."""
+    return None if settings["method"]["use"] == NONE else _form(settings["method"], "mask")
+
+
+def _form(step: Mapping[str, Any], verb: Any) -> Plain:
+    kind = find(step["use"], verb)
+    shown = [_field(step, field) for field in form(kind) if field.name not in UNASKED]
+    return {"use": step["use"], "title": TITLES[step["use"]], "about": summary(kind).replace("`", ""), "fields": shown}
+
+
+def _field(step: Mapping[str, Any], field: Field) -> Plain:
+    choices = COSTS if field.name == "cost" else tuple(map(str, get_args(field.type)))
+    kind = "switch" if field.type is bool else "choice" if choices else "number"
+    value = step.get(field.name, field.default)
+    return {
+        "name": field.name,
+        "label": FIELDS.get(f"{step['use']}.{field.name}", field.name),
+        "kind": kind,
+        "choices": list(choices),
+        "value": value if kind == "switch" else _text(value, field),
+    }
+
+
+def _text(value: Any, field: Field) -> str:
+    """A number as people type it: shares in percent."""
+    share = field.type is float and isinstance(field.default, float) and 0 < field.default <= 1
+    return f"{100 * float(value):.10g}%" if share else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def preset_list() -> list[Plain]:
+    """The presets for tables."""
+    found = [p for p in presets().values() if p.about == "table"]
+    return [{"name": p.name, "words": p.words, "source": p.source} for p in found]
+
+
+# --- words and policy ---------------------------------------------------------------------------------------------
+
+
+def table_title(settings: Mapping[str, Any]) -> str:
+    """What the table shows.
+
+    >>> table_title({"value": "turnover", "by": ["region", "industry"]})
+    'Turnover by region and industry'
+    """
+    what = settings["value"] or "records"
+    return f"{what[:1].upper()}{what[1:]} by {listed(settings['by'])}"
+
+
+def policy_of(policy: Mapping[str, Any], settings: Mapping[str, Any], trees: Mapping[str, Any]) -> Plain:
+    """The policy with [table] that makes the protected table: one method, and that nothing sensitive is exposed."""
+    method, rule = method_of(settings), rule_of(settings)
+    made = {"by": list(settings["by"]), "coarsen": dict(settings["levels"]), "hierarchies": dict(trees)}
+    made |= {name: settings[name] for name in ("value", "holding", "weight") if settings[name]}
+    step = {**to_plain(method), **({"rule": rule_text(rule)} if hasattr(method, "rule") else {})}
+    return {
+        "format": 1,
+        "title": table_title(settings),
+        "data": dict(policy["data"]),
+        "roles": roles_of(policy, settings),
+        "table": {name: value for name, value in made.items() if value},
+        "limits": {f"exposed(rule='{rule_text(rule)}')": "<= 0"},
+        "candidates": [{"masks": [step]}],
+    }
+
+
+def roles_of(policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Plain:
+    """The roles that matter to a table: who is named, what weighs, and the hierarchies of its columns."""
+    given = policy.get("roles", {})
+    found: Plain = {name: given[name] for name in ("id", "direct") if given.get(name)}
+    if settings["weight"]:
+        found["weight"] = settings["weight"]
+    trees = given.get("hierarchies", {})
+    named = [c for c in settings["by"] if c in trees and (c in settings["levels"] or settings["subtotals"])]
+    return found | ({"hierarchies": {c: trees[c] for c in named}} if named else {})
+
+
+def rule_words(settings: Mapping[str, Any]) -> str:
+    """The rule as the command line takes it."""
+    return rule_text(rule_of(settings))
