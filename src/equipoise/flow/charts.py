@@ -232,21 +232,26 @@ def _theory(curve: pl.DataFrame | None) -> list[Spec]:
 
 
 def _curves(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
-    """A line for each family of recipes, through those that no other of it beats, where there are several."""
+    """A line for each family of recipes that has several places on the map."""
     families: dict[str, list[Trial]] = {}
     for trial in trials:
         if _drawable(trial, shown):
             families.setdefault(trial.recipe.family, []).append(trial)
-    best = {name: undominated(found, shown) for name, found in families.items()}
-    several = {name: found for name, found in best.items() if len({_place(trial, shown) for trial in found}) > 1}
+    several = {name: _path(found, shown) for name, found in families.items() if _spread(found, shown)}
     if len(several) < 2 or len(several) > len(FAMILIES):
         return []
     return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, shown)]
 
 
-def _place(trial: Trial, shown: Axes) -> tuple[float, float]:
-    risk, utility = shown.of(trial)
-    return risk.value, utility.value
+def _path(trials: Sequence[Trial], shown: Axes) -> Sequence[Trial]:
+    """The trials of a family that no other of it beats; all of them, by utility, where one beats all others."""
+    best = undominated(trials, shown)
+    return best if _spread(best, shown) else sorted(trials, key=lambda trial: shown.of(trial)[1].value)
+
+
+def _spread(trials: Sequence[Trial], shown: Axes) -> bool:
+    """Whether they lie at several places of the map."""
+    return len({(risk.value, utility.value) for risk, utility in map(shown.of, trials)}) > 1
 
 
 def _curve(place: int, name: str, trials: Sequence[Trial], shown: Axes) -> list[Spec]:
