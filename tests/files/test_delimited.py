@@ -162,3 +162,14 @@ def test_more_columns_than_fit_the_first_look(tmp_path: Path) -> None:
     names = [f"column_{i}" for i in range(30_000)]
     path = put(tmp_path, ",".join(names) + "\n" + (",".join(["0"] * 30_000) + "\n") * 3)
     assert eq.read(path).frame.collect_schema().names() == names
+
+
+@pytest.mark.parametrize("name", ['a"b', '"', '""x', "it's; <b>"])
+def test_quotes_in_column_names_come_through(tmp_path: Path, name: str) -> None:
+    """A quote inside a quoted name is written twice; read and written again it is the same name."""
+    frame = pl.DataFrame({name: ["01", "02"], "n": [1, 2]})
+    frame.write_csv(tmp_path / "a.csv")
+    found = eq.read(tmp_path / "a.csv").collect()
+    assert found.to_dict(as_series=False) == frame.to_dict(as_series=False)
+    found.write_csv(tmp_path / "b.csv")
+    assert eq.read(tmp_path / "b.csv").collect().columns == frame.columns

@@ -76,9 +76,15 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
     _refuse_duplicates(header, path)
     comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
     overrides = {
-        name: pl.String for i, name in enumerate(header) if _is_code(row[i] for row in rows[1:] if i < len(row))
+        _raw(name): pl.String for i, name in enumerate(header) if _is_code(row[i] for row in rows[1:] if i < len(row))
     }
-    return _parse(content, known, mark, comma, overrides)
+    found = _parse(content, known, mark, comma, overrides)
+    return found.rename({_raw(name): name for name in header if '"' in name})
+
+
+def _raw(name: str) -> str:
+    """A name as Polars reads it from a header, where a quote inside quotes stays doubled."""
+    return name.replace('"', '""')
 
 
 def load_many(paths: list[Path], **options: str | None) -> Table:
