@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from equipoise.doors.python import balance as balance
     from equipoise.doors.python import check as check
     from equipoise.doors.python import init as init
+    from equipoise.doors.python import open as open  # noqa: A004
     from equipoise.doors.python import protect as protect
     from equipoise.doors.python import publish as publish
     from equipoise.doors.python import release as release
@@ -76,7 +77,7 @@ ROOMS = {
     "core.records": "Records",
     "core.roles": "Roles",
     "core.score": "Score Scores",
-    "doors.python": "attack balance check init protect publish release replay",
+    "doors.python": "attack balance check init open protect publish release replay",
     "doors.tabulation": "tabulate",
     "files": "read",
     "flow.assess": "Assessment assess",

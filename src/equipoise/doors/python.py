@@ -1,13 +1,13 @@
 """The Python door: flow functions with the report attached."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import ParameterError, RefusedError
+from equipoise.core.errors import DataError, MissingExtraError, ParameterError, RefusedError
 from equipoise.core.hierarchy import Hierarchy
-from equipoise.core.machine import relative
+from equipoise.core.machine import relative, show_page
 from equipoise.core.method import Mask, Measure
 from equipoise.core.progress import Progress
 from equipoise.core.records import Records
@@ -261,6 +261,38 @@ def publish(
         told = name or (_name(source, "the survey") if isinstance(source, Records) else "the table")
         decision.write(found, place, overwrite, told)
     return found
+
+
+def open(
+    file: str | Path | None = None,
+    *,
+    folder: str | Path | None = None,
+    port: int = 0,
+    largest: int | None = None,
+    browser: bool = True,
+    show: Callable[[str], None] = print,
+) -> None:
+    """Open the workbench, a page on this machine on which a file goes from raw to released; it ends with Ctrl-C.
+
+    `file` is data or a policy; the working folder is that of the file, or this one, and nothing outside it is read. The
+    session is kept there. `show` is called with the address, which works once; `largest` is the size in bytes that an
+    uploaded file may have. Needs the extra `web`.
+    """
+    path = Path(file) if file is not None else None
+    if path is not None and not path.exists():
+        raise DataError(f"No file at {str(path)!r}.")
+    try:
+        from equipoise.doors.web.server import serve
+    except ImportError:
+        raise MissingExtraError.named("fastapi", "web") from None
+    place = Path(folder) if folder is not None else path.parent if path is not None else Path()
+
+    def shown(address: str) -> None:
+        show(address)
+        if browser:
+            show_page(address)
+
+    serve(place, file=path, port=port, largest=largest, show=shown)
 
 
 def _name(records: Records, otherwise: str) -> str:

@@ -1,12 +1,11 @@
 """`equipoise open`: the workbench, a page on this machine."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from equipoise.core.errors import DataError, MissingExtraError
-from equipoise.core.machine import show_page
+from equipoise.doors import python as door
 from equipoise.doors.cli import parts, screens
 from equipoise.doors.cli.guard import one_line
 
@@ -32,29 +31,14 @@ def open_page(
 
     The session is kept in the folder: open it again to go on. Stop with Ctrl-C.
     """
-    if file is not None and not file.exists():
-        raise DataError(f"No file at {str(file)!r}.")
     place = folder or (file.parent if file is not None else Path())
-    try:
-        import fastapi  # noqa: F401
-    except ImportError:
-        raise MissingExtraError.named("fastapi", "web") from None
-    from equipoise.doors.web.pages.opening import begin_with
-    from equipoise.doors.web.server import serve
-
-    def begin(office: Any) -> None:
-        if file is not None:
-            begin_with(office, file.resolve())
 
     def show(address: str) -> None:
         screen = screens.screen()
         parts.say(screen, "The workbench is open", "at this address, for one browser, once:")
         print(address, flush=True)
-        parts.say(screen, "Working folder", f"{one_line(str(place.resolve()))}. Stop with Ctrl-C; the session is kept.")
-        if browser:
-            show_page(address)
+        where = one_line(str(place.resolve()))
+        parts.say(screen, "Working folder", f"{where}. Stop with Ctrl-C; the session is kept.")
 
-    try:
-        serve(place, begin=begin, port=port, largest=largest << 20, show=show)
-    except KeyboardInterrupt:
-        print("Closed; the session is kept.")
+    door.open(file, folder=place, port=port, largest=largest << 20, browser=browser, show=show)
+    print("Closed; the session is kept.")

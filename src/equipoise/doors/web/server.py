@@ -2,33 +2,32 @@
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from equipoise.core.errors import DataError, MissingExtraError
+import uvicorn
+
+from equipoise.core.errors import DataError
+from equipoise.doors.web.app import build
+from equipoise.doors.web.guard import LARGEST, Entry
+from equipoise.doors.web.office import Office
+from equipoise.doors.web.pages.opening import begin_with
+from equipoise.doors.web.workspace import Workspace
 
 
 def serve(
-    folder: Path, *, begin: Callable[["object"], None] | None = None, port: int = 0, largest: int | None = None,
+    folder: Path, *, file: Path | None = None, port: int = 0, largest: int | None = None,
     show: Callable[[str], None] = print,
 ) -> None:  # fmt: skip
     """Listen on the loopback address; `show` is called with the one-time address. Ends with Ctrl-C.
 
-    `begin` is called with the Office before the first page. Nothing is logged but the class of an internal error.
+    `file` is opened before the first page. Nothing is logged but the class of an internal error.
     """
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError.named("uvicorn", "web") from None
-    from equipoise.doors.web.app import build
-    from equipoise.doors.web.guard import LARGEST, Entry
-    from equipoise.doors.web.office import Office
-    from equipoise.doors.web.workspace import Workspace
-
     office = Office(Workspace.at(folder))
     try:
-        if begin is not None:
-            begin(office)
-        with _listening(port) as listener:
+        if file is not None:
+            begin_with(office, file.resolve())
+        with suppress(KeyboardInterrupt), _listening(port) as listener:
             entry = Entry(listener.getsockname()[1], office.csrf, largest or LARGEST)
             config = uvicorn.Config(build(office, entry), log_level="critical", access_log=False, server_header=False)
             show(entry.address)
