@@ -43,6 +43,7 @@ def _next_steps(kit: Kit, policy: Path, made: Release) -> None:
     name, data, folder = (shell_word(p) for p in (policy, policy.with_name(kit.data), made.folder))
     steps = [
         ("Open your report in a browser", made.report.resolve().as_uri()),
+        ("See on a page what every choice does", f"equipoise open {name}"),
         (f"Change a limit in {name}, and run it again", f"equipoise balance {name} --overwrite"),
     ]
     for file in kit.policies[1:]:
