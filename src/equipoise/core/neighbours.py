@@ -4,18 +4,20 @@ The squared distance of two records is that of their coordinates plus a penalty 
 records are one point with a count, so that a file of categories is as small as its cells. Points are held by cell, the
 combination of their categories; a cell has a tree of its coordinates when it is large. Cells are visited by what their
 categories cost, the cheapest first (`visits`); what lies farther than the answer so far is never visited. No n x n
-matrix: the memory needed is that of the files.
+matrix: the memory needed is that of the files. Where categories are so many that the visits outnumber the pairs of
+cells, the pairs are gone through instead, in parts.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from equipoise.core.codes import Floats, Integers
 from equipoise.core.points import Cloud, Side, distinct
-from equipoise.core.visits import CHUNK, TIE, Costs, meet, parts, visits
+from equipoise.core.visits import CHUNK, TIE, Costs, every_pair, meet, parts, visits
 
 MOST = 11
 """Closer records are counted up to this many."""
@@ -29,6 +31,8 @@ FEW = 4
 """And so are all queries with a cell of at most this many points."""
 THREADS = 1 << 12
 """With this many questions to a tree all cores are used."""
+DEARER, PATIENCE = 8, 1 << 16
+"""How much dearer a cell is in a visit than in a pair; and pairs below which visits are not counted."""
 BINS = 16
 """And they are asked in at least this many parts, by how far they look."""
 
@@ -152,15 +156,31 @@ class _Search:
         self.active = self.edges = np.zeros(0, dtype=np.int64)
 
     def run(self) -> None:
-        for least, chosen in visits(self.costs):
+        first, cells = self.other.copy(), (len(self.points.codes), len(self.queries.codes))
+        for done, (least, chosen) in enumerate(visits(self.costs)):
+            if DEARER * done * sum(cells) > max(prod(cells), PATIENCE):
+                self._run_all(first)
+                return
             reach = self._reach(slice(None))
             if not (reach >= least).any():
                 return
-            self.active = np.flatnonzero(reach >= least)
-            self.edges = np.searchsorted(self.active, self.queries.start)
-            reach = np.maximum.reduceat(reach, self.queries.start[:-1])
-            for asking, asked, cost in meet(self.points, self.queries, self.costs, chosen, reach):
+            for asking, asked, cost in meet(self.points, self.queries, self.costs, chosen, self._look(reach, least)):
                 self._visit(asking, asked, cost)
+
+    def _look(self, reach: Floats, least: float) -> Floats:
+        """How far each cell of queries looks; those that still do so are active."""
+        self.active = np.flatnonzero(reach >= least)
+        self.edges = np.searchsorted(self.active, self.queries.start)
+        found: Floats = np.maximum.reduceat(reach, self.queries.start[:-1])
+        return found
+
+    def _run_all(self, first: Floats) -> None:
+        """Once more from the beginning, pair by pair: many categories have more combinations than there are pairs."""
+        self.closer[:], self.tied[:], self.other[:] = 0, 0, first
+        self.kept = None if self.kept is None else []
+        reach = self._look(self._reach(slice(None)), 0.0)
+        for asking, asked, cost in every_pair(self.points, self.queries, self.costs, reach):
+            self._visit(asking, asked, cost)
 
     def _reach(self, rows: Any) -> Floats:
         """The squared distance up to which a query still has to look."""

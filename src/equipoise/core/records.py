@@ -1,6 +1,6 @@
 """Records: a frame, the roles of its columns, and the public law of every mask that ran on it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,6 +68,7 @@ class Records:
     def check(self) -> None:
         """Refuse roles that do not fit, an empty file, and weights that are not positive numbers."""
         schema = self.schema()
+        patterns(schema)
         self.roles.check(schema)
         if not schema:
             raise DataError("The data has no columns.")
@@ -135,7 +136,8 @@ class Records:
                 raise RolesError(f"The id column {self.roles.id!r} has missing or repeated values: ids must be unique.")
             return ids
         table = self.collect()
-        text = pl.concat_str([pl.col(c).cast(pl.String).fill_null("\x00") for c in table.columns], separator="\x1f")
+        texts = [_as_text(c, kind).fill_null("\x00") for c, kind in table.schema.items()]
+        text = pl.concat_str(texts, separator="\x1f")
         rows = table.select(text.alias("row")).with_columns(pl.int_range(pl.len()).over("row").alias("time"))
         return rows.select(pl.concat_str("row", "time", separator="\x1e").alias("key"))["key"]
 
@@ -147,6 +149,22 @@ class Records:
 def collect_one(frame: Frame) -> dict[str, Any]:
     """The only row of a frame."""
     return frames.collect(frame).row(0, named=True)
+
+
+def _as_text(column: str, kind: pl.DataType) -> pl.Expr:
+    """The values of a column as texts, whatever they are."""
+    if isinstance(kind, pl.Duration):
+        return pl.col(column).to_physical().cast(pl.String)
+    if isinstance(kind, pl.List | pl.Array | pl.Struct):
+        return pl.struct(column).struct.json_encode()
+    return pl.col(column).bin.encode("hex") if kind == pl.Binary else pl.col(column).cast(pl.String)
+
+
+def patterns(names: Iterable[str]) -> None:
+    """Refuse a column name that an engine reads as a pattern, and so takes for other columns."""
+    found = next((name for name in names if name == "*" or (name.startswith("^") and name.endswith("$"))), None)
+    if found is not None:
+        raise DataError(f"Column name {found!r} is read as a pattern, not as a name: rename the column.")
 
 
 def duplicates(names: list[Any]) -> None:

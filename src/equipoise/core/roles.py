@@ -143,6 +143,8 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ParameterError(f"No file at {str(path)!r}.") from None
+    except IsADirectoryError:
+        raise ParameterError(f"{str(path)!r} is a folder, not a file.") from None
     except tomllib.TOMLDecodeError as error:
         raise ParameterError(f"{str(path)!r} is not valid TOML: {error}.") from None
     except (OSError, UnicodeDecodeError):

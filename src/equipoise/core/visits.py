@@ -100,6 +100,18 @@ def meet(
             yield from _near(points, queries, costs, differing, (one, two, np.repeat(cost[part], sizes)), reach)
 
 
+def every_pair(points: Side, queries: Side, costs: Costs, reach: Floats) -> Iterator[tuple[Integers, Integers, Floats]]:
+    """All pairs of cells that are near enough and in one block, in parts; for more visits than there are pairs."""
+    many, wide = len(points.codes), max(1, len(costs.penalties))
+    step = max(1, 4 * WIDE // (many * wide))
+    for start in range(0, len(queries.codes), step):
+        rows = np.arange(start, min(start + step, len(queries.codes)))
+        one, two = np.repeat(rows, many), np.tile(np.arange(many), len(rows))
+        cost = costs.between(queries.codes[one], points.codes[two])
+        kept = np.flatnonzero(np.isfinite(cost))
+        yield from _near(points, queries, costs, [], (one[kept], two[kept], cost[kept]), reach)
+
+
 def _near(
     points: Side,
     queries: Side,

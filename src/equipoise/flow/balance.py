@@ -63,7 +63,8 @@ def balance(
     kept = without_direct(records)
     refuse_unfit(kept, keys_needed=False)
     limits = job.policy()
-    with kept_journal(job, folder, records, kept) as journal:
+    register = job.registered()
+    with kept_journal(job, folder, records, kept, seed=register.seed(kept) if register else None) as journal:
         scales, trials = tried(job, kept, journal, progress)
         with remembered(job, trials, lambda: ends(kept, scales)):
             chosen = chosen_of(trials, limits)
@@ -80,7 +81,7 @@ def balance(
                     measures=scales,
                     title=job.title,
                     policy_text=job.again(records).to_toml(),
-                    register=job.registered(),
+                    register=register,
                     sign=job.folder / job.output.sign if job.output.sign else None,
                     progress=progress,
                 )

@@ -199,7 +199,7 @@ def _answer(search: Search | Beam, finished: bool, keys: tuple[str, ...]) -> Bes
     if best is None:
         raise InfeasibleError(
             f"No coarsening satisfies the rules with at most {search.limit:,} of {lattice.records:,} records withheld: "
-            "allow more, or give the hierarchies a coarser level (root=True)."
+            "allow more, or give the hierarchies a coarser level."
         )
     lattice.folds.forget()
     names = {key: ladder.names[level] for key, ladder, level in zip(keys, lattice.ladders, best.levels, strict=True)}

@@ -25,6 +25,8 @@ Verb = Literal["rule", "mask", "measure"]
 COMMA = r",(?![^(\[]*[)\]])"
 """Between fields, not inside brackets: 'expected-loss:gamma-uniques(10,2),y'."""
 VERBS: dict[Verb, str] = {"rule": "flag", "mask": "apply", "measure": "measure"}
+NUMBERS = {"int_": "must be a whole number", "float_": "must be a number"}
+"""What a value must be that is none, by how the kind of refusal begins."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,9 @@ def typed(value: Any, kind: Any, what: str) -> Any:
         config = None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True)
         return TypeAdapter(kind, config=config).validate_python(value)
     except ValidationError as error:
-        raise ParameterError(f"{what}: {error.errors(include_input=False)[0]['msg']}.") from None
+        found = error.errors(include_input=False)[0]
+        words = next((said for start, said in NUMBERS.items() if found["type"].startswith(start)), "")
+        raise ParameterError(f"{what} {words}." if words else f"{what}: {found['msg']}.") from None
 
 
 def _takes_rule(kind: Any) -> bool:

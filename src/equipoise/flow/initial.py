@@ -22,6 +22,7 @@ LIMIT = 0.02
 """The share of records that may stand alone, unless a preset says otherwise."""
 MANY = 500
 """Combinations of levels that are all tried; beyond, a few levels of each key are."""
+NOTHING = "No column looks like something an intruder may know or users analyse: write the roles by hand."
 FEW = 30
 """Categories of a column by which a table may go."""
 
@@ -63,6 +64,8 @@ def initial(source: str | Path, *, path: str | None = None, preset: str | None =
 def _look(source: str | Path, path: str, given: dict[str, Any]) -> Found:
     records = read(source, **given)
     roles = suggest_roles(records)
+    if set(records.schema()) <= set(roles.roles.direct):
+        raise DataError(NOTHING)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
     found = Found(Path(path).name, path, roles, records, reading={k: str(v) for k, v in given.items()})
@@ -110,6 +113,9 @@ def _slots(found: Found, preset: Preset | None) -> Iterator[str]:
     wanted = slots_of(preset) if preset else ()
     if wanted:
         guessed = _guesses(found)
+        if preset and not any(guessed.get(name) for name in wanted):
+            asked = ", ".join(wanted)
+            raise DataError(f"The preset {preset.name!r} is about columns that are not seen here ({asked}): name them.")
         yield "\n# The columns that the preset is about; check them, and add what is missing."
         yield "[slots]"
         yield from (f"{name} = {_quoted(guessed[name])}" for name in wanted if guessed.get(name))
@@ -220,9 +226,7 @@ def _numbers(found: Found, preset: Preset | None) -> list[str]:
     """Limits and candidates of a file without keys: its numbers are changed."""
     numbers = list(found.roles.of("numeric"))
     if not numbers:
-        raise DataError(
-            "No column looks like something an intruder may know or users analyse: write the roles by hand."
-        )
+        raise DataError(NOTHING)
     if preset is not None:
         raise DataError(f"The preset {preset.name!r} is about keys, and no column looks like one.")
     return [
@@ -243,11 +247,13 @@ def _table(found: Found, preset: Preset) -> Iterator[str]:
     by = [key for key in cells.by if len(cells.values(key)) <= FEW][:2] if cells else []
     if not by:
         raise DataError(f"No key has at most {FEW} categories to make a table by: write [table] by hand.")
-    amounts = found.roles.of("numeric")
+    amounts, added = found.roles.of("numeric"), re.search(r"p-percent|dominance", preset.text)
+    if added and not amounts:
+        raise DataError(f"The preset {preset.name!r} is about amounts, and no column looks like one.")
     yield "\n# The table; choose the columns it goes by, and what is added up (without value: records are counted)."
     yield "[table]"
     yield f"by = {_quoted(by)}"
-    if amounts and re.search(r"p-percent|dominance", preset.text):
+    if added:
         yield f"value = {_quoted(amounts[0])}"
     yield "\n# Limits and methods are those of the preset; what you write here takes their place."
 

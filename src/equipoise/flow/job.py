@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from equipoise.core.errors import EquipoiseError, ParameterError
+from equipoise.core.errors import EquipoiseError, ParameterError, RolesError, hint
 from equipoise.core.method import Mask, Measure
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles, read_toml
-from equipoise.files import read
+from equipoise.files import FORMATS, read
 from equipoise.flow.catalogue import build, find, form, to_plain
 from equipoise.flow.lattice import coarsenings
 from equipoise.flow.policy import Policy
@@ -26,7 +26,7 @@ from equipoise.flow.policy_checks import (
     unattacked,
     validated,
 )
-from equipoise.flow.policy_fit import misfits
+from equipoise.flow.policy_fit import misfits, role_misfits
 from equipoise.flow.policy_lines import Lines, lines_of
 from equipoise.flow.policy_parts import FORBID, Candidate, Choose, Data, Intruder, Output, Problem, Search, refusal
 from equipoise.flow.policy_presets import extended, presets
@@ -101,7 +101,8 @@ class Job:
         job = cls(**safe, folder=path.parent, written=written)
         problems += job._problems(failed={p.place[0] for p in problems})
         if problems:
-            raise refusal(path.name, problems + job._unfit(), written.lines)
+            lost = job.absent() if lines else []
+            raise refusal(path.name, [*problems, *lost, *job._unfit()], written.lines)
         return job
 
     def _unfit(self) -> list[Problem]:
@@ -109,7 +110,9 @@ class Job:
         if self.absent():
             return []
         try:
-            return self.misfits(replace(self._records(Roles()), roles=readable(self.roles, self.folder)))
+            bare = self._records(Roles())
+            fitting = replace(bare, roles=readable(self.roles, self.folder, bare.schema()))
+            return [*role_misfits(bare, self.roles), *self.misfits(fitting)]
         except EquipoiseError:
             return []
 
@@ -135,6 +138,8 @@ class Job:
             "at least 1.": ("draws", self.draws < 1),
         }  # fmt: skip
         found += [Problem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
+        if (kind := self.output.format) is not None and kind not in FORMATS:
+            found.append(Problem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
         return found + (list(self._unsearched()) if "search" not in failed else [])
 
     def _unsearched(self) -> Iterator[Problem]:
@@ -205,8 +210,14 @@ class Job:
 
         What does not fit the columns is refused, every misfit with its line.
         """
-        records = self._records(self.read_roles())
-        if found := self.misfits(records):
+        roles = self.read_roles()
+        try:
+            records = self._records(roles)
+        except RolesError:
+            if found := self._unfit():
+                raise refusal(self.written.name, found, self.written.lines) from None
+            raise
+        if found := [*role_misfits(records, self.roles), *self.misfits(records)]:
             raise refusal(self.written.name, found, self.written.lines)
         return records
 

@@ -105,7 +105,10 @@ def merged(facts: Facts) -> Hierarchy | None:
 
 def intervals(facts: Facts) -> Hierarchy | None:
     """Bands of equal round width; breaks where the numbers are skewed."""
-    numbers = facts.values.cast(pl.Float64).to_numpy()
+    known = facts.values.cast(pl.Float64)
+    numbers = known.filter(known.is_finite()).to_numpy()
+    if not len(numbers):
+        return None
     low, middle, high = np.quantile(numbers, (0.01, 0.5, 0.99))
     if high <= low:
         return None

@@ -19,6 +19,8 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 MOST, MOST_RECORDS = 12, 5_000_000
 """Variables drawn at most, and records beyond which none are."""
 BINS, BARS, SAMPLE = 32, 10, 200_000
+NAMED = 3
+"""Records that a category must have, before or after, to be named: a rarer one could name a person."""
 TAIL, SKEW = 0.005, 10
 """The share beyond either end of a histogram, and how much longer its upper half is where its scale is stretched."""
 
@@ -305,14 +307,16 @@ def _bars(column: str, before: Side, after: Side, pairs: pl.DataFrame | None = N
     words = f"{one.height:,} categories → {two.height:,}" if one.height != two.height else ""
     if one.height > BARS and pairs is not None and not set(two["label"]) & set(one["label"]):
         one, words = _grouped(one, pairs), f"{words}, those of the original drawn in their groups"
-    table = one.join(two, on="label", how="full", coalesce=True).fill_null(0)
-    table = table.with_columns(most=pl.max_horizontal("before", "after")).sort(
-        ["most", "before", "label"], descending=[True, True, False]
-    )
-    shown, rest = table.head(BARS), table.slice(BARS)
+    table = one.join(two, on="label", how="full", coalesce=True, suffix="_after").fill_null(0)
+    table = table.with_columns(
+        most=pl.max_horizontal("before", "after"), rare=pl.max_horizontal("n", "n_after") < NAMED
+    ).sort(["rare", "most", "before", "label"], descending=[False, True, True, False])
+    named = min(BARS, int((~table["rare"]).sum()))
+    shown, rest = table.head(named), table.slice(named)
     if rest.height:
-        name = f"{rest.height:,} others"
-        shown = pl.concat([shown, rest.sum().with_columns(label=pl.lit(name)).select(shown.columns)])
+        name = f"{rest.height:,} others" if rest.height > 1 else "another"
+        lumped = rest.select(pl.lit(name).alias("label"), pl.col("before", "after").sum())
+        shown = pl.concat([shown.select(lumped.columns), lumped])
     told = _told(words, before.missing, after.missing)
     first, last = (tuple((shown[side] / (table[side].sum() or 1.0)).to_list()) for side in ("before", "after"))
     return Overlay(column, tuple(shown["label"]), first, last, told)
@@ -330,12 +334,12 @@ def _grouped(counts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     told = counts.join(first, left_on="label", right_on="value", how="left").with_columns(
         label=pl.col("group").fill_null("(withheld)")
     )
-    return told.group_by("label").agg(pl.col("before").sum())
+    return told.group_by("label").agg(pl.col("before", "n").sum())
 
 
 def _counts(side: Side, name: str) -> pl.DataFrame:
     table = pl.DataFrame({"label": side.values.cast(pl.String), name: side.weights}).drop_nulls("label")
-    return table.group_by("label").agg(pl.col(name).sum())
+    return table.group_by("label").agg(pl.col(name).sum(), n=pl.len())
 
 
 def _told(words: str, one: float, two: float) -> str:

@@ -1,5 +1,6 @@
 """What can be wrong in a policy file before any data is read: every problem, each with its place."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -45,16 +46,27 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
             found = error.errors(include_input=False)
             problems += [_told(name, given, e, hints[name]) for e in found]
             with suppress(ValidationError):
-                values[name] = TypeAdapter(hints[name]).validate_python(
-                    _spared(given, [e["loc"] for e in found if e["type"] in STRANGE])
-                )
+                values[name] = TypeAdapter(hints[name]).validate_python(_spared(given, [e["loc"] for e in found]))
+        else:
+            problems += [_told(name, given, e, hints[name]) for e in _loose(hints[name], given)]
     return values, problems
 
 
+def _loose(kind: Any, given: Any) -> list[Any]:
+    """What is of another type and would be taken for the right one: "yes" for true, "3" for 3."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(kind).validate_json(json.dumps(given, default=str), strict=True)
+    except ValidationError as error:
+        return list(error.errors(include_input=False))
+    return []
+
+
 def _spared(given: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
-    """The same without the keys that nobody knows, so that the rest can be looked at."""
+    """The same without the keys that nobody knows or that hold what they cannot, so that the rest can be looked at."""
     inner: dict[Any, list[tuple[str | int, ...]]] = {}
-    for loc in strangers:
+    for loc in filter(None, strangers):
         inner.setdefault(loc[0], []).append(loc[1:])
     if isinstance(given, Mapping):
         kept = {k: v for k, v in given.items() if () not in inner.get(k, [])}
@@ -76,6 +88,8 @@ def _told(name: str, given: Any, error: Any, kind: Any) -> Problem:
         near = hint(str(place[-1]), _keys(kind)) if _keys(kind) else ""
         return Problem(tuple(place), "is not known here." + near)
     words = "is missing" if error["type"] == "missing" else re.sub(r"^Value error, ", "", str(error["msg"]))
+    if isinstance(here, Mapping) and words.split()[0] in here:
+        place.append(words.split()[0])
     return Problem(tuple(place), words if words[:5] != "Input" else words[0].lower() + words[1:])
 
 
@@ -108,14 +122,14 @@ def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
         yield Problem(_role_place(str(error), rest), str(error))
 
 
-def readable(plain: Mapping[str, Any], folder: Path) -> Roles:
-    """The hierarchies of the roles that can be read, and nothing else."""
+def readable(plain: Mapping[str, Any], folder: Path, columns: Iterable[str]) -> Roles:
+    """The hierarchies of these columns that can be read, and nothing else."""
     found: dict[str, Any] = {}
     trees = plain.get("hierarchies", {})
     for column, tree in trees.items() if isinstance(trees, Mapping) else ():
         with suppress(EquipoiseError, TypeError, ValueError, IndexError):
             found |= Roles.from_plain({"hierarchies": {column: tree}}, folder).hierarchies
-    return Roles(hierarchies=found)
+    return Roles(hierarchies={column: tree for column, tree in found.items() if column in columns})
 
 
 def _role_place(words: str, plain: Mapping[str, Any]) -> Place:
@@ -164,6 +178,8 @@ def _tables(name: str, given: Any) -> Iterator[tuple[Place, LimitTable | None, s
             yield (*place, key), None, "is not known here." + hint(key, known)
         if isinstance(item, list | tuple):
             yield place, None, "A limit is a text or a table."
+        elif isinstance(item, Mapping) and not isinstance(item.get("worst", False), bool):
+            yield (*place, "worst"), None, "is true or false."
         elif not strangers:
             try:
                 yield place, tables(item, name)[0], ""

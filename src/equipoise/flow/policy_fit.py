@@ -1,7 +1,11 @@
 """What does not fit the data: columns that are not there, masks for numbers on a text, levels that no hierarchy has."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from typing import Any
+
+import narwhals as nw
 
 from equipoise.core.errors import EquipoiseError, RolesError
 from equipoise.core.method import name_of
@@ -14,6 +18,8 @@ from equipoise.flow.policy_parts import Candidate, Intruder, Problem
 from equipoise.flow.policy_scales import Wanted
 from equipoise.flow.recipe import spread
 
+ROLES = tuple(f.name for f in fields(Roles) if f.name not in ("hierarchies", "missing"))
+"""Roles that name columns."""
 NUMBERS = ("noise", "shuffle", "matrix", "top_code", "bottom_code")
 """Masks whose columns must be numbers."""
 RANKS = ("rank_swap",)
@@ -39,17 +45,45 @@ def misfits(
     for i, one in enumerate(scenarios):
         yield from _absent((*one.known, *(one.sensitive or ())), schema, ("scenarios", i, "known"))
     for name, given in limits.items():
-        yield from _absent(_groups(name, given), schema, ("limits", name))
+        for place, columns in _groups(name, given):
+            yield from _absent(columns, schema, place)
     for i, name in enumerate(measures):
         yield from _absent(Wanted.of(name).by, schema, ("measures", i))
 
 
-def _groups(name: str, given: Any) -> tuple[str, ...]:
-    """The columns by which a limit goes, where it can be read."""
-    try:
-        return tuple(column for table in tables(given, name) for column in (*table.by, *Wanted.of(name).by))
-    except EquipoiseError:
-        return ()
+def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[Problem]:
+    """Columns under [roles] that the data does not have, or that are no numbers where numbers are needed."""
+    schema = records.schema()
+    for role, given in roles.items():
+        place: Place = ("roles", role)
+        if role == "hierarchies":
+            for column, tree in given.items() if isinstance(given, Mapping) else ():
+                yield from _absent((column,), schema, (*place, column))
+                yield from _uncut(column, tree, schema, (*place, column))
+        elif role in ROLES:
+            for i, column in enumerate(c for c in _names(given) if isinstance(c, str)):
+                where = place if isinstance(given, str) else (*place, i)
+                yield from _absent((column,), schema, where)
+                if role in ("weight", "numeric") and column in schema and not schema[column].is_numeric():
+                    words = f"Column {column!r} has the role {role} but is {schema[column]}, not numeric."
+                    yield Problem(where, words)
+
+
+def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> Iterator[Problem]:
+    """A hierarchy of intervals on a column that has no numbers."""
+    kinds = [one.get("kind") for one in (tree if isinstance(tree, list) else [tree]) if isinstance(one, Mapping)]
+    kind = schema.get(column)
+    if kind is not None and {"intervals", "breaks"} & set(kinds) and not (kind.is_numeric() or kind == nw.Unknown):
+        yield Problem(place, f"Column {column!r} is {kind}, not numeric: intervals cannot be made of it.")
+
+
+def _groups(name: str, given: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
+    """The columns by which each limit on a measure goes, with its place; one that cannot be read is passed over."""
+    several = isinstance(given, list | tuple)
+    for i, one in enumerate(given if several else [given]):
+        place: Place = ("limits", name, i) if several else ("limits", name)
+        with suppress(EquipoiseError):
+            yield place, tuple(c for table in tables(one, name) for c in (*table.by, *Wanted.of(name).by))
 
 
 def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[Problem]:
@@ -83,7 +117,10 @@ def _values(given: Any, plural: bool) -> Sequence[Any]:
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given or ())
+    """One name or several; anything else is none."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given) if isinstance(given, list | tuple) else ()
 
 
 def _unfit(name: str, column: str, kind: Any) -> str:

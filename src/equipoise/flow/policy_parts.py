@@ -53,10 +53,10 @@ class Search:
     journal: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("budget", "seconds"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ParameterError(f"{name} must be above 0, got {value!r}.")
+        given = {name: getattr(self, name) for name in ("budget", "seconds")}
+        wrong = {name: value for name, value in given.items() if value is not None and not value > 0}
+        if wrong:
+            raise ParameterError(" and ".join(f"{name} must be above 0, got {wrong[name]!r}" for name in wrong) + ".")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
@@ -111,12 +112,16 @@ def _as_rule(value: Any, known: Mapping[str, Any], name: str) -> Any:
 
 def spread(value: Any, plural: bool) -> Sequence[Any]:
     """The values a parameter is to take."""
-    if isinstance(value, Mapping) and set(value) == {"from", "to", "steps"}:
+    if isinstance(value, Mapping) and set(value) & {"from", "to"}:
+        if set(value) != {"from", "to", "steps"}:
+            raise ParameterError("A range has from, to and steps, and nothing else.")
         steps = value["steps"]
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
             raise ParameterError("steps must be a whole number, 1 or more.")
-        if not all(isinstance(value[end], int | float) for end in ("from", "to")):
+        if not all(isinstance(value[end], int | float) and isfinite(value[end]) for end in ("from", "to")):
             raise ParameterError("from and to must be numbers.")
+        if value["from"] > value["to"]:
+            raise ParameterError("from must not be above to.")
         return [float(v) for v in np.linspace(value["from"], value["to"], steps)]
     if isinstance(value, list) and (not plural or (value and isinstance(value[0], list))):
         if not value:

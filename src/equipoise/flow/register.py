@@ -49,6 +49,12 @@ class Register:
             )
         return replace(recipe, seed=int(entry["seed"]))
 
+    def seed(self, records: Records) -> int | None:
+        """The seed of the asset's first random release, by which a search must choose again; None before it."""
+        book = self._read()
+        entry = book["assets"].get(self._name(book["key"], records)) if book["assets"] else None
+        return None if entry is None else int(entry["seed"])
+
     def record(self, recipe: Recipe, records: Records) -> None:
         """Keep the seed and the masks of a release that has a random mask."""
         if recipe.coarsens:

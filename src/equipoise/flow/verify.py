@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from equipoise import risk
-from equipoise.core.errors import DataError, EquipoiseError
+from equipoise.core.errors import DataError, EquipoiseError, ParameterError
 from equipoise.core.records import Records
 from equipoise.core.roles import Roles
 from equipoise.core.score import Score, Scores
@@ -64,6 +64,8 @@ def verify(
     are covered by its hash, by the signature and by the seal in private/, not by making it again.
     Cost: reading the folder; with the original, what the masks, the measures and the writing cost.
     """
+    if isinstance(original, str | Path) and not set("*?[") & set(str(original)) and not Path(original).exists():
+        raise ParameterError(f"No file at {str(original)!r}.")
     place = Path(folder)
     public = _public(place)
     evidence, text = _evidence(public)

@@ -149,5 +149,5 @@ def test_hostile_column_names_are_text_everywhere(workbench: Any) -> None:
 
 
 def test_nothing_is_shown_without_a_file(workbench: Any) -> None:
-    for address in ("/balance", "/balance/stage", "/balance/why", "/balance/trial?at=0", "/balance/choice?bounds=1"):
+    for address in ("/balance/stage", "/balance/why", "/balance/trial?at=0", "/balance/choice?bounds=1"):
         assert workbench.get(address).status_code == 422

@@ -8,7 +8,8 @@ from equipoise.flow.assess import Assessment
 from equipoise.flow.wording import number, said
 
 Facts = dict[str, Any]
-MOST_CATEGORIES = 5
+MOST_CATEGORIES, NAMED = 5, 3
+"""Categories of a key that are listed, and the records that one must have to be named."""
 
 
 def causes(before: Assessment, after: Assessment) -> Facts:
@@ -64,7 +65,7 @@ def _top(table: pl.DataFrame, key: str) -> list[Facts]:
     found = table.filter(pl.col("key") == key, pl.col("uniques") > 0).head(MOST_CATEGORIES)
     return [
         {
-            "category": row["category"],
+            "category": row["category"] if row["records"] >= NAMED else "a category of hardly anybody",
             "records": number(row["records"]),
             "uniques": number(row["uniques"]),
             "share": said(row["share"], "share"),

@@ -48,7 +48,7 @@ class Runs:
     """The runs of a workspace, latest first; at most one of a kind at a time."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._workspace, self._lock = workspace, Lock()
+        self._workspace, self._lock, self._closing = workspace, Lock(), False
         self._helpers: dict[str, Helper] = {}
         self._runs: dict[str, Run] = {}
         for plain in sorted(self._read(), key=lambda plain: plain["began"]):
@@ -92,6 +92,8 @@ class Runs:
                 return
 
     def close(self) -> None:
+        """End every run; one that was under way is "stopped" and can go on."""
+        self._closing = True
         for helper in tuple(self._helpers.values()):
             helper.stop()
 
@@ -101,7 +103,7 @@ class Runs:
             try:
                 word, said = helper.pipe.recv()
             except (EOFError, OSError):
-                self._change(id, state="failed", error=ENDED)
+                self._change(id, **({"state": "stopped"} if self._closing else {"state": "failed", "error": ENDED}))
                 break
             if word == "progress":
                 done, total, what = said

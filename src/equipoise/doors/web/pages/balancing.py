@@ -56,6 +56,8 @@ Pinned = Annotated[str, Query(max_length=8, pattern=r"^\d*$")]
 @router.get("/balance", response_class=HTMLResponse)
 def show(request: Request, office: Here, risk: Name = "", utility: Name = "") -> HTMLResponse:
     """The page: what was tried and chosen, then what can be set."""
+    if not office.opened:
+        return page(request, "unopened.html", "balance", heading="Balance")
     facts = {**_stage(office, risk, utility), **setup(office)}
     return page(request, "balance.html", "balance", **facts)
 
@@ -72,8 +74,10 @@ def start(request: Request, office: Here) -> HTMLResponse:
     policy = office.need_file()
     found = office.ask(work.check)
     if found["problems"]:
-        error = ParameterError("The policy is not ready to be tried.")
-        error.problems = tuple(one["words"] for one in found["problems"])
+        problems = tuple(f"{one['place']} {one['words']}".strip() for one in found["problems"])
+        alone = f": {problems[0]}" if len(problems) == 1 else "."
+        error = ParameterError(f"The policy is not ready to be tried{alone}")
+        error.problems = problems
         raise error
     office.runs.start(work.KIND, work.try_all, office.workspace.folder, policy, about=_about(policy))
     return _quiet(part(request, "balance_stage.html", **_stage(office)))

@@ -265,7 +265,7 @@ def setup(office: Office) -> Plain:
         "presets": [preset for preset in presets().values() if preset.about == "records"],
         "preset": presets().get(str(named)) if named else None,
         "preset_slots": slots_of(presets()[str(named)]) if named in presets() else (),
-        "scenarios": list(plain.get("scenarios", ())),
+        "scenarios": [{"reason": "", **one} for one in plain.get("scenarios", ())],
         "settings": _settings(plain),
         "uses": _uses(plain, office),
         "bare": not plain.get("limits"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, UploadFile
 from fastapi.responses import HTMLResponse
 
-from equipoise.core.errors import DataError
+from equipoise.core.errors import DataError, EquipoiseError
 from equipoise.demo import write as write_demo
 from equipoise.doors.web.office import Here, Office
 from equipoise.doors.web.screen import again, page, part
@@ -32,8 +32,13 @@ FILES = {"": ("seed_file", "register"), "data": ("metadata",), "output": ("folde
 @router.get("/", response_class=HTMLResponse)
 def show(request: Request, office: Here) -> HTMLResponse:
     """The first page: choose a file, or see what the columns of the open one are."""
-    found = office.ask(work.look) if office.opened else None
-    return page(request, "open.html", "open", found=found, roles=ROLES, told=TOLD, files=office.workspace.files())
+    found, lost = None, ""
+    try:
+        found = office.ask(work.look) if office.opened else None
+    except EquipoiseError as error:
+        lost = str(error)
+    facts = {"roles": ROLES, "told": TOLD, "files": office.workspace.files()}
+    return page(request, "open.html", "open", found=found, lost=lost, **facts)
 
 
 @router.post("/open/file", response_class=HTMLResponse)

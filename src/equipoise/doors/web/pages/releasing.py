@@ -37,6 +37,8 @@ Name = Annotated[str, Form(max_length=100)]
 @router.get("/release", response_class=HTMLResponse)
 def show(request: Request, office: Here) -> HTMLResponse:
     """The page: the state of the release, and everything that can be taken along."""
+    if not office.opened:
+        return page(request, "unopened.html", "release", heading="Release")
     return page(request, "release.html", "release", **_facts(office))
 
 
