@@ -183,7 +183,7 @@ CASES: dict[str, tuple[Build, str]] = {
     "mask column": (protect("--mask", "top-code:agee,5"), "No column 'agee'.* Did you mean 'age'"),
     "mask on text": (protect("--mask", "top-code:region,5"), "'region' is String, not numeric"),
     "measure unknown": (assess(None, "--measure", "unique"), "No measure 'unique'.* Did you mean 'uniques'"),
-    "measure field": (assess(None, "--measure", "uniques:k=x"), "integer"),
+    "measure field": (assess(None, "--measure", "uniques:k=x"), "whole number"),
     "measure column": (assess(None, "--measure", "attribute-disclosure:salery"), "No column 'salery'"),
     "measure range": (assess(None, "--measure", "attribute-disclosure:region,range=5"), "not numeric"),
     "measure unclosed": (assess(None, "--measure", "uniques(k=3"), "uniques"),

@@ -69,10 +69,11 @@ def overlays(original: Records, released: Records, columns: Iterable[str]) -> tu
     the last ones; a number that was released as groups is spread evenly over the range of each. Others are categories,
     the ten most frequent. Records count by their weight where both files have it; a share is then the sum of weights of
     the records in it over that of all that have a value, f(b) = sum_i w_i 1(x_i in b) / sum_i w_i. Misleads when
-    variables change together: each is drawn alone.
+    variables change together: each is drawn alone. Categories of fewer than three records are drawn together.
 
     >>> from equipoise.core.roles import Roles
-    >>> file, coarse = (Records.of(pl.DataFrame({"town": list(towns)}), Roles(["town"])) for towns in ("aabc", "aa**"))
+    >>> towns = ("aabc" * 3, "aa**" * 3)
+    >>> file, coarse = (Records.of(pl.DataFrame({"town": list(side)}), Roles(["town"])) for side in towns)
     >>> [one] = overlays(file, coarse, ["town"])
     >>> one.labels, one.before, one.after, one.moved
     (('a', '*', 'b', 'c'), (0.5, 0.0, 0.25, 0.25), (0.5, 0.5, 0.0, 0.0), 0.5)

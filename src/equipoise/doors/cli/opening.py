@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from equipoise.doors import python as door
 from equipoise.doors.cli import parts, screens
 from equipoise.doors.cli.guard import one_line
+from equipoise.doors.python import open as open_workbench
 
 
 def open_page(
@@ -40,5 +40,5 @@ def open_page(
         where = one_line(str(place.resolve()))
         parts.say(screen, "Working folder", f"{where}. Stop with Ctrl-C; the session is kept.")
 
-    door.open(file, folder=place, port=port, largest=largest << 20, browser=browser, show=show)
+    open_workbench(file, folder=place, port=port, largest=largest << 20, browser=browser, show=show)
     print("Closed; the session is kept.")
