@@ -14,7 +14,7 @@ from typing import Literal
 import polars as pl
 
 import equipoise as eq
-from equipoise.core.method import Mask, Measure
+from equipoise.methods.method import Mask, Measure
 
 PAGE = Path(__file__).parents[1] / "docs" / "attacks.md"
 SEED = 2001

@@ -8,7 +8,7 @@ import polars as pl
 import equipoise as eq
 from benchmarks import data
 from benchmarks.rows import Row, Scale, Skipped, cost
-from equipoise.core.method import Measure
+from equipoise.methods.method import Measure
 
 RECORDS = (10_000, 100_000, 1_000_000)
 KEYS = data.KEYS[1:]

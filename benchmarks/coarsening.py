@@ -8,7 +8,7 @@ import equipoise as eq
 from benchmarks import data
 from benchmarks.counting import RECORDS, polars
 from benchmarks.rows import Row, Scale, Skipped, cheapest, race
-from equipoise.core.codes import code
+from equipoise.ground.packed_keys import code
 
 RECOUNTS = 6
 """Coarsenings, evenly spread over all, that are recounted from records for the yardstick."""

@@ -7,7 +7,7 @@ import polars as pl
 import equipoise as eq
 from benchmarks import data
 from benchmarks.rows import Row, Scale, Skipped, cheapest, race
-from equipoise.core.codes import code, tally
+from equipoise.ground.packed_keys import code, tally
 
 RECORDS = 10_000_000
 THEN = 3.9

@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 import equipoise as eq
-from equipoise.core.method import Measure
 from equipoise.demo.business import business
 from equipoise.demo.hospital import hospital
 from equipoise.demo.survey import survey
-from equipoise.flow.catalogue import find
-from equipoise.flow.lattice import coarsenings
-from equipoise.flow.policy_parts import Candidate
-from equipoise.flow.recipe import recipes
+from equipoise.methods.method import Measure
+from equipoise.policies.coarsenings import coarsenings
+from equipoise.policies.sections import Candidate
+from equipoise.recipe.catalogue import find
+from equipoise.recipe.recipe import recipes
 
 Rng = np.random.Generator
 SEED = 7

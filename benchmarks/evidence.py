@@ -14,16 +14,16 @@ from tempfile import TemporaryDirectory
 
 import equipoise as eq
 from benchmarks.drawn import SEED, drawn
-from equipoise.flow.family import described
-from equipoise.flow.runner import Runner
-from equipoise.flow.search import Search
-from equipoise.flow.sweep import adaptively, all_of
-from equipoise.flow.trial import Trial
+from equipoise.search.adaptive_search import Search
+from equipoise.search.recipe_space import described
+from equipoise.search.sweep import adaptively, all_of
+from equipoise.trials.runner import Runner
+from equipoise.trials.trial import Trial
 
 DRAWS, SHARE, GOOD = 3, 5, 0.95
 """Draws of random masks; a search may make one trial in so many; the share of policies that must be as good."""
 POLICIES, KILLS, FIRST = 30, 50, 3001
-KILLER = Path(__file__).parents[1] / "tests" / "flow" / "kills.py"
+KILLER = Path(__file__).parents[1] / "tests" / "releases" / "kills.py"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import polars as pl
 
 import equipoise as eq
 from benchmarks.rows import Row, Scale, Skipped, cost, race
-from equipoise.core.codes import code
+from equipoise.ground.packed_keys import code
 
 NAME = "lattice of adult"
 RECOUNTS = 12

@@ -10,8 +10,8 @@ import polars as pl
 import equipoise as eq
 from benchmarks.lattice import adult
 from benchmarks.rows import Row, Scale, Skipped, cost
-from equipoise.core.draws import Draws
-from equipoise.core.levels import Lookup, as_text
+from equipoise.data.levels import Lookup, as_text
+from equipoise.ground.randomness import Draws
 
 NAME = "local recoding of adult"
 FIGURES = {2: 0.034, 5: 0.068, 10: 0.095}

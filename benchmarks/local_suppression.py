@@ -11,7 +11,7 @@ import equipoise as eq
 from benchmarks.lattice import adult
 from benchmarks.perturbation import YARDSTICK, grouping
 from benchmarks.rows import Row, Scale, Skipped, race
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 SIZES = (2, 20, 5, 7, 16, 8, 14)
 PEER = 59.8

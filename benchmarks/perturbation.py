@@ -8,8 +8,8 @@ import polars as pl
 import equipoise as eq
 from benchmarks import data
 from benchmarks.rows import Row, Scale, Skipped, cost, race
-from equipoise.core.draws import Draws
-from equipoise.core.method import Mask
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import Mask
 
 RECORDS = 1_000_000
 YARDSTICK = 3.9

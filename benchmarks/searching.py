@@ -11,12 +11,12 @@ import polars as pl
 
 import equipoise as eq
 from benchmarks.rows import Row, Scale, Skipped, fresh, measured
-from equipoise.core.method import Measure
-from equipoise.flow.family import described
-from equipoise.flow.policy_parts import Candidate
-from equipoise.flow.runner import Runner
-from equipoise.flow.search import Search
-from equipoise.flow.sweep import adaptively
+from equipoise.methods.method import Measure
+from equipoise.policies.sections import Candidate
+from equipoise.search.adaptive_search import Search
+from equipoise.search.recipe_space import described
+from equipoise.search.sweep import adaptively
+from equipoise.trials.runner import Runner
 
 RECORDS, TRIALS, MINUTES, CORES = 1_000_000, 200, 10.0, 2
 KNOWN = ("sex", "area", "age", "trade", "origin")

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks.perturbation import YARDSTICK, grouping
 from benchmarks.rows import Row, Scale, Skipped, cost, fresh, peak
-from equipoise.core.linear import Additive
-from equipoise.core.suppression import Suppression, audit, suppress
+from equipoise.data.tables.additivity import Additive
+from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
+from equipoise.tables.audits.attacker_intervals import audit
 
 P = 0.1
 GAUSS = {"2-way, 2,601 cells": 4.6, "2-way, 10,201 cells": 61.8, "3-way hierarchical, 6,875 cells": 36.2}

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.records import Law, Records
+from equipoise.data.records import Law, Records
+from equipoise.ground.randomness import Draws
 
 settings.register_profile(
     "equipoise",

@@ -12,11 +12,11 @@ from urllib.parse import unquote
 import pytest
 
 import equipoise as eq
-from equipoise.core.branches import BRANCHES
-from equipoise.core.roles import Roles
+from equipoise.data.branches import BRANCHES
+from equipoise.data.roles import Roles
 from equipoise.doors.cli.verbs import command
 from equipoise.files import KNOWN
-from equipoise.flow import job, policy_parts
+from equipoise.policies import policy_file, sections
 
 pytest.importorskip("properdocs", reason="The docs were not built: the package 'properdocs' is not installed.")
 pytestmark = pytest.mark.xdist_group("docs")
@@ -205,9 +205,17 @@ def test_the_formats_page_has_every_format(site: Path) -> None:
 def test_the_policy_page_has_every_key() -> None:
     """A key of the policy format that nobody can read about does not exist."""
     text = (ROOT / "docs/guides/policy.md").read_text(encoding="utf-8")
-    kinds = [job.Job, job.Data, job.Choose, job.Output, job.Candidate, Roles, *BRANCHES.values()]
-    kinds += [job.Tabulation, policy_parts.Intruder, policy_parts.Search, policy_parts.LimitTable]
-    keys = {f.name for kind in kinds for f in fields(kind) if f.init} - set(job.OWN)
+    kinds = [
+        policy_file.Job,
+        policy_file.Data,
+        policy_file.Choose,
+        policy_file.Output,
+        policy_file.Candidate,
+        Roles,
+        *BRANCHES.values(),
+    ]
+    kinds += [policy_file.Tabulation, sections.Intruder, sections.Search, sections.LimitTable]
+    keys = {f.name for kind in kinds for f in fields(kind) if f.init} - set(policy_file.OWN)
     shown = set(re.findall(r"`\[*(\w+)\]*(?: = [^`]*)?`", text))
     assert keys - shown == set()
     assert set(BRANCHES) <= shown

@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.roles import Roles
+from equipoise.data.roles import Roles
 from equipoise.doors.cli import main
 from equipoise.files import save, store
-from equipoise.flow.job import Job
+from equipoise.policies.policy_file import Job
 
 for package, extra in (("pyreadstat", "files"), ("duckdb", "duckdb"), ("sklearn", "learn")):
     pytest.importorskip(package, reason=f"The examples of the docs were not run: the extra {extra!r} is not installed.")

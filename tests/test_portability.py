@@ -1,4 +1,4 @@
-"""Windows and macOS: nothing outside core/machine.py knows the operating system, and text has a named encoding."""
+"""Windows and macOS: nothing outside ground/system.py knows the operating system, and text has a named encoding."""
 
 import ast
 import os
@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core import machine
-from equipoise.core.errors import DataError
-from equipoise.doors import pages
+from equipoise.doors import write_page
+from equipoise.ground import system
+from equipoise.ground.errors import DataError
 
 SOURCE = Path(eq.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-MACHINE = SOURCE / "core" / "machine.py"
+MACHINE = SOURCE / "ground" / "system.py"
 SYSTEM_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "signal", "msvcrt", "winreg", "ctypes"}
 SYSTEM_MODULES |= {"shlex", "multiprocessing", "subprocess", "platform", "syslog", "mmap"}
 OWN_OF_OS = {"environ", "PathLike", "fspath", "cpu_count"}
@@ -146,9 +146,9 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, mode: int) -> None:
         raise AssertionError("modes mean nothing there")
 
-    monkeypatch.setattr(machine, "WINDOWS", True)
-    monkeypatch.setattr(machine, "PATIENCE", (0.0, 0.0))
-    monkeypatch.setattr(machine, "_free_on_windows", lambda: 8_000_000_000)
+    monkeypatch.setattr(system, "WINDOWS", True)
+    monkeypatch.setattr(system, "PATIENCE", (0.0, 0.0))
+    monkeypatch.setattr(system, "_free_on_windows", lambda: 8_000_000_000)
     monkeypatch.setattr(Path, "chmod", refuse)
 
 
@@ -188,7 +188,7 @@ def locked(times: int) -> tuple[list[int], object]:
 def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries, move = locked(2)
     monkeypatch.setattr(Path, "replace", move)
-    pages.put(tmp_path / "page.html", "text")
+    write_page.put(tmp_path / "page.html", "text")
     assert (len(tries), (tmp_path / "page.html").read_text(encoding="utf-8")) == (3, "text")
 
 
@@ -196,29 +196,29 @@ def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_that_stays_locked_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "replace", locked(99)[1])
     with pytest.raises(DataError, match="another program has it"):
-        pages.put(tmp_path / "page.html", "text")
+        write_page.put(tmp_path / "page.html", "text")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("windows")
 def test_memory_and_words_there() -> None:
-    assert 0 < (machine.free_memory() or 0) <= 8_000_000_000
-    assert machine.shell_word("a.csv") == "a.csv"
-    assert machine.shell_word("C:\\my files\\a.csv") == '"C:\\my files\\a.csv"'
-    assert "only you" in machine.privacy()
+    assert 0 < (system.free_memory() or 0) <= 8_000_000_000
+    assert system.shell_word("a.csv") == "a.csv"
+    assert system.shell_word("C:\\my files\\a.csv") == '"C:\\my files\\a.csv"'
+    assert "only you" in system.privacy()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX systems")
 def test_modes_here(tmp_path: Path) -> None:
-    machine.make_folder(tmp_path / "closed", private=True)
-    machine.write(tmp_path / "closed" / "seed", "line\n", private=True)
+    system.make_folder(tmp_path / "closed", private=True)
+    system.write(tmp_path / "closed" / "seed", "line\n", private=True)
     assert stat.S_IMODE((tmp_path / "closed").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "closed" / "seed").stat().st_mode) == 0o600
     assert (tmp_path / "closed" / "seed").read_bytes() == b"line\n"
     with pytest.raises(FileExistsError):
-        machine.write(tmp_path / "closed" / "seed", "again", private=True)
-    assert machine.privacy() == ""
-    assert machine.shell_word("my file") == "'my file'"
+        system.write(tmp_path / "closed" / "seed", "again", private=True)
+    assert system.privacy() == ""
+    assert system.shell_word("my file") == "'my file'"
 
 
 # Consoles -------------------------------------------------------------------------------------------------------------

@@ -16,84 +16,84 @@ if TYPE_CHECKING:
     from equipoise import tables as tables
     from equipoise import theory as theory
     from equipoise import utility as utility
-    from equipoise.core.cells import Cells as Cells
-    from equipoise.core.cells import count as count
-    from equipoise.core.errors import Cancelled as Cancelled
-    from equipoise.core.errors import DataError as DataError
-    from equipoise.core.errors import EngineError as EngineError
-    from equipoise.core.errors import EquipoiseError as EquipoiseError
-    from equipoise.core.errors import EquipoiseWarning as EquipoiseWarning
-    from equipoise.core.errors import InfeasibleError as InfeasibleError
-    from equipoise.core.errors import MissingExtraError as MissingExtraError
-    from equipoise.core.errors import ParameterError as ParameterError
-    from equipoise.core.errors import RefusedError as RefusedError
-    from equipoise.core.errors import RolesError as RolesError
-    from equipoise.core.hierarchy import Hierarchy as Hierarchy
-    from equipoise.core.margins import table as table
-    from equipoise.core.records import Records as Records
-    from equipoise.core.roles import Roles as Roles
-    from equipoise.core.score import Score as Score
-    from equipoise.core.score import Scores as Scores
-    from equipoise.doors.python import attack as attack
-    from equipoise.doors.python import balance as balance
-    from equipoise.doors.python import check as check
-    from equipoise.doors.python import init as init
-    from equipoise.doors.python import open as open  # noqa: A004
-    from equipoise.doors.python import protect as protect
-    from equipoise.doors.python import publish as publish
-    from equipoise.doors.python import release as release
-    from equipoise.doors.python import replay as replay
-    from equipoise.doors.tabulation import tabulate as tabulate
+    from equipoise.data.cells import Cells as Cells
+    from equipoise.data.cells import count as count
+    from equipoise.data.hierarchy import Hierarchy as Hierarchy
+    from equipoise.data.records import Records as Records
+    from equipoise.data.roles import Roles as Roles
+    from equipoise.data.tables.table import table as table
+    from equipoise.doors.api import attack as attack
+    from equipoise.doors.api import balance as balance
+    from equipoise.doors.api import check as check
+    from equipoise.doors.api import init as init
+    from equipoise.doors.api import open as open  # noqa: A004
+    from equipoise.doors.api import protect as protect
+    from equipoise.doors.api import publish as publish
+    from equipoise.doors.api import release as release
+    from equipoise.doors.api import replay as replay
+    from equipoise.doors.table_folder import tabulate as tabulate
     from equipoise.files import read as read
-    from equipoise.flow.assess import Assessment as Assessment
-    from equipoise.flow.assess import assess as assess
-    from equipoise.flow.attack import Attack as Attack
-    from equipoise.flow.best_coarsening import best_coarsening as best_coarsening
-    from equipoise.flow.frontier import Frontier as Frontier
-    from equipoise.flow.frontier import frontier as frontier
-    from equipoise.flow.lattice import coarsenings as coarsenings
-    from equipoise.flow.policy import Policy as Policy
-    from equipoise.flow.policy import Verdict as Verdict
-    from equipoise.flow.publication import Publication as Publication
-    from equipoise.flow.publication import publication as publication
-    from equipoise.flow.recipe import Recipe as Recipe
-    from equipoise.flow.recipe import grid as grid
-    from equipoise.flow.recipe import recipes as recipes
-    from equipoise.flow.release import Release as Release
-    from equipoise.flow.suggest import suggest_roles as suggest_roles
-    from equipoise.flow.sweep import sweep as sweep
-    from equipoise.flow.tabulate import protect_tables as protect_tables
-    from equipoise.flow.trial import Trial as Trial
-    from equipoise.flow.verify import verify as verify
+    from equipoise.ground.errors import Cancelled as Cancelled
+    from equipoise.ground.errors import DataError as DataError
+    from equipoise.ground.errors import EngineError as EngineError
+    from equipoise.ground.errors import EquipoiseError as EquipoiseError
+    from equipoise.ground.errors import EquipoiseWarning as EquipoiseWarning
+    from equipoise.ground.errors import InfeasibleError as InfeasibleError
+    from equipoise.ground.errors import MissingExtraError as MissingExtraError
+    from equipoise.ground.errors import ParameterError as ParameterError
+    from equipoise.ground.errors import RefusedError as RefusedError
+    from equipoise.ground.errors import RolesError as RolesError
+    from equipoise.inspection.assess import Assessment as Assessment
+    from equipoise.inspection.assess import assess as assess
+    from equipoise.inspection.suggest_roles import suggest_roles as suggest_roles
+    from equipoise.intrusion.attack import Attack as Attack
+    from equipoise.methods.score import Score as Score
+    from equipoise.methods.score import Scores as Scores
+    from equipoise.policies.coarsenings import coarsenings as coarsenings
+    from equipoise.policies.policy import Policy as Policy
+    from equipoise.policies.policy import Verdict as Verdict
+    from equipoise.publishing.publication import Publication as Publication
+    from equipoise.publishing.publication import publication as publication
+    from equipoise.recipe.recipe import Recipe as Recipe
+    from equipoise.recipe.recipe import grid as grid
+    from equipoise.recipe.recipe import recipes as recipes
+    from equipoise.releases.release import Release as Release
+    from equipoise.releases.tables.tabulate import protect_tables as protect_tables
+    from equipoise.releases.verify import verify as verify
+    from equipoise.search.best_coarsening import best_coarsening as best_coarsening
+    from equipoise.search.frontier import Frontier as Frontier
+    from equipoise.search.frontier import frontier as frontier
+    from equipoise.search.sweep import sweep as sweep
+    from equipoise.trials.trial import Trial as Trial
 
 __version__ = "0.1.0"
 
 ROOMS = {
-    "core.cells": "Cells count",
-    "core.errors": "Cancelled DataError EngineError EquipoiseError EquipoiseWarning InfeasibleError MissingExtraError "
-    "ParameterError RefusedError RolesError",
-    "core.hierarchy": "Hierarchy",
-    "core.margins": "table",
-    "core.records": "Records",
-    "core.roles": "Roles",
-    "core.score": "Score Scores",
-    "doors.python": "attack balance check init open protect publish release replay",
-    "doors.tabulation": "tabulate",
+    "data.cells": "Cells count",
+    "ground.errors": "Cancelled DataError EngineError EquipoiseError EquipoiseWarning InfeasibleError "
+    "MissingExtraError ParameterError RefusedError RolesError",
+    "data.hierarchy": "Hierarchy",
+    "data.tables.table": "table",
+    "data.records": "Records",
+    "data.roles": "Roles",
+    "methods.score": "Score Scores",
+    "doors.api": "attack balance check init open protect publish release replay",
+    "doors.table_folder": "tabulate",
     "files": "read",
-    "flow.assess": "Assessment assess",
-    "flow.attack": "Attack",
-    "flow.best_coarsening": "best_coarsening",
-    "flow.frontier": "Frontier frontier",
-    "flow.lattice": "coarsenings",
-    "flow.policy": "Policy Verdict",
-    "flow.publication": "Publication publication",
-    "flow.recipe": "Recipe grid recipes",
-    "flow.release": "Release",
-    "flow.suggest": "suggest_roles",
-    "flow.sweep": "sweep",
-    "flow.tabulate": "protect_tables",
-    "flow.trial": "Trial",
-    "flow.verify": "verify",
+    "inspection.assess": "Assessment assess",
+    "intrusion.attack": "Attack",
+    "search.best_coarsening": "best_coarsening",
+    "search.frontier": "Frontier frontier",
+    "policies.coarsenings": "coarsenings",
+    "policies.policy": "Policy Verdict",
+    "publishing.publication": "Publication publication",
+    "recipe.recipe": "Recipe grid recipes",
+    "releases.release": "Release",
+    "inspection.suggest_roles": "suggest_roles",
+    "search.sweep": "sweep",
+    "releases.tables.tabulate": "protect_tables",
+    "trials.trial": "Trial",
+    "releases.verify": "verify",
 }
 FAMILIES = ("attacks", "demo", "losses", "masks", "risk", "rules", "tables", "theory", "utility")
 FOUND = {name: room for room, names in ROOMS.items() for name in names.split()}

@@ -12,14 +12,13 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.attacks import Inference
-from equipoise.core import guessing
-from equipoise.core.draws import Draws
-from equipoise.core.errors import MissingExtraError
-from equipoise.core.records import Law, Records
-from equipoise.core.shares import excess, wilson
-from equipoise.flow.balance import balance
-from equipoise.flow.sweep import reserve
+from equipoise.attacks import Inference, _guessing
+from equipoise.attacks._wilson import excess, wilson
+from equipoise.data.records import Law, Records
+from equipoise.ground.errors import MissingExtraError
+from equipoise.ground.randomness import Draws
+from equipoise.releases.balance import balance
+from equipoise.search.sweep import reserve
 
 PLAIN = ("match", "class")
 
@@ -103,7 +102,7 @@ def by_class(released: list[Any], person: Any, sensitive: str, tolerance: float 
 @pytest.mark.parametrize("gaps", [0.0, 0.08])
 def test_record_by_record(sensitive: str, gaps: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mixed types, random ties and missing values: every chance as by the definition, in portions of any size."""
-    monkeypatch.setattr(guessing, "CHUNK", 20 if gaps else guessing.CHUNK)
+    monkeypatch.setattr(_guessing, "CHUNK", 20 if gaps else _guessing.CHUNK)
     original = mixture(250, 1, gaps)
     released = changed(original, 2)
     people, rows = original.to_dicts(), [r for r in released.to_dicts() if r[sensitive] is not None]

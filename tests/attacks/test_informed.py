@@ -11,8 +11,8 @@ from scipy.stats import multivariate_normal
 import equipoise as eq
 from equipoise import masks, risk
 from equipoise.attacks import Informed, Nearest, averaged
-from equipoise.core.draws import Draws
-from equipoise.core.records import Records
+from equipoise.data.records import Records
+from equipoise.ground.randomness import Draws
 
 NAMES = ("x", "y", "z")
 

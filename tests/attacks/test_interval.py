@@ -10,7 +10,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.attacks import Interval
-from equipoise.core.records import Law, Records
+from equipoise.data.records import Law, Records
 
 
 def read(id_: str | None = None, /, **columns: Any) -> Records:

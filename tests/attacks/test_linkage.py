@@ -11,10 +11,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
+from equipoise.attacks._linkage import assignment
+from equipoise.attacks._linkage import pair_up as links
+from equipoise.attacks._linkage.match_shares import Truth
 from equipoise.attacks.linkage import Linkage
-from equipoise.core import assignment, links
-from equipoise.core.beliefs import Truth
-from equipoise.core.records import Law
+from equipoise.data.records import Law
 
 KEYS = ["name", "surname", "age"]
 # Domingo-Ferrer and Torra (2004), Table 1.

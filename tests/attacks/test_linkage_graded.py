@@ -11,8 +11,8 @@ from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
 import equipoise as eq
+from equipoise.attacks._linkage import assignment, graded_agreement, pair_up
 from equipoise.attacks.linkage import Linkage
-from equipoise.core import assignment, graded, links
 
 A = pl.DataFrame({"name": ["Joan", "Pere"], "age": [19, 17]})
 
@@ -113,7 +113,7 @@ def test_rows_of_graded_files_may_move() -> None:
 
 
 def test_too_many_pairs_ask_for_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graded, "COMPARED", 1000)
+    monkeypatch.setattr(graded_agreement, "COMPARED", 1000)
     original, released = persons(100, 1)
     with pytest.raises(eq.ParameterError, match="name blocks"):
         Linkage(near=("age:2",)).measure(records(released), records(original))
@@ -126,11 +126,11 @@ def test_many_candidates_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     attack = Linkage(near=("name:0.85", "age:2"))
     every = attack.measure(records(released), records(original))
     for limit, word in ((500, "lighter ones cells to cells"), (0, "cells to cells")):
-        monkeypatch.setattr(links, "CANDIDATES", limit)
+        monkeypatch.setattr(pair_up, "CANDIDATES", limit)
         some = attack.measure(records(released), records(original))
         assert word in some.notes[-1]
         assert some.value == pytest.approx(every.value, abs=0.06)
-    monkeypatch.setattr(links, "LISTED", 0)
+    monkeypatch.setattr(pair_up, "LISTED", 0)
     assert "left alone" in attack.measure(records(released), records(original)).notes[-1]
 
 

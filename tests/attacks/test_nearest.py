@@ -11,7 +11,7 @@ from rapidfuzz.distance import JaroWinkler, Levenshtein
 
 import equipoise as eq
 from equipoise.attacks import Nearest
-from equipoise.core.records import Law, Records
+from equipoise.data.records import Law, Records
 
 TIE = 1e-9
 SIMILARITIES: dict[str, Any] = {

@@ -13,11 +13,11 @@ from scipy.stats import hypergeom
 
 import equipoise as eq
 from equipoise.attacks import SinglingOut
+from equipoise.attacks._wilson import wilson
 from equipoise.attacks.singling_out import _isolating
-from equipoise.core.draws import Draws
-from equipoise.core.records import Law, Records
-from equipoise.core.shares import wilson
-from equipoise.flow.sweep import reserve
+from equipoise.data.records import Law, Records
+from equipoise.ground.randomness import Draws
+from equipoise.search.sweep import reserve
 
 COLUMNS = ("age", "area", "pay", "born")
 

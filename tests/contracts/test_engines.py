@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 KEYS = ["town", "age", "rooms", "grade", "owner", "born"]
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 CANARY = "Quetzalcoatlus"
 NUMBER = 8_675_309
@@ -210,7 +210,7 @@ def test_reprs_hold_no_data(marked: pl.DataFrame, people_roles: eq.Roles, style:
 
 
 def test_holdouts_are_not_printed(marked: pl.DataFrame, people_roles: eq.Roles) -> None:
-    from equipoise.flow.sweep import reserve
+    from equipoise.search.sweep import reserve
 
     assert CANARY not in repr(reserve(eq.read(marked, people_roles), 0.3, seed=SEED))
 

@@ -13,10 +13,10 @@ import tomli_w
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.method import Coarsening, Mask, Measure, OnCells, Rule, label
-from equipoise.flow import catalogue
-from equipoise.flow.job import Job
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import Coarsening, Mask, Measure, OnCells, Rule, label
+from equipoise.policies.policy_file import Job
+from equipoise.recipe import catalogue
 
 VERBS: tuple[catalogue.Verb, ...] = ("rule", "mask", "measure")
 METHODS = [(verb, name, method) for verb in VERBS for name, method in sorted(catalogue.methods(verb).items())]

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.demo.kit import KITS
-from equipoise.flow.job import Job
+from equipoise.demo.folder import KITS
+from equipoise.policies.policy_file import Job
 
 
 @pytest.mark.parametrize("name", KITS)

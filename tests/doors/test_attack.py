@@ -13,8 +13,8 @@ import pytest
 import equipoise as eq
 from equipoise.doors.cli import main
 from equipoise.doors.report import render
-from equipoise.flow.release import release
-from equipoise.flow.reopen import reopen
+from equipoise.releases.release import release
+from equipoise.releases.reopen import reopen
 
 CANARY = "Canary-7731"
 ROLES = eq.Roles(["age", "sex", "area"], numeric=["salary"], id="person")

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from equipoise.core import machine
 from equipoise.doors.cli import main
+from equipoise.ground import system
 
 SERVE = "import sys; from equipoise.doors.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -62,15 +62,15 @@ def test_it_listens_here_only_and_stops_with_ctrl_c(tmp_path: Path) -> None:
 
 
 def test_no_browser_is_opened_where_there_is_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    if machine.WINDOWS or sys.platform == "darwin":
+    if system.WINDOWS or sys.platform == "darwin":
         pytest.skip("There is always a screen here.")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert machine.show_page("http://127.0.0.1:1/") is False
+    assert system.show_page("http://127.0.0.1:1/") is False
     import webbrowser
 
     shown: list[str] = []
     monkeypatch.setenv("DISPLAY", ":9")
     monkeypatch.setattr(webbrowser, "open", lambda address: bool(shown.append(address)) or True)
-    assert machine.show_page("http://127.0.0.1:1/") is True
+    assert system.show_page("http://127.0.0.1:1/") is True
     assert shown == ["http://127.0.0.1:1/"]

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.method import label
-from equipoise.doors import decision
+from equipoise.doors import decision_files
 from equipoise.doors.cli import main
-from equipoise.flow.catalogue import build, parse
+from equipoise.methods.method import label
+from equipoise.recipe.catalogue import build, parse
 
 CANARY = "Canary-7731"
 TABLE = pl.DataFrame(
@@ -227,7 +227,7 @@ def folder(made: Path) -> Path:
 
 
 def test_the_folder_is_whole_and_private(folder: Path) -> None:
-    assert sorted(file.name for file in folder.iterdir()) == sorted(decision.FILES)
+    assert sorted(file.name for file in folder.iterdir()) == sorted(decision_files.FILES)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in folder.iterdir())
     cells = pl.read_csv(folder / "decision.csv")
@@ -356,7 +356,7 @@ def test_a_failure_leaves_nothing(run: Run, made: Path, monkeypatch: pytest.Monk
     def fail(*_: Any) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(decision, "render_publish", fail)
+    monkeypatch.setattr(decision_files, "render_publish", fail)
     assert "No space left" in run(*table(made, "--risk", "0.2", "--out", made / "new" / "place"), code=2)
     assert not (made / "new").exists()
 

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors import tabulation
-from equipoise.doors.cli import main, tabulating
+from equipoise.doors import table_folder
+from equipoise.doors.cli import main, table
 from equipoise.doors.report import render_table
-from equipoise.doors.report.tabulating import ordered
+from equipoise.doors.report.table_page import ordered
 
 CANARY = "Canary-7731"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -313,7 +313,7 @@ def test_bad_input(run: Run, made: Path, tmp_path: Path, args: list[str], words:
 
 def test_no_pattern_protects_it(run: Run, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no other cell may be withheld there is no helper: the place is named, by its labels."""
-    monkeypatch.setattr(tabulating, "Suppress", partial(eq.tables.Suppress, publish="contributors"))
+    monkeypatch.setattr(table, "Suppress", partial(eq.tables.Suppress, publish="contributors"))
     said = run(*firms(made, "--rule", "min-count:3", "--out", tmp_path / "out"), code=2)
     assert re.search(r"the cell region = \w+, industry = \w+", said)
     assert CANARY not in said
@@ -350,6 +350,6 @@ def test_a_failure_leaves_nothing(run: Run, made: Path, tmp_path: Path, monkeypa
     def fail(*_: Any, **__: Any) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tabulation, "render_table", fail)
+    monkeypatch.setattr(table_folder, "render_table", fail)
     assert "No space left" in run(*firms(made, *RULE, "--out", tmp_path / "new" / "place"), code=2)
     assert not (tmp_path / "new").exists()

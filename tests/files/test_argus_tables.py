@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 from equipoise.rules import Marked, PPercent
 
 RDA = """   <SEPARATOR> ";"

@@ -116,7 +116,7 @@ def test_missing_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_policy_names_the_sheet(tmp_path: Path) -> None:
-    from equipoise.flow.job import Job
+    from equipoise.policies.policy_file import Job
 
     sheet(tmp_path / "a.xlsx", ["x"], [1], [2], name="Ark 2")
     text = '[data]\npath = "a.xlsx"\nsheet = "{}"\n[roles]\nkeys = ["x"]\n[limits]\nuniques = "<= 1"\n'

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.files import transport
+from equipoise.files import sas_transport
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="SPSS, Stata and SAS were not tried: pyreadstat is missing.")
 
@@ -122,8 +122,8 @@ def test_special_missing_values_of_transport_files(tmp_path: Path, version: int)
     path = tmp_path / "a.xpt"
     table = pl.DataFrame({"a": [1.5, None, None], "town": ["x", "A", ""], "b": [None, 2.0, None]})
     pyreadstat.write_xport(table, path, file_format_version=version, column_labels={"a": "long " * 20})
-    assert transport.special(path, table.columns, 3) is None
-    transport.put_special(path, {0: pl.Series([None, "A", None]), 2: pl.Series(["_", None, "Z"])})
+    assert sas_transport.special(path, table.columns, 3) is None
+    sas_transport.put_special(path, {0: pl.Series([None, "A", None]), 2: pl.Series(["_", None, "Z"])})
     found = eq.read(path)
     assert found.labels.gaps is not None
     assert found.labels.gaps.to_dict(as_series=False) == {"a": [None, "A", None], "b": ["_", None, "Z"]}

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
 from equipoise.rules import Dominance, counterexample
 
 GRID = [(n, k) for n in (1, 2, 3, 4, 5) for k in (0.3, 0.5, 0.6, 0.7, 0.75, 0.85, 0.9, 0.95)]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 LOCATION = os.environ.get("EQUIPOISE_DATA")
 real = pytest.mark.skipif(not LOCATION, reason="Adult was not recoded locally: set EQUIPOISE_DATA.")

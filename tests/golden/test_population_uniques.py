@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise import demo
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
 
 
 def cells(sizes: list[int]) -> Cells:

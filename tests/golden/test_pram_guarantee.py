@@ -1,7 +1,7 @@
 """Post-randomization keeps its promise: exact enumeration, printed numbers and simulation, worked independently.
 
-Nothing here uses the formulas of `core.laws`: the matrix P is built from what a law says about each cell, the law of
-the released counts S by adding one record after the other, the target's posterior by Bayes' rule in every cell.
+Nothing here uses the formulas of `laws.cell_law`: the matrix P is built from what a law says about each cell, the
+law of the released counts S by adding one record after the other, the target's posterior by Bayes' rule in every cell.
 """
 
 from functools import cache
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from equipoise.core.errors import InfeasibleError, ParameterError
-from equipoise.core.laws import CellLaw, leaving_law, mixing_law, strength_for, theta_for
-from equipoise.core.moves import destinations
+from equipoise.ground.errors import InfeasibleError, ParameterError
+from equipoise.laws.cell_law import CellLaw, leaving_law, mixing_law, strength_for, theta_for
+from equipoise.laws.move_records import destinations
 from equipoise.risk.match_probability import match_curve, unconditional, vanishes, worst_count, worst_table
 
 Floats = NDArray[np.float64]

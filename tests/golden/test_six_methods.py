@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import equipoise as eq
-from equipoise.demo import kit
+from equipoise.demo import folder
 
 
 def test_six_methods_on_one_map(tmp_path: Path) -> None:
     """A tenth of the survey, one draw: every family is on the map, and the report explains the choice."""
-    policy = kit.write(tmp_path).with_name("methods.toml")
+    policy = folder.write(tmp_path).with_name("methods.toml")
     policy.write_text(policy.read_text().replace("draws = 3", "draws = 1").replace("5000", "500"), encoding="utf-8")
-    eq.demo.survey().gather_every(10).write_parquet(tmp_path / kit.KITS["survey"].data)
+    eq.demo.survey().gather_every(10).write_parquet(tmp_path / folder.KITS["survey"].data)
     made = eq.balance(policy)
     families = {trial.recipe.family for trial in made.frontier.trials}
     assert families == {"noise", "rank swap", "microaggregate", "shuffle", "swap", "top code"}

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.posterior import posterior
+from equipoise.beta_binomial.posterior import posterior
 
 # Table 1, as printed. The one misprint: L1(y=1, Y=8) is 0.449, printed 0.407, which is exp(-0.9).
 CHANCE = {

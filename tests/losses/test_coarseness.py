@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.lattice import Node
-from equipoise.flow.lattice_nodes import lattice_of, node_at, walk
+from equipoise.coarsening.lattice import Node
+from equipoise.search._best_coarsening.nodes import lattice_of, node_at, walk
 
 TREE = eq.Hierarchy.mapping({str(v): ("lo" if v < 3 else "hi", "*") for v in range(6)})
 EACH = [

@@ -10,7 +10,7 @@ from scipy.stats import betabinom
 
 import equipoise as eq
 from equipoise import losses
-from equipoise.core.posterior import Posterior, posterior
+from equipoise.beta_binomial.posterior import Posterior, posterior
 from equipoise.losses.expectation import LISTED, Shape, plugged, read, shape, taylor, written
 
 EACH = [

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.labels import Column, Labels
-from equipoise.flow import catalogue
+from equipoise.data.labels import Column, Labels
+from equipoise.ground.randomness import Draws
+from equipoise.recipe import catalogue
 
 Tree = dict[str, str]
 TREES: dict[str, Tree] = {

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.labels import Column, Labels
-from equipoise.flow import catalogue
+from equipoise.data.labels import Column, Labels
+from equipoise.ground.randomness import Draws
 from equipoise.masks import LocalSuppress
+from equipoise.recipe import catalogue
 from equipoise.rules import AnySubset, MinCount
 
 DATA = os.environ.get("EQUIPOISE_DATA")

@@ -10,9 +10,9 @@ import scipy.sparse
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.flow import catalogue
+from equipoise.ground.randomness import Draws
 from equipoise.masks import Matrix, Noise, Swap
+from equipoise.recipe import catalogue
 
 COLUMNS = ("x", "y", "n")
 

@@ -9,9 +9,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.grouping import optimal
+from equipoise.ground.randomness import Draws
 from equipoise.masks import Microaggregate
+from equipoise.masks._microaggregation import optimal
 
 METHODS = ("mdav", "univariate-optimal", "tree")
 

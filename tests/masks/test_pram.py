@@ -14,8 +14,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.moves import Plan
+from equipoise.ground.randomness import Draws
+from equipoise.laws.move_records import Plan
 from equipoise.masks import Pram
 from equipoise.masks.pram import _chunks
 

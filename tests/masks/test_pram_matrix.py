@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 from equipoise.masks import PramMatrix
 from equipoise.masks.pram_matrix import invariant_matrix
 

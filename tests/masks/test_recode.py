@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.cells import Cells
-from equipoise.core.draws import Draws
+from equipoise.data.cells import Cells
+from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
 
 VALUES = st.lists(st.none() | st.integers(-40, 40), min_size=1, max_size=40)

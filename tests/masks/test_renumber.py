@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 
 def test_every_numbering_is_equally_likely() -> None:

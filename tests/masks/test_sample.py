@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 
 def drawn(fraction: float, n: int = 6, times: int = 4000) -> "np.ndarray[tuple[int, int], np.dtype[np.bool_]]":

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 from equipoise.masks import Shuffle
 
 SIZE = 20_000

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.labels import Column, Labels
+from equipoise.data.labels import Column, Labels
+from equipoise.ground.randomness import Draws
 
 
 def test_every_order_is_equally_likely() -> None:

@@ -10,11 +10,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.synthesis.relations import Relations
-from equipoise.core.synthesis.trees import classes, ordered
-from equipoise.core.synthesis.variables import Variable
+from equipoise.ground.randomness import Draws
 from equipoise.masks import Synthesize
+from equipoise.masks._synthesis.relations import Relations
+from equipoise.masks._synthesis.trees import classes, ordered
+from equipoise.masks._synthesis.variables import Variable
 from equipoise.rules import MinCount
 
 pytest.importorskip("sklearn")

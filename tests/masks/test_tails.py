@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 from equipoise.masks import BottomCode, TopCode
 
 WHOLE = st.lists(st.none() | st.integers(-20, 20), min_size=1, max_size=40)

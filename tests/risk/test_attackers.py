@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 
 PEOPLE = st.lists(st.sampled_from([*"abcd"]), min_size=3, max_size=40)
 

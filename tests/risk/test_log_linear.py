@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.draws import Draws
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.randomness import Draws
 from equipoise.risk import LogLinear
 
 SIZES = (20, 2, 12, 6, 15, 5)

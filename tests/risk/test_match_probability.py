@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 from equipoise.masks import Pram, PramMatrix
 from equipoise.risk import CorrectMatches, MatchProbability
 from equipoise.risk.match_probability import recognised

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.superpopulation import MODELS, Classes, fitted
-from equipoise.flow import catalogue
+from equipoise.recipe import catalogue
+from equipoise.risk._superpopulation_models import MODELS, Classes, fitted
 
 SIZES = [1] * 40 + [2] * 14 + [3] * 8 + [4] * 5 + [6] * 3 + [11, 15, 29, 60]
 

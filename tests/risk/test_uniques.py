@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
 
 ROWS = st.lists(st.tuples(st.none() | st.integers(0, 4), st.sampled_from(["a", "b"])), min_size=1, max_size=40)
 

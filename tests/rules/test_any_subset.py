@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.key_subsets import subsets
+from equipoise.data.key_subsets import subsets
 
 ROWS = st.lists(st.tuples(*[st.sampled_from([None, "a", "b"])] * 3), min_size=1, max_size=20)
 

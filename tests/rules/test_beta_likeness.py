@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
 
 
 @given(

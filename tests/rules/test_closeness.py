@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.cells import Cells
-from equipoise.core.classes import Classes
+from equipoise.data.cells import Cells
+from equipoise.data.equivalence_classes import Classes
 
 TREE = {"a": ("v", "*"), "e": ("v", "*"), "b": ("c", "*"), "d": ("c", "*"), "f": ("c", "*")}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
 
 
 def test_an_absent_value_is_told() -> None:

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
 
 # A sample and its population: 1 of 2, 2 of 3, 0 of 3 and 2 of 2 people of four classes are in the sample.
 TABLE = pl.DataFrame(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.attribute import merging
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
+from equipoise.methods.sensitive_values import merging
 
 # The inpatients of Machanavajjhala et al. (2007): a 4-anonymous table and a 3-diverse one, twelve patients each.
 FOUR_ANONYMOUS = ["heart", "heart", "virus", "virus", "cancer", "heart", "virus", "virus", *["cancer"] * 4]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.flow import catalogue
+from equipoise.recipe import catalogue
 
 TABLE = pl.DataFrame(
     {

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.cells import Cells
-from equipoise.core.sensitivity import levels
+from equipoise.data.cells import Cells
+from equipoise.methods.protection_levels import levels
 from equipoise.rules import Dominance, MinCount, PPercent, PriorPosterior, Request, Zero
 
 CONTRIBUTIONS = st.lists(st.integers(0, 60), min_size=1, max_size=6)

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.cells import Cells
-from equipoise.core.draws import Draws
+from equipoise.data.cells import Cells
+from equipoise.ground.randomness import Draws
 from equipoise.rules import Marked
 
 
@@ -72,7 +72,7 @@ def test_nine_marked_cells_of_which_one_can_be_computed() -> None:
     frame = pl.DataFrame(rows, schema=["v1", "v2", "freq", "sensitive"], orient="row")
     table = eq.table(eq.Records.of(frame, eq.Roles()), ["v1", "v2"], ready=eq.tables.Ready(n="freq"))
     status = pl.Series("status", ["sensitive" if mark else "published" for mark in table.table["sensitive"]])
-    law = eq.core.records.Law("suppress", table.by, "the marked cells alone")
+    law = eq.data.records.Law("suppress", table.by, "the marked cells alone")
     told = pl.Series(table.known("value")).zip_with(~table.table["sensitive"], pl.Series([float("nan")] * 25))
     alone = eq.tables.audit(table.protected(told.to_numpy(), status, law))
     assert alone.filter("exact").select("v1", "v2", "lower").rows() == [("w", "b", 47.0)]

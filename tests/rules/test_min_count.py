@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.cells import Cells
+from equipoise.data.cells import Cells
 
 
 @given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=20), n=st.integers(1, 10))

@@ -8,10 +8,10 @@ import pytest
 from scipy.optimize import linprog
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.margins import Table
-from equipoise.core.sensitivity import levels
-from equipoise.core.tabular import additive
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import additive
+from equipoise.ground.randomness import Draws
+from equipoise.methods.protection_levels import levels
 from equipoise.rules import MinCount, PPercent
 from equipoise.tables import Adjust
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.ptable import generate, read
+from equipoise.ground.randomness import Draws
 from equipoise.tables import CellKey, Rebuild, record_keys
+from equipoise.tables._perturbation_table import generate, read
 
 DATA = os.environ.get("EQUIPOISE_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="EQUIPOISE_DATA is not set: real cell key files were not read.")

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import equipoise as eq
-from equipoise.core import perturbed
-from equipoise.core.draws import Draws
-from equipoise.core.margins import Table
-from equipoise.core.records import Law
+from equipoise.data.records import Law
+from equipoise.data.tables.table import Table
+from equipoise.ground.randomness import Draws
 from equipoise.tables import Adjust, CellKey, Exposed, Round, Suppress
+from equipoise.tables.audits import changed_tables
 
 Floats = NDArray[np.float64]
 P10 = eq.rules.PPercent(0.1)
@@ -166,7 +166,7 @@ def test_large_changed_tables_say_that_relations_were_not_used(monkeypatch: pyte
     made = counts(1)
     shown = Round(3, controlled=False).apply(made, Draws(1))
     told = Exposed(FEW, "shortfall").measure(shown, made)
-    monkeypatch.setattr(perturbed, "MOST", 4)
+    monkeypatch.setattr(changed_tables, "MOST", 4)
     loose = Exposed(FEW, "shortfall").measure(shown, made)
     assert any("were not used" in note for note in loose.notes)
     assert loose.value <= told.value

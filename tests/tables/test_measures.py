@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.margins import Table
-from equipoise.core.records import Law
+from equipoise.data.records import Law
+from equipoise.data.tables.table import Table
 from equipoise.tables import Additivity, Distance, KeptMargins, Rebuild, Withheld
 
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.core.controlled import controlled, split
-from equipoise.core.draws import Draws
-from equipoise.core.linear import Additive
-from equipoise.core.margins import Table
-from equipoise.core.records import Law
-from equipoise.core.settle import settle
-from equipoise.core.tabular import additive, holds
+from equipoise.data.records import Law
+from equipoise.data.tables.additivity import Additive
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import additive, holds
+from equipoise.ground.randomness import Draws
 from equipoise.tables import Round
+from equipoise.tables._controlled_rounding import controlled, split
+from equipoise.tables._rounding_search import settle
 
 TREE = eq.Hierarchy.mapping({"0": "a", "1": "a", "2": "b", "3": "b", "4": "b"})
 TWICE = TREE | eq.Hierarchy.mapping({"0": "x", "1": "y", "2": "x", "3": "y", "4": "z"}, names=("other",))

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import linprog
 
 import equipoise as eq
-from equipoise.core.draws import Draws
+from equipoise.ground.randomness import Draws
 from equipoise.rules import Dominance, MinCount, PPercent
 from equipoise.tables import Suppress, audit, difference
 

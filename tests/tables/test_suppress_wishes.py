@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import linprog
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.suppression.knowers import WEAK
+from equipoise.ground.randomness import Draws
 from equipoise.rules import MinCount, PPercent
 from equipoise.tables import Suppress
+from equipoise.tables._suppression.singletons import WEAK
 
 
 def made(seed: int, holdings: int | None = None, n: int = 40) -> eq.Cells:

@@ -217,7 +217,7 @@ def test_synthetic_sets_are_combined() -> None:
 
 def test_one_synthetic_set() -> None:
     """A single fully synthetic set: s2/n + a2 + s2/k, where the set alone would say s2/k."""
-    from equipoise.core.records import Law
+    from equipoise.data.records import Law
 
     rng = np.random.default_rng(8)
     n, k, s2 = 50, 25, 4.0

@@ -69,7 +69,7 @@ def test_other_records_are_refused() -> None:
 
 def test_synthetic_records_are_nobody_s() -> None:
     """As many records and the same row numbers as ids: still not the same people."""
-    from equipoise.core.records import Law
+    from equipoise.data.records import Law
 
     old = file(id=[1, 2, 3], x=[1.0, 2.0, 3.0])
     made = old.with_frame(old.frame, Law("synthesize", ("x",), "drawn", {"synthetic": "full"}))

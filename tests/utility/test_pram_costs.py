@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
-from equipoise.core.laws import leaving_law, theta_for
+from equipoise.ground.randomness import Draws
+from equipoise.laws.cell_law import leaving_law, theta_for
 from equipoise.masks import Pram, PramMatrix
 from equipoise.utility import Changed, VarianceInflation, pram_adjust
 

@@ -9,7 +9,7 @@ from typing import Any
 import docstrings
 import polars as pl
 
-from equipoise.core.labels import Column, Labels
+from equipoise.data.labels import Column, Labels
 from equipoise.doors.cli.verbs import command
 from equipoise.files import KNOWN, read, save
 from equipoise.files.format import Format

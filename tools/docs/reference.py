@@ -11,8 +11,8 @@ from typing import Any
 import docstrings
 
 import equipoise as eq
-from equipoise.core.method import name_of
-from equipoise.flow.catalogue import VERBS
+from equipoise.methods.method import name_of
+from equipoise.recipe.catalogue import VERBS
 
 ABOUT = {
     "risk": "Scores from 0 (nobody) to 1: who could be found in a release, and what could be learnt. Made from cells.",

@@ -1,11 +1,11 @@
 """Score a release by trying to break it."""
 
+from equipoise.attacks._informed.average_releases import averaged
 from equipoise.attacks.inference import Inference
 from equipoise.attacks.informed import Informed
 from equipoise.attacks.interval import Interval
 from equipoise.attacks.linkage import Linkage
 from equipoise.attacks.nearest import Nearest
 from equipoise.attacks.singling_out import SinglingOut
-from equipoise.core.averages import averaged
 
 __all__ = ["Inference", "Informed", "Interval", "Linkage", "Nearest", "SinglingOut", "averaged"]

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.guessing import Guess, Known, Secret, boosted, by_class, match, overall
-from equipoise.core.method import label
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles, names
-from equipoise.core.score import Score
-from equipoise.core.shares import excess, wilson
-from equipoise.core.terms import Files, by_id, comparable, rows
+from equipoise.attacks._guessing import Guess, Known, Secret, boosted, by_class, match, overall
+from equipoise.attacks._wilson import excess, wilson
+from equipoise.data.records import Records
+from equipoise.data.released_terms import Files, by_id, comparable, rows
+from equipoise.data.roles import Roles, names
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 SNOOPERS = {"match": "the nearest record", "class": "records with equal known values", "boosted": "boosted trees"}
 FEW = 20

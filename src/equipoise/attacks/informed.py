@@ -4,18 +4,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from equipoise.core.averages import samples
-from equipoise.core.errors import ParameterError, RolesError
-from equipoise.core.intruders.files import Files, Guess
-from equipoise.core.intruders.plain import nearest
-from equipoise.core.intruders.reading import Reading, read
-from equipoise.core.method import label
-from equipoise.core.pairs import aligned
-from equipoise.core.records import Records
-from equipoise.core.roles import names
-from equipoise.core.score import Score, not_applicable
-from equipoise.core.shares import wilson
-from equipoise.core.terms import rows
+from equipoise.attacks._informed.average_releases import samples
+from equipoise.attacks._informed.knowledge import Files, Guess
+from equipoise.attacks._informed.read_laws import Reading, read
+from equipoise.attacks._informed.uninformed import nearest
+from equipoise.attacks._wilson import wilson
+from equipoise.data.aligned_files import aligned
+from equipoise.data.records import Records
+from equipoise.data.released_terms import rows
+from equipoise.data.roles import names
+from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Informed:
     intervals; with them O(n^(2 - 1/d)) at worst for d columns, a few minutes for a million records and a window of
     0.05 in 3 to 6 columns.
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> people = Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), Roles("age"))
     >>> Informed().measure(people, people).value
     1.0

@@ -8,15 +8,15 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.method import label
-from equipoise.core.numeric import share
-from equipoise.core.pairs import aligned
-from equipoise.core.records import Records
-from equipoise.core.roles import names
-from equipoise.core.score import Score, not_applicable
-from equipoise.core.terms import rows
+from equipoise.data.aligned_files import aligned
+from equipoise.data.numeric_columns import share
+from equipoise.data.records import Records
+from equipoise.data.released_terms import rows
+from equipoise.data.roles import names
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
 
 EDGE = 1e-6
 """Half widths in ranks that miss a whole or half number by less are taken as that number."""
@@ -47,7 +47,7 @@ class Interval:
     narrow in ranks and wide in values, or hold half the file; compare with the baseline. Cost: one sort of each file
     per variable, O(n log n).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> original = Records.of(pl.DataFrame({"x": [1, 2, 3, 4, 5]}), Roles(numeric="x"))
     >>> released = Records.of(pl.DataFrame({"x": [1, 3, 2, 9, 8]}), Roles(numeric="x"))
     >>> Interval(0.5).measure(released, original).value

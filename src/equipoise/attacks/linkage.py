@@ -7,20 +7,20 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from equipoise.core.beliefs import Belief, Truth
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError, RolesError
-from equipoise.core.graded import Rates, compare
-from equipoise.core.links import Bounds, Counted, Listed
-from equipoise.core.method import label
-from equipoise.core.numeric import share
-from equipoise.core.pairs import Matched, matched
-from equipoise.core.patterns import APART, CLERICAL, DECISIONS, LINK, Agreement, crossed
-from equipoise.core.records import Records
-from equipoise.core.roles import names
-from equipoise.core.score import Score, not_applicable
-from equipoise.core.shares import wilson
-from equipoise.core.strings import known as known_similarity
+from equipoise.attacks._linkage.agreement_patterns import APART, CLERICAL, DECISIONS, LINK, Agreement, crossed
+from equipoise.attacks._linkage.graded_agreement import Rates, compare
+from equipoise.attacks._linkage.match_shares import Belief, Truth
+from equipoise.attacks._linkage.pair_up import Bounds, Counted, Listed
+from equipoise.attacks._linkage.string_similarity import known as known_similarity
+from equipoise.attacks._wilson import wilson
+from equipoise.data.aligned_files import Matched, matched
+from equipoise.data.numeric_columns import share
+from equipoise.data.records import Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
 
 Knows = Literal["patterns", "values", "truth"]
 
@@ -71,7 +71,7 @@ class Linkage:
     pairs; then 1,000,000 candidates at most, and again up to 2^v groupings of cells. With `near` or `blocks`, the pairs
     of distinct value combinations, twice.
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> table = pl.DataFrame({"sex": ["f", "m", "f", "m"], "age": [30, 30, 41, 52], "town": ["a", "b", "b", "c"]})
     >>> records = Records.of(table, Roles(["sex", "age", "town"]))
     >>> Linkage().measure(records, records).value

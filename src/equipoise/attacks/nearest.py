@@ -8,18 +8,18 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.errors import ParameterError, RolesError
-from equipoise.core.method import label
-from equipoise.core.neighbours import MOST, PLACES, count, nearest, others
-from equipoise.core.pairs import Matched, matched
-from equipoise.core.points import Cloud
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
-from equipoise.core.score import Score, not_applicable
-from equipoise.core.shares import wilson
-from equipoise.core.space import Clouds, Kind, Space, kind_of
-from equipoise.core.strings import known as known_similarity
+from equipoise.attacks._linkage.string_similarity import known as known_similarity
+from equipoise.attacks._nearest.common_space import Clouds, Kind, Space, kind_of
+from equipoise.attacks._nearest.neighbours import MOST, PLACES, count, nearest, others
+from equipoise.attacks._nearest.points import Cloud
+from equipoise.attacks._wilson import wilson
+from equipoise.data.aligned_files import Matched, matched
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
 
 LISTS = ("variables", "known", "ordinal", "nominal", "blocks", "strings")
 BY_NEAREST = (
@@ -67,7 +67,7 @@ class Nearest:
     then cells with similar values are visited; time goes towards the square of the cells where own records are farther
     than similar strings are (0.25). Margins are searched for when the detail is asked for.
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> original = Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), Roles("age"))
     >>> released = Records.of(pl.DataFrame({"age": [22, 41, 39, 60]}), Roles("age"))
     >>> score = Nearest().measure(released, original)

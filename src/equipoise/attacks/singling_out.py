@@ -10,15 +10,15 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats, Integers, code
-from equipoise.core.draws import Draws
-from equipoise.core.errors import ParameterError, RolesError
-from equipoise.core.method import label
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles, names
-from equipoise.core.score import Score
-from equipoise.core.shares import excess, wilson
-from equipoise.core.terms import Files, comparable, rows
+from equipoise.attacks._wilson import excess, wilson
+from equipoise.data.records import Records
+from equipoise.data.released_terms import Files, comparable, rows
+from equipoise.data.roles import Roles, names
+from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 SPARSE = 8
 """A condition that holds for less than one record in this many is looked up, others are tried on all records."""

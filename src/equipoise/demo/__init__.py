@@ -1,8 +1,8 @@
 """Demo files, made by us from public seeds."""
 
 from equipoise.demo.business import business
+from equipoise.demo.folder import write
 from equipoise.demo.hospital import hospital
-from equipoise.demo.kit import write
 from equipoise.demo.survey import survey
 
 __all__ = ["business", "hospital", "survey", "write"]

@@ -7,17 +7,17 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from equipoise.core.errors import DataError, RolesError, hint
-from equipoise.core.frames import Frame
-from equipoise.core.labels import Labels
-from equipoise.core.records import Records, Source
-from equipoise.core.roles import Roles
-from equipoise.files import argus, arrow, delimited, excel, many, parquet, rdata, sas, spss, stata
+from equipoise.data.engines import Frame
+from equipoise.data.labels import Labels
+from equipoise.data.records import Records, Source
+from equipoise.data.roles import Roles
+from equipoise.files import argus, arrow, delimited, excel, many_files, parquet, rdata, sas, spss, stata
 from equipoise.files import database as database_file
 from equipoise.files.database import query, store
+from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
-from equipoise.files.signs import refuse_other
 from equipoise.files.statistical import GAP
+from equipoise.ground.errors import DataError, RolesError, hint
 
 __all__ = ["FORMATS", "becomes", "format_of", "load", "parts", "query", "read", "save", "store", "with_codes"]
 
@@ -122,8 +122,8 @@ def parts(path: str | Path) -> list[Path]:
     """The files behind a path: itself, those a pattern names, or the Parquet files of a folder."""
     place = Path(path)
     if place.is_dir():
-        return many.partitions(place)
-    return many.matching(place) if many.is_pattern(place) else [place]
+        return many_files.partitions(place)
+    return many_files.matching(place) if many_files.is_pattern(place) else [place]
 
 
 def save(frame: pl.LazyFrame, path: str | Path, format: str, labels: Labels | None = None) -> None:
@@ -155,7 +155,7 @@ def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
 
 
 def _opened(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
-    if many.is_pattern(path) or path.is_dir():
+    if many_files.is_pattern(path) or path.is_dir():
         return _many(path, options)
     if not path.exists():
         near = hint(path.name, [p.name for p in path.parent.glob("*") if p.is_file()]) if path.parent.is_dir() else ""
@@ -171,14 +171,14 @@ def _opened(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
 
 
 def _many(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
-    paths = many.partitions(path) if path.is_dir() else many.matching(path)
+    paths = many_files.partitions(path) if path.is_dir() else many_files.matching(path)
     if not paths:
         raise DataError(f"{str(path)!r} is a folder without Parquet files, not a file.")
     formats = sorted({format_of(one) for one in paths})
     if len(formats) > 1:
         raise DataError(f"{str(path)!r} names files of several formats: {', '.join(formats)}.")
     _refuse_options(options, f".{formats[0]} files", KNOWN[formats[0]].options)
-    return many.load(paths, path, KNOWN[formats[0]], **options), formats[0]
+    return many_files.load(paths, path, KNOWN[formats[0]], **options), formats[0]
 
 
 def _refuse_options(given: Mapping[str, Any], kind: str, known: tuple[str, ...]) -> None:

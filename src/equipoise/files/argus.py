@@ -11,17 +11,17 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.core.axes import Axis
-from equipoise.core.branches import Leaves
-from equipoise.core.errors import DataError
-from equipoise.core.hierarchy import Hierarchy
-from equipoise.core.labels import Column, Labels, parted
-from equipoise.core.machine import file_name
-from equipoise.core.roles import Roles
+from equipoise.data.branches import Leaves
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.labels import Column, Labels, parted
+from equipoise.data.roles import Roles
+from equipoise.data.tables.axes import Axis
+from equipoise.files.argus_metadata import Meta, Variable, text_of
 from equipoise.files.format import Format, Loaded
-from equipoise.files.metadata import Meta, Variable, text_of
 from equipoise.files.missing_codes import two
 from equipoise.files.statistical import GAP
+from equipoise.ground.errors import DataError
+from equipoise.ground.system import file_name
 
 
 def load(path: Path, *, metadata: str | Path | None = None) -> Loaded:

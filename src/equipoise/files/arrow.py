@@ -4,9 +4,9 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.core.errors import DataError
-from equipoise.core.labels import Labels
+from equipoise.data.labels import Labels
 from equipoise.files.format import Format
+from equipoise.ground.errors import DataError
 
 
 def load(path: Path) -> pl.LazyFrame:

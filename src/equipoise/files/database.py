@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from equipoise.core.errors import DataError, EngineError, EquipoiseError, MissingExtraError, ParameterError
-from equipoise.core.labels import Labels
+from equipoise.data.labels import Labels
 from equipoise.files.format import Format
+from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError, ParameterError
 
 POSTGRES = ("postgres://", "postgresql://")
 SQLITE = b"SQLite format 3\x00"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.core.errors import DataError, ParameterError
-from equipoise.core.labels import Labels
+from equipoise.data.labels import Labels
+from equipoise.files.compressed import SUFFIXES as PACKED
+from equipoise.files.compressed import unpacked
 from equipoise.files.format import Format, Table
 from equipoise.files.memory import refuse_beyond
-from equipoise.files.packed import SUFFIXES as PACKED
-from equipoise.files.packed import unpacked
+from equipoise.ground.errors import DataError, ParameterError
 
 PLAIN = (".csv", ".tsv", ".txt")
 

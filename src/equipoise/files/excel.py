@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.errors import DataError, MissingExtraError, ParameterError, hint
-from equipoise.core.labels import Labels
+from equipoise.data.labels import Labels
 from equipoise.files.format import Format
 from equipoise.files.memory import refuse_beyond
+from equipoise.ground.errors import DataError, MissingExtraError, ParameterError, hint
 
 ROWS, COLUMNS = 1_048_576, 16_384
 EXACT = 2**53

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.labels import Labels
-from equipoise.core.roles import Roles
+from equipoise.data.labels import Labels
+from equipoise.data.roles import Roles
 
 Table = pl.DataFrame | pl.LazyFrame
 

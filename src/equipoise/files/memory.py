@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from equipoise.core.errors import DataError
-from equipoise.core.machine import free_memory as available
+from equipoise.ground.errors import DataError
+from equipoise.ground.system import free_memory as available
 
 ROOM = 2.5
 """Bytes of memory for each byte of text while a file that cannot be read in pieces is read."""

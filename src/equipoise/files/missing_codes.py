@@ -6,7 +6,7 @@ from string import ascii_lowercase
 
 import polars as pl
 
-from equipoise.core.labels import Code, Column
+from equipoise.data.labels import Code, Column
 
 BLOCKS = (-1, -901, -90_001, -9_000_001, -900_000_001)
 """Where the numbers for letters may begin, downwards."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.core.errors import DataError
-from equipoise.core.labels import Labels
+from equipoise.data.labels import Labels
 from equipoise.files.format import Format, Loaded
+from equipoise.ground.errors import DataError
 
 NAME = "equipoise.labels"
 

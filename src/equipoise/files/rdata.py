@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core.errors import DataError, MissingExtraError
 from equipoise.files.format import Format
 from equipoise.files.memory import refuse_beyond
+from equipoise.ground.errors import DataError, MissingExtraError
 
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"X\n", b"RDX", b"A\n", b"RDA")
 UNPACKED, TEXT = 6, 550

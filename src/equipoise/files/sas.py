@@ -12,12 +12,12 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.errors import DataError
-from equipoise.core.labels import Labels
-from equipoise.files import statistical, transport
-from equipoise.files.clock import Clock
+from equipoise.data.labels import Labels
+from equipoise.files import sas_transport, statistical
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import lettered
+from equipoise.files.stored_dates import Clock
+from equipoise.ground.errors import DataError
 
 DAYS = (
     "DATE", "DAY", "DDMMYY", "DDMMYYB", "DDMMYYD", "DDMMYYP", "DDMMYYS", "DDMMYYC", "DDMMYYN", "DOWNAME", "E8601DA",
@@ -42,14 +42,14 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 
 def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
     """Read a SAS transport file; one that is cut off is known by its length and by the records it promises."""
-    if path.stat().st_size % transport.LINE:
+    if path.stat().st_size % sas_transport.LINE:
         raise DataError(statistical.broken(path, PACKAGE))
     found = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
     names = found.frame.collect_schema().names()
     height = found.frame.lazy().select(pl.len()).collect().item()
-    if height < transport.promised(path):
+    if height < sas_transport.promised(path):
         raise DataError(statistical.broken(path, PACKAGE))
-    codes = transport.special(path, names, height)
+    codes = sas_transport.special(path, names, height)
     return found if codes is None else Loaded(found.frame, _having(found.labels, codes))
 
 
@@ -65,7 +65,7 @@ def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     }
     statistical.written(lambda: stat.write_xport(table, path, **given), path, PACKAGE)
     codes = {n: lettered(told.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String}
-    transport.put_special(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
+    sas_transport.put_special(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
 
 
 def _having(labels: Labels, codes: pl.DataFrame) -> Labels:

@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.labels import Code, Column, Labels
+from equipoise.data.labels import Code, Column, Labels
 from equipoise.files import statistical
-from equipoise.files.clock import Clock
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import numbered
+from equipoise.files.stored_dates import Clock
 
 PACKAGE = statistical.Package(
     "SPSS",

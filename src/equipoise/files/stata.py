@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.errors import DataError
-from equipoise.core.labels import Column, Labels
+from equipoise.data.labels import Column, Labels
 from equipoise.files import statistical
-from equipoise.files.clock import Clock
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import lettered
+from equipoise.files.stored_dates import Clock
+from equipoise.ground.errors import DataError
 
 PACKAGE = statistical.Package(
     "Stata",

@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.errors import DataError, MissingExtraError
-from equipoise.core.labels import Code, Column, Labels, parted
-from equipoise.files.clock import Clock
+from equipoise.data.labels import Code, Column, Labels, parted
 from equipoise.files.format import Loaded
 from equipoise.files.memory import refuse_beyond
+from equipoise.files.stored_dates import Clock
+from equipoise.ground.errors import DataError, MissingExtraError
 
 INSTEAD = "this format cannot be read in pieces, so use a machine with more, or save it as Parquet or CSV first"
 NUMBER, TEXT = 48, 90

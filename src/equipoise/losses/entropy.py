@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.core.codes import Floats
-from equipoise.core.lattice import Lattice, Node
+from equipoise.coarsening.lattice import Lattice, Node
+from equipoise.ground.packed_keys import Floats
 
 
 @dataclass(frozen=True, slots=True)

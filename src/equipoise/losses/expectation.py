@@ -8,10 +8,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import DataError, ParameterError, hint
-from equipoise.core.method import label, name_of, snake
-from equipoise.core.posterior import Posterior, called, posterior
+from equipoise.beta_binomial.posterior import Posterior, called, posterior
+from equipoise.ground.errors import DataError, ParameterError, hint
+from equipoise.ground.packed_keys import Floats
 from equipoise.losses.gamma_uniques import GammaUniques
 from equipoise.losses.respondents import Respondents
 from equipoise.losses.silence import Silence, Unit
@@ -19,6 +18,7 @@ from equipoise.losses.small_group import SmallGroup
 from equipoise.losses.subclasses import Subclasses
 from equipoise.losses.threshold import Threshold
 from equipoise.losses.uniques import Uniques
+from equipoise.methods.method import label, name_of, snake
 
 Loss = Callable[..., Any]
 """A function of (y, Y, n, N), zero or more; the listed ones also know their expectation."""

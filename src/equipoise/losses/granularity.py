@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.errors import ParameterError
-from equipoise.core.ladders import Ladder
-from equipoise.core.lattice import Lattice, Node
+from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.lattice import Lattice, Node
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Granularity:
     >>> Granularity("median")
     Traceback (most recent call last):
     ...
-    equipoise.core.errors.ParameterError: mean must be 'geometric' or 'arithmetic', got 'median'.
+    equipoise.ground.errors.ParameterError: mean must be 'geometric' or 'arithmetic', got 'median'.
     """
 
     mean: Literal["geometric", "arithmetic"] = "geometric"

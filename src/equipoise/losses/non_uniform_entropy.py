@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.codes import Floats
-from equipoise.core.lattice import Lattice, Node
+from equipoise.coarsening.lattice import Lattice, Node
+from equipoise.ground.packed_keys import Floats
 
 
 @dataclass(frozen=True, slots=True)

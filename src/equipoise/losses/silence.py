@@ -5,9 +5,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.posterior import Posterior
+from equipoise.beta_binomial.posterior import Posterior
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
 
 Unit = Literal["cell", "y", "Y", "n", "N"]
 

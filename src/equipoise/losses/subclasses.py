@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.posterior import Posterior
-from equipoise.core.roles import names
+from equipoise.beta_binomial.posterior import Posterior
+from equipoise.data.roles import names
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
 
 
 @dataclass(frozen=True, slots=True)

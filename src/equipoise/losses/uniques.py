@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.codes import Floats
-from equipoise.core.posterior import Posterior, positive
+from equipoise.beta_binomial.posterior import Posterior, positive
+from equipoise.ground.packed_keys import Floats
 
 
 @dataclass(frozen=True, slots=True)

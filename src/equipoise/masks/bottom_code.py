@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from equipoise.core.tail_code import TailCode
+from equipoise.masks._tail_code import TailCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class BottomCode(TailCode):
     Does not guard against a tail of one or two records: their mean or median shows them. Look at the tail's size.
 
     >>> import polars as pl
-    >>> from equipoise.core.cells import Cells
+    >>> from equipoise.data.cells import Cells
     >>> incomes = Cells.of(pl.DataFrame({"income": [1, 5, 9], "n": [4, 1, 3]}))
     >>> BottomCode("income", at=4).roll_up(incomes).table["income"].to_list()
     [1, 5, 9]

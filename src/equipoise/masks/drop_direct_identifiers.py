@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from equipoise.core.draws import Draws
-from equipoise.core.errors import RolesError
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import RolesError
+from equipoise.ground.randomness import Draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class DropDirectIdentifiers:
     left out where the data is.
 
     >>> import polars as pl
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(pl.DataFrame({"name": ["x", "y"], "age": [1, 2]}), Roles(["age"], direct="name"))
     >>> DropDirectIdentifiers().apply(records, Draws(1)).collect().columns
     ['age']

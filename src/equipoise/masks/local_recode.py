@@ -6,24 +6,24 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.attribute import merging, sensitive_of
-from equipoise.core.cells import Cells, count
-from equipoise.core.classes import Classes
-from equipoise.core.codes import Integers, group
-from equipoise.core.draws import Draws
-from equipoise.core.errors import EngineError, InfeasibleError, ParameterError, RolesError
-from equipoise.core.hierarchy import Hierarchy
-from equipoise.core.labels import Code, Labels
-from equipoise.core.ladders import Ladder
-from equipoise.core.levels import ORIGINAL, as_text, leaf_text
-from equipoise.core.local_classes import Items, islands, local_classes
-from equipoise.core.method import Rule, label
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import Roles, names
-from equipoise.core.sensitivity import Both, Either
-from equipoise.core.spans import Boxes, Span, Spans
-from equipoise.core.units import cell_of
+from equipoise.coarsening.coded_levels import Ladder
+from equipoise.data import engines
+from equipoise.data.cells import Cells, count
+from equipoise.data.equivalence_classes import Classes
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.labels import Code, Labels
+from equipoise.data.levels import ORIGINAL, as_text, leaf_text
+from equipoise.data.moving_units import cell_of
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import Roles, names
+from equipoise.ground.errors import EngineError, InfeasibleError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Integers, group
+from equipoise.ground.randomness import Draws
+from equipoise.masks._local_recoding.clusters import Items, islands, local_classes
+from equipoise.masks._local_recoding.merge_cost import Boxes, Span, Spans
+from equipoise.methods.method import Rule, label
+from equipoise.methods.protection_levels import Both, Either
+from equipoise.methods.sensitive_values import merging, sensitive_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class LocalRecode:
         columns = {key: _released(span, low, high) for key, span, low, high in zip(keys, spans, *boxes, strict=True)}
         changed = {key: column for key, column in columns.items() if column is not None}
         table = table.with_columns(column.gather(pl.Series(own)).alias(key) for key, column in changed.items())
-        done = data.with_frame(frames.like(data.frame, table), self.law(keys))
+        done = data.with_frame(engines.like(data.frame, table), self.law(keys))
         roles, told = done.roles, done.labels
         for key, span, low, high in zip(keys, spans, *boxes, strict=True):
             if key in changed:

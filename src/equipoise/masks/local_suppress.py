@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.blanking import FREE, Answer, Demand, Problem, blank, excess
-from equipoise.core.cells import Cells, count
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import InfeasibleError, ParameterError, RolesError, hint
-from equipoise.core.key_subsets import ClassSizes, subsets
-from equipoise.core.method import Rule, label
-from equipoise.core.pairing import together
-from equipoise.core.records import Law, Records
-from equipoise.core.sensitivity import Either
-from equipoise.core.units import cell_of
+from equipoise.data import engines
+from equipoise.data.cells import Cells, count
+from equipoise.data.key_subsets import ClassSizes, subsets
+from equipoise.data.moving_units import cell_of
+from equipoise.data.records import Law, Records
+from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.randomness import Draws
+from equipoise.masks._local_suppression import FREE, Answer, Demand, Problem, blank, excess
+from equipoise.masks._swap_partners import together
+from equipoise.methods.method import Rule, label
+from equipoise.methods.protection_levels import Either
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LocalSuppress:
     values or blanks can be theirs. Cost: one count of the cells for each set of keys tried, the cheapest first;
     100,000 records by 7 keys in a fraction of a second, by 9 in about one; with `shared` for every set of keys.
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount
     >>> table = pl.DataFrame({"sex": ["f", "f", "f", "m"], "age": [30, 30, 31, 30]})
     >>> records = Records.of(table, Roles(["sex", "age"]))
@@ -73,7 +73,7 @@ class LocalSuppress:
             raise self._refusal(problem, answer, cells.by)
         done = _blanked(table, cells, answer, draws.uniform(marks))
         roles = replace(data.roles, missing="any")
-        return replace(data.with_frame(frames.like(data.frame, done), self.law(cells.by, answer)), roles=roles)
+        return replace(data.with_frame(engines.like(data.frame, done), self.law(cells.by, answer)), roles=roles)
 
     def law(self, keys: tuple[str, ...], answer: Answer | None = None) -> Law:
         """What the public may know. How many values of each key were blanked stays in memory, in the detail."""

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.codes import Floats, Integers, code, group
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.numeric import floats, numeric_columns, share, times
-from equipoise.core.pairing import together
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import Roles, names
-from equipoise.core.tails import integer_ends
+from equipoise.data import engines
+from equipoise.data.numeric_columns import floats, numeric_columns, share, times
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import Roles, names
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.randomness import Draws
+from equipoise.masks._swap_partners import together
+from equipoise.masks._tail_values import integer_ends
 
 OPERATIONS = ("sums", "means", "sample")
 
@@ -84,7 +84,7 @@ class Matrix:
         lost = times(_from_left(_pattern(left), gaps.astype(np.float64)), (right != 0).astype(np.float64)) > 0
         made = np.where(lost, np.nan, made + _fitting(self.C, made.shape))
         done = _written(self._others(table, left), columns, outputs, made, table)
-        released = data.with_frame(frames.like(data.frame, done), self.law(columns, outputs))
+        released = data.with_frame(engines.like(data.frame, done), self.law(columns, outputs))
         return replace(released, roles=_kept(data.roles, done.columns))
 
     def law(self, columns: tuple[str, ...], outputs: tuple[str, ...]) -> Law:

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Coded, Floats, Integers, code, group
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, InfeasibleError, ParameterError, RolesError
-from equipoise.core.grouping import mdav, means, optimal, tree
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
-from equipoise.core.rowwise import whole
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.data.row_draws import whole
+from equipoise.ground.errors import DataError, InfeasibleError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Coded, Floats, Integers, code, group
+from equipoise.ground.randomness import Draws
+from equipoise.masks._microaggregation import mdav, means, optimal, tree
 
 METHODS: dict[str, Callable[[Floats, int], Integers]] = {
     "mdav": mdav,
@@ -40,8 +40,8 @@ class Microaggregate:
     Missing values stay missing, and records that miss the same columns are grouped among themselves; where fewer than
     `size` of a stratum do, the mask refuses, or with rare="empty" takes their other values in `columns` away too.
     Ties in distance go to the record first in order of the columns' values, then of its key: row order is immaterial.
-    Cost: see `equipoise.core.grouping`; 3 columns in groups of 3: MDAV 100,000 records in about 2 s, tree 1,000,000
-    in 2, the optimum of one column of 1,000,000 in 2.
+    Cost: see `equipoise.masks._microaggregation`; 3 columns in groups of 3: MDAV 100,000 records in about 2 s, tree
+    1,000,000 in 2, the optimum of one column of 1,000,000 in 2.
 
     Source: Domingo-Ferrer and Mateo-Sanz (2002), *Practical data-oriented microaggregation for statistical disclosure
     control*; Domingo-Ferrer and Torra (2005), *Ordinal, continuous and heterogeneous k-anonymity through

@@ -7,11 +7,8 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.codes import Floats
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError
-from equipoise.core.numeric import (
+from equipoise.data import engines
+from equipoise.data.numeric_columns import (
     Moments,
     beside,
     floats,
@@ -23,10 +20,13 @@ from equipoise.core.numeric import (
     significant,
     times,
 )
-from equipoise.core.records import Law, Records, collect_one
-from equipoise.core.roles import names
-from equipoise.core.rowwise import rowwise, whole
-from equipoise.core.tails import integer_ends
+from equipoise.data.records import Law, Records, collect_one
+from equipoise.data.roles import names
+from equipoise.data.row_draws import rowwise, whole
+from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.ground.randomness import Draws
+from equipoise.masks._tail_values import integer_ends
 
 Kind = Literal["independent", "correlated", "multiplicative"]
 How = Literal["reflect", "truncate"]
@@ -280,7 +280,7 @@ def _effect(histogram: pl.DataFrame, adds: _Adds, place: int, whole_number: bool
     return {"variance": round(variance / (adds.mask.scale * sd) ** 2, 2), "bias": round(bias / sd, 2) + 0.0}
 
 
-def _histogram(frame: frames.Frame, column: str) -> pl.DataFrame:
+def _histogram(frame: engines.Frame, column: str) -> pl.DataFrame:
     """At most `BINS` + 2 rows: the mean `x` and the number `n` of the values in each bin, zero in a bin of its own."""
     values = frame.select(known(column).alias("x")).drop_nulls()
     ends = collect_one(values.select(nw.col("x").min().alias("low"), nw.col("x").max().alias("high")))
@@ -288,7 +288,7 @@ def _histogram(frame: frames.Frame, column: str) -> pl.DataFrame:
     place = ((nw.col("x") - ends["low"]) / width).floor()
     binned = values.with_columns(nw.when(nw.col("x") == 0).then(nw.lit(-1.0)).otherwise(place).alias("bin"))
     counted = binned.group_by("bin").agg(nw.col("x").mean(), nw.len().alias("n"))
-    return frames.collect(counted).sort("bin")
+    return engines.collect(counted).sort("bin")
 
 
 def _bounds(given: Any) -> Any:

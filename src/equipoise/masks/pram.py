@@ -8,17 +8,17 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.cells import count
-from equipoise.core.codes import Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import InfeasibleError, ParameterError, RolesError
-from equipoise.core.laws import CellLaw, leaving_law, mixing_law, theta_for
-from equipoise.core.moves import Plan
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
-from equipoise.core.rowwise import rowwise, whole
-from equipoise.core.units import Units, units
+from equipoise.data import engines
+from equipoise.data.cells import count
+from equipoise.data.moving_units import Units, units
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.data.row_draws import rowwise, whole
+from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Integers
+from equipoise.ground.randomness import Draws
+from equipoise.laws.cell_law import CellLaw, leaving_law, mixing_law, theta_for
+from equipoise.laws.move_records import Plan
 
 AUTO = "auto"
 CLAIMS = {
@@ -44,7 +44,7 @@ class Pram:
 
     method "blocks" (default): cells with T >= 1/xi stay; the others move within blocks of two cells, redrawn with the
     smallest probability lambda that meets the bound, to cell j with probability T_j / N, or within fully mixed blocks.
-    The bound holds given ALL released counts, for every xi in (0, 1); the proof stands in `equipoise.core.laws`.
+    The bound holds given ALL released counts, for every xi in (0, 1); the proof stands in `equipoise.laws.cell_law`.
     method "nayak": a record of a cell with T leaves with probability theta / T, theta the root of
     (1 - theta) / (1 - theta + theta^2) = xi, to another occupied cell with equal probability; needs xi >= 3/7, and the
     bound is given the count of the target's own cell only (his eq. 4).
@@ -158,7 +158,7 @@ class Pram:
             return " Records that miss the same keys are a group too: fill those keys in, or leave the records out."
         return ""
 
-    def _moved(self, data: Records, plan: Plan, draws: Draws) -> frames.Frame:
+    def _moved(self, data: Records, plan: Plan, draws: Draws) -> engines.Frame:
         if data.roles.household:
             return whole(data, partial(_move_households, plan, data.roles.household, draws))
         return rowwise(data, partial(_move, plan, draws))

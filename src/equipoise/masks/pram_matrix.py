@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import Cells, count
-from equipoise.core.codes import Floats, Integers, group
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
-from equipoise.core.rowwise import rowwise
-from equipoise.core.transitions import Transition
-from equipoise.core.units import cell_of
+from equipoise.data.cells import Cells, count
+from equipoise.data.moving_units import cell_of
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.data.row_draws import rowwise
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers, group
+from equipoise.ground.randomness import Draws
+from equipoise.laws.column_transitions import Transition
 
 LARGEST = 2000
 """Categories of a column beyond which a matrix is refused: it would have more places than that squared."""

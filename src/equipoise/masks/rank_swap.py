@@ -6,14 +6,14 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, RolesError
-from equipoise.core.numeric import share
-from equipoise.core.pairing import compact, disjoint
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
-from equipoise.core.rowwise import whole
+from equipoise.data.numeric_columns import share
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.data.row_draws import whole
+from equipoise.ground.errors import DataError, RolesError
+from equipoise.ground.packed_keys import Integers
+from equipoise.ground.randomness import Draws
+from equipoise.masks._swap_partners import compact, disjoint
 
 
 @dataclass(frozen=True, slots=True)

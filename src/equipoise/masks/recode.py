@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from equipoise.core.cells import Cells, hierarchy
-from equipoise.core.draws import Draws
-from equipoise.core.errors import ParameterError
-from equipoise.core.levels import Level
-from equipoise.core.recoding import Data, recoded
-from equipoise.core.records import Law, Records
+from equipoise.data.cells import Cells, hierarchy
+from equipoise.data.levels import Level
+from equipoise.data.recode_values import Data, recoded
+from equipoise.data.records import Law, Records
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.randomness import Draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Recode:
     Does not guard against attribute disclosure within a class, nor against an intruder with more keys than were named.
 
     >>> import polars as pl
-    >>> from equipoise.core.hierarchy import Hierarchy
+    >>> from equipoise.data.hierarchy import Hierarchy
     >>> table = pl.DataFrame({"age": [14, 15, 16], "n": [1, 1, 1]})
     >>> ages = Cells.of(table, hierarchies={"age": Hierarchy.intervals(5)})
     >>> Recode("age", 1).roll_up(ages).table.rows()

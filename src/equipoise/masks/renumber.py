@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import Cells
-from equipoise.core.codes import Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import RolesError
-from equipoise.core.recoding import recoded
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
+from equipoise.data.cells import Cells
+from equipoise.data.recode_values import recoded
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import RolesError
+from equipoise.ground.packed_keys import Integers
+from equipoise.ground.randomness import Draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Renumber:
     randomizing the order and the numbering of individuals and households. Does not guard against recognition by who
     lives together: see `risk.Household`. Cost: one pass over the records, and a sort of the groups.
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(pl.DataFrame({"age": [1, 2, 3], "home": [70, 70, 15]}), Roles("age", household="home"))
     >>> a, b, c = Renumber().apply(records, Draws(1)).collect()["home"]
     >>> a == b, sorted({a, b, c})

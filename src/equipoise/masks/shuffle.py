@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.codes import Floats, code
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.numeric import beside, numeric_columns, root, times
-from equipoise.core.pairing import together
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
+from equipoise.data import engines
+from equipoise.data.numeric_columns import beside, numeric_columns, root, times
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, code
+from equipoise.ground.randomness import Draws
+from equipoise.masks._swap_partners import together
 
 CATEGORIES = 50
 """Categories of a text column beyond which it is refused as `given`: each is a column of the regression."""
@@ -68,7 +68,7 @@ class Shuffle:
         noise = beside([draws.normal(keys, counter) for counter in range(len(columns))])
         wanted = centre + times(noise, model.residual)
         done = table.with_columns(_dealt(table[c], wanted[:, i]) for i, c in enumerate(columns))
-        return data.with_frame(frames.like(data.frame, done), self.law(columns, given, model))
+        return data.with_frame(engines.like(data.frame, done), self.law(columns, given, model))
 
     def law(self, columns: tuple[str, ...], given: tuple[str, ...], model: "Model") -> Law:
         """What the public may know; `explained` is the share of each column's scores that `given` predicts."""

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core.cells import Cells
-from equipoise.core.draws import Draws
-from equipoise.core.records import Law, Records
-from equipoise.core.rowwise import picked
+from equipoise.data.cells import Cells
+from equipoise.data.records import Law, Records
+from equipoise.data.row_draws import picked
+from equipoise.ground.randomness import Draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ShuffleOrder:
     Does not guard against anything that the values themselves tell. Cost: one sort of the records.
 
     >>> import polars as pl
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(pl.DataFrame({"age": range(5)}), Roles(["age"]))
     >>> sorted(ShuffleOrder().apply(records, Draws(1)).collect()["age"])
     [0, 1, 2, 3, 4]

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.attribute import flagged, sensitive_of
-from equipoise.core.cells import Cells, count
-from equipoise.core.codes import Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import EngineError, ParameterError, RolesError
-from equipoise.core.method import Rule, label
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
-from equipoise.core.units import cell_of
+from equipoise.data import engines
+from equipoise.data.cells import Cells, count
+from equipoise.data.moving_units import cell_of
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import EngineError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Integers
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import Rule, label
+from equipoise.methods.sensitive_values import flagged, sensitive_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SuppressRecords:
     Does not guard against what a blanked record tells: that its keys are rare, and its sensitive values; fewer than k
     blanked records are a class of fewer than k. Cost: one count and one pass.
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount
     >>> records = Records.of(pl.DataFrame({"age": [30, 30, 31], "pay": [5, 6, 7]}), Roles(["age"]))
     >>> SuppressRecords(MinCount(2)).apply(records, Draws(1)).collect().rows()
@@ -52,7 +52,7 @@ class SuppressRecords:
         table = data.collect()
         hidden = pl.Series(unsafe[cell_of(table, cells)])
         blank = [pl.when(~hidden).then(pl.col(key)).alias(key) for key in keys]
-        return data.with_frame(frames.like(data.frame, table.with_columns(blank)), self.law(keys))
+        return data.with_frame(engines.like(data.frame, table.with_columns(blank)), self.law(keys))
 
     def words(self) -> str:
         return f"keys of records withheld by {label(self.rule)}"

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.attribute import chosen
-from equipoise.core.codes import Floats, Integers, code, group
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.method import Rule
-from equipoise.core.numeric import share, significant
-from equipoise.core.pairing import compact, disjoint, together
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import names
+from equipoise.data import engines
+from equipoise.data.numeric_columns import share, significant
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.randomness import Draws
+from equipoise.masks._swap_partners import compact, disjoint, together
+from equipoise.methods.method import Rule
+from equipoise.methods.sensitive_values import chosen
 
 NOWHERE = -1
 """The area of a record whose attribute is missing: it is neither candidate nor partner."""
@@ -89,7 +89,7 @@ class Swap:
         source = units.source(pairs.first[swapped], pairs.second[swapped])
         moving = list(self.protected or (self.attribute,))
         done = table.with_columns(table.select(moving)[source].get_columns())
-        return data.with_frame(frames.like(data.frame, done), self.law(_report(self, data, units, pairs, table, done)))
+        return data.with_frame(engines.like(data.frame, done), self.law(_report(self, data, units, pairs, table, done)))
 
     def law(self, report: "Swapped") -> Law:
         """What the public may know: the policy, how many partners candidates have, what areas lost."""

@@ -8,19 +8,19 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.attribute import chosen
-from equipoise.core.codes import Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.method import Rule, label
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import Roles, names
-from equipoise.core.rowwise import whole
-from equipoise.core.synthesis.normal import Normal
-from equipoise.core.synthesis.relations import Relations
-from equipoise.core.synthesis.smoothed import Smoothed
-from equipoise.core.synthesis.trees import Trees
-from equipoise.core.synthesis.variables import Variable, generator, weighted
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import Roles, names
+from equipoise.data.row_draws import whole
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Integers
+from equipoise.ground.randomness import Draws
+from equipoise.masks._synthesis.normal import Normal
+from equipoise.masks._synthesis.relations import Relations
+from equipoise.masks._synthesis.smoothed_bootstrap import Smoothed
+from equipoise.masks._synthesis.trees import Trees
+from equipoise.masks._synthesis.variables import Variable, generator, weighted
+from equipoise.methods.method import Rule, label
+from equipoise.methods.sensitive_values import chosen
 
 WORDS = {
     "sequential-cart": "sequential trees",

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.cell_score import cell_score
-from equipoise.core.cells import Cells
-from equipoise.core.classes import Classes, Split
-from equipoise.core.codes import Integers
-from equipoise.core.errors import DataError, ParameterError
-from equipoise.core.method import as_cells, label
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.score import Score
+from equipoise.data.cells import Cells
+from equipoise.data.equivalence_classes import Classes, Split
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.packed_keys import Integers
+from equipoise.methods.method import as_cells, label
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import cell_score
 
 
 @dataclass(frozen=True, slots=True)

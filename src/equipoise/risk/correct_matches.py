@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats, Integers, code, group
-from equipoise.core.method import label
-from equipoise.core.pairs import aligned
-from equipoise.core.records import Records
-from equipoise.core.score import Score, not_applicable
+from equipoise.data.aligned_files import aligned
+from equipoise.data.records import Records
+from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class CorrectMatches:
     Source: the matching scheme of Nayak (2015), section 2a. Misleads when few people have a unique match: then one draw
     says little, and `MatchProbability` is exact. Cost: O(records log records).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), Roles("k"))
     >>> round(CorrectMatches().measure(records, records).value, 4)
     0.6667

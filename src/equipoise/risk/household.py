@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import by_record, count
-from equipoise.core.codes import code
-from equipoise.core.errors import ParameterError, RolesError
-from equipoise.core.method import label
-from equipoise.core.reciprocals import of_cells
-from equipoise.core.records import Records
-from equipoise.core.score import Score, not_applicable
+from equipoise.data.cells import by_record, count
+from equipoise.data.records import Records
+from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.packed_keys import code
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
+from equipoise.risk.mean_reciprocal import of_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Household:
     than one by one. Cost: O(records) beside the cells.
 
     >>> people = pl.DataFrame({"age": [30, 31, 31], "home": [1, 1, 2]})
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(people, Roles("age", household="home"))
     >>> Household().measure(records, records).detail.rows()
     [(1, 2, 1.0), (2, 1, 0.5)]

@@ -5,16 +5,16 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.cell_score import cell_score
-from equipoise.core.cells import Cells, count
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.method import label
-from equipoise.core.population import Given, people_like
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.score import Score, not_applicable
+from equipoise.data.cells import Cells, count
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
 from equipoise.files import read
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._cell_score import cell_score
+from equipoise.risk._population_counts import Given, people_like
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equipoise.core.cell_score import cell_score
-from equipoise.core.cells import Cells
-from equipoise.core.errors import ParameterError
-from equipoise.core.key_subsets import smallest
-from equipoise.core.method import as_cells, label
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.score import Score, not_applicable
+from equipoise.data.cells import Cells
+from equipoise.data.key_subsets import smallest
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import as_cells, label
+from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._cell_score import cell_score
 
 
 @dataclass(frozen=True, slots=True)

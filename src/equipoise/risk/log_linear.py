@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.cell_score import cell_score
-from equipoise.core.cells import Cells
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError, RolesError, hint
-from equipoise.core.log_linear import CRITICAL, Axes, Check, check, choose, fit, risks
-from equipoise.core.method import as_cells, label
-from equipoise.core.moves import Plan
-from equipoise.core.records import Law, Records
-from equipoise.core.roles import Roles
-from equipoise.core.sampling import check_fraction, fraction_of
-from equipoise.core.score import Score, not_applicable
-from equipoise.core.transitions import Transition
-from equipoise.core.units import cell_of
+from equipoise.data.cells import Cells
+from equipoise.data.moving_units import cell_of
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import Roles
+from equipoise.data.sampling_fraction import check_fraction, fraction_of
+from equipoise.ground.errors import ParameterError, RolesError, hint
+from equipoise.ground.packed_keys import Floats
+from equipoise.laws.column_transitions import Transition
+from equipoise.laws.move_records import Plan
+from equipoise.methods.method import as_cells, label
+from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._cell_score import cell_score
+from equipoise.risk._log_linear_model import CRITICAL, Axes, Check, check, choose, fit, risks
 
 MODELS = ("main", "all", "best")
 LAW = "law"

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core.cell_score import cell_score
-from equipoise.core.cells import count
-from equipoise.core.method import label
-from equipoise.core.population import Given, people_like
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.score import Score, not_applicable
+from equipoise.data.cells import count
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
 from equipoise.files import read
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._cell_score import cell_score
+from equipoise.risk._population_counts import Given, people_like
 
 
 @dataclass(frozen=True, slots=True)

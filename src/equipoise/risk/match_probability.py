@@ -8,15 +8,15 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import by_record
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.errors import ParameterError
-from equipoise.core.laws import CellLaw
-from equipoise.core.method import label
-from equipoise.core.moves import Plan
-from equipoise.core.records import Records
-from equipoise.core.score import Score, not_applicable
-from equipoise.core.units import Units, units
+from equipoise.data.cells import by_record
+from equipoise.data.moving_units import Units, units
+from equipoise.data.records import Records
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.laws.cell_law import CellLaw
+from equipoise.laws.move_records import Plan
+from equipoise.methods.method import label
+from equipoise.methods.score import Score, not_applicable
 
 MOST = 64
 """Released counts up to this one are worked out exactly; beyond it a match is right with probability below 1 / MOST."""
@@ -117,7 +117,7 @@ def _plain(released: Records, plan: Plan) -> bool:
 
 
 def worst_count(law: CellLaw) -> Floats:
-    """max over a of IR(j, a). A single released record is the worst (core.laws), but for two-cell groups of Nayak's."""
+    """max over a of IR(j, a). A single released record is the worst (`cell_law`) but for two-cell groups of Nayak's."""
     worst = law.match()
     narrow = np.flatnonzero((law.cells_in_block == 2) & (law.spread(law.strength) > 0.5))
     if law.kind == "mixing" or not len(narrow):

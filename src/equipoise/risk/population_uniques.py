@@ -7,15 +7,15 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.cell_score import cell_score
-from equipoise.core.cells import Cells
-from equipoise.core.errors import EquipoiseWarning, ParameterError
-from equipoise.core.method import as_cells, label
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.sampling import check_fraction
-from equipoise.core.score import Score, not_applicable
-from equipoise.core.superpopulation import BEST, MODELS, ZAYATZ, Classes, Fit, fitted
+from equipoise.data.cells import Cells
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.sampling_fraction import check_fraction
+from equipoise.ground.errors import EquipoiseWarning, ParameterError
+from equipoise.methods.method import as_cells, label
+from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._cell_score import cell_score
+from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, Classes, Fit, fitted
 
 FAR = 10
 """A population of more than ten times the sample is outside what Zayatz's estimator was checked for."""

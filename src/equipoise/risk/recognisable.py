@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from equipoise.core.codes import Floats, code
-from equipoise.core.errors import MissingExtraError, ParameterError
-from equipoise.core.method import label
-from equipoise.core.moves import Plan
-from equipoise.core.pairs import aligned
-from equipoise.core.records import Records
-from equipoise.core.score import Score
-from equipoise.core.units import cell_of
+from equipoise.data.aligned_files import aligned
+from equipoise.data.moving_units import cell_of
+from equipoise.data.records import Records
+from equipoise.ground.errors import MissingExtraError, ParameterError
+from equipoise.ground.packed_keys import Floats, code
+from equipoise.laws.move_records import Plan
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 FOLDS = 5
 Booleans = NDArray[np.bool_]

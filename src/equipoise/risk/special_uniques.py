@@ -7,15 +7,15 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import Cells, by_record
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.errors import ParameterError, RolesError
-from equipoise.core.method import as_cells, label
-from equipoise.core.minimal_uniques import dis, dis_scores, elliot, ihsn, minimal_uniques
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.sampling import check_fraction, fraction_of
-from equipoise.core.score import Score, not_applicable
+from equipoise.data.cells import Cells, by_record
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.sampling_fraction import check_fraction, fraction_of
+from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.methods.method import as_cells, label
+from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._suda import dis, dis_scores, elliot, ihsn, minimal_uniques
 
 WEIGHTS: dict[str, Callable[[int, int], Floats]] = {"elliot": elliot, "ihsn": ihsn}
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import DataError
-from equipoise.core.method import label
-from equipoise.core.numeric import floats, numeric_columns
-from equipoise.core.pairs import aligned
-from equipoise.core.records import Records
-from equipoise.core.roles import names
-from equipoise.core.score import Score
+from equipoise.data.aligned_files import aligned
+from equipoise.data.numeric_columns import floats, numeric_columns
+from equipoise.data.records import Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import DataError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 SNOOPERS = ("mean", "linked record", "best linear")
 
@@ -31,7 +31,7 @@ class ValueDisclosure:
     linear snooper is theirs with shrinkage. Misleads when the relation is not linear, or when the person is not found.
     Cost: O(records x columns).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.0]}), Roles(numeric="x"))
     >>> ValueDisclosure().measure(records, records).value
     1.0

@@ -6,8 +6,8 @@ from equipoise.rules.closeness import Closeness
 from equipoise.rules.delta_disclosure import DeltaDisclosure
 from equipoise.rules.delta_presence import DeltaPresence
 from equipoise.rules.diversity import Diversity
-from equipoise.rules.doctor import compare, counterexample
 from equipoise.rules.dominance import Dominance
+from equipoise.rules.dominance_counterexample import compare, counterexample
 from equipoise.rules.expected_loss import ExpectedLoss
 from equipoise.rules.marked import Marked
 from equipoise.rules.min_count import MinCount

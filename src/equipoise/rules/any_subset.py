@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from equipoise.core.attribute import Merging
-from equipoise.core.cells import Cells
-from equipoise.core.errors import ParameterError
-from equipoise.core.key_subsets import smallest
-from equipoise.core.sensitivity import Together, refuse_uncounted
+from equipoise.data.cells import Cells
+from equipoise.data.key_subsets import smallest
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.protection_levels import Together, refuse_uncounted
+from equipoise.methods.sensitive_values import Merging
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.attribute import TIE, Attribute, Merging, Others, above, check
-from equipoise.core.classes import Split
-from equipoise.core.codes import Floats, Integers, code
-from equipoise.core.errors import ParameterError
+from equipoise.data.equivalence_classes import Split
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Closeness(Attribute):
     Cost: O(cells) for `equal`, O(classes x values) for the others.
 
     >>> import polars as pl
-    >>> from equipoise.core.cells import Cells
+    >>> from equipoise.data.cells import Cells
     >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
     >>> Closeness("ill", 0.2).flag(ill).to_list()
     [True, True, True]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core.attribute import TIE, Attribute, Merging, Others, above, check
-from equipoise.core.classes import Split
-from equipoise.core.codes import Integers
+from equipoise.data.equivalence_classes import Split
+from equipoise.ground.packed_keys import Integers
+from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class DeltaDisclosure(Attribute):
     Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.core.cells import Cells
+    >>> from equipoise.data.cells import Cells
     >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
     >>> DeltaDisclosure("ill", 2).flag(ill).to_list()
     [False, False, True]

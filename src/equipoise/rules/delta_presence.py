@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.attribute import TIE, Attribute, Merging, Others
-from equipoise.core.classes import Split
-from equipoise.core.codes import Integers
-from equipoise.core.errors import ParameterError
-from equipoise.core.levels import as_text
+from equipoise.data.equivalence_classes import Split
+from equipoise.data.levels import as_text
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Integers
+from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class DeltaPresence(Attribute):
     Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.core.cells import Cells
+    >>> from equipoise.data.cells import Cells
     >>> table = pl.DataFrame({"town": ["a", "a", "b"], "in": [True, False, True], "n": [1, 3, 4]})
     >>> DeltaPresence("in", 0.1, 0.5).flag(Cells.of(table)).to_list()
     [False, False, True]

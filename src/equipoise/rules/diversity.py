@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.attribute import TIE, Attribute, Merging, Others, above, check
-from equipoise.core.classes import Split
-from equipoise.core.codes import Integers
-from equipoise.core.errors import ParameterError
+from equipoise.data.equivalence_classes import Split
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Integers
+from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Diversity(Attribute):
     Cost: O(cells), O(cells log cells) for `recursive`.
 
     >>> import polars as pl
-    >>> from equipoise.core.cells import Cells
+    >>> from equipoise.data.cells import Cells
     >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 1, 4]}))
     >>> Diversity("ill", 2).flag(ill).to_list()
     [False, False, True]

@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core.cells import Cells
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.numeric import share
-from equipoise.core.sensitivity import Together, amount, exceeds, one, protection, tops
+from equipoise.data.cells import Cells
+from equipoise.data.numeric_columns import share
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.protection_levels import Together, amount, exceeds, one, protection, tops
 
 
 @dataclass(frozen=True, slots=True)

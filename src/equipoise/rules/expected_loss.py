@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import Cells
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.posterior import positive
-from equipoise.core.prior import fit
-from equipoise.core.roles import names
-from equipoise.core.sensitivity import Together
+from equipoise.beta_binomial.posterior import positive
+from equipoise.beta_binomial.prior import fit
+from equipoise.data.cells import Cells
+from equipoise.data.roles import names
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.losses.expectation import LISTED, read, risks, written
+from equipoise.methods.protection_levels import Together
 
 COUNTED = ("domain_n", "domain_N")
 """Columns of ready cells with the sample and the population of their domain."""

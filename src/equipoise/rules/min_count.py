@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from equipoise.core.attribute import Merging
-from equipoise.core.cells import Cells
-from equipoise.core.classes import Classes
-from equipoise.core.codes import Integers
-from equipoise.core.errors import ParameterError
-from equipoise.core.numeric import share
-from equipoise.core.sensitivity import Together, amount, protection, refuse_uncounted
+from equipoise.data.cells import Cells
+from equipoise.data.equivalence_classes import Classes
+from equipoise.data.numeric_columns import share
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Integers
+from equipoise.methods.protection_levels import Together, amount, protection, refuse_uncounted
+from equipoise.methods.sensitive_values import Merging
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.core import numeric
-from equipoise.core.cells import Cells
-from equipoise.core.codes import Integers
-from equipoise.core.sensitivity import Together, amount, one, protection
+from equipoise.data import numeric_columns
+from equipoise.data.cells import Cells
+from equipoise.ground.packed_keys import Integers
+from equipoise.methods.protection_levels import Together, amount, one, protection
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Request(Together):
 
     def __post_init__(self) -> None:
         if self.share != 0:
-            numeric.share(self.share, "share")
+            numeric_columns.share(self.share, "share")
 
     def flag(self, cells: Cells) -> pl.Series:
         return pl.Series("unsafe", self._flagged(cells))

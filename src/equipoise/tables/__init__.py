@@ -1,6 +1,6 @@
 """Change and score tables."""
 
-from equipoise.core.ready import Ready
+from equipoise.data.tables.ready_table import Ready
 from equipoise.tables.additivity import Additivity
 from equipoise.tables.adjust import Adjust
 from equipoise.tables.audit import audit, difference

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.margins import Table
-from equipoise.core.method import label
-from equipoise.core.score import Score
-from equipoise.core.tabular import CLOSE, additive, both
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import CLOSE, additive, both
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Additivity:
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.3.
     Misleads when most relations have a withheld cell: these are left out, and the note says how many. Cost: O(cells).
 
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Law, Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Law, Records
+    >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
     >>> shown = made.protected(np.array([5.0, 5.0, 5.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> Additivity().measure(made, made).value, Additivity().measure(shown, made).value

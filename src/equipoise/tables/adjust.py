@@ -5,17 +5,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.core.codes import Floats, Integers
-from equipoise.core.draws import Draws
-from equipoise.core.errors import InfeasibleError, ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.method import Rule
-from equipoise.core.numeric import share
-from equipoise.core.perturbed import Room
-from equipoise.core.records import Law
-from equipoise.core.sensitivity import levels
-from equipoise.core.solver import Answer, Program
-from equipoise.core.tabular import additive, changed, holds, labels, whole
+from equipoise.data.numeric_columns import share
+from equipoise.data.records import Law
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import additive, changed, holds, labels, whole
+from equipoise.ground.errors import InfeasibleError, ParameterError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.randomness import Draws
+from equipoise.ground.solver import Answer, Program
+from equipoise.methods.method import Rule
+from equipoise.methods.protection_levels import levels
+from equipoise.tables.audits.changed_tables import Room
 
 FURTHER = 4.0
 """A sensitive cell moves by at most so many times its protection level."""
@@ -44,9 +44,9 @@ class Adjust:
     the program; thousands of sensitive cells may end at the clock.
 
     >>> import polars as pl
-    >>> from equipoise.core.records import Records
-    >>> from equipoise.core.roles import Roles
-    >>> from equipoise.core.margins import table
+    >>> from equipoise.data.records import Records
+    >>> from equipoise.data.roles import Roles
+    >>> from equipoise.data.tables.table import table
     >>> from equipoise.rules import MinCount
     >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), Roles("k")), "k")
     >>> moved = Adjust(MinCount(3)).apply(made, Draws(1)).table

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from equipoise.core.errors import ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.method import Rule
-from equipoise.core.tabular import as_table
-from equipoise.core.withholding import intervals, rule_of, verdicts
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import as_table
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import Rule
+from equipoise.tables._suppression.suppress_tables import intervals, rule_of, verdicts
 
 
 def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) -> pl.DataFrame:
@@ -23,10 +23,10 @@ def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) 
     larger tables of counts in three and more dimensions the linear intervals can be too wide.
     Cost: at most two linear programs for each withheld cell, split into what hangs together.
 
-    >>> from equipoise.core.draws import Draws
-    >>> from equipoise.core.margins import table as tabulate
-    >>> from equipoise.core.records import Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.ground.randomness import Draws
+    >>> from equipoise.data.tables.table import table as tabulate
+    >>> from equipoise.data.records import Records
+    >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount
     >>> from equipoise.tables import Suppress
     >>> people = pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]})

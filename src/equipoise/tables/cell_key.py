@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.ptable import Ptable, generate, read
-from equipoise.core.records import Law
-from equipoise.core.tabular import changed, whole, without
+from equipoise.data.records import Law
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import changed, whole, without
+from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.randomness import Draws
+from equipoise.tables._perturbation_table import Ptable, generate, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class CellKey:
     are true. Whoever has record keys and the table can undo it. Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Records
+    >>> from equipoise.data.roles import Roles
     >>> frame = pl.DataFrame({"sex": ["f", "f", "m"], "rkey": [0.3, 0.25, 0.9]})
     >>> made = table(Records.of(frame, Roles("sex")), "sex", key="rkey")
     >>> CellKey(most=2, variance=1.0).apply(made, Draws(1)).table.select("sex", "n", "published").rows()

@@ -5,13 +5,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.method import label
-from equipoise.core.score import Score
-from equipoise.core.sensitivity import amount
-from equipoise.core.tabular import both
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import both
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.protection_levels import amount
+from equipoise.methods.score import Score
 
 Kind = Literal["share", "mean", "largest", "hellinger"]
 
@@ -33,9 +33,9 @@ class Distance:
     the number of cells. Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Law, Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Law, Records
+    >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 4 + ["b"]}), Roles("k")), "k")
     >>> shown = made.protected(np.array([5.0, 5.0, 0.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> Distance().measure(shown, made).value, Distance("largest").measure(shown, made).value

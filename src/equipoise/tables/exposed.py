@@ -5,12 +5,12 @@ from typing import Literal
 
 import polars as pl
 
-from equipoise.core.errors import ParameterError
-from equipoise.core.exposure import Exposure, exposure
-from equipoise.core.margins import Table
-from equipoise.core.method import Rule, label
-from equipoise.core.score import Score
-from equipoise.core.tabular import both
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import both
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import Rule, label
+from equipoise.methods.score import Score
+from equipoise.tables.audits.exposure import Exposure, exposure
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class Exposed:
     other tables (`tables.difference`). Cost: at most two linear programs for each cell that is not published as it is;
     of changed tables of more than 5,000 cells the relations are not used.
 
-    >>> from equipoise.core.draws import Draws
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.ground.randomness import Draws
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Records
+    >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount
     >>> from equipoise.tables import Round, Suppress
     >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), Roles("k")), "k")

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.core.errors import ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.method import label
-from equipoise.core.score import Score
-from equipoise.core.sensitivity import amount
-from equipoise.core.tabular import CLOSE, both
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import CLOSE, both
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import label
+from equipoise.methods.protection_levels import amount
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class KeptMargins:
     Misleads when users need inner cells: these are not looked at. Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.core.records import Law, Records
-    >>> from equipoise.core.roles import Roles
-    >>> from equipoise.core.margins import table
+    >>> from equipoise.data.records import Law, Records
+    >>> from equipoise.data.roles import Roles
+    >>> from equipoise.data.tables.table import table
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, 0.0, 3.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> KeptMargins().measure(shown, made).value

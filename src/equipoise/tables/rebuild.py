@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.method import label
-from equipoise.core.score import Score
-from equipoise.core.sensitivity import amount
-from equipoise.core.tabular import both, holds
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import both, holds
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.protection_levels import amount
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Rebuild:
     noise and weighs cells by it: the truth is then nearer than this. Cost: sparse least squares, O(cells x depth) each
     step.
 
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Law, Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Law, Records
+    >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, 3.0, 1.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> score = Rebuild(small=0).measure(shown, made)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from equipoise.core import frames
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, EngineError
-from equipoise.core.records import Records
-from equipoise.core.roles import names
+from equipoise.data import engines
+from equipoise.data.records import Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import DataError, EngineError
+from equipoise.ground.randomness import Draws
 
 
 def record_keys(records: Records, seed: int, column: str = "rkey") -> Records:
@@ -18,7 +18,7 @@ def record_keys(records: Records, seed: int, column: str = "rkey") -> Records:
     every year, so that equal cells are changed alike. Without an id role a key depends on the whole record.
     Cost: one pass, in memory.
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> people = Records.of(pl.DataFrame({"person": [1, 2]}), Roles(id="person"))
     >>> record_keys(people, 7).collect("rkey")["rkey"].is_between(0, 1).to_list()
     [True, True]
@@ -29,4 +29,4 @@ def record_keys(records: Records, seed: int, column: str = "rkey") -> Records:
     if records.kind == "pyspark":
         raise EngineError("Record keys are made in memory: give Polars, pandas, PyArrow or file data.")
     keys = pl.Series(column, Draws(seed).child(0).uniform(records.keys_of_rows()))
-    return replace(records, frame=frames.like(records.frame, records.collect().with_columns(keys)))
+    return replace(records, frame=engines.like(records.frame, records.collect().with_columns(keys)))

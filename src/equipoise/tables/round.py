@@ -5,14 +5,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.core.codes import Floats
-from equipoise.core.controlled import controlled, split
-from equipoise.core.draws import Draws
-from equipoise.core.errors import DataError, ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.records import Law
-from equipoise.core.settle import settle
-from equipoise.core.tabular import additive, changed, holds, labels, whole
+from equipoise.data.records import Law
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import additive, changed, holds, labels, whole
+from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.ground.randomness import Draws
+from equipoise.tables._controlled_rounding import controlled, split
+from equipoise.tables._rounding_search import settle
 
 Aim = Literal["nearest", "random"]
 
@@ -44,9 +44,9 @@ class Round:
     O(cells) for each flip. A search that ends by the clock may end elsewhere on another machine.
 
     >>> import polars as pl
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Records
+    >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 7 + ["b"] * 4 + ["c"]}), Roles("k")), "k")
     >>> Round(5).apply(made, Draws(1)).table.select("k", "n", "published").rows()
     [('Total', 12, 10.0), ('a', 7, 5.0), ('b', 4, 5.0), ('c', 1, 0.0)]

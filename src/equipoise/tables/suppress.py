@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from equipoise.core.draws import Draws
-from equipoise.core.errors import ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.method import Rule
-from equipoise.core.progress import Progress
-from equipoise.core.tabular import as_table
-from equipoise.core.withholding import Wish, withheld
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import as_table
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.progress import Progress
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import Rule
+from equipoise.tables._suppression.suppress_tables import Wish, withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Suppress:
     `tables.audit`. Cost: about one small program for each sensitive cell; 10,000 cells in seconds, 100,000 in minutes.
 
     >>> import polars as pl
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Records
+    >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount
     >>> people = pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]})
     >>> made = table(Records.of(people, Roles("k")), "k")

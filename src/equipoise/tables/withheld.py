@@ -5,12 +5,12 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.core.errors import ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.method import label
-from equipoise.core.score import Score
-from equipoise.core.sensitivity import amount
-from equipoise.core.tabular import both
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import both
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import label
+from equipoise.methods.protection_levels import amount
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Withheld:
     Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.core.margins import table
-    >>> from equipoise.core.records import Law, Records
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.records import Law, Records
+    >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, np.nan, np.nan]), pl.Series(["helper"] * 3), Law("", (), ""))
     >>> round(Withheld().measure(shown, made).value, 4), Withheld("value").measure(shown, made).value

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.core.errors import InfeasibleError, ParameterError, hint
+from equipoise.ground.errors import InfeasibleError, ParameterError, hint
 from equipoise.theory.mean import mean
 from equipoise.theory.point import Theory, above, share
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from equipoise.core.errors import ParameterError, hint
+from equipoise.ground.errors import ParameterError, hint
 from equipoise.theory.noise import Noise, Original
 from equipoise.theory.point import Theory
 from equipoise.theory.swapped import Swapped

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from equipoise.core.errors import ParameterError
+from equipoise.ground.errors import ParameterError
 from equipoise.theory.point import Setting, Theory, at_least, whole
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Literal
 
-from equipoise.core.errors import ParameterError
+from equipoise.ground.errors import ParameterError
 
 Form = Literal["corrected", "naive"]
 Where = Literal["inside", "outside"]

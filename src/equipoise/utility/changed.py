@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import code
-from equipoise.core.distances import ladder
-from equipoise.core.method import label
-from equipoise.core.pairs import aligned
-from equipoise.core.records import Records
-from equipoise.core.score import Score
+from equipoise.data.aligned_files import aligned
+from equipoise.data.category_order import ladder
+from equipoise.data.records import Records
+from equipoise.ground.packed_keys import code
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Changed:
 
     Source: Nayak (2015), section 5. Misleads when a column was recoded: then every value differs. Cost: O(records).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), Roles("k"))
     >>> Changed().measure(records, records).value
     0.0

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats
-from equipoise.core.method import label
-from equipoise.core.numeric import numeric_columns
-from equipoise.core.records import Records
-from equipoise.core.samples import Sample, said, sample
-from equipoise.core.score import Score
+from equipoise.data.numeric_columns import numeric_columns
+from equipoise.data.records import Records
+from equipoise.data.weighted_samples import Sample, said, sample
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Eigenvalues:
     micro-data using the R package sdcMicro*, which divides by each. Misleads when the axes turn but their lengths stay.
     Cost: O(records x columns^2 + columns^3).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
     >>> new = Records.of(pl.DataFrame({"x": [1.0, 3.0, 5.0]}), Roles(numeric="x"))
     >>> Eigenvalues().measure(new, old).value  # |1 - 4| / (1 + 4)

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import Cells, by_record, count
-from equipoise.core.codes import Integers, code, tally
-from equipoise.core.method import as_cells, label
-from equipoise.core.pairs import aligned
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.score import Score, not_applicable
+from equipoise.data.aligned_files import aligned
+from equipoise.data.cells import Cells, by_record, count
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.ground.packed_keys import Integers, code, tally
+from equipoise.methods.method import as_cells, label
+from equipoise.methods.score import Score, not_applicable
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import DataError, ParameterError, RolesError
-from equipoise.core.method import label
-from equipoise.core.records import Records
-from equipoise.core.samples import covariance, ratio, said, weights, with_weight
-from equipoise.core.score import Score
+from equipoise.data.records import Records
+from equipoise.data.weighted_samples import covariance, ratio, said, weights, with_weight
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 Kind = Literal["mean", "quantile", "regression", "table"]
 SHAPES = "write 'mean:income', 'quantile:income,0.9', 'regression:y ~ x1 + x2' or 'table:sex,region'"
@@ -43,7 +43,7 @@ class Estimate:
     Woodruff (1952); White (1980); Raab, Nowok and Dibben (2016) for synthetic sets. Misleads when the query is not
     what users ask. Cost: O(records x terms^2).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), Roles(numeric="x"))
     >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0, 6.0]}), Roles(numeric="x"))
     >>> Estimate("mean:x").measure(old, old).value, round(Estimate("mean:x", "square").measure(new, old).value, 6)

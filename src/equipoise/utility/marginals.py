@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core.cells import Cells
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.method import as_cells, label
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.samples import said
-from equipoise.core.score import Score
+from equipoise.data.cells import Cells
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.weighted_samples import said
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import as_cells, label
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats
-from equipoise.core.method import label
-from equipoise.core.numeric import numeric_columns
-from equipoise.core.records import Records
-from equipoise.core.samples import Sample, pair, ratio, said
-from equipoise.core.score import Score
+from equipoise.data.numeric_columns import numeric_columns
+from equipoise.data.records import Records
+from equipoise.data.weighted_samples import Sample, pair, ratio, said
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class MeanSquare:
     Source: Duncan and Keller-McNulty (2000), section 4. Misleads when users need estimates, not records: a shuffled
     column has a large error and the same distribution; suppressed values do not count. Cost: O(records x columns).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
     >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.5]}), Roles(numeric="x"))
     >>> MeanSquare().measure(new, old).value, MeanSquare().measure(new, old).detail["utility"].item()

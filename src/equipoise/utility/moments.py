@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.core.errors import EngineError
-from equipoise.core.method import label
-from equipoise.core.numeric import numeric_columns
-from equipoise.core.records import Records
-from equipoise.core.samples import Sample, correlation, covariance, pair, said, sample
-from equipoise.core.score import Score
+from equipoise.data.numeric_columns import numeric_columns
+from equipoise.data.records import Records
+from equipoise.data.weighted_samples import Sample, correlation, covariance, pair, said, sample
+from equipoise.ground.errors import EngineError
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 SCHEMA = pl.Schema(
     {
@@ -41,7 +41,7 @@ class Moments:
     means, variances and correlations. Misleads when relations are not linear, or tails matter: moments may agree where
     quantiles do not. Cost: O(records x columns^2).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
     >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 6.0]}), Roles(numeric="x"))
     >>> round(Moments().measure(new, old).value, 4)  # (1/1 + 6/7) / 2

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from equipoise.core.errors import ParameterError
+from equipoise.ground.errors import ParameterError
 
 
 def pram_adjust(counts: ArrayLike, matrix: ArrayLike, *, categories: Sequence[str] | None = None) -> pl.DataFrame:

@@ -6,14 +6,14 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats, Integers, code
-from equipoise.core.draws import Draws
-from equipoise.core.errors import InfeasibleError, MissingExtraError, ParameterError, RolesError
-from equipoise.core.method import label
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.core.samples import said, weights, with_weight
-from equipoise.core.score import Score
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.weighted_samples import said, weights, with_weight
+from equipoise.ground.errors import InfeasibleError, MissingExtraError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 MOST = 10_000
 """Records of each file that are learnt from at most, drawn with the public seed."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.core.codes import Floats
-from equipoise.core.errors import ParameterError
-from equipoise.core.method import label
-from equipoise.core.records import Records
-from equipoise.core.score import Score
+from equipoise.data.records import Records
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import label
+from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class VarianceInflation:
     Misleads when users tabulate coarser cells than the keys: moves within a coarse cell add nothing there.
     Cost: O(cells).
 
-    >>> from equipoise.core.roles import Roles
+    >>> from equipoise.data.roles import Roles
     >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), Roles("k"))
     >>> VarianceInflation().measure(records, records).value
     1.0

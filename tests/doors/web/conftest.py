@@ -14,8 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from equipoise.doors.web.app import build
-from equipoise.doors.web.guard import Entry
-from equipoise.doors.web.office import Office
+from equipoise.doors.web.app_state import Office
+from equipoise.doors.web.request_guard import Entry
 from equipoise.doors.web.workspace import Workspace
 
 PORT = 8765
@@ -238,9 +238,9 @@ def near(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Workbench:
     """A workbench whose desk and runs work in this process, one after the other: to test pages, not processes."""
     import json
 
-    from equipoise.doors.web.desk import Desk, answered
-    from equipoise.doors.web.held import Held
-    from equipoise.doors.web.runs import Run, Runs
+    from equipoise.doors.web.background_runs import Run, Runs
+    from equipoise.doors.web.memory import Held
+    from equipoise.doors.web.worker import Desk, answered
 
     held = Held()
 

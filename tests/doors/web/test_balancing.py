@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 import equipoise as eq
-from equipoise.core.errors import Cancelled
 from equipoise.doors.web.policy_file import journal_place, policy_text
-from equipoise.doors.web.work import balancing as work
+from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import trials
-from equipoise.flow import catalogue
-from equipoise.flow.balance import kept_journal
-from equipoise.flow.bench import Bench
-from equipoise.flow.charts import axes, undominated
-from equipoise.flow.choice import choice, refusal
-from equipoise.flow.identifiers import without_direct
-from equipoise.flow.job import Job
-from equipoise.flow.policy_presets import presets
-from equipoise.flow.wording import number, said
+from equipoise.ground.errors import Cancelled
+from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.policies.policy_file import Job
+from equipoise.policies.presets import presets
+from equipoise.presentation.numbers import number, said
+from equipoise.recipe import catalogue
+from equipoise.releases.balance import kept_journal
+from equipoise.search.explain_choice import choice, refusal
+from equipoise.search.risk_utility_map import axes, undominated
+from equipoise.trials.scorer import Bench
 
 BY_RECORDS = [
     (verb, name, method)

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.errors import ParameterError
-from equipoise.core.method import label, name_of
-from equipoise.doors.web.work import forms, limits
-from equipoise.flow import catalogue
+from equipoise.doors.web.work import limits, method_forms
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import label, name_of
+from equipoise.recipe import catalogue
 
 BY_RECORDS = [
     (verb, name, method)
@@ -36,15 +36,15 @@ def example(method: type) -> dict[str, Any]:
 
 def posted(form: Any) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """What a browser would send of a form."""
-    texts = {field["name"]: field["value"] for field in form["fields"] if field["kind"] not in forms.TICKED}
+    texts = {field["name"]: field["value"] for field in form["fields"] if field["kind"] not in method_forms.TICKED}
     return texts, [(field["name"], value) for field in form["fields"] for value in field["picked"]]
 
 
 @pytest.mark.parametrize(("verb", "name", "method"), BY_RECORDS, ids=[name for _, name, _ in BY_RECORDS])
 def test_a_form_gives_back_its_method(verb: Any, name: str, method: type) -> None:
     before = example(method)
-    texts, picked = posted(forms.filled(method, before))
-    made = catalogue.build(name, verb, forms.given(method, texts, picked))
+    texts, picked = posted(method_forms.filled(method, before))
+    made = catalogue.build(name, verb, method_forms.given(method, texts, picked))
     assert made == catalogue.build(name, verb, before)
     if verb == "measure":
         assert catalogue.parse(label(made), "measure") == made
@@ -59,25 +59,25 @@ def test_a_form_gives_back_its_method(verb: Any, name: str, method: type) -> Non
 )  # fmt: skip
 def test_numbers_are_values_lists_and_ranges(text: str, value: Any) -> None:
     scale = next(field for field in catalogue.form(eq.masks.Noise) if field.name == "scale")
-    assert forms.read(text, scale) == value
-    assert value is None or forms.read(forms.shown(value, "number"), scale) == value
+    assert method_forms.read(text, scale) == value
+    assert value is None or method_forms.read(method_forms.shown(value, "number"), scale) == value
 
 
 def test_what_is_no_number_is_said() -> None:
     scale = next(field for field in catalogue.form(eq.masks.Noise) if field.name == "scale")
     for text in ("much", "1 to x in 3", "{"):
         with pytest.raises(ParameterError):
-            forms.read(text, scale)
+            method_forms.read(text, scale)
 
 
 def test_what_is_not_touched_stays_as_it_was() -> None:
     before = {"column": "age", "level": 1}
-    texts, picked = posted(forms.filled(eq.masks.Recode, before))
-    assert forms.given(eq.masks.Recode, texts, picked, before) == before
+    texts, picked = posted(method_forms.filled(eq.masks.Recode, before))
+    assert method_forms.given(eq.masks.Recode, texts, picked, before) == before
     nested = {"columns": ["a"], "given": [["b"], ["b", "c"]]}
-    texts, picked = posted(forms.filled(eq.masks.Shuffle, nested))
-    assert forms.given(eq.masks.Shuffle, texts, picked, nested) == nested
-    assert forms.given(eq.masks.Shuffle, texts, picked) == nested
+    texts, picked = posted(method_forms.filled(eq.masks.Shuffle, nested))
+    assert method_forms.given(eq.masks.Shuffle, texts, picked, nested) == nested
+    assert method_forms.given(eq.masks.Shuffle, texts, picked) == nested
 
 
 def test_bounds_are_moved_where_they_are_written(tmp_path: Path) -> None:

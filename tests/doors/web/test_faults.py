@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from tests.doors.web.conftest import Workbench
 
-from equipoise.doors.web.runs import Runs
-from equipoise.flow.policy_presets import presets
+from equipoise.doors.web.background_runs import Runs
+from equipoise.policies.presets import presets
 
 
 def opened(near: Workbench, **columns: Any) -> Any:

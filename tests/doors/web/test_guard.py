@@ -11,9 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from equipoise.doors.web.app import build
-from equipoise.doors.web.guard import Entry
-from equipoise.doors.web.office import Office
-from equipoise.doors.web.runs import Run
+from equipoise.doors.web.app_state import Office
+from equipoise.doors.web.background_runs import Run
+from equipoise.doors.web.request_guard import Entry
 from equipoise.doors.web.workspace import Workspace
 
 HOME = "http://127.0.0.1:8765"
@@ -180,7 +180,7 @@ def test_nothing_is_said_but_the_kind_of_an_internal_error(
     def broken(*_: Any) -> None:
         raise RuntimeError("CANARY-4711")
 
-    monkeypatch.setattr("equipoise.doors.web.pages.opening.write_demo", broken)
+    monkeypatch.setattr("equipoise.doors.web.pages.open_file.write_demo", broken)
     answer = workbench.post("/open/demo")
     assert answer.status_code == 500
     assert "RuntimeError" in answer.text

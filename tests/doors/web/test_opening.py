@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from equipoise.core.errors import DataError
 from equipoise.doors.web.session import Session
 from equipoise.doors.web.workspace import Workspace
+from equipoise.ground.errors import DataError
 
 PEOPLE = pl.DataFrame({"name": [f"Person {i} Example" for i in range(60)], "sex": ["f", "m"] * 30, "age": [*range(60)]})
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors.web.held import Held
-from equipoise.doors.web.work import publishing as work
-from equipoise.flow.wording import said
+from equipoise.doors.web.memory import Held
+from equipoise.doors.web.work import publish as work
+from equipoise.presentation.numbers import said
 
 HOSTILE = "<script>alert(1)</script>"
 

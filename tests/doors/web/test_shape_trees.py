@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from equipoise.core.errors import ParameterError
-from equipoise.core.hierarchy import Hierarchy
-from equipoise.doors.web.work.shape_trees import free_name, with_level, without_level
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.doors.web.work.edit_hierarchy import free_name, with_level, without_level
+from equipoise.ground.errors import ParameterError
 
 AGES = Hierarchy.intervals([5, 10], top=80) | Hierarchy.intervals(3)
 

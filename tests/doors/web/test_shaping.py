@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from equipoise import masks, risk, utility
-from equipoise.core.draws import Draws
-from equipoise.core.errors import ParameterError
-from equipoise.core.hierarchy import Hierarchy
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.doors.web.held import Held
-from equipoise.doors.web.work import shaping as work
-from equipoise.flow.job import Job
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.doors.web.memory import Held
+from equipoise.doors.web.work import shape as work
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.randomness import Draws
+from equipoise.policies.policy_file import Job
 
 HOSTILE = "<script>alert('x')</script>\"'&😀"
 
@@ -127,7 +127,7 @@ def test_counts_are_not_repeated_when_only_levels_change(held: Any, monkeypatch:
     work.look(desk, folder, policy, {}, "age", 1)
     stages: list[str] = []
     monkeypatch.setattr(work, "stage_of", lambda *given: stages.append("made"))
-    monkeypatch.setattr("equipoise.doors.web.held.count", lambda *given: stages.append("counted"))
+    monkeypatch.setattr("equipoise.doors.web.memory.count", lambda *given: stages.append("counted"))
     tree, name = work.kept(desk, folder, policy, "age", CHANGES[0][1], "", "mine")
     policy["roles"] = {**policy["roles"], "hierarchies": {"age": tree}}
     assert work.look(desk, folder, policy, {"age": name}, "age", 2)["level"] == "mine"

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.core.draws import Draws
 from equipoise.doors.web.work import table_settings as settings_of
-from equipoise.flow.catalogue import parse
-from equipoise.flow.policy_presets import presets
-from equipoise.flow.wording import said
+from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
+from equipoise.policies.presets import presets
+from equipoise.presentation.numbers import said
+from equipoise.recipe.catalogue import parse
 
 HOSTILE = '<script>alert("1")</script>'
 

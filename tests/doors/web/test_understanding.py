@@ -12,15 +12,15 @@ import polars as pl
 import pytest
 
 from equipoise.attacks import Nearest
-from equipoise.core.cells import count
-from equipoise.core.codes import code
-from equipoise.core.errors import Cancelled, ParameterError, RolesError
-from equipoise.core.records import Records
-from equipoise.core.roles import Roles
-from equipoise.doors.web.held import Held
-from equipoise.doors.web.work import intruding, understanding
-from equipoise.flow.assess import assess
-from equipoise.flow.stakes import worst
+from equipoise.data.cells import count
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.doors.web.memory import Held
+from equipoise.doors.web.work import intruder_knowledge, understand
+from equipoise.ground.errors import Cancelled, ParameterError, RolesError
+from equipoise.ground.packed_keys import code
+from equipoise.inspection.assess import assess
+from equipoise.inspection.worst_records import worst
 from equipoise.risk import Prosecutor
 
 KEYS = ["sex", "age", "town"]
@@ -68,7 +68,7 @@ def places(*columns: str) -> list[int]:
 
 
 def test_the_risks_are_those_of_assess(file: Path) -> None:
-    found = understanding.glance(Held(), file, POLICY)
+    found = understand.glance(Held(), file, POLICY)
     scores = assess(recorded()).scores
     same = ("uniques", "individual", "household", "population_uniques")
     named = {name.partition("(")[0]: score for name, score in scores.items() if name != "uniques(k=2)"}
@@ -84,7 +84,7 @@ def test_the_risks_are_those_of_assess(file: Path) -> None:
 
 
 def test_classes_are_counted_as_by_hand(file: Path) -> None:
-    found = understanding.glance(Held(), file, POLICY)
+    found = understand.glance(Held(), file, POLICY)
     sizes = Counter(people().select(KEYS).rows())
     by_size = Counter(sizes[row] for row in people().select(KEYS).rows())
     assert found["smallest"] == min(by_size)
@@ -98,16 +98,16 @@ def test_classes_are_counted_as_by_hand(file: Path) -> None:
 
 
 def test_the_sentence_says_what_is_at_stake(file: Path) -> None:
-    words = understanding.glance(Held(), file, POLICY)["sentence"].replace("\xa0", " ")
+    words = understand.glance(Held(), file, POLICY)["sentence"].replace("\xa0", " ")
     alone = sum(n == 1 for n in Counter(people().select(KEYS).rows()).values())
     assert words.startswith(f"{100 * alone / 400:.0f} % of the records are alone on what an outsider may know; ")
-    safe = understanding.glance(Held(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
+    safe = understand.glance(Held(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
     assert safe.startswith("No record is alone on what an outsider may know: each has at least")
 
 
 def test_without_weights_the_file_is_the_population(file: Path) -> None:
-    found = understanding.glance(Held(), file, POLICY | {"roles": {"keys": KEYS}})
-    assert found["individual"]["notes"][0] == understanding.CENSUS
+    found = understand.glance(Held(), file, POLICY | {"roles": {"keys": KEYS}})
+    assert found["individual"]["notes"][0] == understand.CENSUS
     assert found["individual"]["share"] == found["matched"]["share"]
     assert found["population"] is None
     assert found["household"] is None
@@ -116,14 +116,14 @@ def test_without_weights_the_file_is_the_population(file: Path) -> None:
 def test_a_household_that_is_missing_is_said_in_its_card(tmp_path: Path) -> None:
     table = people().with_columns(home=pl.when(pl.col("nr") == 1003).then(None).otherwise("home"))
     table.write_parquet(tmp_path / "people.parquet")
-    found = understanding.glance(Held(), tmp_path, POLICY)
+    found = understand.glance(Held(), tmp_path, POLICY)
     assert found["household"]["share"] is None
     assert "1 records have no household" in found["household"]["notes"][0]
     assert found["uniques"]["share"] > 0
 
 
 def test_keys_are_told_by_what_goes_without_them(file: Path) -> None:
-    found, there = understanding.keys(Held(), file, POLICY), assess(recorded())
+    found, there = understand.keys(Held(), file, POLICY), assess(recorded())
     rows = {row["key"]: row for row in there.keys.iter_rows(named=True)}
     for row in found["rows"]:
         assert row["gone"] == rows[row["key"]]["uniques"] - rows[row["key"]]["without"]
@@ -133,16 +133,16 @@ def test_keys_are_told_by_what_goes_without_them(file: Path) -> None:
 
 def test_the_worst_records_are_by_id_until_values_are_asked_for(file: Path) -> None:
     held, records = Held(), recorded()
-    found = understanding.people(held, file, POLICY, False)
+    found = understand.people(held, file, POLICY, False)
     there = worst(records, count(records))
     assert [row["id"] for row in found["rows"]] == [str(nr) for nr in there["nr"]]
     assert "values" not in found
-    shown = understanding.people(held, file, POLICY, True)
+    shown = understand.people(held, file, POLICY, True)
     first = people().filter(pl.col("nr") == int(shown["rows"][0]["id"])).select(KEYS).row(0)
-    assert shown["values"][0] == [understanding.shown(value) for value in first]
-    nameless = understanding.people(held, file, POLICY | {"roles": {"keys": KEYS}}, True)
+    assert shown["values"][0] == [understand.shown(value) for value in first]
+    nameless = understand.people(held, file, POLICY | {"roles": {"keys": KEYS}}, True)
     row = int(nameless["rows"][0]["id"])
-    assert nameless["values"][0] == [understanding.shown(value) for value in people().select(KEYS).row(row)]
+    assert nameless["values"][0] == [understand.shown(value) for value in people().select(KEYS).row(row)]
 
 
 # What if --------------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_the_worst_records_are_by_id_until_values_are_asked_for(file: Path) -> N
 
 @pytest.mark.parametrize("known", [("sex",), ("sex", "ill"), tuple(KEYS), ("age", "pay"), ("town", "ill", "rent"), ()])
 def test_matching_is_that_of_counting_by_hand(file: Path, known: tuple[str, ...]) -> None:
-    found = intruding.knows(Held(), file, POLICY, places(*known))
+    found = intruder_knowledge.knows(Held(), file, POLICY, places(*known))
     sizes = Counter(people().select(known).rows() if known else [()] * 400)
     assert found["right"] == pytest.approx(sum(1 / sizes[row] * n for row, n in sizes.items()) / 400)
     assert found["alone"] == sum(n == 1 for n in sizes.values())
@@ -161,7 +161,7 @@ def test_matching_is_that_of_counting_by_hand(file: Path, known: tuple[str, ...]
 
 def test_a_missing_key_matches_anything_where_the_roles_say_so(file: Path) -> None:
     roles = ROLES | {"missing": "any"}
-    found = intruding.knows(Held(), file, POLICY | {"roles": roles}, places("sex", "town", "ill"))
+    found = intruder_knowledge.knows(Held(), file, POLICY | {"roles": roles}, places("sex", "town", "ill"))
     rows = people().select("sex", "town", "ill").rows()
     alike = [sum(a == c and i == e and (b == d or None in (b, d)) for c, d, e in rows) for a, b, i in rows]
     assert found["right"] == pytest.approx(np.mean([1 / n for n in alike]))
@@ -176,7 +176,7 @@ def test_few_cells_are_added_up_instead_of_records(tmp_path: Path) -> None:
     )
     table.write_parquet(tmp_path / "people.parquet")
     policy = POLICY | {"roles": {"keys": ["a", "b", "c"]}}
-    found = intruding.knows(Held(), tmp_path, policy, [0, 2])
+    found = intruder_knowledge.knows(Held(), tmp_path, policy, [0, 2])
     sizes = Counter(table.select("a", "c").rows())
     assert (found["right"], found["smallest"]) == (len(sizes) / 900, min(sizes.values()))
 
@@ -185,23 +185,23 @@ def test_class_sizes_of_very_many_combinations() -> None:
     draws = np.random.default_rng(5)
     table = pl.DataFrame({f"c{i}": draws.integers(0, 300, 300) * 10**9 for i in range(9)})
     table = pl.concat([table, table.head(20)])
-    found = intruding.class_sizes([code(column) for column in table])
+    found = intruder_knowledge.class_sizes([code(column) for column in table])
     assert sorted(found.tolist()) == sorted(Counter(table.rows()).values())
 
 
 def test_columns_that_could_be_known(file: Path) -> None:
-    found = intruding.columns(Held(), file, POLICY)
+    found = intruder_knowledge.columns(Held(), file, POLICY)
     names = {kind: [row["name"] for row in rows] for kind, rows in found.items()}
     assert names == {"keys": KEYS, "others": ["ill"], "numbers": ["pay", "rent"], "left": ["nr", "name", "w", "home"]}
     for column in ("nr", "name", "w", "home"):
         with pytest.raises(RolesError, match="not one that somebody outside knows"):
-            intruding.knows(Held(), file, POLICY, places(column))
+            intruder_knowledge.knows(Held(), file, POLICY, places(column))
     with pytest.raises(ParameterError, match="not in the file"):
-        intruding.knows(Held(), file, POLICY, [99])
+        intruder_knowledge.knows(Held(), file, POLICY, [99])
 
 
 def test_the_worst_combinations_are_the_worst_of_all(file: Path) -> None:
-    found = intruding.combinations(Held(), file, POLICY)
+    found = intruder_knowledge.combinations(Held(), file, POLICY)
     for size, row in enumerate(found["rows"], start=1):
         every = {c: len(set(people().select(c).rows())) / 400 for c in combinations(KEYS, size)}
         assert row["right"] == pytest.approx(max(every.values()))
@@ -219,7 +219,7 @@ def match(folder: Path, exact: list[str], numbers: list[str], within: float, tol
             told.append(said)
         return True
 
-    return intruding.match_numbers(heard, folder, POLICY, exact, numbers, within)
+    return intruder_knowledge.match_numbers(heard, folder, POLICY, exact, numbers, within)
 
 
 def test_numbers_known_to_the_last_digit_are_matched_exactly(file: Path) -> None:
@@ -233,15 +233,15 @@ def test_numbers_known_to_the_last_digit_are_matched_exactly(file: Path) -> None
 def test_matching_in_parts_is_matching_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = people(1700)
     table.write_parquet(tmp_path / "people.parquet")
-    monkeypatch.setattr(intruding, "LEAST", 400)
+    monkeypatch.setattr(intruder_knowledge, "LEAST", 400)
     said: list[Any] = []
     found = match(tmp_path, ["sex"], ["pay", "rent"], 0.1, said)
     assert len({done for done, _, _ in said}) == 8
     numbers = table.select(pl.col("pay", "rent").cast(pl.Float64), "sex").with_row_index("record")
-    asked = intruding._asked(numbers, ["pay", "rent"], 0.1)
+    asked = intruder_knowledge._asked(numbers, ["pay", "rent"], 0.1)
     roles, values = Roles(id="record"), []
-    for change in (intruding._itself, intruding._logarithm):
-        here, there = (intruding._changed(side, ["pay", "rent"], change) for side in (numbers, asked))
+    for change in (intruder_knowledge._itself, intruder_knowledge._logarithm):
+        here, there = (intruder_knowledge._changed(side, ["pay", "rent"], change) for side in (numbers, asked))
         attack = Nearest(variables=("pay", "rent"), blocks=("sex",))
         values.append(attack.measure(Records.of(here, roles), Records.of(there, roles)).value)
     assert found["value"] == pytest.approx(max(values), abs=1e-12)
@@ -255,12 +255,12 @@ def test_a_number_that_hardly_varies_is_matched_in_one_part(tmp_path: Path) -> N
     table.write_parquet(tmp_path / "people.parquet")
     found = match(tmp_path, [], ["x", "y"], 0.0)
     assert found["value"] == 1.0
-    assert intruding._spreads(table.head(10), ("x", "y"))[0] == 0.0
+    assert intruder_knowledge._spreads(table.head(10), ("x", "y"))[0] == 0.0
 
 
 def test_matching_stops_when_asked(file: Path) -> None:
     with pytest.raises(Cancelled):
-        intruding.match_numbers(lambda *said: False, file, POLICY, [], ["pay"], 0.1)
+        intruder_knowledge.match_numbers(lambda *said: False, file, POLICY, [], ["pay"], 0.1)
 
 
 def test_one_record_is_nobody_to_confuse(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from equipoise.doors.cli.guard import guarded
+from equipoise.doors.cli.exit_codes import guarded
 
 
 def main(args: Sequence[str] | None = None) -> int:

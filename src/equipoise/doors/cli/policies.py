@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from equipoise.core.errors import DataError
-from equipoise.core.machine import shell_word
-from equipoise.doors import python as door
-from equipoise.doors.cli import options as o
-from equipoise.doors.cli import parts, plain, screens
-from equipoise.doors.cli.bar import bar
-from equipoise.doors.cli.guard import one_line
-from equipoise.flow.policy_presets import preset_named, presets, slots_of
-from equipoise.flow.policy_schema import schema_text
-from equipoise.flow.policy_words import Explained
+from equipoise.doors import api as door
+from equipoise.doors.cli import json_answers, screen_parts, screens
+from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.exit_codes import one_line
+from equipoise.doors.cli.progress_bar import bar
+from equipoise.ground.errors import DataError
+from equipoise.ground.system import shell_word
+from equipoise.policies.explain import Explained
+from equipoise.policies.json_schema import schema_text
+from equipoise.policies.presets import preset_named, presets, slots_of
 
 HEADINGS = {
     "data": "What is read",
@@ -48,10 +48,10 @@ def init(
     with bar("looking at the data"):
         door.init(file, out, preset=preset, overwrite=overwrite, **options)
     if as_json:
-        plain.show({"file": str(file), "policy": str(out), "preset": preset})
+        json_answers.show({"file": str(file), "policy": str(out), "preset": preset})
         return
     screen, name = screens.screen(), shell_word(out)
-    parts.say(screen, "Written", f"{one_line(str(out))}, a proposal: read every line.")
+    screen_parts.say(screen, "Written", f"{one_line(str(out))}, a proposal: read every line.")
     steps = [("See what it means", f"equipoise check {name}"), ("Run it", f"equipoise balance {name}")]
     screens.steps("What to do next", steps)
 
@@ -79,7 +79,7 @@ def check(
     with bar("looking at the data"):
         found = door.check(policy)
     if as_json:
-        plain.show({"policy": str(policy), **found.to_plain()})
+        json_answers.show({"policy": str(policy), **found.to_plain()})
     else:
         _screen(policy, found)
 
@@ -94,11 +94,11 @@ def _write_schema(place: Path) -> None:
 def _screen(policy: Path, found: Explained) -> None:
     shown = screens.screen()
     many = f"{found.recipes:,} recipe{'s' if found.recipes != 1 else ''}"
-    parts.say(shown, one_line(policy.name), f"can be used; {many}.")
+    screen_parts.say(shown, one_line(policy.name), f"can be used; {many}.")
     for heading, lines in found.parts.items():
-        parts.listed(shown, HEADINGS[heading], (parts.flat(line) for line in lines))
+        screen_parts.listed(shown, HEADINGS[heading], (screen_parts.flat(line) for line in lines))
     if found.warnings:
-        parts.listed(shown, "What is doubtful", (parts.flat(line) for line in found.warnings))
+        screen_parts.listed(shown, "What is doubtful", (screen_parts.flat(line) for line in found.warnings))
     screens.steps("What to do next", [("Run it", f"equipoise balance {shell_word(policy)}")])
 
 
@@ -111,7 +111,7 @@ def show_presets(
     if as_json:
         rows = [{"name": p.name, "words": p.words, "source": p.source, "about": p.about} for p in chosen]
         texts = {"text": chosen[0].text, "slots": list(slots_of(chosen[0]))} if name else {}
-        plain.show({"presets": rows, **texts})
+        json_answers.show({"presets": rows, **texts})
         return
     if name:
         print(chosen[0].text, end="")
@@ -119,6 +119,6 @@ def show_presets(
     shown = screens.screen()
     for preset in chosen:
         shown.print(Text.assemble((preset.name, "bold"), f" ({preset.about}): {preset.words}"))
-        shown.print(parts.indented(Text(preset.source, "dim")))
+        shown.print(screen_parts.indented(Text(preset.source, "dim")))
     steps = [("See one", "equipoise presets ema"), ("Begin with one", "equipoise init FILE --preset ema")]
     screens.steps("What to do next", steps)

@@ -12,30 +12,30 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.core.errors import ParameterError, hint
-from equipoise.core.machine import privacy
-from equipoise.core.records import Records
-from equipoise.core.score import Score, Scores
-from equipoise.doors.cli.guard import one_line
-from equipoise.doors.cli.longhand import kebab, option_of, plural
-from equipoise.doors.cli.parts import WIDEST as WIDEST
-from equipoise.doors.cli.parts import best_of
-from equipoise.doors.cli.parts import flat as _flat
-from equipoise.doors.cli.parts import indented as _indented
-from equipoise.doors.cli.parts import listed as _listed
-from equipoise.doors.cli.parts import say as _say
-from equipoise.doors.cli.parts import screen as screen
-from equipoise.doors.cli.parts import table as _table
-from equipoise.doors.cli.parts import title as _title
-from equipoise.doors.cli.plain import candidates
-from equipoise.doors.report.intruders import how
-from equipoise.flow.assess import Assessment
-from equipoise.flow.attack import Attack
-from equipoise.flow.catalogue import VERBS, Field, Verb, family, form, methods, summary
-from equipoise.flow.policy import Limit, Policy
-from equipoise.flow.release import Release
-from equipoise.flow.stakes import mildest
-from equipoise.flow.wording import said
+from equipoise.data.records import Records
+from equipoise.doors.cli.exit_codes import one_line
+from equipoise.doors.cli.json_answers import candidates
+from equipoise.doors.cli.method_options import kebab, option_of, plural
+from equipoise.doors.cli.screen_parts import WIDEST as WIDEST
+from equipoise.doors.cli.screen_parts import best_of
+from equipoise.doors.cli.screen_parts import flat as _flat
+from equipoise.doors.cli.screen_parts import indented as _indented
+from equipoise.doors.cli.screen_parts import listed as _listed
+from equipoise.doors.cli.screen_parts import say as _say
+from equipoise.doors.cli.screen_parts import screen as screen
+from equipoise.doors.cli.screen_parts import table as _table
+from equipoise.doors.cli.screen_parts import title as _title
+from equipoise.doors.report.intruder_section import how
+from equipoise.ground.errors import ParameterError, hint
+from equipoise.ground.system import privacy
+from equipoise.inspection.assess import Assessment
+from equipoise.inspection.worst_records import mildest
+from equipoise.intrusion.attack import Attack
+from equipoise.methods.score import Score, Scores
+from equipoise.policies.policy import Limit, Policy
+from equipoise.presentation.numbers import said
+from equipoise.recipe.catalogue import VERBS, Field, Verb, family, form, methods, summary
+from equipoise.releases.release import Release
 
 MOST_SHOWN = 15
 """Categories listed at most with --show-values; --json has them all."""

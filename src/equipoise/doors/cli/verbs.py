@@ -7,24 +7,24 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from equipoise.doors import python as door
-from equipoise.doors.cli import comparing, plain, screens
-from equipoise.doors.cli import options as o
-from equipoise.doors.cli.bar import bar
-from equipoise.doors.cli.coarsening import coarsen
-from equipoise.doors.cli.demos import demo
-from equipoise.doors.cli.longhand import asked_about, fold
-from equipoise.doors.cli.opening import open_page
+from equipoise.doors import api as door
+from equipoise.doors.cli import json_answers, screens, table_screens
+from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.coarsen import coarsen
+from equipoise.doors.cli.demo import demo
+from equipoise.doors.cli.method_options import asked_about, fold
+from equipoise.doors.cli.open import open_page
 from equipoise.doors.cli.policies import check, init, show_presets
-from equipoise.doors.cli.publishing import publish
-from equipoise.doors.cli.stored import goal, in_memory
-from equipoise.doors.cli.suggested import roles
-from equipoise.doors.cli.tabulating import table as tabulate
-from equipoise.doors.cli.verifying import verify
-from equipoise.flow.assess import assess as measure_file
-from equipoise.flow.catalogue import Verb, parse
-from equipoise.flow.release import Release
-from equipoise.flow.table_balance import TableRelease
+from equipoise.doors.cli.progress_bar import bar
+from equipoise.doors.cli.publish import publish
+from equipoise.doors.cli.roles import roles
+from equipoise.doors.cli.table import table as tabulate
+from equipoise.doors.cli.verify import verify
+from equipoise.doors.cli.write_to_database import goal, in_memory
+from equipoise.inspection.assess import assess as measure_file
+from equipoise.recipe.catalogue import Verb, parse
+from equipoise.releases.release import Release
+from equipoise.releases.tables.balance import TableRelease
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich", no_args_is_help=False,
@@ -144,7 +144,7 @@ def assess(
         measures = dict.fromkeys(parse(text, "measure") for text in measure or ()) or None
         found = measure_file(records, measures, progress=progress)
     if as_json:
-        plain.show(plain.assessment(o.shown(file), records, found, show_values))
+        json_answers.show(json_answers.assessment(o.shown(file), records, found, show_values))
     else:
         screens.assessment(o.shown(file), records, found, show_values)
 
@@ -334,7 +334,7 @@ def attack(
         )
         people = found.exposed(exposed) if exposed else None
     if as_json:
-        plain.show(plain.attack(released, o.shown(against), found, people, out))
+        json_answers.show(json_answers.attack(released, o.shown(against), found, people, out))
     else:
         screens.attack(released, o.shown(against), found, people, out)
 
@@ -358,8 +358,8 @@ def methods(
 
 def _answer(made: Release | TableRelease, as_json: bool, *, searched: bool) -> None:
     if isinstance(made, TableRelease):
-        plain.show(comparing.plain_release(made)) if as_json else comparing.released(made)
+        json_answers.show(table_screens.plain_release(made)) if as_json else table_screens.released(made)
     elif as_json:
-        plain.show(plain.release(made, searched=searched))
+        json_answers.show(json_answers.release(made, searched=searched))
     else:
         screens.release(made, searched=searched)

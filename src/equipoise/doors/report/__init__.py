@@ -5,15 +5,15 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 
-from equipoise.doors.report.facts import Facts, attack_facts, internal_facts, public_facts
-from equipoise.doors.report.publishing import publish_facts
-from equipoise.doors.report.refusing import refused_facts
-from equipoise.doors.report.tabulating import table_facts
-from equipoise.flow.attack import Attack
-from equipoise.flow.publish import Published
-from equipoise.flow.refused import Refused
-from equipoise.flow.report import Report
-from equipoise.flow.tabulate import Tabulated
+from equipoise.doors.report.publication_page import publish_facts
+from equipoise.doors.report.refusal_page import refused_facts
+from equipoise.doors.report.report_sections import Facts, attack_facts, internal_facts, public_facts
+from equipoise.doors.report.table_page import table_facts
+from equipoise.intrusion.attack import Attack
+from equipoise.publishing.publish import Published
+from equipoise.releases.refusal import Refused
+from equipoise.releases.report_facts import Report
+from equipoise.releases.tables.tabulate import Tabulated
 
 HOME = "equipoise.doors.report"
 SCRIPTS = ("assets/vega.min.js", "assets/vega-lite.min.js", "assets/vega-embed.min.js", "templates/page.js")

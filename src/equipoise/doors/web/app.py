@@ -13,11 +13,11 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from equipoise import __version__
-from equipoise.core.errors import EquipoiseError
-from equipoise.doors.web import screen
-from equipoise.doors.web.guard import App, Entry, Guard, TooLarge
-from equipoise.doors.web.office import Office, Stale
+from equipoise.doors.web import render
+from equipoise.doors.web.app_state import Office, Stale
 from equipoise.doors.web.pages import routers
+from equipoise.doors.web.request_guard import App, Entry, Guard, TooLarge
+from equipoise.ground.errors import EquipoiseError
 
 LOG = logging.getLogger("equipoise.web")
 IMPORTS = '{"imports": {"vega-util": "/static/vega-util.js"}}'
@@ -35,7 +35,7 @@ def build(office: Office, entry: Entry) -> App:
     app.add_exception_handler(RequestValidationError, _unfit)
     app.add_exception_handler(HTTPException, _lost)
     app.add_exception_handler(Exception, _failed)
-    screen.templates().globals.update(imports=IMPORTS)
+    render.templates().globals.update(imports=IMPORTS)
     entry.allowed = f"'sha256-{base64.b64encode(hashlib.sha256(IMPORTS.encode()).digest()).decode()}'"
     return Guard(_Quiet(app), entry)
 
@@ -65,23 +65,23 @@ def _refused(request: Request, error: Exception) -> Response:
     """What the user can mend, in one sentence."""
     status = STATUS.get(type(error).__name__, 422)
     stale = isinstance(error, Stale)
-    return screen.notice(request, str(error), status=status, problems=() if stale else getattr(error, "problems", ()))
+    return render.notice(request, str(error), status=status, problems=() if stale else getattr(error, "problems", ()))
 
 
 def _unfit(request: Request, error: Exception) -> Response:
     """A form that is not as it should be; what it held is not repeated."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
     named = sorted({str(problem["loc"][-1]) for problem in found})
-    return screen.notice(request, f"This is missing or not as it should be: {', '.join(named)}.", status=422)
+    return render.notice(request, f"This is missing or not as it should be: {', '.join(named)}.", status=422)
 
 
 def _lost(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     words = "There is no such page." if status == 404 else "That cannot be done here."
-    return screen.notice(request, words, status=status)
+    return render.notice(request, words, status=status)
 
 
 def _failed(request: Request, error: Exception) -> Response:
     """Unforeseen: the class of the error, never its text."""
     words = f"Internal error ({type(error).__name__}): please report it. Your data is not changed."
-    return screen.notice(request, words, status=500)
+    return render.notice(request, words, status=500)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import uvicorn
 
-from equipoise.core.errors import DataError
 from equipoise.doors.web.app import build
-from equipoise.doors.web.guard import LARGEST, Entry
-from equipoise.doors.web.office import Office
-from equipoise.doors.web.pages.opening import begin_with
+from equipoise.doors.web.app_state import Office
+from equipoise.doors.web.pages.open_file import begin_with
+from equipoise.doors.web.request_guard import LARGEST, Entry
 from equipoise.doors.web.workspace import Workspace
+from equipoise.ground.errors import DataError
 
 
 def serve(

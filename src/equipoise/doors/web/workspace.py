@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from equipoise.core import machine
-from equipoise.core.errors import DataError, EquipoiseError
 from equipoise.files import format_of
+from equipoise.ground import system
+from equipoise.ground.errors import DataError, EquipoiseError
 
 PRIVATE = ".equipoise"
 """The folder with the session, the runs and their journals; for its owner only."""
@@ -33,7 +33,7 @@ class Workspace:
         made = cls(place)
         for corner in (made.private, made.private / "runs"):
             if not corner.is_dir():
-                machine.make_folder(corner, private=True)
+                system.make_folder(corner, private=True)
         return made
 
     @property
@@ -69,19 +69,19 @@ class Workspace:
 
     def receive(self, name: str, source: BinaryIO) -> Path:
         """Keep an uploaded file under its own name, for its owner only; another of this name is not touched."""
-        safe = machine.file_name(Path(name.replace("\\", "/")).name).lstrip(".") or "upload"
+        safe = system.file_name(Path(name.replace("\\", "/")).name).lstrip(".") or "upload"
         format_of(safe)
         folder = self.folder / UPLOADS
         if not folder.is_dir():
-            machine.make_folder(folder, private=True)
+            system.make_folder(folder, private=True)
         place = free(folder / safe)
         stage = folder / f".{secrets.token_hex(8)}.partial"
         try:
-            machine.write(stage, "", private=True)
+            system.write(stage, "", private=True)
             with stage.open("wb") as target:
                 while part := source.read(CHUNK):
                     target.write(part)
-            machine.move(stage, place)
+            system.move(stage, place)
         finally:
             stage.unlink(missing_ok=True)
         return place
@@ -94,8 +94,8 @@ class Workspace:
         """Text in a private file, whole or not at all."""
         stage = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
         try:
-            machine.write(stage, text, private=True)
-            machine.move(stage, place)
+            system.write(stage, text, private=True)
+            system.move(stage, place)
         finally:
             stage.unlink(missing_ok=True)
 

@@ -8,21 +8,21 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
 
-from equipoise.core.errors import EquipoiseError, ParameterError
-from equipoise.core.method import label
-from equipoise.doors.web.office import Here, Office
-from equipoise.doors.web.pages.opening import with_policy
-from equipoise.doors.web.screen import part
-from equipoise.doors.web.work import balancing as work
-from equipoise.doors.web.work import forms
+from equipoise.doors.web.app_state import Here, Office
+from equipoise.doors.web.pages.open_file import with_policy
+from equipoise.doors.web.render import part
+from equipoise.doors.web.work import balance as work
+from equipoise.doors.web.work import method_forms
 from equipoise.doors.web.work.limits import added, known_scenarios, removed, slots, whole, written
-from equipoise.flow.catalogue import build, family, find
-from equipoise.flow.policy_checks import ATTACK, of_candidates, of_limits, of_scenarios
-from equipoise.flow.policy_limits import is_share, tables
-from equipoise.flow.policy_parts import Candidate, Intruder, Problem
-from equipoise.flow.policy_presets import presets, slots_of
-from equipoise.flow.policy_scales import scale
-from equipoise.flow.wording import title
+from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.methods.method import label
+from equipoise.policies.checks import ATTACK, of_candidates, of_limits, of_scenarios
+from equipoise.policies.limits import is_share, tables
+from equipoise.policies.presets import presets, slots_of
+from equipoise.policies.scoped_measures import scale
+from equipoise.policies.sections import Candidate, Intruder, Problem
+from equipoise.presentation.numbers import title
+from equipoise.recipe.catalogue import build, family, find
 
 router = APIRouter()
 Plain = dict[str, Any]
@@ -52,8 +52,9 @@ def method_form(
     if not name:
         return HTMLResponse("")
     return part(
-        request, "balance_form.html", form=forms.filled(find(name, verb), before), verb=verb, candidate=candidate,
-        steps=steps, step=step, file=office.ask(work.columns), candidates=_told(_candidates(office)),
+        request, "balance_form.html", form=method_forms.filled(find(name, verb), before), verb=verb,
+        candidate=candidate, steps=steps, step=step, file=office.ask(work.columns),
+        candidates=_told(_candidates(office)),
         scenarios=[one.name for one in known_scenarios(office.policy, office.workspace.folder)],
     )  # fmt: skip
 
@@ -81,7 +82,7 @@ def add_limit(
     method = find(use, "measure")
     if family(method) == "tables":
         raise ParameterError(f"{use!r} measures a table, and this is about records.")
-    made = build(use, "measure", forms.given(method, _texts(names, values), _ticks(picked)))
+    made = build(use, "measure", method_forms.given(method, _texts(names, values), _ticks(picked)))
     name = label(made)
     if not bound.strip():
         listed = [*dict.fromkeys([*policy.get("measures", ()), name])]
@@ -138,7 +139,7 @@ def put_mask(
     method = find(use, "mask")
     if family(method) == "tables":
         raise ParameterError(f"{use!r} changes a table, and this is about records.")
-    mask = {"use": use, **forms.given(method, _texts(names, values), _ticks(picked), before)}
+    mask = {"use": use, **method_forms.given(method, _texts(names, values), _ticks(picked), before)}
     _refuse([*of_candidates([Candidate(masks=(mask,))])])
     made = [*known, {"masks": [mask]}] if where == "new" else _put(known, int(where), steps, step, mask)
     return _edited(request, office, f"Candidate: {use.replace('_', ' ')}", candidates=made)
@@ -260,8 +261,8 @@ def setup(office: Office) -> Plain:
         "slots": [slot.to_plain(place) for place, slot in enumerate(slots(policy, folder))],
         "measured": [{"name": name, "title": title(str(name))} for name in policy.get("measures", ())],
         "candidates": _told(_candidates(office)),
-        "masks": forms.listed("mask"),
-        "measures": forms.listed("measure"),
+        "masks": method_forms.listed("mask"),
+        "measures": method_forms.listed("measure"),
         "presets": [preset for preset in presets().values() if preset.about == "records"],
         "preset": presets().get(str(named)) if named else None,
         "preset_slots": slots_of(presets()[str(named)]) if named in presets() else (),
@@ -319,7 +320,7 @@ def _told(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
 def _mask_words(mask: Mapping[str, Any]) -> Plain:
     """A step: its name, and what it was given as it would be typed."""
     try:
-        form = forms.filled(find(str(mask.get("use", "")), "mask"), mask)
+        form = method_forms.filled(find(str(mask.get("use", "")), "mask"), mask)
     except EquipoiseError:
         return {"use": str(mask.get("use", "")), "given": [], "about": ""}
     told = {field["name"]: ", ".join(field["picked"]) or field["value"] for field in form["fields"]}

@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from equipoise.doors.web.office import Here
-from equipoise.doors.web.screen import again, part
+from equipoise.doors.web.app_state import Here
+from equipoise.doors.web.render import again, part
 
 router = APIRouter()
 

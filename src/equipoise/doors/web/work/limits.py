@@ -6,12 +6,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import EquipoiseError, ParameterError
-from equipoise.flow.policy_limits import Limit, as_scored, expanded, is_share, limits_of, tables
-from equipoise.flow.policy_parts import Intruder, LimitTable
-from equipoise.flow.policy_presets import extended
-from equipoise.flow.policy_scales import scale
-from equipoise.flow.wording import said, title
+from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.policies.limits import Limit, as_scored, expanded, is_share, limits_of, tables
+from equipoise.policies.presets import extended
+from equipoise.policies.scoped_measures import scale
+from equipoise.policies.sections import Intruder, LimitTable
+from equipoise.presentation.numbers import said, title
 
 SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 Plain = dict[str, Any]

@@ -5,25 +5,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.draws import Draws, new_seed
-from equipoise.core.errors import ParameterError
-from equipoise.core.margins import Table
-from equipoise.core.progress import Progress, report
-from equipoise.doors.report.intruders import for_page
-from equipoise.doors.report.table_map import compared_facts
-from equipoise.doors.report.tabulating import table_facts
-from equipoise.doors.tabulation import write
+from equipoise.data.tables.table import Table
+from equipoise.doors.report.intruder_section import for_page
+from equipoise.doors.report.table_map_section import compared_facts
+from equipoise.doors.report.table_page import table_facts
+from equipoise.doors.table_folder import write
 from equipoise.doors.web.work.table_settings import Plain
-from equipoise.flow.catalogue import parse
-from equipoise.flow.job import Job
-from equipoise.flow.recipe import Recipe
-from equipoise.flow.release import FRESH
-from equipoise.flow.table_balance import audited_by
-from equipoise.flow.table_chart import table_map
-from equipoise.flow.table_job import rules_of
-from equipoise.flow.table_sweep import Comparison, attempted, diagnoses, original_trial
-from equipoise.flow.tabulate import Tabulated, certified
-from equipoise.flow.wording import number
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.progress import Progress, report
+from equipoise.ground.randomness import Draws, new_seed
+from equipoise.policies.policy_file import Job
+from equipoise.policies.table_section import rules_of
+from equipoise.presentation.numbers import number
+from equipoise.recipe.catalogue import parse
+from equipoise.recipe.recipe import Recipe
+from equipoise.releases.release import FRESH
+from equipoise.releases.tables.balance import audited_by
+from equipoise.releases.tables.tabulate import Tabulated, certified
+from equipoise.search.table_map import table_map
+from equipoise.search.table_sweep import Comparison, attempted, diagnoses, original_trial
 from equipoise.tables import Distance, Exposed, Suppress, Withheld
 
 

@@ -5,12 +5,12 @@ from functools import reduce
 from operator import and_, or_
 from typing import Any, get_args
 
-from equipoise.core.errors import ParameterError, hint
-from equipoise.flow.catalogue import Field, build, find, form, parse, summary, to_plain
-from equipoise.flow.policy_presets import presets
-from equipoise.flow.rule_doctor import parts_of
-from equipoise.flow.table_words import rule_text
-from equipoise.flow.wording import listed, title
+from equipoise.ground.errors import ParameterError, hint
+from equipoise.policies.dominance_check import parts_of
+from equipoise.policies.presets import presets
+from equipoise.presentation.numbers import listed, title
+from equipoise.recipe.catalogue import Field, build, find, form, parse, summary, to_plain
+from equipoise.trials.table_method_names import rule_text
 
 Plain = dict[str, Any]
 RULES = ("p_percent", "min_count", "dominance", "prior_posterior", "zero")

@@ -9,20 +9,20 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from equipoise.core.errors import ParameterError
-from equipoise.core.method import Mask
-from equipoise.core.score import Score, Scores
-from equipoise.doors.report.intruders import for_page
+from equipoise.doors.report.intruder_section import for_page
 from equipoise.doors.web.work.limits import SIGNS, Slot, known_scenarios, whole
-from equipoise.flow.catalogue import build, to_plain
-from equipoise.flow.charts import Axes, axes, risk_utility_map, undominated
-from equipoise.flow.frontier import Frontier
-from equipoise.flow.journal import TOLD
-from equipoise.flow.policy import Limit, Policy, scored
-from equipoise.flow.ranking import ahead_of, inside
-from equipoise.flow.recipe import Recipe
-from equipoise.flow.trial import Trial
-from equipoise.flow.wording import is_share, said, title
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import Mask
+from equipoise.methods.score import Score, Scores
+from equipoise.policies.policy import Limit, Policy, scored
+from equipoise.presentation.numbers import is_share, said, title
+from equipoise.provenance.journal import TOLD
+from equipoise.recipe.catalogue import build, to_plain
+from equipoise.recipe.recipe import Recipe
+from equipoise.search.frontier import Frontier
+from equipoise.search.ranking import ahead_of, inside
+from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map, undominated
+from equipoise.trials.trial import Trial
 
 Plain = dict[str, Any]
 MOST = 500

@@ -1,0 +1,1 @@
+"""Fellegi-Sunter record linkage behind `Linkage`."""

@@ -1,0 +1,40 @@
+"""Columns of two files as numbers that can be compared: amounts, points in time, times of day, spans."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.ground.errors import DataError
+from equipoise.ground.packed_keys import Floats
+
+DAY = 86_400e6
+"""Microseconds of a day, what points in time are counted in."""
+
+
+def is_date(*columns: pl.Series) -> bool:
+    """All columns hold dates or points in time."""
+    return all(isinstance(column.dtype, pl.Date | pl.Datetime) for column in columns)
+
+
+def numbers(here: pl.Series, there: pl.Series) -> Floats:
+    """Numbers, or points in time counted in the same unit, of one file after the other; missing is NaN."""
+    both = [_physical(s) for s in (here, there)]
+    if len({kind for _, kind in both if kind}) > 1:
+        raise DataError(f"Column {here.name!r} holds different kinds of numbers or times in the two files.")
+    found = np.concatenate([s.cast(pl.Float64).to_numpy() for s, _ in both])
+    if np.isinf(found).any():
+        raise DataError(f"Column {here.name!r} holds infinite values: remove them first.")
+    return found
+
+
+def _physical(column: pl.Series) -> tuple[pl.Series, str]:
+    """Dates and times as numbers in one unit, and which kind they are."""
+    kind: Any = column.dtype
+    if isinstance(kind, pl.Date | pl.Datetime):
+        return column.cast(pl.Datetime("us")).to_physical(), "point"
+    if isinstance(kind, pl.Duration):
+        return column.cast(pl.Duration("us")).to_physical(), "span"
+    if isinstance(kind, pl.Time):
+        return column.to_physical(), "time"
+    return column, "" if kind == pl.Null else "number"

@@ -1,0 +1,81 @@
+"""The records of a file as points: coordinates and categories, equal records one point, points held by cell."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from equipoise.ground.packed_keys import Floats, Integers, group
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cloud:
+    """The records of a file: a matrix of coordinates and one of category codes, coded alike in both files."""
+
+    coordinates: Floats
+    codes: Integers
+
+    def __len__(self) -> int:
+        return len(self.coordinates)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Side:
+    """Distinct points in the order of their cells; `start` has the first of each cell and the end."""
+
+    coordinates: Floats
+    counts: Integers
+    start: Integers
+    codes: Integers
+
+    @cached_property
+    def sizes(self) -> Integers:
+        return np.diff(self.start)
+
+    @cached_property
+    def low(self) -> Floats:
+        return np.minimum.reduceat(self.coordinates, self.start[:-1], axis=0)
+
+    @cached_property
+    def high(self) -> Floats:
+        return np.maximum.reduceat(self.coordinates, self.start[:-1], axis=0)
+
+    @cached_property
+    def cell(self) -> Integers:
+        """The cell of every point."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+
+def distinct(cloud: Cloud, mark: Integers | None = None) -> tuple[Side, Integers, Integers]:
+    """The distinct points (told apart by `mark` as well), the point of every record, and a record of every point."""
+    kinds, rows, counts = _kinds(cloud, mark)
+    numbers, _ = cells(cloud.codes[rows])
+    order = np.argsort(numbers, kind="stable")
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    rows, ordered = rows[order], numbers[order]
+    start = np.append(np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])), len(rows))
+    side = Side(np.ascontiguousarray(cloud.coordinates[rows]), counts[order], start, cloud.codes[rows[start[:-1]]])
+    return side, place[kinds], rows
+
+
+def _kinds(cloud: Cloud, mark: Integers | None) -> tuple[Integers, Integers, Integers]:
+    """The kind of every record, the first row and the number of records of each kind. One pass of hashing."""
+    columns = [*cloud.coordinates.T, *cloud.codes.T, *(() if mark is None else (mark,))]
+    if not columns:
+        return np.zeros(len(cloud), dtype=np.int64), np.zeros(1, dtype=np.int64), np.array([len(cloud)])
+    table = pl.DataFrame({str(i): np.ascontiguousarray(column) for i, column in enumerate(columns)})
+    rows = pl.int_range(pl.len(), dtype=pl.Int64)
+    grouped = table.with_columns(rows.alias("row")).group_by(table.columns).agg("row").sort(pl.col("row").list.first())
+    counts = grouped["row"].list.len().cast(pl.Int64).to_numpy()
+    kinds = np.empty(len(cloud), dtype=np.int64)
+    kinds[grouped["row"].explode().to_numpy()] = np.repeat(np.arange(len(counts)), counts)
+    return kinds, grouped["row"].list.first().to_numpy(), counts
+
+
+def cells(codes: Integers) -> tuple[Integers, Integers]:
+    """Rows numbered by their codes, and where each number is first met."""
+    if not codes.shape[1]:
+        return np.zeros(len(codes), dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return group(list(codes.T), [int(column.max(initial=0)) + 1 for column in codes.T])

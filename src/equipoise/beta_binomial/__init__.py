@@ -1,0 +1,1 @@
+"""The beta-binomial law: its prior, posterior and expectations."""

@@ -1,0 +1,1 @@
+"""All combinations of levels as a lattice, and the cells at any node of it."""

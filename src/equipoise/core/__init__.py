@@ -1,1 +1,0 @@
-"""The nouns: what every method, flow and door speaks of. No method lives here."""

@@ -1,0 +1,279 @@
+"""Branches: chains of levels, each a function of the finer one."""
+
+from dataclasses import KW_ONLY, dataclass, field, fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from equipoise.data.levels import (
+    ORIGINAL,
+    Bands,
+    Closed,
+    DatePart,
+    Everything,
+    Head,
+    Level,
+    Lookup,
+    Part,
+    Style,
+    leaf_text,
+    number_text,
+)
+from equipoise.ground.errors import ParameterError, hint
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Levels of equal-width intervals; `floor` is the finest width that the measurement itself deserves."""
+
+    widths: tuple[float, ...]
+    _: KW_ONLY
+    closed: Closed = "left"
+    start: float = 0
+    top: float | None = None
+    bottom: float | None = None
+    alone: tuple[float, ...] = ()
+    labels: Style = "range"
+    floor: float | None = None
+    root: bool = False
+
+    def __post_init__(self) -> None:
+        _plain_numbers(self, "widths", "start", "top", "bottom", "alone", "floor")
+        _check_words(self.closed, self.labels)
+        if not self.widths or any(not np.isfinite(w) or w <= 0 for w in self.widths):
+            raise ParameterError("Interval widths must be positive numbers, at least one.")
+        for fine, coarse in zip(self.widths, self.widths[1:], strict=False):
+            ratio = Fraction(str(coarse)) / Fraction(str(fine))
+            if ratio.denominator != 1 or ratio <= 1:
+                raise ParameterError(
+                    f"Level {number_text(coarse)!r} is not a function of the finer level {number_text(fine)!r}: "
+                    "each width must be a multiple of the one before. Use two branches: a | b."
+                )
+        if self.floor is not None and self.floor > self.widths[-1]:
+            raise ParameterError(
+                f"The floor {number_text(self.floor)} is above the widest interval {number_text(self.widths[-1])}."
+            )
+        _check_ends(self.bottom, self.top)
+
+    def levels(self) -> tuple[Level, ...]:
+        common = (self.closed, self.start, self.top, self.bottom, self.alone, self.labels)
+        made = tuple(Bands(number_text(w), w, (), *common) for w in self.widths)
+        return _rooted(made, self.root)
+
+    def finest(self) -> int:
+        """How many of the levels, the original first, are finer than the floor."""
+        return 0 if self.floor is None else 1 + sum(w < self.floor for w in self.widths)
+
+
+@dataclass(frozen=True, slots=True)
+class Breaks:
+    """Levels of intervals between given breaks; a coarser level drops breaks of the finer one."""
+
+    breaks: tuple[tuple[float, ...], ...]
+    _: KW_ONLY
+    closed: Closed = "left"
+    alone: tuple[float, ...] = ()
+    labels: Style | tuple[tuple[str, ...], ...] = "range"
+    names: tuple[str, ...] = ()
+    floor: int | str | None = None
+    root: bool = False
+
+    def __post_init__(self) -> None:
+        _plain_numbers(self, "breaks", "alone")
+        _check_words(self.closed, self.labels)
+        if not self.breaks or any(not level or list(level) != sorted(set(level)) for level in self.breaks):
+            raise ParameterError("Breaks must be rising numbers, at least one for each level.")
+        names = _names(self.names, len(self.breaks))
+        for i, (fine, coarse) in enumerate(zip(self.breaks, self.breaks[1:], strict=False)):
+            if not set(coarse) < set(fine):
+                raise ParameterError(
+                    f"Level {names[i + 1]!r} is not a function of the finer level {names[i]!r}: "
+                    "its breaks must be some of the finer level's."
+                )
+        if isinstance(self.labels, tuple) and [len(t) for t in self.labels] != [len(b) + 1 for b in self.breaks]:
+            raise ParameterError("Each level needs one label more than it has breaks.")
+
+    def levels(self) -> tuple[Level, ...]:
+        names = _names(self.names, len(self.breaks))
+        labels = self.labels if isinstance(self.labels, tuple) else (self.labels,) * len(self.breaks)
+        made = tuple(
+            Bands(name, None, level, self.closed, 0, None, None, self.alone, text)
+            for name, level, text in zip(names, self.breaks, labels, strict=True)
+        )
+        return _rooted(made, self.root)
+
+    def finest(self) -> int:
+        return _place(self.floor, self.levels())
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """Levels listed leaf by leaf: (value, group, coarser group, ...) in each row."""
+
+    rows: tuple[tuple[str, ...], ...] = field(repr=False)
+    _: KW_ONLY
+    names: tuple[str, ...] = ()
+    other: str | None = None
+    floor: int | str | None = None
+    root: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(tuple(map(leaf_text, row)) for row in self.rows))
+        lengths = {len(row) for row in self.rows}
+        if len(lengths) != 1 or lengths == {1}:
+            raise ParameterError(
+                "Every row of a hierarchy needs the value and the same number of groups, at least one."
+            )
+        if len({row[0] for row in self.rows}) < len(self.rows):
+            raise ParameterError("A value stands in two rows of the hierarchy.")
+        names = (ORIGINAL, *_names(self.names, lengths.pop() - 1))
+        for place in range(1, len(names) - 1):
+            parents: dict[str, str] = {}
+            if any(parents.setdefault(row[place], row[place + 1]) != row[place + 1] for row in self.rows):
+                raise ParameterError(
+                    f"Level {names[place + 1]!r} is not a function of the finer level {names[place]!r}: "
+                    "one of its categories is split between two groups."
+                )
+
+    def levels(self) -> tuple[Level, ...]:
+        leaves = {row[0]: row[1:] for row in self.rows}
+        names = _names(self.names, len(self.rows[0]) - 1)
+        return _rooted(tuple(Lookup(name, i, leaves, self.other) for i, name in enumerate(names)), self.root)
+
+    def finest(self) -> int:
+        return _place(self.floor, self.levels())
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Levels of shorter and shorter prefixes (postcodes, industry and disease codes)."""
+
+    lengths: tuple[int, ...]
+    _: KW_ONLY
+    floor: int | str | None = None
+    root: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.lengths or min(self.lengths) < 1:
+            raise ParameterError("Prefix lengths must be at least 1.")
+        for fine, coarse in zip(self.lengths, self.lengths[1:], strict=False):
+            if coarse >= fine:
+                raise ParameterError(
+                    f"Level '{coarse}' is not a function of the finer level '{fine}': give lengths from long to short."
+                )
+
+    def levels(self) -> tuple[Level, ...]:
+        return _rooted(tuple(Head(str(length), length) for length in self.lengths), self.root)
+
+    def finest(self) -> int:
+        return _place(self.floor, self.levels())
+
+
+NESTING: dict[Part, tuple[Part, ...]] = {
+    "day": ("week", "month", "quarter", "year", "decade"),
+    "week": (),
+    "month": ("quarter", "year", "decade"),
+    "quarter": ("year", "decade"),
+    "year": ("decade",),
+    "decade": (),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Levels of calendar periods; weeks do not nest in months."""
+
+    parts: tuple[Part, ...]
+    _: KW_ONLY
+    floor: int | str | None = None
+    root: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ParameterError(f"Name at least one date part: {', '.join(NESTING)}.")
+        for part in self.parts:
+            if part not in NESTING:
+                raise ParameterError(f"No date part {part!r}.{hint(part, list(NESTING))}")
+        for fine, coarse in zip(self.parts, self.parts[1:], strict=False):
+            if coarse not in NESTING[fine]:
+                raise ParameterError(f"Level {coarse!r} is not a function of the finer level {fine!r}.")
+
+    def levels(self) -> tuple[Level, ...]:
+        return _rooted(tuple(DatePart(part) for part in self.parts), self.root)
+
+    def finest(self) -> int:
+        return _place(self.floor, self.levels())
+
+
+Branch = Intervals | Breaks | Leaves | Prefix | Calendar
+BRANCHES: dict[str, type[Branch]] = {
+    "intervals": Intervals,
+    "breaks": Breaks,
+    "leaves": Leaves,
+    "prefix": Prefix,
+    "calendar": Calendar,
+}
+
+
+def plain_branch(branch: Branch) -> dict[str, Any]:
+    kind = next(name for name, made in BRANCHES.items() if isinstance(branch, made))
+    given = {f.name: getattr(branch, f.name) for f in fields(branch) if f.name != "_"}
+    return {"kind": kind} | {k: v for k, v in given.items() if v is not None and v is not False and v != ()}
+
+
+def _rooted(levels: tuple[Level, ...], root: bool) -> tuple[Level, ...]:
+    return (*levels, Everything()) if root else levels
+
+
+def _place(floor: int | str | None, levels: tuple[Level, ...]) -> int:
+    names = [ORIGINAL, *(level.name for level in levels)]
+    if floor is None:
+        return 0
+    if isinstance(floor, str) and floor in names:
+        return names.index(floor)
+    if isinstance(floor, int) and 0 <= floor < len(names):
+        return floor
+    raise ParameterError(f"The floor {floor!r} is none of the levels: {', '.join(names)}.")
+
+
+def _names(names: tuple[str, ...], count: int) -> tuple[str, ...]:
+    if names and len(names) != count:
+        raise ParameterError(f"{len(names)} level names were given for {count} levels.")
+    return names or tuple(str(i + 1) for i in range(count))
+
+
+def _plain_numbers(branch: Any, *names: str) -> None:
+    """Python's own numbers, one alone as a tuple where several may stand; anything else is refused."""
+    plural = ("widths", "breaks", "alone")
+    for name in names:
+        value = getattr(branch, name)
+        try:
+            plain = None if value is None else _number(as_tuple(value) if name in plural else value)
+        except (TypeError, ValueError):
+            raise ParameterError(f"{name} must be a number{' or numbers' if name in plural else ''}.") from None
+        object.__setattr__(branch, name, plain)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(_number(v) for v in value)
+    if isinstance(value, str | bool):
+        raise TypeError
+    return int(value) if isinstance(value, int | np.integer) else float(value)
+
+
+def _check_words(closed: str, labels: Any) -> None:
+    if closed not in ("left", "right"):
+        raise ParameterError(f"closed must be 'left' or 'right', got {closed!r}.")
+    if isinstance(labels, str) and labels not in ("range", "lower", "upper", "middle"):
+        raise ParameterError(f"labels must be 'range', 'lower', 'upper' or 'middle', got {labels!r}.")
+
+
+def _check_ends(bottom: float | None, top: float | None) -> None:
+    if top is not None and bottom is not None and bottom >= top:
+        raise ParameterError(f"The bottom code {number_text(bottom)} must be below the top code {number_text(top)}.")
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list | tuple | range | np.ndarray) else (value,)

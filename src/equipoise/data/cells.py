@@ -1,0 +1,316 @@
+"""Cells: records counted by a set of columns. Every decision is taken on this small table."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from equipoise.data import engines
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.missing_keys import alike
+from equipoise.data.records import Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import DENSE, Coded, Cube, Floats, Integers, code, gather, merge, pack, tally
+
+KNOWN = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
+"""Columns of a ready table that are no keys."""
+Relabel = Callable[[pl.Series, Integers], pl.Series]
+"""From the distinct values of a column and the records that have each, to the new value of each."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Cells:
+    """One row per occupied combination of the columns `by`: `n` records, `total` their weight.
+
+    `more` has what else is known of each cell, row by row: sums of a value, the largest contributions, its domain's
+    sample and population. It does not survive adding up. In the columns `open` a missing value matches anything
+    (`missing="any"` in the roles); elsewhere it is a value of its own.
+
+    >>> table = pl.DataFrame({"sex": ["f", "f", "m"], "age": [30, 31, 30], "n": [2, 1, 4]})
+    >>> cells = Cells.of(table)
+    >>> cells.roll_up({"age": {30: "30s", 31: "30s"}}).table["n"].to_list()
+    [3, 4]
+    """
+
+    by: tuple[str, ...]
+    cube: Cube
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
+    more: pl.DataFrame = field(default_factory=pl.DataFrame)
+    open: tuple[str, ...] = ()
+    memo: dict[Any, Any] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(
+        cls, table: pl.DataFrame, by: tuple[str, ...] = (), hierarchies: Mapping[str, Hierarchy] | None = None
+    ) -> "Cells":
+        """From a ready table with a column `n`, and `total` where it is not equal to n.
+
+        Without `by`, every column is a key whose name does not say what it is: value, top1, domain_n and the like.
+        """
+        if "n" not in table.columns:
+            raise DataError("A cell table needs a column 'n' with the number of records in each cell.")
+        by = by or tuple(c for c in table.columns if not KNOWN.fullmatch(c))
+        total = table["total"] if "total" in table.columns else table["n"]
+        cube = tally([code(table[c]) for c in by], total.cast(pl.Float64).to_numpy()) if by else None
+        if cube is None or len(cube) != table.height:
+            raise DataError("A cell table needs key columns, and each combination of them once.")
+        order = table.with_row_index("__at__").sort(by, nulls_last=False)["__at__"].to_numpy()
+        n = table["n"].cast(pl.Int64).to_numpy()[order]
+        more = table.drop(*by, "n", "total", strict=False)[order]
+        return cls(by, Cube(cube.axes, cube.codes, n, cube.total), dict(hierarchies or {}), more)
+
+    def __len__(self) -> int:
+        return len(self.cube)
+
+    @property
+    def n(self) -> Integers:
+        return self.cube.n
+
+    @property
+    def total(self) -> Floats:
+        return self.cube.total
+
+    @cached_property
+    def alike(self) -> tuple[Integers, Floats]:
+        """The records in each cell's class and their weight: its own, and those that missing keys let match it.
+
+        Class sizes are counted by these two everywhere, so that missing values mean the same in every risk and rule.
+        """
+        return alike(self.cube, [self.by.index(column) for column in self.open if column in self.by])
+
+    @property
+    def records(self) -> int:
+        return int(self.cube.n.sum())
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The key columns, `n`, `total` and what more there is, sorted by the keys."""
+        keys = {
+            name: values.gather(pl.Series(codes.astype(np.uint32)))
+            for name, values, codes in zip(self.by, self.cube.axes, self.cube.codes, strict=True)
+        }
+        return pl.DataFrame({**keys, "n": self.cube.n, "total": self.cube.total, **self.more.to_dict()})
+
+    def known(self, column: str) -> Floats:
+        """What is known of each cell under this name, as numbers."""
+        if column in ("n", "total"):
+            return np.asarray(self.n if column == "n" else self.total, dtype=np.float64)
+        if column not in self.more.columns:
+            raise RolesError.missing(column, ("n", "total", *self.more.columns))
+        return self.more[column].cast(pl.Float64).to_numpy()
+
+    def values(self, column: str) -> pl.Series:
+        """The distinct values of a key."""
+        return self.cube.axes[self.place(column)]
+
+    def place(self, column: str) -> int:
+        if column not in self.by:
+            raise RolesError.missing(column, self.by)
+        return self.by.index(column)
+
+    def counts(self, column: str) -> Integers:
+        """Records for each distinct value of a key."""
+        place = self.place(column)
+        counted = np.bincount(self.cube.codes[place], weights=self.n, minlength=self.cube.sizes[place])
+        return np.rint(counted).astype(np.int64)
+
+    def margin(self, by: tuple[str, ...]) -> "Cells":
+        """Added up over the columns that are not in `by`. O(cells)."""
+        if by == self.by:
+            return self
+        if by not in self.memo:
+            kept = self.cube.keep([self.place(column) for column in by])
+            left = {c: h for c, h in self.hierarchies.items() if c in by}
+            self.memo[by] = Cells(by, kept, left, open=self.open)
+        found: Cells = self.memo[by]
+        return found
+
+    def relabel(self, column: str, change: Relabel, keep_hierarchy: bool = False) -> "Cells":
+        """Give each value of a column a new one and add up the cells that meet. O(cells)."""
+        place = self.place(column)
+        new = code(change(self.values(column), self.counts(column)).alias(column))
+        left = dict(self.hierarchies) if keep_hierarchy else {c: h for c, h in self.hierarchies.items() if c != column}
+        return Cells(self.by, self.cube.recode(place, new.values, new.codes), left, open=self.open)
+
+    def roll_up(self, changes: Mapping[str, Any]) -> "Cells":
+        """Recode and re-aggregate without touching records.
+
+        For each column: a level of its hierarchy (number or name), a mapping of old to new values (values that are
+        not listed stay), a function of one value, or None to add up over it.
+        """
+        rolled = self
+        for column, change in changes.items():
+            if change is None:
+                rolled = rolled.margin(tuple(c for c in rolled.by if c != column))
+            else:
+                rolled = rolled.relabel(column, rolled._change(column, change))
+        return rolled
+
+    def _change(self, column: str, change: Any) -> Relabel:
+        if isinstance(change, Mapping):
+            return lambda values, n: _mapped(values, lambda value: change.get(value, value))
+        if callable(change):
+            return lambda values, n: _mapped(values, lambda value: None if value is None else change(value))
+        level = self.hierarchy(column).level(change)
+        return lambda values, n: level.label(values)
+
+    def hierarchy(self, column: str) -> Hierarchy:
+        self.place(column)
+        return hierarchy(self.hierarchies, column)
+
+    def __repr__(self) -> str:
+        return f"Cells({len(self):,} cells, {self.records:,} records, by={list(self.by)})"
+
+
+def hierarchy(known: Mapping[str, Hierarchy], column: str) -> Hierarchy:
+    if column not in known:
+        raise ParameterError(f"Column {column!r} has no hierarchy (or was recoded already): give one in the roles.")
+    return known[column]
+
+
+def _mapped(values: pl.Series, change: Callable[[Any], Any]) -> pl.Series:
+    """Each value changed; text where the new values are of several types."""
+    new = [change(value) for value in values.to_list()]
+    kinds = {type(value) for value in new if value is not None}
+    return pl.Series(values.name, new if len(kinds) <= 1 else [None if v is None else str(v) for v in new])
+
+
+def count(records: Records, by: tuple[str, ...] | list[str] | str | None = None) -> Cells:
+    """Count records by columns, the keys unless told.
+
+    On Polars the columns are coded once, packed into one integer and counted with `bincount`; data that is scanned is
+    counted in batches of bounded size; on DuckDB and Spark the engine groups. Counting by some of the columns of an
+    earlier count rolls that one up. Cost: O(records) once, O(cells) afterwards.
+
+    Parameters
+    ----------
+    records
+        What `eq.read` gives.
+    by
+        Columns to cross; `roles.keys` when not given.
+    """
+    wanted = names(by, "by") or records.roles.keys
+    if not wanted:
+        raise RolesError("There is nothing to count by: name at least one key in the roles.")
+    schema = records.schema()
+    for column in wanted:
+        if column not in schema:
+            raise RolesError.missing(column, list(schema))
+    ready = next((c for c in _counted(records) if set(wanted) <= set(c.by)), None)
+    if ready is not None:
+        return ready.margin(wanted)
+    cells = _count(records, wanted)
+    records.memo[("cells", wanted)] = cells
+    return cells
+
+
+def _counted(records: Records) -> list[Cells]:
+    """Earlier counts, the smallest first."""
+    return sorted((v for k, v in records.memo.items() if k[0] == "cells"), key=len)
+
+
+def _count(records: Records, by: tuple[str, ...]) -> Cells:
+    trees = {c: h for c, h in records.roles.hierarchies.items() if c in by}
+    wild = records.roles.keys if records.roles.missing == "any" else ()
+    return Cells(by, _tallied(records, by), trees, open=wild)
+
+
+def _tallied(records: Records, by: tuple[str, ...]) -> Cube:
+    if not records.frame.implementation.is_polars():
+        return _grouped(records, by)
+    weight = records.roles.weight
+    if records.in_memory:
+        return tally(coded(records, by), _weights(records, weight))
+    needed = list(dict.fromkeys((*by, *((weight,) if weight else ()))))
+    pieces = engines.batches(records.frame.select(needed))
+    return merge(_batch(piece, by, weight) for piece in pieces)
+
+
+def coded(records: Records, by: tuple[str, ...]) -> list[Coded]:
+    """The codes of these columns, made once for records in memory and kept."""
+    missing = [c for c in by if ("coded", c) not in records.memo]
+    if missing:
+        fresh = records.collect(*missing)
+        records.memo.update({("coded", c): code(fresh[c]) for c in missing})
+    return [records.memo["coded", c] for c in by]
+
+
+def _weights(records: Records, weight: str | None) -> Floats | None:
+    if weight is None:
+        return None
+    if ("weight",) not in records.memo:
+        records.memo["weight",] = records.collect(weight)[weight].cast(pl.Float64).to_numpy()
+    found: Floats = records.memo["weight",]
+    return found
+
+
+def _batch(piece: pl.DataFrame, by: tuple[str, ...], weight: str | None) -> Cube:
+    return tally([code(piece[c]) for c in by], piece[weight].cast(pl.Float64).to_numpy() if weight else None)
+
+
+def _grouped(records: Records, by: tuple[str, ...]) -> Cube:
+    """Counted by the engine that holds the records."""
+    schema, weight = records.schema(), records.roles.weight
+    floats = [nw.col(c).fill_nan(None) for c in by if schema[c].is_float()]
+    frame = records.frame.with_columns(*floats) if floats else records.frame
+    total = nw.col("__w__").sum() if weight else nw.len()
+    weighted = frame.with_columns(nw.col(weight).cast(nw.Float64()).alias("__w__")) if weight else frame
+    counted = weighted.group_by(*by).agg(nw.len().alias("n"), total.alias("total"))
+    typed = counted.with_columns(nw.col("n").cast(nw.Int64()), nw.col("total").cast(nw.Float64()))
+    return _cube(engines.collect(typed), by)
+
+
+def _cube(table: pl.DataFrame, by: tuple[str, ...]) -> Cube:
+    coded = [code(table[c]) for c in by]
+    axes, codes = tuple(c.values for c in coded), tuple(c.codes for c in coded)
+    return gather(axes, codes, table["n"].to_numpy(), table["total"].to_numpy())
+
+
+def cell_places(records: Records, cells: Cells) -> Integers | None:
+    """The cell of every record, where both were coded alike: records in memory, cells counted from them. O(records)."""
+    if not (records.in_memory and records.frame.implementation.is_polars()):
+        return None
+    known: list[Coded] = [records.memo["coded", c] for c in cells.by if ("coded", c) in records.memo]
+    if len(known) < len(cells.by) or any(c.values is not a for c, a in zip(known, cells.cube.axes, strict=True)):
+        return None
+    sizes = cells.cube.sizes
+    if not known or prod(sizes) > max(DENSE, len(known[0].codes)):
+        return None
+    at = np.zeros(prod(sizes), dtype=np.int64)
+    at[pack(cells.cube.codes, sizes)] = np.arange(len(cells))
+    found: Integers = at[pack([c.codes for c in known], sizes)]
+    return found
+
+
+def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:
+    """The risk of every record from the risk of its cell: the id (or `record`, the row number) and `risk`.
+
+    In input order for frames in memory. On Spark the join runs there and only ids and risks leave it.
+    """
+    key = records.roles.id or "record"
+    if (places := cell_places(records, cells)) is not None:
+        ids = records.collect(key)[key] if records.roles.id else pl.int_range(len(places), dtype=pl.UInt32, eager=True)
+        return pl.DataFrame({key: ids, "risk": np.asarray(risk, dtype=np.float64)[places]})
+    table = cells.table.select(cells.by).with_columns(risk=pl.Series(risk, dtype=pl.Float64))
+    if records.kind != "pyspark":
+        rows = records.collect(*dict.fromkeys((*cells.by, *((key,) if records.roles.id else ()))))
+        rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+        rows = rows if records.roles.id else rows.with_row_index("record")
+        typed = table.cast({c: rows.schema[c] for c in cells.by})
+        return rows.join(typed, on=cells.by, how="left", nulls_equal=True, maintain_order="left").select(key, "risk")
+    if not records.roles.id:
+        raise RolesError("Records on Spark have no order: name an id role to see the risk of each record.")
+    schema = records.schema()
+    plain = {c: nw.col(c).fill_nan(None) + 0.0 if schema[c].is_float() else nw.col(c) for c in cells.by}  # -0.0 is 0.0
+    texts = [plain[c].cast(nw.String()).fill_null("\x00").alias(f"__{c}") for c in cells.by]
+    joints = [f"__{c}" for c in cells.by]
+    plan = engines.like(records.frame, table).with_columns(*texts).select(*joints, "risk")
+    joined = records.frame.with_columns(*texts).select(*dict.fromkeys((key, *joints))).join(plan, on=joints, how="left")
+    return engines.collect(joined.select(key, "risk")).sort(key)

@@ -1,0 +1,184 @@
+"""The one module that knows which engine holds the data.
+
+Polars, pandas and PyArrow data run on Polars (pandas and PyArrow are turned into Polars on the way in and back on
+the way out); DuckDB and PySpark data stay where they are and only small tables leave them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NoReturn
+
+import narwhals as nw
+import polars as pl
+
+from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError
+
+Frame = nw.LazyFrame[Any]
+Kind = Literal["polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "pyspark"]
+
+BATCH = 1 << 21
+"""Records read at a time from data that is not in memory."""
+
+
+def adopt(data: Any) -> tuple[Frame, Kind]:
+    """Take any frame Narwhals knows; say what kind it was."""
+    try:
+        native = nw.from_native(data)
+    except TypeError:
+        raise DataError(
+            f"Cannot read {type(data).__name__}: give a path, or a Polars, pandas, PyArrow, DuckDB or PySpark frame."
+        ) from None
+    except Exception as error:
+        fail(error, "read this frame")
+    kind = _kind(native)
+    if kind in ("pandas", "pyarrow"):
+        return nw.from_native(_to_polars(native)).lazy(), kind
+    return native.lazy(), kind
+
+
+def _kind(native: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Kind:
+    engine = native.implementation
+    if engine.is_polars():
+        return "polars" if isinstance(native, nw.DataFrame) else "polars-lazy"
+    if engine.is_pandas():
+        return "pandas"
+    if engine.is_pyarrow():
+        return "pyarrow"
+    if engine.is_duckdb():
+        return "duckdb"
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        return "pyspark"
+    raise EngineError(f"{engine} frames are not supported: give Polars, pandas, PyArrow, DuckDB or PySpark.")
+
+
+def _to_polars(native: Any) -> pl.DataFrame:
+    try:
+        table: pl.DataFrame = native.to_polars()
+    except ModuleNotFoundError as error:
+        raise MissingExtraError.named(error.name or "pyarrow", "pandas") from None
+    except Exception as error:
+        fail(error, "turn this frame into columns of one type each")
+    return table
+
+
+def restore(frame: Frame, kind: Kind) -> Any:
+    """The native frame, of the kind that came in."""
+    native = frame.to_native()
+    if kind == "polars":
+        return collect(frame)
+    if kind == "pandas":
+        return collect(frame).to_pandas()
+    if kind == "pyarrow":
+        return collect(frame).to_arrow()
+    return native
+
+
+def collect(frame: Frame) -> pl.DataFrame:
+    """Bring a frame into memory as Polars."""
+    try:
+        if frame.implementation.is_polars():
+            table: pl.DataFrame = frame.to_native().collect()
+            return table
+        return frame.collect(backend="polars").to_native()  # type: ignore[no-any-return]
+    except EquipoiseError:
+        raise
+    except Exception as error:
+        fail(error, "read the data")
+
+
+def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:
+    """A scanned Polars frame in pieces of bounded size, in any order unless told; one at least."""
+    native, empty = frame.to_native(), True
+    try:
+        for piece in native.collect_batches(chunk_size=BATCH, maintain_order=ordered):
+            yield piece
+            empty = False
+        if empty:
+            yield native.collect()
+    except Exception as error:
+        fail(error, "read the data")
+
+
+def like(frame: Frame, table: pl.DataFrame) -> Frame:
+    """A Polars table on the engine of `frame`."""
+    there: Frame
+    if frame.implementation.is_polars():
+        there = nw.from_native(table.lazy())
+    elif frame.implementation.is_duckdb():
+        import duckdb
+
+        there = nw.from_native(duckdb.from_arrow(table.to_arrow()))
+    else:
+        there = nw.from_native(frame.to_native().sparkSession.createDataFrame(table.to_arrow()))
+    return there
+
+
+def replaced(frame: Frame, column: str, old: pl.Series, new: pl.Series) -> Frame:
+    """Replace each value of a column by its new one, on the engine, order kept. Nulls stay null.
+
+    Cost: one pass; the mapping travels to the engine (as a hash join on Polars and Spark, as a CASE on DuckDB).
+    """
+    keep = old.is_not_null()
+    old, new = old.filter(keep), new.filter(keep)
+    kind = nw.from_native(new, series_only=True).dtype
+    if frame.implementation.is_polars():
+        expression = pl.col(column).replace_strict(old, new, default=None, return_dtype=new.dtype)
+        changed: Frame = nw.from_native(frame.to_native().with_columns(expression.alias(column)))
+        return changed
+    if frame.implementation.is_duckdb():
+        swap = nw.col(column).replace_strict(old.to_list(), new.to_list(), default=None, return_dtype=kind)
+        return frame.with_columns(swap.alias(column))
+    names = frame.collect_schema().names()
+    plan = like(frame, pl.DataFrame({column: old, "__new__": new}))
+    joined = frame.join(plan, on=column, how="left").with_columns(nw.col("__new__").alias(column))
+    return joined.select(names)
+
+
+def mapped(frame: Frame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
+    """Change a frame piece by piece with a function that looks at one record at a time and keeps the columns' types.
+
+    Scanned by Polars: lazily, in batches. Spark: where the data is. DuckDB: through memory.
+    """
+    native = frame.to_native()
+    if frame.implementation.is_duckdb():
+        return like(frame, change(collect(frame)))
+    done: Frame
+    if frame.implementation.is_polars():
+        done = nw.from_native(native.map_batches(change, streamable=True))
+    else:
+        done = nw.from_native(native.mapInArrow(_ArrowChange(change), native.schema))
+    return done
+
+
+def shuffled(frame: Frame, seed: int) -> Frame:
+    """A Spark frame in random order."""
+    from pyspark.sql import functions
+
+    done: Frame = nw.from_native(frame.to_native().orderBy(functions.rand(seed % (1 << 62))))
+    return done
+
+
+class _ArrowChange:
+    """A Polars function for Spark's `mapInArrow`."""
+
+    def __init__(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+        self.change = change
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            changed = self.change(pl.DataFrame(pl.from_arrow(batch)))
+            yield from changed.to_arrow(compat_level=pl.CompatLevel.oldest()).to_batches()
+
+
+def fail(error: Exception, doing: str) -> NoReturn:
+    """Re-raise an engine's error without its text, which may quote data."""
+    if isinstance(error, pl.exceptions.SchemaError | pl.exceptions.ColumnNotFoundError):
+        raise DataError(f"Could not {doing}: the columns are not of the types they should be.") from None
+    raise DataError(f"Could not {doing}: {type(error).__name__}. The data may be damaged or of mixed types.") from None
+
+
+def engine(frame: Frame) -> str:
+    return str(frame.implementation.name).lower()
+
+
+def columns(frame: Frame) -> Sequence[str]:
+    return frame.collect_schema().names()

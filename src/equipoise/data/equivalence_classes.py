@@ -1,0 +1,168 @@
+"""Classes: records that are alike on the keys, and how the values of sensitive columns fall within each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.cells import Cells
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.missing_keys import Meeting, meetings
+from equipoise.ground.errors import RolesError
+from equipoise.ground.packed_keys import Floats, Integers, group
+
+PIECE = 1 << 22
+"""Places of a table of classes by values that is made at a time."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """One sensitive column within classes: a row per class and value that occur together.
+
+    `ids` is the class of each row, `codes` its value (a place in `values`), `n` its records; `size` classes in all.
+    """
+
+    ids: Integers
+    codes: Integers
+    n: Integers
+    size: int
+    values: pl.Series
+    tree: Hierarchy | None = None
+    overall: Floats | None = None
+
+    @property
+    def records(self) -> Floats:
+        """The records of each class."""
+        return self.add(self.n)
+
+    @property
+    def shares(self) -> Floats:
+        """The share of each row in its class."""
+        found: Floats = self.n / self.records[self.ids]
+        return found
+
+    @property
+    def whole(self) -> Floats:
+        """The share of each value in the whole file."""
+        if self.overall is not None:
+            return self.overall
+        counted = np.bincount(self.codes, weights=self.n, minlength=len(self.values))
+        found: Floats = counted / counted.sum()
+        return found
+
+    def add(self, amounts: Integers) -> Floats:
+        """Something of each row, added up over each class."""
+        return np.bincount(self.ids, weights=amounts, minlength=self.size).astype(np.float64, copy=False)
+
+    def tables(self) -> Iterator[tuple[slice, Floats]]:
+        """The classes piece by piece, each piece with the share of every value of the file in each of its classes."""
+        order = np.argsort(self.ids, kind="stable")
+        ids, codes, shares = self.ids[order], self.codes[order], self.shares[order]
+        step = max(1, PIECE // max(1, len(self.values)))
+        for start in range(0, self.size, step):
+            end = min(start + step, self.size)
+            rows = slice(*np.searchsorted(ids, [start, end]))
+            table = np.zeros((end - start, len(self.values)))
+            table[ids[rows] - start, codes[rows]] = shares[rows]
+            yield slice(start, end), table
+
+    def any(self, flags: Integers) -> Integers:
+        """Whether a class has a row of which it holds."""
+        return self.add(flags.astype(np.float64)) > 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Classes:
+    """`n` is the records of each class; the rows below it are those of classes and sensitive values together.
+
+    `ids` is the class of each row, `codes` maps each sensitive column to the value of each row, `rows` its records.
+    `matched` is the records that match each class where missing keys match anything, and `groups` the classes as cells
+    then. `overall` has the shares of each column's values in the file, where rows stand in several classes.
+    """
+
+    n: Integers
+    ids: Integers
+    rows: Integers
+    codes: Mapping[str, Integers] = field(default_factory=dict)
+    values: Mapping[str, pl.Series] = field(default_factory=dict)
+    trees: Mapping[str, Hierarchy] = field(default_factory=dict)
+    matched: Integers | None = None
+    groups: Cells | None = None
+    overall: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def alike(self) -> Integers:
+        """The records that an intruder cannot tell from those of each class."""
+        return self.n if self.matched is None else self.matched
+
+    @classmethod
+    def of(cls, cells: Cells, sensitive: Sequence[str]) -> "Classes":
+        """The classes of all columns of the cells but the sensitive ones. O(cells log cells)."""
+        places = [cells.place(column) for column in sensitive]
+        keys = [i for i in range(len(cells.by)) if i not in places]
+        ids = np.zeros(len(cells), dtype=np.int64)
+        if keys:
+            ids, _ = group([cells.cube.codes[i] for i in keys], [cells.cube.sizes[i] for i in keys])
+        n = np.rint(np.bincount(ids, weights=cells.n)).astype(np.int64)
+        codes = {c: cells.cube.codes[p].astype(np.int64) for c, p in zip(sensitive, places, strict=True)}
+        values = {c: cells.cube.axes[p] for c, p in zip(sensitive, places, strict=True)}
+        by = tuple(cells.by[i] for i in keys)
+        wild = any(cells.values(column).null_count() for column in cells.open if column in by)
+        groups = cells.margin(by) if wild else None
+        matched = groups.alike[0] if groups is not None else None
+        return cls(n, ids, cells.n, codes, values, dict(cells.hierarchies), matched, groups)
+
+    def together(self) -> "Classes":
+        """Each class with the rows of all classes that match it because keys are missing.
+
+        Cost: a row for each class and each combination of sensitive values among those that match it.
+        """
+        if self.groups is None or self.matched is None:
+            return self
+        places = [self.groups.by.index(column) for column in self.groups.open if column in self.groups.by]
+        rows = pl.DataFrame({"class": self.ids, "n": self.rows, **{f"_{c}": v for c, v in self.codes.items()}})
+        both = pl.concat([_joined(met, rows) for met in meetings(self.groups.cube, places)])
+        shares = {c: np.bincount(v, self.rows, len(self.values[c])) / self.rows.sum() for c, v in self.codes.items()}
+        return replace(
+            self, n=self.matched, ids=both["mine"].to_numpy(), rows=both["n"].to_numpy(),
+            codes={c: both[f"_{c}"].to_numpy() for c in self.codes}, matched=None, groups=None, overall=shares,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def split(self, column: str) -> Split:
+        """How the values of a sensitive column fall within the classes."""
+        return self._split(column, self.ids, len(self))
+
+    def finer(self, column: str, given: Sequence[str]) -> tuple[Split, Integers]:
+        """The same within classes whose other sensitive values are known too, and the class each of those is in."""
+        columns, sizes = [self.ids], [len(self)]
+        for other in given:
+            columns.append(self._codes(other))
+            sizes.append(len(self.values[other]))
+        ids, first = group(columns, sizes)
+        return self._split(column, ids, len(first)), self.ids[first]
+
+    def _codes(self, column: str) -> Integers:
+        if column not in self.codes:
+            raise RolesError.missing(column, list(self.codes))
+        return self.codes[column]
+
+    def _split(self, column: str, ids: Integers, size: int) -> Split:
+        codes, values = self._codes(column), self.values[column]
+        tree, overall = self.trees.get(column), self.overall.get(column)
+        packed = ids * len(values) + codes
+        if len(self.codes) == 1 and overall is None:
+            return Split(ids, codes, self.rows, size, values, tree)
+        seen, place = np.unique(packed, return_inverse=True)
+        n = np.rint(np.bincount(place, weights=self.rows)).astype(np.int64)
+        return Split(seen // len(values), seen % len(values), n, size, values, tree, overall)
+
+
+def _joined(met: Meeting, rows: pl.DataFrame) -> pl.DataFrame:
+    """For each class of a meeting, as `mine`, the values of those that match it, added up."""
+    there = pl.DataFrame({"class": met.there, "id": met.ids_there}).join(rows, on="class").drop("class")
+    added = there.group_by(pl.exclude("n")).agg(pl.col("n").sum())
+    return pl.DataFrame({"mine": met.here, "id": met.ids_here}).join(added, on="id").drop("id")

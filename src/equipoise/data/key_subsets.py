@@ -1,0 +1,45 @@
+"""Classes on any few of the keys: what an intruder needs who knows only so many things about a person."""
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import comb
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from equipoise.data.cells import Cells
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Integers, group
+
+MOST = 100_000
+"""Subsets of keys that are looked at, at most."""
+
+
+@runtime_checkable
+class ClassSizes(Protocol):
+    """A rule about the sizes of classes alone: the least size it asks for, and on how many of the keys (None: all)."""
+
+    def asks(self) -> tuple[int, int | None]: ...
+
+
+def subsets(keys: tuple[str, ...], size: int | None) -> Iterator[tuple[str, ...]]:
+    """All ways to take `size` of the keys; all keys together where there are no more, or no size.
+
+    >>> list(subsets(("age", "sex"), 1)), list(subsets(("age", "sex"), 3))
+    ([('age',), ('sex',)], [('age', 'sex')])
+    """
+    size = len(keys) if size is None else min(size, len(keys))
+    if (many := comb(len(keys), size)) > MOST:
+        raise ParameterError(f"There are {many:,} ways to take {size} of {len(keys)} keys: too many.")
+    return combinations(keys, size)
+
+
+def smallest(cells: Cells, size: int | None) -> Integers:
+    """The records of each cell's smallest class on any `size` of the keys. Cost: O(cells) for each subset."""
+    if size is None or size >= len(cells.by):
+        return cells.alike[0]
+    found = np.full(len(cells), np.iinfo(np.int64).max)
+    for columns in subsets(cells.by, size):
+        ids, _ = group([cells.cube.codes[cells.place(c)] for c in columns], [len(cells.values(c)) for c in columns])
+        found = np.minimum(found, cells.margin(columns).alike[0][ids])
+    return found

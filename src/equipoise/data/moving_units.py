@@ -1,0 +1,130 @@
+"""Units: what post-randomization moves. A unit is a record, or a whole household where there is a household role.
+
+The cell of a household is the sorted list of its members' cells. Households move among households of the same size (and
+the same `within` values and missing keys, member by member), and each member takes the keys of its place in the list.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.category_order import similar_order
+from equipoise.data.cells import Cells, count
+from equipoise.data.records import Records
+from equipoise.ground.errors import RolesError
+from equipoise.ground.packed_keys import Floats, Integers, code
+
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Units:
+    """The cells of the units: how many units are in each, their weight, and the group they may move in.
+
+    `cells` are those of persons, by the keys and then the other `within` columns. Unit cell u stands for the person
+    cells `members[starts[u] : starts[u + 1]]`: one of them, unless units are households. `people` is the group of each
+    person cell.
+    """
+
+    keys: Columns
+    cells: Cells
+    counts: Integers
+    weights: Floats
+    groups: Integers
+    members: Integers
+    starts: Integers
+    people: Integers
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def of_people(self) -> bool:
+        return len(self.members) == len(self.counts) == len(self.cells)
+
+    def similar(self) -> Integers:
+        """The rank of each unit cell in an order that keeps similar ones together (by their first member)."""
+        cube, size = self.cells.cube, len(self.keys)
+        order = similar_order(cube.axes[:size], cube.codes[:size], self.cells.hierarchies, self.keys)
+        return np.argsort(np.argsort(order[self.members[self.starts[:-1]]], kind="stable"), kind="stable")
+
+
+def units(records: Records, keys: Columns, within: Columns) -> Units:
+    """The unit cells of a file: O(cells) after counting for records, O(records log records) for households."""
+    extra = tuple(c for c in within if c not in keys and c.partition("@")[0] not in keys)
+    cells = count(records, (*keys, *extra))
+    groups = _groups(cells, keys, within)
+    if not records.roles.household:
+        return Units(
+            keys, cells, cells.n, cells.total, groups, np.arange(len(cells)), np.arange(len(cells) + 1), groups
+        )
+    people = members(records.collect(), cells, groups, records.roles.household, records.roles.weight)
+    return _households(people, keys, cells, groups)
+
+
+def cell_of(table: pl.DataFrame, cells: Cells) -> Integers:
+    """The cell of every record of a table, null keys included."""
+    index = cells.table.select(cells.by).with_row_index("__cell__")
+    rows = table.select(cells.by).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    index = index.cast({c: rows.schema[c] for c in cells.by})
+    found = rows.join(index, on=cells.by, how="left", nulls_equal=True, maintain_order="left")["__cell__"]
+    return found.to_numpy().astype(np.int64)
+
+
+def members(table: pl.DataFrame, cells: Cells, groups: Integers, household: str, weight: str | None) -> pl.DataFrame:
+    """Every person with its row, household, cell, group, weight and place in the household's sorted list."""
+    if table[household].null_count():
+        raise RolesError(f"{table[household].null_count():,} records have no household in {household!r}.")
+    cell = cell_of(table, cells)
+    people = pl.DataFrame({"household": table[household], "cell": cell, "group": groups[cell]}).with_row_index("row")
+    people = people.with_columns(weight=table[weight].cast(pl.Float64) if weight else pl.lit(1.0))
+    people = people.sort("household", "group", "cell", "row")
+    return people.with_columns(place=pl.int_range(pl.len()).over("household"))
+
+
+def _households(people: pl.DataFrame, keys: Columns, cells: Cells, groups: Integers) -> Units:
+    profiles = (
+        profiled(people)
+        .group_by("profile")
+        .agg(pl.len().alias("n"), pl.col("weight").sum(), pl.col("cell").first(), pl.col("where").first())
+    )
+    profiles = profiles.sort("profile")
+    return Units(
+        keys,
+        cells,
+        profiles["n"].cast(pl.Int64).to_numpy(),
+        profiles["weight"].to_numpy(),
+        code(profiles["where"]).codes.astype(np.int64),
+        profiles["cell"].explode().cast(pl.Int64).to_numpy(),
+        np.r_[0, np.cumsum(profiles["cell"].list.len().to_numpy().astype(np.int64))],
+        groups,
+    )
+
+
+def profiled(people: pl.DataFrame) -> pl.DataFrame:
+    """One row per household: the list of its members' cells, as text too, and of their groups."""
+    listed = people.group_by("household", maintain_order=True).agg("cell", "group", pl.col("weight").sum())
+    texts = [pl.col(c).cast(pl.List(pl.String)).list.join(",") for c in ("cell", "group")]
+    return listed.with_columns(texts[0].alias("profile"), texts[1].alias("where"))
+
+
+def _held(cells: Cells, name: str) -> pl.Series:
+    """A column that holds records together, or `column@level`: its category at a level of its hierarchy."""
+    column, mark, level = name.partition("@")
+    if name in cells.by or not mark:
+        return cells.table[name]
+    labels = cells.hierarchy(column).level(level).label(cells.values(column))
+    return labels.gather(pl.Series(cells.cube.codes[cells.place(column)].astype(np.uint32))).alias(name)
+
+
+def _groups(cells: Cells, keys: Columns, within: Columns) -> Integers:
+    """Equal `within` values and equal null patterns: nothing is made missing and nothing filled in."""
+    held = [_held(cells, name) for name in within]
+    nulls = [cells.table[c].is_null().alias(f"{c} is null") for c in keys if cells.values(c).null_count()]
+    if not held and not nulls:
+        return np.zeros(len(cells), dtype=np.int64)
+    texts = pl.DataFrame([*held, *nulls]).select(
+        pl.concat_str(pl.all().cast(pl.String).fill_null("\x00"), separator="\x1f")
+    )
+    return code(texts.to_series()).codes.astype(np.int64)

@@ -1,0 +1,141 @@
+"""Numeric columns: checked, as floats, with their moments counted on the engine that holds the records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from equipoise.data.records import Records, collect_one
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import Floats
+
+DIGITS = 12
+"""Significant digits that moments are rounded to, so that engines which add in another order give the same ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and standard deviation (divisor n) of each column over its known values, and the correlations."""
+
+    mean: Floats
+    sd: Floats
+    correlation: Floats
+
+    @property
+    def covariance(self) -> Floats:
+        found: Floats = self.sd[:, None] * self.correlation * self.sd
+        return found
+
+
+def share(value: Any, name: str, most: float = 1.0, open_: bool = False) -> None:
+    """Refuse what is no share above 0 and up to `most`; a number above that may have been meant in percent."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if 0 < number < most or (number == most and not open_):
+        return
+    end = "below" if open_ else "at most"
+    shown = type(value).__name__ if np.isnan(number) else f"{number:g}"
+    hint = f" Write {number:g} % as {number / 100:g}." if most < number <= 100 else ""
+    raise ParameterError(f"{name} must be above 0 and {end} {most:g}, got {shown}.{hint}")
+
+
+def numeric_columns(records: Records, columns: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The columns named, or those with the numeric role; refused where they are missing or not numbers."""
+    schema, wanted = records.schema(), columns or records.roles.numeric
+    if not wanted:
+        raise RolesError("No columns were named, and no column has the role numeric.")
+    for column in wanted:
+        if column not in schema:
+            raise RolesError.missing(column, list(schema))
+        if not schema[column].is_numeric():
+            raise DataError(f"Column {column!r} is {schema[column]}, not numeric.")
+    return wanted
+
+
+def floats(table: pl.DataFrame, columns: tuple[str, ...]) -> Floats:
+    """The columns as a matrix; missing is NaN. One that a mask turned into labels is refused."""
+    for column in columns:
+        if not table.schema[column].is_numeric() and table.schema[column] != pl.Null:
+            raise DataError(f"Column {column!r} holds no numbers any more: it was coarsened into labels.")
+    return beside([table[c].cast(pl.Float64).to_numpy() for c in columns])
+
+
+def beside(columns: Sequence[Floats]) -> Floats:
+    """Columns as a matrix that lies column by column in memory, as `times` wants it."""
+    return np.stack(columns).T
+
+
+def times(x: Floats, right: Floats) -> Floats:
+    """x right, for a tall x and a small right: much the fastest turned on its side.
+
+    >>> times(beside([np.array([1.0, 2.0]), np.array([3.0, 4.0])]), np.array([[1.0], [2.0]])).tolist()
+    [[7.0], [10.0]]
+    """
+    found: Floats = (right.T @ x.T).T
+    return found
+
+
+def moments(records: Records, columns: tuple[str, ...], *, joint: bool = False) -> Moments:
+    """Means and standard deviations from the engine; with `joint` also correlations, over records without gaps.
+
+    Unweighted: they describe the file. Two passes, three with `joint`; O(records x columns^2) for the correlations.
+    """
+    frame = records.frame.select(*(known(c).alias(c) for c in columns))
+    mean = _aggregate(frame, [nw.col(c).mean().alias(str(i)) for i, c in enumerate(columns)])
+    centred = frame.select(*((nw.col(c) - m).alias(c) for c, m in zip(columns, np.nan_to_num(mean), strict=True)))
+    square = _aggregate(centred, [(nw.col(c) * nw.col(c)).mean().alias(str(i)) for i, c in enumerate(columns)])
+    if not (np.isfinite(mean) | np.isnan(mean)).all() or np.isinf(square).any():
+        raise DataError("A column holds infinite values: remove them first.")
+    alike = _correlations(centred, columns) if joint and len(columns) > 1 else np.eye(len(columns))
+    return Moments(_rounded(mean), _rounded(np.sqrt(square)), _rounded(alike))
+
+
+def known(column: str) -> nw.Expr:
+    """A column as floats, NaN made null."""
+    return nw.col(column).cast(nw.Float64()).fill_nan(None)
+
+
+def root(matrix: Floats) -> Floats:
+    """The symmetric square root of a covariance matrix, also of a singular one.
+
+    >>> root(np.diag([4.0, 0.0])).tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    found: Floats = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    return found
+
+
+def significant(value: float, digits: int = 3) -> float:
+    """A number as the public may see it."""
+    return float(f"{value:.{digits}g}")
+
+
+def _correlations(centred: Any, columns: tuple[str, ...]) -> Floats:
+    """Of the records that have all columns; a column without spread among them is uncorrelated."""
+    size = len(columns)
+    whole = centred.drop_nulls()
+    means = _aggregate(whole, [nw.col(c).mean().alias(str(i)) for i, c in enumerate(columns)])
+    pairs = [(i, j) for i in range(size) for j in range(i, size)]
+    products = [(nw.col(columns[i]) * nw.col(columns[j])).mean().alias(str(k)) for k, (i, j) in enumerate(pairs)]
+    covariance = np.zeros((size, size))
+    for (i, j), value in zip(pairs, _aggregate(whole, products), strict=True):
+        covariance[i, j] = covariance[j, i] = np.nan_to_num(value - means[i] * means[j])
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0))
+    scaled: Floats = np.divide(
+        covariance, np.outer(spread, spread), out=np.eye(size), where=np.outer(spread, spread) > 0
+    )
+    np.fill_diagonal(scaled, 1.0)
+    return scaled
+
+
+def _aggregate(frame: Any, expressions: list[nw.Expr]) -> Floats:
+    found = collect_one(frame.select(*expressions))
+    return np.array([np.nan if found[str(i)] is None else float(found[str(i)]) for i in range(len(expressions))])
+
+
+def _rounded(values: Floats) -> Floats:
+    return np.array([float(f"{v:.{DIGITS}g}") for v in values.ravel()]).reshape(values.shape)

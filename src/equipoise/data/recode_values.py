@@ -1,0 +1,36 @@
+"""Change a column value by value, on records where they are or on cells: what every recode shares."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from equipoise.data import engines
+from equipoise.data.cells import Cells, Relabel, count
+from equipoise.data.labels import Tail
+from equipoise.data.records import Law, Records
+from equipoise.ground.errors import RolesError
+
+Data = TypeVar("Data", Records, Cells)
+
+
+def recoded(
+    data: Data, column: str, change: Relabel, law: Law, *, keep_hierarchy: bool = False, tail: Tail | None = None
+) -> Data:
+    """Replace each value of a column by a function of it.
+
+    On records: the distinct values are counted, the function is applied to them, and the replacement runs on the
+    engine that holds the data. On cells: a roll-up, or nothing where the cells were not counted by that column.
+    Labels follow: a new category is labelled by what it holds, the value of a tail by `tail`.
+    """
+    if isinstance(data, Cells):
+        return data.relabel(column, change, keep_hierarchy) if column in data.by else data
+    if column not in data.schema():
+        raise RolesError.missing(column, list(data.schema()))
+    cells = count(data, (column,))
+    old = cells.values(column)
+    new = change(old, cells.counts(column))
+    done = data.with_frame(engines.replaced(data.frame, column, old, new), law)
+    once = lambda values: change(values, np.ones(len(values), dtype=np.int64))
+    done = replace(done, labels=done.labels.recoded(column, old, new, once, tail))
+    return done if keep_hierarchy else replace(done, roles=done.roles.without_hierarchy(column))

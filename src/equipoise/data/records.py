@@ -1,0 +1,174 @@
+"""Records: a frame, the roles of its columns, and the public law of every mask that ran on it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from equipoise.data import engines
+from equipoise.data.engines import Frame, Kind
+from equipoise.data.labels import Labels
+from equipoise.data.roles import Roles
+from equipoise.ground.errors import DataError, RolesError
+
+
+@dataclass(frozen=True)
+class Law:
+    """What a mask did, as the public and an intruder may know it: never the seed.
+
+    `coarsens` says that each released value is a function of the original value alone; `detail` is what audits need of
+    the law while it is in memory (original counts), and is never written.
+    """
+
+    mask: str
+    columns: tuple[str, ...]
+    words: str
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    coarsens: bool = False
+    detail: Any = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where records were read from."""
+
+    path: str
+    format: str
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Records:
+    """The thing that flows: made by `eq.read`, changed by masks, counted into Cells.
+
+    `frame` is a Narwhals LazyFrame; `to_native()` gives back the kind of frame that came in. Nothing here changes
+    the data it was given.
+    """
+
+    frame: Frame
+    roles: Roles
+    history: tuple[Law, ...] = ()
+    kind: Kind = "polars"
+    source: Source | None = None
+    holdout: "Records | None" = None
+    labels: Labels = Labels()
+    memo: dict[Any, Any] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def of(cls, data: Any, roles: Roles, source: Source | None = None, labels: Labels | None = None) -> "Records":
+        """Adopt a frame and check that the roles fit it."""
+        if not hasattr(data, "collect_schema"):
+            duplicates(list(getattr(data, "column_names", getattr(data, "columns", ()))))
+        frame, kind = engines.adopt(data)
+        made = cls(frame, roles, kind=kind, source=source, labels=labels or Labels())
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Refuse roles that do not fit, an empty file, and weights that are not positive numbers."""
+        schema = self.schema()
+        patterns(schema)
+        self.roles.check(schema)
+        if not schema:
+            raise DataError("The data has no columns.")
+        if self.height() == 0:
+            raise DataError("The data has no records.")
+        if self.roles.weight:
+            self._check_weight(self.roles.weight, schema[self.roles.weight])
+
+    def _check_weight(self, column: str, dtype: Any) -> None:
+        weight = nw.col(column)
+        bad = (weight < 0) | weight.is_null()
+        bad = bad | weight.is_nan() | (weight == float("inf")) if dtype.is_float() else bad
+        flagged = self.frame.select(bad.cast(nw.Int64()).alias("bad"), (weight > 0).cast(nw.Int64()).alias("good"))
+        sums = collect_one(flagged.select(nw.col("bad").sum(), nw.col("good").sum()))
+        if sums["bad"]:
+            raise RolesError(
+                f"{int(sums['bad']):,} records have a weight in {column!r} that is missing, NaN, infinite or negative."
+            )
+        if not sums["good"]:
+            raise RolesError(f"No record has a positive weight in {column!r}.")
+
+    def schema(self) -> Mapping[str, Any]:
+        """Column names and their Narwhals types."""
+        try:
+            return self.frame.collect_schema()
+        except Exception as error:
+            engines.fail(error, "read the columns")
+
+    def with_frame(self, frame: Frame, law: Law) -> "Records":
+        """The records after a mask, with its law added to the history."""
+        labels = self.labels if law.coarsens else self.labels.without_gaps(law.columns)
+        return replace(self, frame=frame, history=(*self.history, law), labels=labels)
+
+    @property
+    def in_memory(self) -> bool:
+        return self.kind in ("polars", "pandas", "pyarrow")
+
+    @property
+    def coarsened(self) -> bool:
+        """Every mask that ran so far only coarsened."""
+        return all(law.coarsens for law in self.history)
+
+    @property
+    def synthetic(self) -> bool:
+        """No record stands for a person any more: every value of every record was drawn from a model."""
+        return any(law.parameters.get("synthetic") == "full" for law in self.history)
+
+    def to_native(self) -> Any:
+        """The frame, of the kind that came in."""
+        return engines.restore(self.frame, self.kind)
+
+    def collect(self, *columns: str) -> pl.DataFrame:
+        """Some columns, or all, in memory as Polars."""
+        return engines.collect(self.frame.select(*columns) if columns else self.frame)
+
+    def height(self) -> int:
+        """The number of records."""
+        return int(collect_one(self.frame.select(nw.len().alias("rows")))["rows"])
+
+    def keys_of_rows(self) -> pl.Series:
+        """What each record's random draws depend on: its id, or its content and its number among identical rows."""
+        if self.roles.id:
+            ids = self.collect(self.roles.id)[self.roles.id]
+            if ids.null_count() or ids.n_unique() < len(ids):
+                raise RolesError(f"The id column {self.roles.id!r} has missing or repeated values: ids must be unique.")
+            return ids
+        table = self.collect()
+        texts = [_as_text(c, kind).fill_null("\x00") for c, kind in table.schema.items()]
+        text = pl.concat_str(texts, separator="\x1f")
+        rows = table.select(text.alias("row")).with_columns(pl.int_range(pl.len()).over("row").alias("time"))
+        return rows.select(pl.concat_str("row", "time", separator="\x1e").alias("key"))["key"]
+
+    def __repr__(self) -> str:
+        count = len(engines.columns(self.frame))
+        return f"Records({count} columns, keys={list(self.roles.keys)}, engine={engines.engine(self.frame)!r})"
+
+
+def collect_one(frame: Frame) -> dict[str, Any]:
+    """The only row of a frame."""
+    return engines.collect(frame).row(0, named=True)
+
+
+def _as_text(column: str, kind: pl.DataType) -> pl.Expr:
+    """The values of a column as texts, whatever they are."""
+    if isinstance(kind, pl.Duration):
+        return pl.col(column).to_physical().cast(pl.String)
+    if isinstance(kind, pl.List | pl.Array | pl.Struct):
+        return pl.struct(column).struct.json_encode()
+    return pl.col(column).bin.encode("hex") if kind == pl.Binary else pl.col(column).cast(pl.String)
+
+
+def patterns(names: Iterable[str]) -> None:
+    """Refuse a column name that an engine reads as a pattern, and so takes for other columns."""
+    found = next((name for name in names if name == "*" or (name.startswith("^") and name.endswith("$"))), None)
+    if found is not None:
+        raise DataError(f"Column name {found!r} is read as a pattern, not as a name: rename the column.")
+
+
+def duplicates(names: list[Any]) -> None:
+    """Refuse a column name that stands twice."""
+    seen = {str(name) for name in names if names.count(name) > 1} if len(set(map(str, names))) < len(names) else set()
+    if seen:
+        raise DataError(f"Column name {sorted(seen)[0]!r} stands twice: rename one of the columns.")

@@ -1,0 +1,143 @@
+"""Original values in the terms of a release: what an intruder who knows a person would look for in it.
+
+Who knows that somebody is 37 looks for 30-39 where ages were released in bands. The label of a value is read from the
+hierarchy where the law of a recode names its level, else from the records: in files of the same people, row by row,
+each original value has the label it was released under.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.aligned_files import aligned
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.records import Law, Records
+from equipoise.ground.errors import DataError, EngineError, RolesError
+from equipoise.ground.packed_keys import Floats
+
+Change = Callable[[pl.Series], pl.Series]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Files:
+    """The columns of a release (`here`), of the original (`there`) and of its holdout (`held`, if one was reserved).
+
+    `in_step` says that equal rows are the same people. The original is in the order of its ids, where it has any, and
+    so is the release if they are in step.
+    """
+
+    here: pl.DataFrame
+    there: pl.DataFrame
+    held: pl.DataFrame | None
+    in_step: bool
+    laws: tuple[Law, ...]
+    levels: dict[str, Hierarchy]
+
+    @classmethod
+    def read(cls, released: Records, original: Records, columns: tuple[str, ...]) -> "Files":
+        """Some columns of the files; refused where one of them lacks a column."""
+        there, here = original.schema(), released.schema()
+        for column in columns:
+            if column not in there:
+                raise RolesError.missing(column, list(there))
+            if column not in here:
+                raise RolesError(f"The released file has no column {column!r}: there is nothing to try.")
+        held = original.holdout.collect(*columns) if original.holdout else None
+        laws, levels = released.history[len(original.history) :], dict(original.roles.hierarchies)
+        try:
+            one, two = aligned(released, original, columns)
+        except EngineError:
+            return cls(released.collect(*columns), by_id(original, columns), held, False, laws, levels)
+        return cls(one, two, held, True, laws, levels)
+
+    def in_terms(self, *columns: str) -> "Files":
+        """The same files, these original columns as the release would show them. O(records) for each."""
+        changes = {c: change for c in columns if (change := self._change(c)) is not None}
+        there, held = (
+            None if table is None else table.with_columns(change(table[c]).alias(c) for c, change in changes.items())
+            for table in (self.there, self.held)
+        )
+        return self if there is None else replace(self, there=there, held=held)
+
+    def _change(self, column: str) -> Change | None:
+        """What turns original values into released ones; None where they are as they were."""
+        here, there = self.here[column], self.there[column]
+        for law in self.laws:
+            if column in law.columns and law.coarsens and "level" in law.parameters and column in self.levels:
+                return self.levels[column].level(law.parameters["level"]).label
+        if not self.in_step or here.equals(there, null_equal=True):
+            return None
+        pairs = pl.DataFrame({"old": there, "new": here}).group_by("old", "new").len()
+        if not self._coarsened(column, pairs) and _alike(here.dtype, there.dtype):
+            return None
+        likely = pairs.sort("old", pl.col("len"), "new", descending=[False, True, False], nulls_last=False)
+        first = likely.unique("old", keep="first", maintain_order=True)
+        return lambda values: _looked_up(values, first["old"], first["new"])
+
+    def _coarsened(self, column: str, pairs: pl.DataFrame) -> bool:
+        """Each value has one label, and the laws say so or there are fewer labels than values, each met twice or so."""
+        values = pairs["old"].n_unique()
+        if pairs.height > values:
+            return False
+        said = [law.coarsens for law in self.laws if column in law.columns]
+        return all(said) if said else pairs["new"].n_unique() < values and 2 * values <= self.there.height
+
+
+def by_id(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
+    """Columns in the order of the ids, if there are any."""
+    name = records.roles.id
+    return (
+        records.collect(*dict.fromkeys((name, *columns))).sort(name).select(columns)
+        if name
+        else records.collect(*columns)
+    )
+
+
+def rows(records: Records, **columns: Floats | pl.Series) -> pl.DataFrame:
+    """One row per record in input order; the columns come in the order of the ids where there are any."""
+    name, found = records.roles.id, {key: pl.Series(key, values) for key, values in columns.items()}
+    if not name:
+        size = len(next(iter(columns.values())))
+        return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **found})
+    ids = records.collect(name)[name]
+    place = np.empty(len(ids), dtype=np.int64)
+    place[ids.arg_sort().to_numpy()] = np.arange(len(ids))
+    return pl.DataFrame([ids, *(values.gather(pl.Series(place)) for values in found.values())])
+
+
+def comparable(*columns: pl.Series) -> tuple[list[pl.Series], bool]:
+    """Columns of one kind, and whether they have an order: numbers and points in time as numbers, all else as text."""
+    told = [c for c in columns if c.dtype != pl.Null]
+    if told and all(c.dtype.is_numeric() for c in told):
+        return [c.cast(pl.Float64).fill_nan(None) for c in columns], True
+    if told and all(isinstance(c.dtype, pl.Date | pl.Datetime) for c in told):
+        return [c.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) for c in columns], True
+    if told and all(c.dtype.is_temporal() and c.dtype == told[0].dtype for c in told):
+        return [c.to_physical().cast(pl.Float64) for c in columns], True
+    for c in columns:
+        if isinstance(c.dtype, pl.List | pl.Array | pl.Binary | pl.Object):
+            raise DataError(f"Column {c.name!r} is {type(c.dtype).__name__}: its values cannot be compared.")
+    return [c.cast(pl.String) for c in columns], False
+
+
+def _alike(one: pl.DataType, two: pl.DataType) -> bool:
+    """Of one kind, so that values can be compared as they are."""
+    return pl.Null in (one, two) or one == two or (one.is_numeric() and two.is_numeric())
+
+
+def _looked_up(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
+    """The label of each value; one that was never seen has that of the nearest number or date seen, or none."""
+    (asked, known), ordered = comparable(values, old)
+    if not ordered:
+        labels = pl.DataFrame({"value": known, "label": new})
+        joined = pl.DataFrame({"value": asked}).join(
+            labels, on="value", how="left", nulls_equal=True, maintain_order="left"
+        )
+        return joined["label"]
+    x, seen = asked.to_numpy(), known.drop_nulls().to_numpy()
+    if not len(seen):
+        return new.gather(pl.Series(np.zeros(len(x), dtype=np.int64)).set(asked.is_not_null(), None))
+    place = pl.Series(np.searchsorted((seen[1:] + seen[:-1]) / 2, x, side="left") + known.null_count())
+    return new.gather(place.set(asked.is_null(), 0 if known.null_count() else None))

@@ -1,0 +1,193 @@
+"""Roles: what each column means to an intruder and to a user."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+
+from equipoise.data.branches import BRANCHES, Branch
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.ground.errors import ParameterError, RolesError, hint
+
+Missing = Literal["category", "any"]
+RESERVED = ("n", "total", "risk")
+"""Names of the columns that cell tables add; a key cannot have them."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns an intruder may know (keys), what must not be learnt (sensitive), and the survey's own columns.
+
+    `missing` says how a null key counts: "category" is a value of its own, "any" matches every value. `direct` are the
+    columns that say who it is (names, addresses, national numbers): like the id they are withheld from every release.
+
+    >>> Roles(["sex", "age"], weight="w").keys
+    ('sex', 'age')
+    """
+
+    keys: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    _: KW_ONLY
+    numeric: tuple[str, ...] = ()
+    weight: str | None = None
+    household: str | None = None
+    domain: tuple[str, ...] = ()
+    id: str | None = None
+    sample: str | None = None
+    direct: tuple[str, ...] = ()
+    hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict, hash=False)
+    missing: Missing = "category"
+
+    def __post_init__(self) -> None:
+        for name in ("keys", "sensitive", "numeric", "domain", "direct"):
+            object.__setattr__(self, name, names(getattr(self, name), name))
+        for name in ("weight", "household", "id", "sample"):
+            if not isinstance(getattr(self, name), str | None):
+                raise RolesError(f"The role {name!r} takes the name of one column.")
+        if self.missing not in ("category", "any"):
+            raise RolesError(f"missing must be 'category' or 'any', got {self.missing!r}.")
+        if not all(isinstance(h, Hierarchy) for h in dict(self.hierarchies).values()):
+            raise RolesError("hierarchies maps each column name to a Hierarchy.")
+        object.__setattr__(self, "hierarchies", dict(self.hierarchies))
+        self._check_exclusive()
+
+    def _check_exclusive(self) -> None:
+        alone = {name: getattr(self, name) for name in ("weight", "id", "household", "sample") if getattr(self, name)}
+        for name, column in alone.items():
+            others = [role for role in ("keys", "sensitive", "numeric") if column in getattr(self, role)]
+            others += [role for role, its in alone.items() if its == column and role != name]
+            if others:
+                raise RolesError(f"Column {column!r} cannot be both {name} and {others[0]}.")
+        plural = {role: getattr(self, role) for role in ("keys", "sensitive", "numeric", "domain")}
+        for column in self.direct:
+            its = [role for role, columns in plural.items() if column in columns]
+            its += [role for role, own in alone.items() if own == column]
+            if its:
+                raise RolesError(f"Column {column!r} cannot be both direct and {its[0]}: what is direct is withheld.")
+        for column in self.keys:
+            if column in RESERVED:
+                raise RolesError(
+                    f"A key cannot be named {column!r}, the name of a column of the cell table: rename it."
+                )
+
+    def named(self) -> tuple[str, ...]:
+        """Every column that has a role, once."""
+        single = tuple(c for c in (self.weight, self.household, self.id, self.sample) if c)
+        return tuple(
+            dict.fromkeys(
+                (*self.keys, *self.sensitive, *self.numeric, *self.domain, *single, *self.direct, *self.hierarchies)
+            )
+        )
+
+    def check(self, schema: Mapping[str, Any]) -> None:
+        """Refuse roles that do not fit the columns and their types."""
+        for column in self.named():
+            if column not in schema:
+                raise RolesError.missing(column, schema)
+        for role, columns in (("weight", (self.weight,) if self.weight else ()), ("numeric", self.numeric)):
+            for column in columns:
+                if not schema[column].is_numeric():
+                    raise RolesError(f"Column {column!r} has the role {role} but is {schema[column]}, not numeric.")
+        for column in self.keys:
+            if isinstance(schema[column], nw.List | nw.Struct | nw.Array | nw.Object):
+                raise RolesError(f"Column {column!r} is {schema[column]}: a key must hold single values.")
+
+    def without_hierarchy(self, column: str) -> "Roles":
+        return replace(self, hierarchies={c: h for c, h in self.hierarchies.items() if c != column})
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a TOML file; only what was given."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("hierarchies", "missing")}
+        plain: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if v}
+        plain["missing"] = self.missing
+        if self.hierarchies:
+            plain["hierarchies"] = {column: h.to_plain() for column, h in self.hierarchies.items()}
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Roles":
+        """From a TOML table; hierarchy files are found relative to `folder`."""
+        known = [f.name for f in fields(cls)]
+        for name in plain:
+            if name not in known:
+                raise RolesError(f"No role {name!r}.{hint(name, known)}")
+        trees = plain.get("hierarchies", {})
+        if not isinstance(trees, Mapping):
+            raise RolesError("hierarchies must be a table: [roles.hierarchies.age].")
+        made = {column: _hierarchy(tree, column, Path(folder)) for column, tree in trees.items()}
+        return cls(**{k: v for k, v in plain.items() if k != "hierarchies"}, hierarchies=made)
+
+    def to_toml(self, path: str | Path | None = None) -> str:
+        """The roles as TOML; written to `path` when given."""
+        import tomli_w
+
+        text = tomli_w.dumps(self.to_plain())
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> "Roles":
+        """From a TOML file, at the top level or under [roles]."""
+        plain = read_toml(path)
+        return cls.from_plain(plain.get("roles", plain), Path(path).parent)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Read a TOML file, or say in one sentence why not."""
+    import tomllib
+
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise ParameterError(f"No file at {str(path)!r}.") from None
+    except IsADirectoryError:
+        raise ParameterError(f"{str(path)!r} is a folder, not a file.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ParameterError(f"{str(path)!r} is not valid TOML: {error}.") from None
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError(f"Cannot read {str(path)!r}: it must be UTF-8 text.") from None
+
+
+def _hierarchy(tree: Any, column: str, folder: Path) -> Hierarchy:
+    """One table or a list of them, each a branch with its `kind`."""
+    tables = tree if isinstance(tree, list) else [tree]
+    branches: list[Branch] = []
+    for table in tables:
+        if not isinstance(table, Mapping) or "kind" not in table:
+            raise ParameterError(f"The hierarchy of {column!r} needs a kind: {', '.join(BRANCHES)} or csv.")
+        given = {k: _frozen(v) for k, v in table.items() if k != "kind"}
+        try:
+            if table["kind"] == "csv":
+                branches += Hierarchy.from_csv(folder / given.pop("path"), **given).branches
+            elif table["kind"] in BRANCHES:
+                branches.append(BRANCHES[table["kind"]](**given))
+            else:
+                raise ParameterError(
+                    f"No hierarchy kind {table['kind']!r}.{hint(str(table['kind']), [*BRANCHES, 'csv'])}"
+                )
+        except (TypeError, KeyError, AttributeError):
+            raise ParameterError(
+                f"The hierarchy of {column!r} ({table['kind']}) has unfit fields: {', '.join(given) or 'none'}."
+            ) from None
+    return Hierarchy(tuple(branches))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+
+
+def names(given: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
+    """Column names as a tuple; one name may stand alone.
+
+    >>> names("age", "keys"), names(["age", "sex"], "keys")
+    (('age',), ('age', 'sex'))
+    """
+    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable | None) else tuple(given or ())
+    if not all(isinstance(name, str) for name in found):
+        raise RolesError(f"The role {role!r} takes column names.")
+    if len(set(found)) < len(found):
+        raise RolesError(f"A column stands twice in the role {role!r}.")
+    return found

@@ -1,0 +1,70 @@
+"""Where a random mask runs: record by record on the engine that holds the data, or on the whole table in memory."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import narwhals as nw
+import polars as pl
+
+from equipoise.data import engines
+from equipoise.data.records import Law, Records, collect_one
+from equipoise.ground.errors import EngineError, RolesError
+from equipoise.ground.packed_keys import Integers
+
+Change = Callable[[pl.DataFrame, pl.Series], pl.DataFrame]
+"""From a table and the key of each record's draws to the changed table: same rows, same order, same column types."""
+
+
+def rowwise(records: Records, change: Change) -> engines.Frame:
+    """Run a change that looks at one record at a time; on Spark and on scanned files piece by piece, found by id.
+
+    For Spark the change must be picklable: a function of a module, a `functools.partial` of one, a dataclass.
+    """
+    name = records.roles.id
+    if name and not records.in_memory:
+        refuse_repeated(records, name)
+        return engines.mapped(records.frame, _ById(change, name))
+    if records.kind == "pyspark":
+        raise RolesError("Records on Spark have no order: name an id role, so that each record has its own draws.")
+    return engines.like(records.frame, change(records.collect(), records.keys_of_rows()))
+
+
+def whole(records: Records, change: Change) -> engines.Frame:
+    """Run a change that must see all records together: in memory."""
+    if records.kind == "pyspark":
+        raise EngineError(
+            "This mask looks at all records together, in memory: give Polars, pandas, PyArrow or file data."
+        )
+    return engines.like(records.frame, change(records.collect(), records.keys_of_rows()))
+
+
+def picked(records: Records, rows: Integers, law: Law, **changed: pl.Expr) -> Records:
+    """The records at these rows, in this order, with some columns changed; their missing codes go with them."""
+    if records.kind == "pyspark":
+        raise EngineError("This mask picks records in memory: give Polars, pandas, PyArrow, DuckDB or file data.")
+    table = records.collect()[rows].with_columns(**changed)
+    labels = records.labels
+    if labels.gaps is not None:
+        labels = replace(labels, gaps=labels.gaps[rows])
+    made = records.with_frame(engines.like(records.frame, table), law)
+    return replace(made, labels=labels)
+
+
+def refuse_repeated(records: Records, name: str) -> None:
+    """Refuse ids that are missing or repeated in data that is not in memory: such records would move together."""
+    id_ = nw.col(name)
+    facts = [id_.n_unique().alias("distinct"), id_.null_count().alias("missing"), nw.len().alias("rows")]
+    found = collect_one(records.frame.select(facts))
+    if found["missing"] or found["distinct"] < found["rows"]:
+        raise RolesError(f"The id column {name!r} has missing or repeated values: ids must be unique.")
+
+
+@dataclass(frozen=True, slots=True)
+class _ById:
+    """A change of one piece of a file, the draws keyed by its id column."""
+
+    change: Change
+    id: str
+
+    def __call__(self, piece: pl.DataFrame) -> pl.DataFrame:
+        return self.change(piece, piece[self.id])

@@ -1,0 +1,94 @@
+"""Axes of a ready table: its own codes, some of them groups of others, as a hierarchy says."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from equipoise.data.branches import Branch, Leaves, Prefix
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.tables.axes import TOTAL, Axis
+from equipoise.ground.errors import DataError, ParameterError
+
+Chains = dict[str, tuple[str, ...]]
+"""For each code what it is on every level of a branch: itself up to its own, then its groups."""
+
+
+def axis_of(column: str, codes: Sequence[str], total: str | None, hierarchy: Hierarchy | None) -> Axis:
+    """The axis of a ready table from the codes it has.
+
+    Codes that the hierarchy puts above others of the table are groups; the rest are leaves, groups of the hierarchy
+    whose parts the table does not have among them. A code that the hierarchy lacks is refused.
+
+    >>> tree = Hierarchy.mapping({"n1": "north", "n2": "north", "s1": "south"})
+    >>> axis = axis_of("region", ["all", "n1", "n2", "north", "south"], "all", tree)
+    >>> axis.nodes.to_list(), axis.leaves
+    (['n1', 'n2', 'south', 'north', 'all'], 3)
+    """
+    named = [code for code in codes if code != total]
+    if not named:
+        return Axis.of(_series(column, codes), None, total or TOTAL)
+    if hierarchy is None:
+        axis = Axis.of(_series(column, named), None, total or TOTAL)
+    else:
+        chains = [chains_of(branch, named, column) for branch in hierarchy.branches]
+        leaves = leaves_of(named, chains)
+        pairs = zip(hierarchy.branches, chains, strict=True)
+        branches = tuple(_cut(branch, chain, leaves, column) for branch, chain in pairs)
+        axis = Axis.of(_series(column, leaves), Hierarchy(branches), total or TOTAL)
+    known = set(axis.nodes.to_list())
+    for code in codes:
+        if code not in known:
+            raise DataError(
+                f"The hierarchy of {column!r} has {code!r} as another name of its total {total or TOTAL!r}."
+            )
+    return axis
+
+
+def leaves_of(codes: Sequence[str], chains: Sequence[Chains]) -> list[str]:
+    """The codes that are above no other one."""
+    groups = {up for chain in chains for code in codes if code in chain for up in chain[code] if up != code}
+    return sorted(code for code in codes if code not in groups)
+
+
+def chains_of(branch: Branch, codes: Sequence[str], column: str) -> Chains:
+    """What every code of the table is on the levels of a branch; only codes that the branch knows."""
+    if isinstance(branch, Prefix):
+        return {code: tuple(code[:length] for length in branch.lengths) for code in codes}
+    if not isinstance(branch, Leaves):
+        raise ParameterError(
+            f"The hierarchy of {column!r} must list the codes of a ready table: use Hierarchy.mapping, from_csv, "
+            "from_hrc or prefix."
+        )
+    return _listed(branch, codes, column)
+
+
+def _listed(branch: Leaves, codes: Sequence[str], column: str) -> Chains:
+    found: Chains = {}
+    groups = {code for row in branch.rows for code in row[1:] if code != row[0]}
+    for row in branch.rows:
+        for place, code in enumerate(row):
+            chain = (code,) * place + row[place + 1 :]
+            alike = place == 0 and code in groups and set(row) != {code}
+            if found.setdefault(code, chain) != chain or alike:
+                raise ParameterError(
+                    f"The hierarchy of {column!r} gives one name to a value and to a group of others: rename one."
+                )
+    if branch.other is not None:
+        depth = len(branch.rows[0]) - 1
+        found |= {code: (branch.other,) * depth for code in codes if code not in found}
+    return found
+
+
+def _cut(branch: Branch, chains: Chains, leaves: list[str], column: str) -> Branch:
+    """The branch over the leaves that the table has."""
+    if not isinstance(branch, Leaves):
+        return branch
+    for leaf in leaves:
+        if leaf not in chains:
+            raise DataError(f"The hierarchy of {column!r} lacks the code {leaf!r}, which the table has.")
+    return replace(branch, rows=tuple((leaf, *chains[leaf]) for leaf in leaves), other=None)
+
+
+def _series(column: str, labels: Sequence[str]) -> pl.Series:
+    return pl.Series(column, sorted(labels), dtype=pl.String)

@@ -1,0 +1,153 @@
+"""What a ready table must keep: its totals are sums, its largest contributions fit in their cells."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.tables.axes import Axis
+from equipoise.ground.errors import DataError
+
+CLOSE = 1e-9
+"""Share of a sum that adding up in another order may change."""
+DECIMALS = 6
+"""Values with more decimals are not taken for rounded ones."""
+
+
+def spot(row: Mapping[str, Any], by: Sequence[str]) -> str:
+    """A cell by its columns and labels.
+
+    >>> spot({"region": "n", "size": "s", "value": 7}, ["region", "size"])
+    'region = n, size = s'
+    """
+    return ", ".join(f"{column} = {row[column]}" for column in by)
+
+
+def refuse_first(wrong: pl.DataFrame, by: Sequence[str], what: str) -> None:
+    """Refuse a table with such cells, naming the first by its labels."""
+    if wrong.height:
+        more = f" (and {wrong.height - 1:,} more)" if wrong.height > 1 else ""
+        raise DataError(f"The cell {spot(wrong.row(0, named=True), by)}{more} {what}.")
+
+
+def refuse_labels(cells: pl.DataFrame, by: Sequence[str]) -> None:
+    """Every cell has a label in every column, and stands once."""
+    for column in by:
+        lost = cells[column].null_count()
+        if lost:
+            raise DataError(f"{lost:,} rows of the table have no label in column {column!r}.")
+    twice = cells.group_by(list(by), maintain_order=True).len().filter(pl.col("len") > 1)
+    refuse_first(twice, by, "stands in several rows: a ready table has one row for each cell")
+
+
+def refuse_numbers(cells: pl.DataFrame, by: Sequence[str], columns: Iterable[tuple[str, str]]) -> None:
+    """Finite numbers of at least 0 in these columns, each with the name it has in the file."""
+    for column, said in columns:
+        known = pl.col(column).is_not_null() & pl.col(column).is_finite()
+        refuse_first(cells.filter(~known), by, f"has no finite number in column {said!r}")
+        refuse_first(cells.filter(pl.col(column) < 0), by, f"has a negative number in column {said!r}")
+
+
+def refuse_contributions(cells: pl.DataFrame, by: Sequence[str], tops: Sequence[str], slack: float) -> None:
+    """The largest contributions are in order, fit in the cell, and are all of it where all contributors are known."""
+    if not tops:
+        return
+    given = cells.with_columns(_sum=pl.sum_horizontal(tops))
+    allowed = pl.col("_x") * 1e-6 + slack * (1 + len(tops)) + CLOSE
+    for one, two in pairwise(tops):
+        refuse_first(given.filter(pl.col(two) > pl.col(one) + slack), by, f"has a larger {two} than {one}")
+    over = given.filter(pl.col("_sum") > pl.col("_x") + allowed)
+    refuse_first(over, by, "has contributions that sum to more than its value")
+    few = pl.col("contributors").is_between(1, len(tops))
+    short = given.filter(few & ((pl.col("_sum") - pl.col("_x")).abs() > allowed))
+    refuse_first(short, by, "has contributions that do not sum to its value, though all its contributors are known")
+
+
+def refuse_counts(cells: pl.DataFrame, by: Sequence[str]) -> None:
+    """No value without contributors."""
+    nobody = cells.filter((pl.col("n") == 0) & (pl.col("_x") > 0))
+    refuse_first(nobody, by, "has a value but no contributors")
+
+
+def unit(values: pl.Series) -> float:
+    """What the last decimal of rounded values stands for; 0 for whole ones, and for those of many decimals.
+
+    >>> unit(pl.Series([1.25, 3.0])), unit(pl.Series([2.0, 3.0])), unit(pl.Series([1 / 3]))
+    (0.01, 0.0, 0.0)
+    """
+    x = values.to_numpy()
+    for decimals in range(DECIMALS + 1):
+        if np.allclose(np.round(x, decimals), x, rtol=1e-12, atol=1e-12):
+            return 10.0**-decimals if decimals else 0.0
+    return 0.0
+
+
+# --- totals -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Cells numbered by their nodes, to be held against their parts; a total may miss them by `slack` for each.
+
+    The labels of cells in messages are those of the axes.
+    """
+
+    axes: tuple[Axis, ...]
+    slack: float
+
+    @property
+    def by(self) -> list[str]:
+        return [axis.name for axis in self.axes]
+
+    def settled(self, cells: pl.DataFrame) -> pl.DataFrame:
+        """The cells, totals put right where they miss the sum of their parts by rounding; refused beyond that."""
+        missed = [self._missed(cells, axis) for axis in self.axes]
+        return self._rebuilt(cells) if any(missed) else cells
+
+    def _missed(self, cells: pl.DataFrame, axis: Axis) -> bool:
+        """Whether totals along an axis miss the sum of their parts at all."""
+        pairs = [(i, parent, int(child)) for i, (parent, parts) in enumerate(axis.relations()) for child in parts]
+        relations = pl.DataFrame(pairs, schema=["_relation", "_node", axis.name], orient="row")
+        if relations.is_empty():
+            return False
+        others = [name for name in self.by if name != axis.name]
+        sums = cells.select(*self.by, "_x").join(relations, on=axis.name)
+        added = sums.group_by([*others, "_node", "_relation"]).agg(pl.col("_x").sum().alias("_sum"))
+        heads = relations.select("_relation", "_node").unique()
+        totals = cells.select(*others, _node=axis.name, _own="_x").join(heads, on="_node")
+        both = totals.join(added, on=[*others, "_node", "_relation"], how="full", coalesce=True)
+        both = both.join(relations.group_by("_relation").len("_parts"), on="_relation").rename({"_node": axis.name})
+        self._refuse(both, axis)
+        exact = pl.col("_own").fill_null(0.0) - pl.col("_sum").fill_null(0.0)
+        return both.filter(exact.abs() > CLOSE * pl.col("_sum").fill_null(0.0)).height > 0
+
+    def _refuse(self, both: pl.DataFrame, axis: Axis) -> None:
+        own, added = pl.col("_own").fill_null(0.0), pl.col("_sum").fill_null(0.0)
+        allowed = CLOSE * pl.max_horizontal(own, added) + self.slack * (pl.col("_parts") + 1)
+        wrong = both.filter((own - added).abs() > allowed).sort(self.by)
+        absent = self._labelled(wrong.filter(pl.col("_own").is_null()))
+        refuse_first(
+            absent, self.by,
+            f"is not in the table, though its parts along {axis.name!r} are: give all the margins of a column, or none",
+        )  # fmt: skip
+        groups = axis.leaves == len(axis) - 1 and wrong.height and wrong["_sum"][0] > wrong["_own"][0]
+        tip = ": where codes are groups of others, give the hierarchy of that column" if groups else ""
+        refuse_first(self._labelled(wrong), self.by, f"is not the sum of its parts along {axis.name!r}{tip}")
+
+    def _labelled(self, cells: pl.DataFrame) -> pl.DataFrame:
+        return cells.with_columns(axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in self.axes)
+
+    def _rebuilt(self, cells: pl.DataFrame) -> pl.DataFrame:
+        """Every cell as the sum of its inner cells."""
+        inner = cells.select(*self.by, "_x")
+        for axis in self.axes:
+            inner = inner.filter(pl.col(axis.name).is_in(axis.places))
+        for axis in self.axes:
+            above = axis.members.select(_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), _node="node")
+            held = inner.join(above, left_on=axis.name, right_on="_leaf").drop(axis.name).rename({"_node": axis.name})
+            inner = held.group_by(self.by).agg(pl.col("_x").sum())
+        joined = cells.drop("_x").join(inner, on=self.by, how="left", maintain_order="left")
+        return joined.with_columns(pl.col("_x").fill_null(0.0))

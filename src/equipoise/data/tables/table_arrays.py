@@ -1,0 +1,148 @@
+"""Tables as numbers: which cells add up to which, which inner cells each of them holds, and what draws go by."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.cells import Cells
+from equipoise.data.records import Law
+from equipoise.data.tables.additivity import Additive
+from equipoise.data.tables.table import Table
+from equipoise.ground.errors import DataError
+from equipoise.ground.packed_keys import Floats, Integers
+
+CLOSE = 1e-9
+"""Share of its value by which a published number may differ and still be the same."""
+
+
+def as_table(data: Any, method: str) -> Table:
+    """What was given, if it is a table with margins."""
+    if not isinstance(data, Table) or not data.axes:
+        what = "cells without margins" if isinstance(data, Cells) else type(data).__name__
+        raise DataError(f"{method} works on tables with margins, not on {what}: make one with eq.table(records, by).")
+    return data
+
+
+def both(released: Any, original: Any, method: str) -> tuple[Table, Table]:
+    """A protected table and the one it was made from: the same cells."""
+    here, there = as_table(released, method), as_table(original, method)
+    if here.by != there.by or len(here) != len(there) or not labels(here).equals(labels(there)):
+        raise DataError(f"{method} compares two versions of one table: these have different cells.")
+    return here, there
+
+
+def whole(data: Any, method: str) -> tuple[Table, Floats]:
+    """A table and what is published of each of its cells; refused where some are withheld."""
+    table = as_table(data, method)
+    told = table.told
+    withheld = int(np.isnan(told).sum())
+    if withheld:
+        raise DataError(f"{method} needs every cell, but {withheld:,} are withheld: use it before suppression.")
+    return table, told
+
+
+def changed(table: Table, told: Floats, law: Law) -> Table:
+    """The table with new numbers published, each marked as changed or not."""
+    same = np.abs(told - table.told) <= CLOSE * np.maximum(1.0, np.abs(told))
+    status = pl.Series("status", np.where(same, "published", "changed"))
+    return table.protected(told, status, law)
+
+
+def labels(table: Table) -> pl.Series:
+    """What the random draws of each cell go by: its own labels, wherever it stands."""
+    parts = [pl.col(c).cast(pl.String).fill_null("\x00") for c in table.by]
+    return table.table.select(pl.concat_str(parts, separator="\x1f").alias("cell"))["cell"]
+
+
+def additive(table: Table) -> Additive:
+    """Every relation of a table: for each group of an axis and each combination of the others, parts and their total.
+
+    A part that is no cell of the table is 0. Needed are the relations whose total is a leaf in all axes before: the
+    others are sums of these. Cost: O(cells x axes x depth), with a Python loop over the groups of the axes alone.
+    """
+    import scipy.sparse as sparse
+
+    keys, strides = _packed(table)
+    order = np.argsort(keys, kind="stable")
+    parts = [_along(table, axis, keys, order, strides) for axis in range(len(table.axes))]
+    totals = np.concatenate([totals for totals, _, _ in parts])
+    starts = np.cumsum([0, *(len(totals) for totals, _, _ in parts)])
+    rows = np.concatenate([rows + start for (_, rows, _), start in zip(parts, starts, strict=False)])
+    columns = np.concatenate([columns for _, _, columns in parts])
+    signs = np.concatenate([np.ones(len(rows)), -np.ones(len(totals))])
+    places = (np.concatenate([rows, np.arange(len(totals))]), np.concatenate([columns, totals]))
+    matrix = sparse.csr_array(sparse.coo_array((signs, places), shape=(len(totals), len(table))))
+    return Additive(matrix, totals, _needed(table, [totals for totals, _, _ in parts]))
+
+
+def _packed(table: Table) -> tuple[Integers, list[int]]:
+    """A number for each cell, and what one node more on each axis adds to it."""
+    strides, step = [], 1
+    for axis in table.axes:
+        strides.append(step)
+        step *= len(axis)
+    return np.sum([n * s for n, s in zip(table.nodes, strides, strict=True)], axis=0), strides
+
+
+def _along(
+    table: Table, place: int, keys: Integers, order: Integers, strides: list[int]
+) -> tuple[Integers, Integers, Integers]:
+    """The relations along one axis: the total of each, and which cell is a part of which."""
+    nodes, sorted_keys = table.nodes[place], keys[order]
+    by_node = np.argsort(nodes, kind="stable")
+    totals, rows, columns = [], [], []
+    made = 0
+    for parent, children in table.axes[place].relations():
+        ends = np.searchsorted(nodes[by_node], [parent, parent + 1])
+        heads = by_node[ends[0] : ends[1]]
+        wanted = (keys[heads][:, None] + (children - parent)[None, :] * strides[place]).ravel()
+        spot = np.minimum(np.searchsorted(sorted_keys, wanted), len(keys) - 1)
+        there = sorted_keys[spot] == wanted
+        totals.append(heads)
+        rows.append((made + np.repeat(np.arange(len(heads)), len(children)))[there])
+        columns.append(order[spot[there]])
+        made += len(heads)
+    nothing = np.zeros(0, dtype=np.int64)
+    return tuple(np.concatenate([nothing, *found]) for found in (totals, rows, columns))  # type: ignore[return-value]
+
+
+def _needed(table: Table, totals: list[Integers]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    kept, leaf = [], np.ones(len(table), dtype=np.bool_)
+    for axis, nodes, heads in zip(table.axes, table.nodes, totals, strict=True):
+        kept.append(leaf[heads])
+        leaf = leaf & np.isin(nodes, leaves(axis.chains))
+    return np.concatenate(kept)
+
+
+def leaves(chains: tuple[tuple[Integers, ...], ...]) -> Integers:
+    """The nodes of an axis that are single leaves."""
+    return np.unique(np.concatenate([chain[0] for chain in chains]))
+
+
+def holds(table: Table) -> Any:
+    """A sparse matrix, cells by inner cells: 1 where the inner cell is part of the cell, so that x = holds @ inner.
+
+    The columns are the inner cells in the order of the table. Cost: O(inner cells x product of the depths).
+    """
+    import scipy.sparse as sparse
+
+    keys, strides = _packed(table)
+    inner = np.flatnonzero(table.inner)
+    rows = pl.DataFrame({"inner": np.arange(len(inner)), "key": np.zeros(len(inner), dtype=np.int64)})
+    for axis, nodes, stride in zip(table.axes, table.nodes, strides, strict=True):
+        leaf_of = np.full(len(axis), -1, dtype=np.int64)
+        leaf_of[axis.chains[0][0]] = np.arange(axis.leaves)
+        above = axis.members.select("leaf", up=pl.col("node") * stride)
+        held = pl.DataFrame({"inner": np.arange(len(inner)), "leaf": leaf_of[nodes[inner]]})
+        rows = rows.join(held, on="inner").join(above, on="leaf").select("inner", key=pl.col("key") + pl.col("up"))
+    cells = pl.DataFrame({"cell": np.arange(len(table)), "key": keys})
+    found = rows.join(cells, on="key")
+    places = (found["cell"].to_numpy(), found["inner"].to_numpy())
+    return sparse.csr_array(sparse.coo_array((np.ones(found.height), places), shape=(len(table), len(inner))))
+
+
+def without(table: Table, column: str) -> Table:
+    """The table without one of the things known of its cells."""
+    return replace(table, more=table.more.drop(column, strict=False))

@@ -1,0 +1,91 @@
+"""Which code of a ready table is the total: said, a word for it in many languages, or what adds up."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from equipoise.data.branches import Leaves
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.tables.ready_axes import chains_of, leaves_of
+from equipoise.ground.errors import DataError, ParameterError
+
+LANGUAGES = (
+    "total totals totale totales totaal totalt tot tot. _t all alle everything overall sum summe gesamt insgesamt "
+    "ensemble suma ogółem razem celkem spolu összesen yhteensä ialt samtals skupaj ukupno kokku kopā toplam jumlah "
+    "всего итого σύνολο 合計 合计 总计 総数"
+)
+WORDS = frozenset(LANGUAGES.split())
+BEGINS = re.compile(r"(total|totaal|gesamt|insgesamt|ensemble)[\W_]")
+ENOUGH = 20
+"""Bits of evidence that sums come out right not by chance: one in a million. A sum of x gives log2(1 + x)."""
+EXACT, NEAR = 1e-9, 5e-3
+"""Shares of the sum by which a code may miss it: equal, and close enough to be asked about."""
+
+Said = str | Mapping[str, str | None] | None
+
+
+def total_of(
+    cells: pl.DataFrame, column: str, others: Sequence[str], said: Said, hierarchy: Hierarchy | None
+) -> str | None:
+    """The code of the total of a column, or None where the table has none.
+
+    What is said is taken; else the root of the hierarchy, a word for total, or the code whose `_x` is the sum of those
+    of all others wherever it stands, too often to be chance (`ENOUGH`; half, where margins repeat each other). A code
+    that only seems to be a total is asked about: taken for a value it would count everything twice, and taken for the
+    total a value would be lost.
+    """
+    codes = sorted(cells[column].unique().to_list())
+    if isinstance(said, Mapping) and column in said:
+        return _told(said[column], column, codes)
+    if isinstance(said, str) and said in codes:
+        return said
+    chains = [chains_of(branch, codes, column) for branch in hierarchy.branches] if hierarchy else []
+    root = [code for code in codes if chains and all(_is_root(code, chain) for chain in chains)]
+    lists = [branch.rows for branch in hierarchy.branches if isinstance(branch, Leaves)] if hierarchy else []
+    listed, groups = ({code for rows in lists for row in rows for code in row[place:]} for place in (0, 1))
+    worded = [code for code in codes if code not in groups and code.casefold().strip() in WORDS]
+    begun = [code for code in codes if code not in listed and BEGINS.match(code.casefold().strip())]
+    named = root or worded or begun
+    if len(named) > 1:
+        raise DataError(_ask(column, f"has several codes that may be its total ({', '.join(map(repr, named))})"))
+    return named[0] if named else _added(cells, column, others, leaves_of(codes, chains), listed)
+
+
+def _told(total: str | None, column: str, codes: list[str]) -> str | None:
+    if total is not None and total not in codes:
+        raise ParameterError(f"Column {column!r} has no code {total!r} that could be its total.")
+    return total
+
+
+def _is_root(code: str, chain: Mapping[str, tuple[str, ...]]) -> bool:
+    tops = {groups[-1] for groups in chain.values() if groups}
+    return tops == {code}
+
+
+def _added(cells: pl.DataFrame, column: str, others: Sequence[str], leaves: list[str], listed: set[str]) -> str | None:
+    """The code that is the sum of the other leaves, in all combinations of the other columns."""
+    inner = cells.filter(pl.col(column).is_in(leaves)).select(column, *others, "_x")
+    everywhere = pl.col("_x").sum().over(list(others)) if others else pl.col("_x").sum()
+    rows = inner.with_columns(_all=everywhere)
+    total = float(inner["_x"].sum())
+    if total == 0:
+        return None
+    missed = (pl.col("_all") - 2 * pl.col("_x")).abs().sum() - pl.col("_all").sum()
+    codes = (
+        rows.group_by(column).agg(missed.alias("_missed"), (1 + pl.col("_x")).log(2).sum().alias("_bits")).sort(column)
+    )
+    codes = codes.with_columns(_gap=(total + pl.col("_missed")) / total)
+    doubtful = (pl.col("_gap") <= (NEAR if codes.height > 2 else EXACT)) & ~pl.col(column).is_in(list(listed))
+    near = codes.filter((pl.col("_gap") <= EXACT) | doubtful)
+    if near.is_empty():
+        return None
+    code, exact = near[column][0], near["_gap"][0] <= EXACT
+    if near.height == 1 and exact and near["_bits"][0] / (2 if others else 1) >= ENOUGH:
+        return str(code)
+    how = "is" if exact else "is nearly"
+    raise DataError(_ask(column, f"has a code, {code!r}, that {how} the sum of the others"))
+
+
+def _ask(column: str, what: str) -> str:
+    return f"Column {column!r} {what}: say its total, or None if it has none, with Ready(total={{{column!r}: ...}})."

@@ -1,0 +1,135 @@
+"""Numeric columns as a weighted sample: moments over known values, and pairs of a released and an original file."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.aligned_files import aligned
+from equipoise.data.numeric_columns import floats, numeric_columns
+from equipoise.data.records import Records
+from equipoise.ground.errors import DataError, EngineError
+from equipoise.ground.packed_keys import Floats, Integers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sample:
+    """The columns of a file, a row per record, missing as NaN, and the weight of each record (1 without a weight role).
+
+    >>> two = Sample(("x",), np.array([[1.0], [3.0], [np.nan]]), np.ones(3))
+    >>> two.means().tolist(), two.variances().tolist()
+    ([2.0], [2.0])
+    """
+
+    names: tuple[str, ...]
+    values: Floats
+    weights: Floats
+
+    @property
+    def known(self) -> Integers:
+        found: Integers = ~np.isnan(self.values)
+        return found
+
+    def means(self) -> Floats:
+        """Weighted means over known values; NaN where there is none."""
+        totals = self.known.T @ self.weights
+        return ratio(np.nan_to_num(self.values).T @ self.weights, totals, np.nan)
+
+    def variances(self) -> Floats:
+        """sum w (x - mean)^2 / sum w x n/(n-1), with n known values: the usual variance without weights."""
+        return np.array([covariance(x, x, self.weights) for x in self.values.T])
+
+    def correlations(self) -> Floats:
+        """Of each pair of columns, over the records that have both; 0 where one does not vary."""
+        size = len(self.names)
+        found = np.eye(size)
+        for i in range(size):
+            for j in range(i):
+                found[i, j] = found[j, i] = correlation(self.values[:, i], self.values[:, j], self.weights)
+        return found
+
+    def complete(self) -> "Sample":
+        """The records that have every column."""
+        rows = self.known.all(axis=1)
+        return Sample(self.names, self.values[rows], self.weights[rows])
+
+
+def covariance(x: Floats, y: Floats, weights: Floats) -> float:
+    """Weighted covariance over the records that have both, with the factor n/(n-1); 0 for fewer than two.
+
+    >>> covariance(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 9.0]), np.ones(3))
+    3.5
+    """
+    both = ~(np.isnan(x) | np.isnan(y)) & (weights > 0)
+    n, w = int(both.sum()), weights[both]
+    if n < 2:
+        return 0.0
+    one, two = x[both] - w @ x[both] / w.sum(), y[both] - w @ y[both] / w.sum()
+    return float(w @ (one * two) / w.sum()) * n / (n - 1)
+
+
+def correlation(x: Floats, y: Floats, weights: Floats) -> float:
+    """Weighted correlation over the records that have both; 0 where one does not vary.
+
+    >>> correlation(np.array([1.0, 2.0, np.nan]), np.array([2.0, 4.0, 9.0]), np.ones(3))
+    1.0
+    """
+    gaps = np.isnan(x) | np.isnan(y)
+    one, two = np.where(gaps, np.nan, x), np.where(gaps, np.nan, y)
+    spread = np.sqrt(covariance(one, one, weights) * covariance(two, two, weights))
+    return float(np.clip(covariance(one, two, weights) / spread, -1, 1)) if spread > 0 else 0.0
+
+
+def ratio(above: Floats, below: Floats, otherwise: float | Floats = 0.0) -> Floats:
+    """above / below, and `otherwise` where below is 0."""
+    start = np.broadcast_to(np.asarray(otherwise, dtype=np.float64), above.shape).copy()
+    return np.divide(above, below, out=start, where=below > 0)
+
+
+def weights(records: Records, table: pl.DataFrame) -> Floats:
+    """The weight of each row of a table with the records' weight column, 1 where there is no such role."""
+    name = records.roles.weight
+    return np.ones(table.height) if name is None else table[name].cast(pl.Float64).to_numpy()
+
+
+def sample(records: Records, columns: tuple[str, ...]) -> Sample:
+    """Numeric columns of a file. O(records x columns)."""
+    wanted = numeric_columns(records, columns)
+    table = records.collect(*with_weight(records, wanted))
+    return checked(Sample(wanted, floats(table, wanted), weights(records, table)))
+
+
+def pair(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[Sample, Sample]:
+    """The same records twice, each with the original's weight and with a value missing in one file missing in both.
+
+    Refused where the files do not hold the same records.
+    """
+    if released.synthetic:
+        raise EngineError("The released file is synthetic: its records are nobody's and cannot be compared one by one.")
+    wanted = numeric_columns(original, columns)
+    numeric_columns(released, wanted)
+    here, there = aligned(released, original, with_weight(original, wanted))
+    new, old, weight = floats(here, wanted), floats(there, wanted), weights(original, there)
+    gaps = np.isnan(new) | np.isnan(old)
+    new, old = np.where(gaps, np.nan, new), np.where(gaps, np.nan, old)
+    return checked(Sample(wanted, new, weight)), checked(Sample(wanted, old, weight))
+
+
+def with_weight(records: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Columns to read, the weight with them."""
+    return tuple(dict.fromkeys((*columns, *((records.roles.weight,) if records.roles.weight else ()))))
+
+
+def checked(found: Sample) -> Sample:
+    """Refuse infinite values, and files without any value."""
+    if np.isinf(found.values).any():
+        raise DataError("A column holds infinite values: remove them first.")
+    if not (found.known & (found.weights[:, None] > 0)).any():
+        raise DataError(f"No record has a value in {', '.join(found.names)}: there is nothing to compare.")
+    return found
+
+
+def said(original: Records, missing: int) -> tuple[str, ...]:
+    """What was done about weights and missing values, for the notes of a score."""
+    weighted = (f"Weighted by {original.roles.weight!r}.",) if original.roles.weight else ()
+    return (*weighted, *((f"{missing:,} missing values were passed over.",) if missing else ()))

@@ -1,0 +1,72 @@
+"""Demo folders: the data, its roles, and the policies that balance it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import polars as pl
+
+from equipoise.data.roles import Roles
+from equipoise.demo.business import business
+from equipoise.demo.hospital import hospital
+from equipoise.demo.survey import survey
+from equipoise.ground.errors import DataError, ParameterError, hint
+
+
+@dataclass(frozen=True)
+class Kit:
+    """One demo: what it is, how its data is made, and its policies, the main one first."""
+
+    name: str
+    words: str
+    make: Callable[[], pl.DataFrame]
+    policies: tuple[str, ...]
+
+    @property
+    def data(self) -> str:
+        return f"{self.name}.parquet"
+
+    @property
+    def roles(self) -> str:
+        return f"{self.name}-roles.toml"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (self.data, self.roles, *self.policies)
+
+
+KITS: Mapping[str, Kit] = {
+    kit.name: kit
+    for kit in (
+        Kit("survey", "a housing survey", survey, ("survey.toml", "methods.toml")),
+        Kit("business", "a business survey", business, ("business.toml", "business-table.toml")),
+        Kit("hospital", "stays in hospital", hospital, ("hospital.toml",)),
+    )
+}
+
+
+def kit_named(name: str) -> Kit:
+    """The demo of a name."""
+    if name not in KITS:
+        raise ParameterError(f"No demo {name!r}.{hint(name, list(KITS))}")
+    return KITS[name]
+
+
+def write(folder: str | Path, name: str = "survey") -> Path:
+    """Write a demo (survey, business or hospital), its roles and its policies into a folder; give the main policy.
+
+    `survey.toml` coarsens the keys and `methods.toml` compares six methods for two numbers; `business.toml` coarsens
+    industries and masks amounts, `business-table.toml` protects a table of turnover; `hospital.toml` coarsens ages,
+    places and dates.
+    """
+    kit, place = kit_named(name), Path(folder)
+    if any((place / file).exists() for file in kit.files):
+        raise DataError(f"{str(place)!r} holds a demo already: name another folder.")
+    place.mkdir(parents=True, exist_ok=True)
+    kit.make().write_parquet(place / kit.data)
+    for file in kit.policies:
+        (place / file).write_text(files("equipoise.demo").joinpath(file).read_text(encoding="utf-8"), encoding="utf-8")
+    main = place / kit.policies[0]
+    Roles.from_toml(main).to_toml(place / kit.roles)
+    return main

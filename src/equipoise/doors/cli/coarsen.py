@@ -1,0 +1,117 @@
+"""The verb `coarsen`: the best levels of all hierarchies for a rule, and the release that they make."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from equipoise.doors import api as door
+from equipoise.doors.cli import json_answers
+from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.exit_codes import one_line
+from equipoise.doors.cli.progress_bar import bar
+from equipoise.doors.cli.screen_parts import flat, indented, say, screen
+from equipoise.doors.cli.screen_parts import table as columns_of
+from equipoise.doors.write_page import put, refuse_page
+from equipoise.ground.errors import ParameterError
+from equipoise.recipe.catalogue import parse, typed
+from equipoise.rules import MinCount
+from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarsening
+
+WHAT = "What must hold, and what it may cost"
+
+
+def _option(text: str, metavar: str) -> Any:
+    return typer.Option(help=text, metavar=metavar, rich_help_panel=WHAT, show_default=False)
+
+
+Least = Annotated[int | None, _option("Every class needs at least so many records (k-anonymity).", "K")]
+RuleNames = Annotated[
+    o.Names,
+    _option("A rule that classes must pass: diversity:ill,3 or closeness:ill,20%; repeat for more.", "NAME:VALUES"),
+]
+Share = Annotated[str, _option("Share of the records that may be withheld instead, 2% when not given.", "SHARE")]
+LossName = Annotated[
+    str, _option(f"What coarsening costs: {', '.join(LOSSES).replace('_', '-')}; granularity when not given.", "NAME")
+]
+Seconds = Annotated[float | None, _option("Stop after so long, with the best so far and a lower bound.", "SECONDS")]
+Place = Annotated[
+    Path | None, typer.Option(help="Make the release: the folder to write it to.", metavar="DIR", show_default=False)
+]
+MapFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--map", help="Count every combination of levels, and write them all.", metavar="FILE.csv", show_default=False
+    ),
+]
+
+
+def coarsen(
+    ctx: typer.Context,
+    file: o.File = None,
+    k: Least = None,
+    rule: RuleNames = None,
+    suppress: Share = "2%",
+    loss: LossName = "granularity",
+    seconds: Seconds = None,
+    out: Place = None,
+    map: MapFile = None,
+    overwrite: o.Overwrite = False,
+    as_json: o.AsJson = False,
+    keys: o.Keys = None,
+    sensitive: o.Sensitive = None,
+    weight: o.Weight = None,
+    id: o.Id = None,
+    direct: o.Direct = None,
+    hierarchy: o.Trees = None,
+    roles: o.RolesFile = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
+) -> None:
+    """Find the coarsening of the keys that satisfies the rules and loses least, over all levels of all hierarchies.
+
+    equipoise coarsen people.csv --keys age,sex,region --hierarchy age=widths:5,10 --k 5 --out DIR
+    """
+    with bar("writing") as progress:
+        rules = [*([MinCount(k)] if k is not None else []), *(parse(text, "rule") for text in rule or ())]
+        if not rules:
+            raise ParameterError("Say what must hold: --k 5, or a rule such as --rule diversity:ill,3.")
+        if map is not None:
+            refuse_page(map, overwrite)
+        share = typed(suppress, float, "--suppress")
+        records = o.opened(file, ctx.params)
+        found = best_coarsening(
+            records, rules, loss, share, whole=map is not None, seconds=seconds, progress=progress
+        )  # fmt: skip
+        out = None if found.interrupted else out
+        if map is not None and not found.interrupted:
+            put(map, found.lattice.write_csv())
+        if out is not None:
+            door.protect(records, found.recipe.masks, out, overwrite=overwrite, progress=progress)
+    if as_json:
+        json_answers.show({"file": str(o.shown(file)), **found.to_plain(), "folder": str(out) if out else None})
+    else:
+        _screen(str(o.shown(file)), found, out)
+
+
+def _screen(file: str, found: BestCoarsening, place: Path | None) -> None:
+    out = screen()
+    say(out, "Coarsening", one_line(f"{Path(file).name}, {found.nodes:,} combinations of levels"))
+    out.print()
+    out.print(indented(Text(flat(found.words()), "bold")))
+    out.print()
+    rows = columns_of("key", "level")
+    for key, level in found.levels.items():
+        rows.add_row(one_line(key), one_line(level))
+    out.print(indented(rows))
+    out.print()
+    if place is None:
+        out.print("Nothing was released: name a folder with --out.", style="dim")
+    else:
+        out.print(Text("Release        ", "bold"), str(place), sep="", soft_wrap=True)

@@ -1,0 +1,73 @@
+"""Options for ready tables: what the columns of a file are that has a row for each cell."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from equipoise.data.tables.ready_table import Ready
+from equipoise.doors.cli.method_options import split
+from equipoise.ground.errors import ParameterError
+
+PANEL = "A table that is ready"
+NAMES = {"count": "n", "marks": "sensitive", "status": "status"}
+"""Parameters here that are one field there."""
+SAID = {"count": "--count", "top": "--top", "total": "--total", "marks": "--sensitive", "levels": "--levels",
+        "status": "--status"}  # fmt: skip
+
+
+def _option(name: str, text: str, metavar: str) -> Any:
+    return typer.Option(name, help=text, metavar=metavar, rich_help_panel=PANEL, show_default=False)
+
+
+IsReady = Annotated[
+    bool,
+    typer.Option(
+        "--ready", help="FILE is a table already: a row for each cell, with its margins or without.", metavar=" ",
+        rich_help_panel=PANEL,
+    ),
+]  # fmt: skip
+Count = Annotated[str | None, _option("--count", "How many contribute to each cell (n where not given).", "COLUMN")]
+Top = Annotated[str | None, _option("--top", "The largest contributions, the largest first: max1,max2.", "COLUMNS")]
+Total = Annotated[
+    str | None,
+    _option("--total", "The code of the totals, found where not given: Total, or region=FR,size=All.", "CODE"),
+]
+Marks = Annotated[str | None, _option("--sensitive", "Marks the sensitive cells, for the rule marked.", "COLUMN")]
+Levels = Annotated[
+    str | None,
+    _option("--levels", "How far marked cells must stay uncertain, down and up: lower,upper.", "COLUMNS"),
+]
+Status = Annotated[str | None, _option("--status", "Statuses: s, u, x, z or numbers of tau-ARGUS.", "COLUMN")]
+
+
+def asked_ready(options: Mapping[str, Any]) -> Ready | None:
+    """What is said of a ready table; None where the file has records.
+
+    >>> asked_ready({"ready": True, "count": "obs", "total": "region=FR,size="}) == Ready(
+    ...     n="obs", total={"region": "FR", "size": None}
+    ... )
+    True
+    """
+    given = {name: options[name] for name in SAID if options.get(name)}
+    if not options["ready"]:
+        if given:
+            raise ParameterError(f"{SAID[next(iter(given))]} is about a table that is ready: add --ready.")
+        return None
+    found: dict[str, Any] = {field: given[name] for name, field in NAMES.items() if name in given}
+    found |= {"top": tuple(split(given["top"]))} if "top" in given else {}
+    found |= {"total": _total(given["total"])} if "total" in given else {}
+    if "levels" in given:
+        levels = split(given["levels"])
+        if len(levels) != 2:
+            raise ParameterError("--levels names two columns: how far down, and how far up.")
+        found |= dict(zip(("lower", "upper"), levels, strict=True))
+    return Ready(**found)
+
+
+def _total(text: str) -> str | dict[str, str | None]:
+    """One code for all columns, or column=code for each; none after the sign says that there is no total."""
+    if "=" not in text:
+        return text
+    pairs = [part.partition("=") for part in split(text)]
+    return {column.strip(): code.strip() or None for column, _, code in pairs}

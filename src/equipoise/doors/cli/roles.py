@@ -1,0 +1,131 @@
+"""`equipoise roles FILE`: what each column probably is, and why."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from equipoise.doors.cli import json_answers, screens
+from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.exit_codes import one_line
+from equipoise.doors.cli.progress_bar import bar
+from equipoise.ground.errors import DataError
+from equipoise.ground.system import shell_word
+from equipoise.inspection.suggest_roles import Proposal, Suggestion, levels, suggest_roles
+
+STYLES = {"direct": "bold red", "none": "dim"}
+
+
+def roles(
+    ctx: typer.Context,
+    file: o.File = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A roles file to write, with the reasons as comments.", metavar="ROLES.toml", show_default=False
+        ),
+    ] = None,
+    overwrite: o.Overwrite = False,
+    as_json: o.AsJson = False,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
+) -> None:  # fmt: skip
+    """Propose a role for every column of a file, with the reason; nothing is applied until you name the roles file.
+
+    Direct identifiers are pointed out: with the role direct they are withheld from every release.
+    """
+    if out is not None:
+        _refuse(out, overwrite)
+    with bar("looking at the columns"):
+        source, told = o.asked(file, ctx.params)
+        found = suggest_roles(source, **told)
+    if out is not None:
+        _put(out, found)
+    if as_json:
+        json_answers.show(_plain(o.shown(file), found, out))
+    else:
+        _screen(o.shown(file), found, out, o.typed(file, ctx.params))
+
+
+def _refuse(out: Path, overwrite: bool) -> None:
+    if out.is_dir():
+        raise DataError(f"{str(out)!r} is a folder: name the file to write, such as roles.toml.")
+    if out.exists() and not overwrite:
+        raise DataError(f"The file {str(out)!r} exists already: name another, or add --overwrite.")
+
+
+def _put(out: Path, found: Suggestion) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found.toml(out)
+
+
+def _plain(file: Path, found: Suggestion, out: Path | None) -> dict[str, Any]:
+    """What --json answers: no value of the data, so that hierarchies are told by their levels only."""
+    return {
+        "file": str(file),
+        "records": found.records,
+        "looked_at": found.looked_at,
+        "columns": [
+            {
+                "column": p.column,
+                "role": p.role,
+                "reason": p.reason,
+                "confidence": p.confidence,
+                "levels": [level.name for level in p.hierarchy.levels[1:]] if p.hierarchy else [],
+            }
+            for p in found.proposals
+        ],
+        "direct": list(found.direct),
+        "roles_file": str(out) if out else None,
+    }
+
+
+def _screen(file: Path, found: Suggestion, out: Path | None, typed: str) -> None:
+    shown = screens.screen()
+    seen = f", {found.looked_at:,} of them looked at" if found.looked_at < found.records else ""
+    shown.print(
+        Text.assemble(
+            (one_line(file.name), "bold"), f": {found.records:,} records{seen}, {len(found.proposals)} columns"
+        ),
+        soft_wrap=True,
+    )
+    shown.print()
+    shown.print(_table(found.proposals, shown))
+    shown.print(
+        "\nA role with ? is likely, with ?? a guess. A proposal is not a decision: check every line.", style="dim"
+    )
+    if found.direct:
+        told = "Direct identifiers, withheld from a release or refused in it: " + ", ".join(map(one_line, found.direct))
+        shown.print(Text(told, "bold red"))
+    name = shell_word(out or "roles.toml")
+    if out is None:
+        steps = [("Write them to a file with the reasons, and edit it", f"equipoise roles {typed} --out {name}")]
+    else:
+        steps = [("Check the roles file, then use it", f"equipoise assess {typed} --roles {name}")]
+    screens.steps("What to do next", steps)
+
+
+def _table(proposals: tuple[Proposal, ...], shown: Console) -> Table:
+    """A row per column: its name, the role, and why; how it may be coarsened under the reason."""
+    table = Table(
+        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=min(shown.width, screens.WIDEST)
+    )
+    table.add_column("Column", overflow="fold", max_width=24)
+    table.add_column("Role", no_wrap=True)
+    table.add_column("Why", ratio=1)
+    marks = {"high": "", "medium": " ?", "low": " ??"}
+    for p in proposals:
+        style = STYLES.get(p.role, "")
+        why = Text(one_line(p.reason))
+        if p.role != "numeric" and (tree := levels(p)):
+            why.append(f"\nlevels: {one_line(tree)}", "dim")
+        table.add_row(Text(one_line(p.column), style), Text(f"{p.role}{marks[p.confidence]}", style), why)
+    return table

@@ -1,0 +1,306 @@
+"""Options that verbs share, and what they stand for: roles, hierarchies, limits."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import or_
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from equipoise.attacks import averaged
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.levels import Part
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.doors.cli.method_options import split
+from equipoise.files import FORMATS, KNOWN, format_of, read
+from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, RolesError, hint
+from equipoise.ground.system import shell_word
+from equipoise.intrusion.who_is_who import in_step
+from equipoise.methods.method import Measure, label
+from equipoise.policies.policy import Policy
+from equipoise.recipe.catalogue import family, methods, parse
+from equipoise.releases.reopen import opened as opened_as
+from equipoise.releases.reopen import reopen
+
+ROLES, READING, OUTPUT = "Roles of the columns", "Reading the data", "Output"
+MANY = ("keys", "sensitive", "numeric", "domain", "direct")
+SINGLE = ("weight", "household", "id", "sample")
+ARGUS = (*KNOWN["asc"].suffixes, *KNOWN["tab"].suffixes)
+"""Files whose metadata tells the roles of their columns."""
+Names = list[str] | None
+
+
+def _role(text: str, metavar: str = "COLUMNS", panel: str = ROLES) -> Any:
+    return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
+
+
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE", show_default=False,
+        help="The data: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS, R, tau-ARGUS; a database, with --query.",
+    ),
+]  # fmt: skip
+PolicyFile = Annotated[
+    Path,
+    typer.Argument(metavar="POLICY.toml", help="What to read, what to try, what must hold.", show_default=False),
+]
+Keys = Annotated[Names, _role("What an intruder may know of a person: age,sex,region. Commas, or repeat the option.")]
+Sensitive = Annotated[Names, _role("What nobody may learn about a person.")]
+Numeric = Annotated[Names, _role("Numbers that users analyse.")]
+Weight = Annotated[str | None, _role("How many people of the population a record stands for.", "COLUMN")]
+Household = Annotated[str | None, _role("Which records live together.", "COLUMN")]
+Domain = Annotated[Names, _role("Areas or groups for which users make tables.")]
+Id = Annotated[str | None, _role("The number of the record. It is never released.", "COLUMN")]
+RecordId = Annotated[str | None, _role("The number of the record, where both files have it.", "COLUMN")]
+Direct = Annotated[Names, _role("Columns that say who it is: names, addresses. They are never released.")]
+Trees = Annotated[
+    Names,
+    _role(
+        "How a column may be coarsened: age=widths:5,10 · age=breaks:18,65 · postcode=prefix:3,2 · "
+        "born=dates:month,year · region=csv:FILE or hrc:FILE. Twice for one column: alternatives that need not nest.",
+        "COLUMN=KIND:...",
+    ),
+]
+RolesFile = Annotated[
+    Path | None, _role("A TOML file with all of these, also under \\[roles]; options override it.", "ROLES.toml")
+]
+Delimiter = Annotated[str | None, _role("Of a CSV file; detected when not given.", "CHARACTER", READING)]
+Encoding = Annotated[str | None, _role("utf-8, cp1252, utf-16 ...; detected when not given.", "NAME", READING)]
+Decimal = Annotated[str | None, _role("Of a CSV file; detected when not given.", ". or ,", READING)]
+Sheet = Annotated[str | None, _role("Of an Excel workbook; the first when not given.", "NAME", READING)]
+Metadata = Annotated[
+    Path | None, _role("The .rda file of tau-ARGUS microdata, when it is not the one beside it.", "FILE.rda", READING)
+]
+Query = Annotated[
+    str | None,
+    _role("A SELECT statement: its answer is the data. FILE or --database says where; else on files.", "SQL", READING),
+]
+Database = Annotated[
+    str | None,
+    _role("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
+]
+Out = Annotated[Path, typer.Option(help="The release folder to make.", metavar="DIR", show_default=False)]
+Format = Annotated[
+    str | None,
+    typer.Option(help=f"{', '.join(FORMATS)}: that of the input when not given.", metavar="NAME", show_default=False),
+]
+Allow = Annotated[
+    Names,
+    typer.Option(
+        help="Columns to release though they look like direct identifiers.", metavar="COLUMNS", show_default=False
+    ),
+]
+Register = Annotated[
+    Path | None,
+    typer.Option(
+        help="The private file that keeps the seeds of random masks, one per data asset.", metavar="FILE",
+        show_default=False,
+    ),
+]  # fmt: skip
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there.", metavar=" ")]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help='One JSON object on stdout, also when it fails: {"error", "exit_code"}.', metavar=" "),
+]
+
+
+def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool = True) -> Records:
+    """The file, or the answer of the query, with the roles and the reading options that were given.
+
+    Roles that tau-ARGUS metadata tells hold where there is no roles file; options override them.
+    """
+    source, told = asked(file, options)
+    if not isinstance(source, Path) or source.suffix.lower() not in ARGUS or options["roles"]:
+        return read(source, roles(options, keys_needed=keys_needed), **told)
+    records = read(source, **told)
+    records = replace(records, roles=roles(options, keys_needed=keys_needed, told=records.roles))
+    records.check()
+    return records
+
+
+def asked(
+    file: Path | None, options: Mapping[str, Any], missing: str = "argument 'FILE'", name: str = "FILE"
+) -> tuple[Path | str, dict[str, Any]]:
+    """What to read, and how: a file, or a query and its database."""
+    told = {name: options[name] for name in ("delimiter", "encoding", "decimal", "sheet", "metadata")}
+    query, database = options["query"], options["database"]
+    if file is not None and database:
+        raise ParameterError(f"{name} and --database both say where the data is: name one of them.")
+    if query:
+        return query, {**told, "database": database or (":memory:" if file is None else str(file))}
+    if database:
+        raise ParameterError("--database is for --query: the SELECT statement whose answer is the data.")
+    if file is None:
+        raise ParameterError(f"Missing {missing}: name the data, or ask for it with --query.")
+    return file, told
+
+
+def typed(file: Path | None, options: Mapping[str, Any]) -> str:
+    """Where the data is, as it stands on the command line."""
+    place = [shell_word(file)] if file else []
+    return " ".join([*place, *(f"--{name} ..." for name in ("query", "database") if options[name])])
+
+
+def shown(file: Path | None) -> Path:
+    """The data as answers name it; the address of a database may hold a password."""
+    return file or Path("query")
+
+
+def roles(options: Mapping[str, Any], *, keys_needed: bool = True, told: Roles | None = None) -> Roles:
+    """Roles from options, over those of the roles file, or those the data came with."""
+    known = Roles.from_toml(options["roles"]) if options["roles"] else told or Roles()
+    given: dict[str, Any] = {name: _names(options[name]) for name in MANY if options.get(name)}
+    given |= {name: options[name] for name in ("weight", "household", "id") if options.get(name)}
+    found = replace(known, **given, hierarchies={**known.hierarchies, **hierarchies(options["hierarchy"] or ())})
+    if keys_needed and not found.keys and not options.get("mask"):
+        raise RolesError("No keys were named: say which columns an intruder may know with --keys, before any --mask.")
+    return found
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for text in given for name in split(text))
+
+
+KINDS: dict[str, Callable[[str], Hierarchy]] = {
+    "widths": lambda text: Hierarchy.intervals([float(w) for w in split(text)]),
+    "breaks": lambda text: Hierarchy.breaks([float(b) for b in split(text)]),
+    "prefix": lambda text: Hierarchy.prefix(*(int(n) for n in split(text))),
+    "dates": lambda text: Hierarchy.dates(*cast(list[Part], split(text))),
+    "csv": Hierarchy.from_csv,
+    "hrc": Hierarchy.from_hrc,
+}
+
+
+def hierarchies(given: Sequence[str]) -> dict[str, Hierarchy]:
+    """Each column's hierarchy; several for one column are its branches."""
+    found: dict[str, Hierarchy] = {}
+    for text in given:
+        column, tree = hierarchy(text)
+        found[column] = or_(found[column], tree) if column in found else tree
+    return found
+
+
+def hierarchy(text: str) -> tuple[str, Hierarchy]:
+    """A column and its hierarchy from 'age=widths:5,10'.
+
+    >>> column, tree = hierarchy("age=widths:5,10")
+    >>> column, [level.name for level in tree.levels]
+    ('age', ['original', '5', '10'])
+    """
+    column, _, rest = text.partition("=")
+    kind, _, inside = rest.partition(":")
+    if not column or not inside:
+        raise ParameterError(f"Cannot read the hierarchy {text!r}: write it like age=widths:5,10.")
+    if kind not in KINDS:
+        raise ParameterError(f"No hierarchy kind {kind!r} for {column!r}.{hint(kind, list(KINDS))}")
+    try:
+        return column, KINDS[kind](inside)
+    except EquipoiseError:
+        raise
+    except ValueError:
+        raise ParameterError(f"Cannot read the hierarchy {text!r}: {kind} takes numbers, like 5,10.") from None
+
+
+def limits(given: Sequence[str], allow: Sequence[str] = ()) -> Policy:
+    """A policy from limits like 'uniques < 0.02'; several on one score must all hold.
+
+    >>> limits(["uniques:3 < 2%", "entropy > 7.5"]).limits
+    {'uniques(k=3)': '< 2%', 'entropy': '> 7.5'}
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, bound = re.fullmatch(r"([^<>]*)(.*)", text.strip(), re.DOTALL).groups()  # type: ignore[union-attr]
+        if not name.strip() or not bound:
+            raise ParameterError(f"Cannot read the limit {text!r}: write it like 'uniques < 0.02'.")
+        score = label(parse(name, "measure"))
+        found[score] = f"{found[score]} and {bound.strip()}" if score in found else bound.strip()
+    return Policy(found, allow=_names(allow))
+
+
+@dataclass(frozen=True)
+class Files:
+    """Two files to compare, and what an intruder knows."""
+
+    released: Records
+    original: Records
+    known: tuple[str, ...]
+
+
+def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> Files:
+    """The released file and the intruder's, each with the roles of the columns that it has."""
+    source, told = asked(against, options, "option '--against'", "--against")
+    filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
+    known = _names(options["known"] or ()) or filed.keys
+    if not known:
+        raise RolesError("Nothing is known: say which columns an intruder knows with --known age,sex,region.")
+    given: dict[str, Any] = {name: _names(options[name]) for name in ("sensitive", "numeric") if options[name]}
+    given |= {"id": options["id"]} if options["id"] else {}
+    original = _intruders(source, Roles(domain=known, **given), _left_for(source, released, told))
+    trees = {**filed.hierarchies, **hierarchies(options["hierarchy"] or ())}
+    original = replace(original, roles=_fitting(replace(filed, **given, hierarchies=trees), original))
+    original.check()
+    found = [reopen(path, Roles(domain=known), **_meant_for(path, told)) for path in released]
+    return Files(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
+
+
+def _intruders(source: Path | str, roles: Roles, told: Mapping[str, Any]) -> Records:
+    return opened_as(source, roles, **told) if isinstance(source, Path) else read(source, roles, **told)
+
+
+def _meant_for(source: Path | str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The reading options that the format of a file takes."""
+    if isinstance(source, str) or source.is_dir() or not _is_named(source):
+        return {}
+    return {
+        name: value for name, value in told.items() if value is not None and name in KNOWN[format_of(source)].options
+    }
+
+
+def _is_named(path: Path) -> bool:
+    """Whether its name tells the format of a file; if not, reading it says what there is."""
+    return path.name.lower().endswith(tuple(suffix for one in KNOWN.values() for suffix in one.suffixes))
+
+
+def _left_for(source: Path | str, released: Sequence[Path], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Those for the intruder's file: the ones it takes, and the ones no released file takes, which it will refuse."""
+    own, taken = _meant_for(source, told), {name for path in released for name in _meant_for(path, told)}
+    return {name: value for name, value in told.items() if name in own or name not in taken}
+
+
+def _with_id(records: Records, name: str | None) -> Records:
+    return replace(records, roles=replace(records.roles, id=name)) if name in records.schema() else records
+
+
+def one_of(copies: Sequence[Records]) -> Records:
+    """The released file; several noisy copies of it are one file of their means."""
+    if len(copies) == 1:
+        return copies[0]
+    if not all(copy.roles.id or in_step(copy, copies[0]) for copy in copies):
+        raise DataError(
+            "The released files have no id in common and their rows do not go together: they cannot be averaged."
+        )
+    return averaged(copies)
+
+
+def _fitting(roles: Roles, records: Records) -> Roles:
+    """The roles of columns that a file has; a register need not have those of a survey."""
+    schema = records.schema()
+    several = {name: tuple(c for c in getattr(roles, name) if c in schema) for name in MANY}
+    single = {name: c if (c := getattr(roles, name)) in schema else None for name in SINGLE}
+    trees = {c: tree for c, tree in roles.hierarchies.items() if c in schema}
+    return replace(roles, **several, **single, hierarchies=trees)  # type: ignore[arg-type]
+
+
+def attack_named(text: str) -> Measure:
+    """An attack by its name and fields."""
+    found: Measure = parse(text, "measure")
+    if family(type(found)) != "attacks":
+        names = [name.replace("_", "-") for name, kind in methods("measure").items() if family(kind) == "attacks"]
+        raise ParameterError(
+            f"{text.partition(':')[0].partition('(')[0]!r} is no attack. There are: {', '.join(names)}."
+        )
+    return found

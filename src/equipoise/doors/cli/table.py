@@ -1,0 +1,242 @@
+"""The verb `table`: a table with margins from a file, protected, audited, and written with its report."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.records import Records
+from equipoise.doors.cli import json_answers
+from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.exit_codes import one_line
+from equipoise.doors.cli.method_options import split
+from equipoise.doors.cli.progress_bar import bar
+from equipoise.doors.cli.ready_table_options import Count, IsReady, Levels, Marks, Status, Top, Total, asked_ready
+from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, title
+from equipoise.doors.cli.screen_parts import table as columns_of
+from equipoise.doors.cli.table_screens import doubts, side_by_side
+from equipoise.doors.report.table_page import certificate
+from equipoise.doors.table_folder import tabulate
+from equipoise.ground.errors import ParameterError
+from equipoise.policies.column_hierarchies import column_tree
+from equipoise.recipe.catalogue import parse
+from equipoise.releases.tables.tabulate import Tabulated
+from equipoise.rules import Marked
+from equipoise.tables import CellKey, Round, Suppress
+
+TABLE, HOW = "What the table holds", "How it is protected"
+COLUMNS = "=columns:"
+
+
+def _option(text: str, metavar: str, panel: str) -> Any:
+    return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
+
+
+By = Annotated[list[str] | None, _option("The columns of the table: region,industry.", "COLUMNS", TABLE)]
+Value = Annotated[str | None, _option("What is added up; records are counted when not given.", "COLUMN", TABLE)]
+Holding = Annotated[str | None, _option("Whose records are one contribution: the holding, the owner.", "COLUMN", TABLE)]
+Asked = Annotated[str | None, _option("Marks those who asked for protection, for the rule request.", "COLUMN", TABLE)]
+RuleName = Annotated[
+    str | None,
+    _option(
+        "Which cells are sensitive: p-percent:10%, dominance:2,85%, prior-posterior:10%,50%, min-count:3, request, "
+        'marked; joined: "p-percent:10% | min-count:3".', "NAME:VALUES", HOW,
+    ),
+]  # fmt: skip
+Cost = Annotated[
+    str | None, _option("What withholding a cell loses: value (the default), count or cells.", "NAME", HOW)
+]
+Way = Annotated[str | None, _option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
+Insiders = Annotated[
+    bool,
+    typer.Option(
+        "--singletons", help="Guard also against who is alone in a cell and knows it.", metavar=" ", rich_help_panel=HOW
+    ),
+]
+Base = Annotated[int | None, _option("Round to multiples of this that add up, in place of withholding.", "BASE", HOW)]
+Keyed = Annotated[
+    bool,
+    typer.Option(
+        "--cell-key", help="Change counts by the keys of their records, in place of withholding.", metavar=" ",
+        rich_help_panel=HOW,
+    ),
+]  # fmt: skip
+Beside = Annotated[
+    o.Names,
+    _option(
+        "Try this method too, for the map: round:5, cell-key, \"suppress(rule='min-count:3')\"; repeat for more.",
+        "METHOD", HOW,
+    ),
+]  # fmt: skip
+Key = Annotated[str | None, _option("The record keys, from 0 up to 1; drawn in secret when not given.", "COLUMN", HOW)]
+Book = Annotated[
+    Path | None,
+    _option("A private file that keeps the tables of this data: a new one must pass the audit with them.", "FILE", HOW),
+]
+Trees = Annotated[
+    o.Names,
+    _option(
+        "The groups of a column: industry=prefix:3,1 · region=csv:FILE · region=hrc:FILE · "
+        "region=columns:province,country · age=widths:5,10.",
+        "COLUMN=KIND:...",
+        o.ROLES,
+    ),
+]
+Place = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder for public/ (table, report, evidence) and private/ (statuses, audit, report).", metavar="DIR",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+
+def table(
+    ctx: typer.Context,
+    file: o.File = None,
+    *,
+    by: By = None,
+    value: Value = None,
+    rule: RuleName = None,
+    holding: Holding = None,
+    request: Asked = None,
+    cost: Cost = None,
+    method: Way = None,
+    singletons: Insiders = False,
+    round: Base = None,
+    cell_key: Keyed = False,
+    key: Key = None,
+    compare: Beside = None,
+    ready: IsReady = False,
+    count: Count = None,
+    top: Top = None,
+    total: Total = None,
+    marks: Marks = None,
+    levels: Levels = None,
+    status: Status = None,
+    register: Book = None,
+    out: Place = None,
+    overwrite: o.Overwrite = False,
+    as_json: o.AsJson = False,
+    weight: o.Weight = None,
+    hierarchy: Trees = None,
+    roles: o.RolesFile = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
+) -> None:
+    """Make a table with its margins in which nobody can compute a sensitive cell, with the proof.
+
+    equipoise table firms.csv --by region,industry --value turnover --rule p-percent:10% --out DIR
+    """
+    given = asked_ready(ctx.params)
+    asked = _asked(ctx.params)
+    with bar("protecting and auditing the table") as progress:
+        records, trees = _opened(file, ctx.params)
+        found = tabulate(
+            records, _names(by), value, holding=holding, request=request, key=key, hierarchies=trees, out=out,
+            register=register, overwrite=overwrite, compare=compare or (), ready=given or False,
+            progress=progress, **asked,
+        )  # fmt: skip
+    if as_json:
+        json_answers.show({"file": str(o.shown(file)), **found.to_plain(), **_places(out)})
+    else:
+        _screen(o.shown(file), found, out)
+
+
+# What was asked -------------------------------------------------------------------------------------------------------
+
+
+def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The rule and the method, before any data is read."""
+    if not options["by"] and not options["ready"]:
+        raise ParameterError("Missing option '--by': the columns of the table.")
+    rule = parse(options["rule"], "rule") if options["rule"] else None
+    if rule is None and options["ready"] and options["round"] is None:
+        rule = Marked()
+    if options["round"] is not None and options["cell_key"]:
+        raise ParameterError("--round and --cell-key are two ways to protect a table: take one.")
+    keyed = options["cell_key"] or any("cell" in text for text in options["compare"] or ())
+    if options["key"] and not keyed:
+        raise ParameterError("--key is for --cell-key: the column with the keys of the records.")
+    if options["round"] is not None or options["cell_key"]:
+        _refuse_unused(options)
+        return {"rule": rule, "method": CellKey() if options["cell_key"] else Round(options["round"])}
+    if rule is None:
+        raise ParameterError("Say which cells are sensitive with --rule p-percent:10%, or change all with --round 5.")
+    given = {"cost": options["cost"], "method": options["method"]}
+    return {
+        "rule": rule,
+        "method": Suppress(
+            rule, singletons=options["singletons"], **{name: text for name, text in given.items() if text}
+        ),
+    }
+
+
+def _refuse_unused(options: Mapping[str, Any]) -> None:
+    """Refuse what says how to withhold cells where none are."""
+    for name in ("cost", "method", "singletons"):
+        if options[name]:
+            raise ParameterError(
+                f"--{name.replace('_', '-')} is about withholding cells: not with --round, --cell-key."
+            )
+
+
+def _names(given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name for text in given or () for name in split(text))
+
+
+def _opened(file: Path | None, options: Mapping[str, Any]) -> tuple[Records, dict[str, Hierarchy]]:
+    """The records, and the hierarchies that their own columns make."""
+    given = options["hierarchy"] or ()
+    trees = [text for text in given if COLUMNS not in text]
+    records = o.opened(file, {**options, "hierarchy": trees}, keys_needed=False)
+    own = [text.partition(COLUMNS) for text in given if COLUMNS in text]
+    return records, {column: column_tree(records, column, split(groups)) for column, _, groups in own}
+
+
+# What is answered -----------------------------------------------------------------------------------------------------
+
+
+def _places(out: Path | None) -> dict[str, str | None]:
+    if out is None:
+        return {"folder": None, "table": None, "report": None, "public_report": None}
+    return {
+        "folder": str(out),
+        "table": str(out / "public" / "table.csv"),
+        "report": str(out / "private" / "report.html"),
+        "public_report": str(out / "public" / "report.html"),
+    }
+
+
+def _screen(file: Path, found: Tabulated, place: Path | None) -> None:
+    out = screen()
+    what = found.table.measured or "records"
+    say(out, "Table", one_line(f"{what} by {', '.join(found.table.by)} from {file.name}, {len(found.table):,} cells"))
+    out.print()
+    out.print(indented(Text(flat(found.words), "bold")))
+    title(out, "Audit: passed")
+    rows = columns_of("", "")
+    rows.show_header = False
+    for name, number in certificate(found):
+        rows.add_row(name, flat(number))
+    out.print(indented(rows))
+    if found.compared:
+        side_by_side(out, found.compared)
+    doubts(out, found)
+    if found.notes:
+        listed(out, "Notes", map(flat, found.notes))
+    out.print()
+    if place is None:
+        out.print("Nothing was written: name a folder with --out.", style="dim")
+        return
+    for name, path in (("Your report", "private/report.html"), ("To publish", "public")):
+        out.print(Text(f"{name:<15}", "bold"), str(place / path), sep="", soft_wrap=True)
+    out.print("What is private tells sensitive cells from helpers: keep it inside.", style="dim")

@@ -1,0 +1,69 @@
+"""`equipoise verify FOLDER`: is a release what it says, and what proves it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from equipoise.doors.cli import json_answers
+from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.exit_codes import one_line
+from equipoise.doors.cli.progress_bar import bar
+from equipoise.doors.cli.screen_parts import indented, say, screen, title
+from equipoise.provenance.findings import Verification
+from equipoise.releases.verify import verify as look
+
+MARKS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
+STYLES = {"verified": "bold green", "refused": "bold red", "unproven": "bold yellow"}
+
+
+def verify(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="A release folder, or its public part alone.", show_default=False),
+    ],
+    original: Annotated[
+        Path | None,
+        typer.Option(
+            help="The original file, when not as private/policy.toml says.", metavar="FILE", show_default=False
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            help="The public Ed25519 key that must have signed it.", metavar="PUBLIC.pem", show_default=False
+        ),
+    ] = None,
+    canary: Annotated[
+        o.Names,
+        typer.Option(
+            help="A text that may be in no public file beside the data; repeat for more.", metavar="TEXT",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: o.AsJson = False,
+) -> None:  # fmt: skip
+    """Check a release: hashes, signature, secrets, scores measured again, and the release made again.
+
+    Ends with 0 when it is proven, 1 when it is refused or cannot be proven from what is here.
+    """
+    with bar("making the release again"):
+        found = look(folder, original=original, key=key, canaries=canary or ())
+    if as_json:
+        json_answers.show(found.to_plain())
+    else:
+        _screen(found)
+    if not found:
+        raise typer.Exit(1)
+
+
+def _screen(found: Verification) -> None:
+    out = screen()
+    say(out, "Release", one_line(str(found.folder)))
+    title(out, "Checks")
+    for check in found.checks:
+        mark, style = MARKS[check.holds]
+        out.print(indented(Text.assemble((mark, style), " ", one_line(check.words))))
+    out.print()
+    out.print(Text(one_line(found.words), STYLES[found.outcome]), soft_wrap=True)

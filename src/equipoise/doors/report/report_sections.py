@@ -1,0 +1,305 @@
+"""What a page says, in words and plain rows; templates only lay it out."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from math import isfinite
+from typing import Any
+
+from equipoise.doors.report.choice_section import appendix, candidates, weighed
+from equipoise.doors.report.intruder_section import before_and_after, charted, for_page, in_public, spec_of, told
+from equipoise.doors.report.method_notes import methods
+from equipoise.doors.report.risk_drivers import causes
+from equipoise.doors.report.variable_changes import overlay_facts, variables
+from equipoise.ground.errors import ParameterError
+from equipoise.intrusion.attack import Attack
+from equipoise.methods.score import Score, Scores
+from equipoise.policies.policy import Limit, Policy, scored
+from equipoise.presentation.numbers import SCALED, in_words, is_share, listed, number, said, title
+from equipoise.recipe.recipe import Recipe
+from equipoise.releases.release import rounded
+from equipoise.releases.report_facts import Report
+from equipoise.search.frontier import Frontier
+from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
+from equipoise.search.theory_curve import expected_curve
+from equipoise.trials.trial import Trial
+
+Facts = dict[str, Any]
+SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
+PHRASES = {
+    "value_disclosure": "a snooper who finds a record knows {}",
+    "moments": "means, variances and correlations change by {} on average",
+    "estimate": "a user's estimate keeps {}",
+    "entropy": "This release keeps {}",
+    "changed": "This release changes {}",
+    "match_probability": "a match is right with a probability of at most {}",
+    "correct_matches": "{} would be matched correctly",
+    "nearest": "{} are linked correctly by the nearest record",
+    "linkage": "{} are linked correctly by probabilistic linkage",
+    "informed": "{} are linked correctly by who knows the masks",
+    "interval": "{} are close to the original",
+    "inference": "the sensitive value of {} is guessed right",
+    "singling_out": "{} single somebody out",
+    "k_anonymity": "{} are in classes that are too small",
+}
+"""How a balance says the scores it knows; others are named."""
+PLAIN = {
+    "uniques": "{} are unique",
+    "prosecutor": "the most exposed record would be found with a probability of {}",
+    "individual": "{} are expected to be found",
+    "household": "{} are expected to be found through their household",
+    "marketer": "{} are expected to be matched correctly",
+}
+"""The same for scores whose parameters would change the words."""
+PACKAGES = ("polars", "numpy", "narwhals")
+
+
+def internal_facts(report: Report) -> Facts:
+    """Everything, for the officer."""
+    shown = drawn(report.chosen.scores, report.policy)
+    keys = report.before.keys["key"].to_list()
+    rows = [_score_row(score, report) for score in report.chosen.scores]
+    shared, reasons = _shared(report, report.chosen), weighed(report)
+    return {
+        **shared,
+        "limits": [row | {"binds": binds} for row, binds in zip(shared["limits"], reasons["binds"], strict=True)],
+        "weighed": reasons,
+        "balance": balance(report.chosen, report.original, shown),
+        "meanings": meanings(shown or report.chosen.scores, keys),
+        **_charts(map=_map(report), knowledge=spec_of(report.attack)),
+        "attack": told(report.attack),
+        "unprotected": before_and_after(report.attack, report.unprotected),
+        "untried": report.untried,
+        "ends": [end.words() for end in (report.original, report.nothing) if end is not None],
+        "risks": [row for row in rows if row["side"] == "risk"],
+        "uses": [row for row in rows if row["side"] != "risk"],
+        "nothing": report.nothing is not None,
+        "records": number(report.before.records),
+        **causes(report.before, report.after),
+        "overlays": [overlay_facts(overlay) for overlay in report.overlays],
+        "undrawn": bool(report.laws) and not report.overlays,
+        "unchanged": listed(report.unchanged) if report.unchanged else "",
+        "candidates": candidates(report, shown) if shown else None,
+        "appendix": appendix(report),
+        "methods": methods(report.chosen.scores.keys()),
+        "versions": [(name, version(name)) for name in PACKAGES],
+    }
+
+
+def public_facts(report: Report) -> Facts:
+    """What an intruder may read as well: the release, its rounded scores and the limits; nothing of the original."""
+    chosen = made_public(report.chosen)
+    shown = drawn(chosen.scores, report.policy)
+    return {
+        **_shared(report, chosen),
+        "balance": balance(chosen, None, shown),
+        "meanings": meanings(shown or chosen.scores, ()),
+        **_charts(map=_drawn_map(Frontier((), ()), policy=report.policy, chosen=chosen)),
+        "attack": in_public(report.attack),
+        "scores": [{"name": title(s.name), "released": in_words(s), "better": s.better} for s in chosen.scores],
+        "methods": methods(chosen.scores.keys()),
+    }
+
+
+def attack_facts(found: Attack, released: str, against: str) -> Facts:
+    """A page of its own about intruders."""
+    today = datetime.now(UTC).date()
+    return {
+        "title": f"Attack on {released}",
+        "made": f"{today.day} {today:%B %Y}",
+        "version": version("equipoise"),
+        "attack": told(found),
+        "against": f"Against {against}: {number(found.records)} people.",
+        **charted(knowledge=spec_of(found)),
+        "methods": methods(s.name for scenario in found.scenarios for s in scenario.tried),
+        "versions": [(name, version(name)) for name in PACKAGES],
+    }
+
+
+def _charts(**specs: Facts | None) -> Facts:
+    return {**charted(**specs), "spec": specs["map"]}
+
+
+def made_public(trial: Trial) -> Trial:
+    """The release as one rounded point: no draws, no intervals, no counts, no notes."""
+    scores = (
+        Score(s.name, rounded(s.value, "share" if is_share(s.unit) else s.unit), s.better, unit=s.unit, side=s.side)
+        for s in trial.scores
+    )
+    return Trial(Recipe(), Scores(scores), name=trial.words())
+
+
+def _shared(report: Report, told: Trial) -> Facts:
+    return {
+        "title": report.title,
+        "made": f"{report.made.day} {report.made:%B %Y}",
+        "version": report.version,
+        "accepted": report.verdict.accepted,
+        "badge": badge(report),
+        "limits": [limit_row(limit, told, report.chosen) for limit in report.policy.parsed],
+        "done": [law.words for law in report.laws],
+        "variables": variables(report),
+        "withheld": report.withheld,
+        "shuffled": not all(law.coarsens for law in report.laws),
+    }
+
+
+def badge(report: Report) -> str:
+    """The verdict in a few words."""
+    if not report.policy.parsed:
+        return "Released: no limits were set"
+    return "Released: inside the limits" if report.verdict else "Refused: outside the limits"
+
+
+def drawn(scores: Scores, policy: Policy) -> Axes | None:
+    """The two scores of the map; none where a side was not measured."""
+    try:
+        return axes(scores, policy=policy)
+    except ParameterError:
+        return None
+
+
+def balance(released: Trial, original: Trial | None, shown: Axes | None) -> str:
+    """The balance in one sentence, against the original where that may be told."""
+    if shown is None:
+        return _sentence("This release was measured on one side only: " + listed(_told(s) for s in released.scores))
+    risk, use = shown.of(released)
+    before = shown.of(original) if original else (None, None)
+    return _sentence(f"{_kept(use, before[1])}, while {_at_risk(risk, before[0])}")
+
+
+def _told(score: Score) -> str:
+    return _phrase(score, in_words(score))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _kept(use: Score, before: Score | None) -> str:
+    if before is None or before.value <= 0 or use.better == "lower":
+        return _told(use)
+    whole, share = number(before.value), said(round(use.value / before.value, 2), "share")
+    if is_share(use.unit):
+        return f"{_told(use)}, {share} of what the original has"
+    return _phrase(use, f"{number(use.value)} of {whole} {use.unit} ({share})")
+
+
+def _at_risk(risk: Score, before: Score | None) -> str:
+    text = _told(risk)
+    if before is None:
+        return text
+    way = "down from" if risk.value < before.value else "up from" if risk.value > before.value else "as before,"
+    return f"{text}, {way} {said(before.value, risk.unit)}"
+
+
+def _phrase(score: Score, amount: str) -> str:
+    found = SCALED.fullmatch(score.name)
+    measure = found["measure"] if found else score.name
+    words = PLAIN.get(measure) or PHRASES.get(measure.partition("(")[0])
+    scope = title(score.name).removeprefix(title(measure)).removeprefix(", ")
+    return f"{words.format(amount)}{f' ({scope})' if scope else ''}" if words else f"{title(score.name)} is {amount}"
+
+
+def _same(scores: Sequence[Score], keys: Sequence[str]) -> str:
+    """What records have in common that an intruder cannot tell apart, by the first scenario where there is one."""
+    for found in filter(None, (SCALED.fullmatch(score.name) for score in scores)):
+        if found["scenario"]:
+            return f"the same values in the columns that scenario {found['scenario']} knows"
+    return f"the same {listed(keys)}" if keys else "the same values in the columns an intruder may know"
+
+
+def meanings(scores: Axes | Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """The words a reader cannot do without, those of the map where there is one, each in a sentence."""
+    told = (scores.risk, scores.utility) if isinstance(scores, Axes) else tuple(scores)
+    same = _same(told, keys)
+    known = {
+        "uniques": ("Unique", f"no other record in the file has {same}, so whoever knows these may find the record."),
+        "prosecutor": (
+            "Probability of being found",
+            f"1 / f, where f records have {same}: whoever knows that a person is in the file picks one of them.",
+        ),
+        "nearest": ("Linked", "the released record nearest to what an intruder knows of somebody is their own."),
+        "individual": ("Found", f"picked out of all people of the population who have {same}."),
+        "household": (
+            "Found through the household",
+            f"one member is picked out of all people of the population who have {same}, and gives the others away.",
+        ),
+        "entropy": (
+            "Bits per record",
+            "how finely the file tells records apart: each bit is the answer to one yes-or-no question about a record, "
+            "so one bit less halves the number of groups a user can distinguish.",
+        ),
+    }
+    used = {re.split(r"[(\[ ]", score.name)[0] for score in told}
+    return [words for name, words in known.items() if name in used]
+
+
+def _map(report: Report) -> Facts | None:
+    ends = {"original": report.original, "nothing": report.nothing}
+    shown = drawn(report.chosen.scores, report.policy)
+    names = (shown.risk.name, shown.utility.name) if shown else ("", "")
+    theory = expected_curve(report.frontier.trials, *names, report.before.records)
+    return _drawn_map(report.frontier, policy=report.policy, chosen=report.chosen, theory=theory, **ends)
+
+
+def _drawn_map(trials: Frontier, **facts: Any) -> Facts | None:
+    """The map; none where a side was not measured."""
+    try:
+        return for_page(risk_utility_map(trials, **facts))
+    except ParameterError:
+        return None
+
+
+def limit_row(limit: Limit, told: Trial, exact: Trial) -> Facts:
+    """A limit, and how a trial stands to it."""
+    score = scored(told, limit)
+    return {
+        "name": title(score.name),
+        "reason": limit.reason,
+        "binds": False,
+        "limit": f"{SIGNS[limit.sign]} {said(limit.bound, score.unit)}",
+        "value": said(score.value, score.unit),
+        "margin": margin(limit, score),
+        "met": limit.holds(scored(exact, limit)),
+    }
+
+
+def margin(limit: Limit, score: Score) -> str:
+    """How far a score is from its limit, in its own unit and as a share of the limit."""
+    gap = score.value - limit.bound
+    if not isfinite(gap):
+        return "not known"
+    if abs(gap) < 1e-12:
+        return "at the limit"
+    share = f" ({said(abs(gap / limit.bound), 'share')} of it)" if limit.bound else ""
+    way = "below" if gap < 0 else "above"
+    return f"{_room(abs(gap), score.unit)} {way} the limit{share}"
+
+
+def _room(gap: float, unit: str) -> str:
+    return f"{number(100 * gap)} percentage points" if is_share(unit) else f"{number(gap)} {unit}".rstrip()
+
+
+def _score_row(score: Score, report: Report) -> Facts:
+    cells = {"original": report.original, "released": report.chosen, "nothing": report.nothing}
+    return {
+        "name": title(score.name),
+        "unit": score.unit,
+        "side": score.side,
+        "better": score.better,
+        "notes": score.notes,
+        **{name: _cell(trial.scores.named(score.name)) if trial else None for name, trial in cells.items()},
+    }
+
+
+def _cell(score: Score) -> Facts:
+    """A value, and beneath it what it rests on."""
+    counted = score.unit.partition(" of ")[2]
+    under = [f"{number(score.number)} {counted}"] if score.number is not None and counted else []
+    if score.interval:
+        under.append("{} to {}".format(*(said(end, score.unit) for end in score.interval)))
+    if score.baseline is not None and score.side == "risk":
+        under.append(f"by guessing {said(score.baseline, score.unit)}")
+    return {"value": said(score.value, score.unit), "under": ", ".join(under)}

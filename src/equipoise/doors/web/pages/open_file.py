@@ -1,0 +1,146 @@
+"""Open: a file by its name, by upload, or the demo; and what its columns are."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request, UploadFile
+from fastapi.responses import HTMLResponse
+
+from equipoise.demo import write as write_demo
+from equipoise.doors.web.app_state import Here, Office
+from equipoise.doors.web.render import again, page, part
+from equipoise.doors.web.session import EMPTY, Draft
+from equipoise.doors.web.work import open_file as work
+from equipoise.ground.errors import DataError, EquipoiseError
+from equipoise.inspection.suggest_roles import TOLD
+from equipoise.policies.policy_file import Job
+
+router = APIRouter()
+ROLES = {
+    "key": "key", "sensitive": "sensitive", "numeric": "number to analyse", "weight": "weight",
+    "household": "household", "domain": "area or group", "id": "record number", "direct": "direct identifier",
+    "sample": "sample number", "none": "no role",
+}  # fmt: skip
+"""The roles as the page calls them."""
+DEMO = "demo"
+FILES = {"": ("seed_file", "register"), "data": ("metadata",), "output": ("folder", "sign"), "search": ("journal",)}
+"""What names a file in a policy, by section."""
+
+
+@router.get("/", response_class=HTMLResponse)
+def show(request: Request, office: Here) -> HTMLResponse:
+    """The first page: choose a file, or see what the columns of the open one are."""
+    found, lost = None, ""
+    try:
+        found = office.ask(work.look) if office.opened else None
+    except EquipoiseError as error:
+        lost = str(error)
+    facts = {"roles": ROLES, "told": TOLD, "files": office.workspace.files()}
+    return page(request, "open.html", "open", found=found, lost=lost, **facts)
+
+
+@router.post("/open/file", response_class=HTMLResponse)
+def open_file(request: Request, office: Here, name: Annotated[str, Form(max_length=1000)]) -> HTMLResponse:
+    """Open a data file or a policy of the working folder."""
+    begin(office, request, office.workspace.inside(name))
+    return again(request, "/")
+
+
+@router.post("/open/upload", response_class=HTMLResponse)
+def upload(request: Request, office: Here, file: UploadFile) -> HTMLResponse:
+    """Keep an uploaded file in the working folder and open it."""
+    if not file.filename:
+        raise DataError("Choose a file first.")
+    place = office.workspace.receive(file.filename, file.file)
+    try:
+        begin(office, request, place)
+    except Exception:
+        place.unlink(missing_ok=True)
+        raise
+    return again(request, "/")
+
+
+@router.post("/open/demo", response_class=HTMLResponse)
+def open_demo(request: Request, office: Here) -> HTMLResponse:
+    """Open the demo survey; it is written into the working folder the first time."""
+    folder = office.workspace.folder / DEMO
+    policy = folder / "survey.toml"
+    begin(office, request, policy if policy.is_file() else write_demo(folder))
+    return again(request, "/")
+
+
+@router.post("/open/role", response_class=HTMLResponse)
+def change_role(
+    request: Request,
+    office: Here,
+    column: Annotated[str, Form(max_length=1000)],
+    role: Annotated[str, Form(max_length=40)],
+) -> HTMLResponse:
+    """Give a column another role."""
+    roles = office.ask(work.with_role, column, role)
+    words = f"{column}: {ROLES.get(role, role)}"
+    office.edit(request, words, "open", lambda draft: with_policy(draft, roles=roles))
+    return part(request, "columns.html", found=office.ask(work.look), roles=ROLES, told=TOLD)
+
+
+@router.get("/open/preview", response_class=HTMLResponse)
+def preview(request: Request, office: Here) -> HTMLResponse:
+    """The first records with their values."""
+    return part(request, "preview.html", preview=office.ask(work.first))
+
+
+def begin_with(office: Office, path: Path) -> None:
+    """Open a file before there is a page; where it is open already the session goes on."""
+    name = office.workspace.relative(office.workspace.inside(str(path)))
+    if name not in (office.policy.get("data", {}).get("path"), office.session.draft.get("opened")):
+        begin(office, None, path)
+
+
+def begin(office: Office, request: Request | None, path: Path) -> None:
+    """Open a file: a policy as it is, data with the roles that its columns suggest."""
+    plain = _policy(office, path) if path.suffix == ".toml" else _fresh(office, path)
+    draft = {**EMPTY, "policy": plain, "opened": office.workspace.relative(path)}
+    office.edit(request, f"Opened {path.name}", "open", lambda _: draft)
+
+
+def _fresh(office: Office, path: Path) -> dict[str, Any]:
+    data = {"path": office.workspace.relative(path)}
+    roles = office.desk.ask(work.suggested, office.workspace.folder, {"data": data})
+    return {"format": 1, "title": path.name.partition(".")[0], "data": data, "roles": roles}
+
+
+def _policy(office: Office, path: Path) -> dict[str, Any]:
+    """A policy with its data seen from the working folder, and its hierarchies written out."""
+    job = Job.load(path)
+    try:
+        plain = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):
+        raise DataError(f"Cannot read the policy {path.name!r}.") from None
+    data = office.workspace.inside(str(path.parent / job.data.path))
+    plain = _moved(plain, office.workspace.relative(path.parent))
+    plain["data"] = {**plain["data"], "path": office.workspace.relative(data)}
+    plain["roles"] = job.read_roles().to_plain()
+    office.desk.ask(work.look, office.workspace.folder, plain)
+    return plain
+
+
+def _moved(plain: dict[str, Any], folder: str) -> dict[str, Any]:
+    """A policy of another folder, with the files it names seen from the working folder."""
+    if folder == ".":
+        return plain
+    made = {**plain}
+    for section, names in FILES.items():
+        inside = {**made.get(section, {})} if section else made
+        inside |= {name: f"{folder}/{inside[name]}" for name in names if inside.get(name)}
+        made = made | ({section: inside} if section and inside else {} if section else inside)
+    if str(made.get("extends", "")).endswith(".toml"):
+        made["extends"] = f"{folder}/{made['extends']}"
+    return made
+
+
+def with_policy(draft: Draft, **parts: Any) -> Draft:
+    """The draft with some sections of its policy changed; None takes one away."""
+    policy: Mapping[str, Any] = {**draft["policy"], **parts}
+    return {**draft, "policy": {name: value for name, value in policy.items() if value is not None}}

@@ -1,0 +1,208 @@
+"""Release: the verdict, the reports, the files, and what makes it again."""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response
+
+from equipoise.doors.web.app_state import Here, Office
+from equipoise.doors.web.policy_file import journal_place, policy_text
+from equipoise.doors.web.render import again, page, part
+from equipoise.doors.web.session_script import script
+from equipoise.doors.web.work import publish as publishing
+from equipoise.doors.web.work import release as work
+from equipoise.doors.web.work import tables
+from equipoise.doors.web.work.table_settings import NONE
+from equipoise.ground.errors import DataError
+from equipoise.ground.system import file_name
+from equipoise.provenance.journal import beside
+
+router = APIRouter()
+PREVIEW = (
+    "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; "
+    "img-src data:; frame-ancestors 'self'"
+)
+"""A report in its frame: its own scripts, nothing of ours, nothing from anywhere."""
+OURS = "# Written by the Equipoise workbench; equipoise balance makes the same release from it.\n"
+Part = Literal["public", "private"]
+Name = Annotated[str, Form(max_length=100)]
+
+
+@router.get("/release", response_class=HTMLResponse)
+def show(request: Request, office: Here) -> HTMLResponse:
+    """The page: the state of the release, and everything that can be taken along."""
+    if not office.opened:
+        return page(request, "unopened.html", "release", heading="Release")
+    return page(request, "release.html", "release", **_facts(office))
+
+
+@router.get("/release/state", response_class=HTMLResponse)
+def state(request: Request, office: Here) -> HTMLResponse:
+    """How far the release, or its proof, is."""
+    return part(request, "release_state.html", **_facts(office))
+
+
+@router.post("/release/run", response_class=HTMLResponse)
+def run(request: Request, office: Here, folder: Name, overwrite: Annotated[bool, Form()] = False) -> HTMLResponse:
+    """Balance and release as the policy says, into a folder of the working folder."""
+    policy = office.need_file()
+    out = office.workspace.folder / _plain(folder)
+    if out.exists() and not overwrite:
+        raise DataError(f"The folder {folder!r} exists already: name another, or allow it to be replaced.")
+    place = office.workspace.folder / policy_name(office)
+    office.workspace.put(place, OURS + policy_text(policy))
+    tried, journal = journal_place(office.workspace), beside(out)
+    if tried.is_file() and not journal.exists():
+        office.workspace.put(journal, tried.read_text(encoding="utf-8"))
+    refused = office.workspace.private / work.REFUSED
+    about = {"folder": folder, "policy": digest(policy)}
+    office.runs.start("release", work.release, place, out, refused, overwrite, about=about)
+    return part(request, "release_state.html", **_facts(office))
+
+
+@router.post("/release/verify", response_class=HTMLResponse)
+def prove(request: Request, office: Here) -> HTMLResponse:
+    """Make the release again and compare."""
+    folder = _released(office)
+    office.runs.start("verify", work.prove, folder, about={"folder": folder.name})
+    return part(request, "release_state.html", **_facts(office))
+
+
+@router.post("/release/stop", response_class=HTMLResponse)
+def stop(request: Request, office: Here, kind: Annotated[Literal["release", "verify"], Form()]) -> HTMLResponse:
+    """Stop what runs; what was tried is kept."""
+    if found := office.runs.latest(kind):
+        office.runs.stop(found.id)
+    return part(request, "release_state.html", **_facts(office))
+
+
+@router.get("/release/report/{part}", response_class=HTMLResponse)
+def report(office: Here, part: Literal["public", "private", "refused"]) -> Response:
+    """A report in a frame of its own."""
+    place = office.workspace.private / work.REFUSED if part == "refused" else _released(office) / part / "report.html"
+    if not place.is_file():
+        raise DataError("There is no such report yet.")
+    return HTMLResponse(place.read_text(encoding="utf-8"), headers={"Content-Security-Policy": PREVIEW})
+
+
+@router.get("/release/file/{part}/{name}")
+def download(office: Here, part: Part, name: str) -> Response:
+    """One file of the release."""
+    folder = _released(office) / part
+    found = {file.name: file for file in folder.iterdir() if file.is_file()}
+    if name not in found:
+        raise DataError("There is no such file in the release.")
+    return FileResponse(found[name], filename=name)
+
+
+@router.get("/release/public.zip")
+def everything(office: Here) -> Response:
+    """The public part as one file."""
+    folder = _released(office)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted((folder / "public").rglob("*")):
+            if file.is_file():
+                archive.write(file, file.relative_to(folder))
+    return _attached(packed.getvalue(), f"{folder.name}-public.zip", "application/zip")
+
+
+@router.get("/release/policy")
+def policy_file(office: Here) -> Response:
+    """The policy as it stands, for the command line."""
+    return _attached((OURS + policy_text(office.need_file())).encode(), policy_name(office), "text/plain")
+
+
+@router.get("/release/script")
+def script_file(office: Here) -> Response:
+    """Every step as a Python script."""
+    office.need_file()
+    draft = office.session.draft
+    table, publish = _table(office, draft["table"]), draft["publish"]
+    publish = office.ask(publishing.settled, publish) if "risk" in publish else None
+    text = script(office.session, stem(office), policy_name(office), table=table, publish=publish)
+    return _attached(text.encode(), f"{stem(office)}.py", "text/x-python")
+
+
+def _table(office: Office, given: Mapping[str, Any]) -> Any:
+    """The policy of the page Tables, where something is done there."""
+    settings = office.ask(tables.settled, given) if given else {"method": {"use": NONE}}
+    return office.ask(tables.policy_of, settings) if settings["method"]["use"] != NONE else None
+
+
+@router.post("/release/forget", response_class=HTMLResponse)
+def start_over(request: Request, office: Here) -> HTMLResponse:
+    """Close the file: a new session; files and releases stay."""
+    office.edit(request, "Closed the file", "release", lambda _: {"policy": {}, "table": {}, "publish": {}})
+    return again(request, "/")
+
+
+def _facts(office: Office) -> dict[str, Any]:
+    """What the page shows."""
+    office.need_file()
+    made, proof = office.runs.latest("release"), office.runs.latest("verify")
+    if made is not None and proof is not None and proof.began < made.began:
+        proof = None
+    done = made is not None and made.state == "done" and made.result["released"]
+    folder = office.workspace.folder / made.result["folder"] if made is not None and done else None
+    there = folder is not None and (folder / "public").is_dir()
+    files = sorted(file.name for file in (folder / "public").iterdir() if file.is_file()) if folder and there else []
+    return {
+        "made": made if there or not done else None,
+        "proof": proof,
+        "files": files,
+        "folder": f"{stem(office)}-release",
+        "policy_name": policy_name(office),
+        "running": any(run is not None and run.state == "running" for run in (made, proof)),
+        "dated": made is not None and done and made.about["policy"] != digest(office.policy),
+    }
+
+
+def _released(office: Office) -> Path:
+    """The folder of the latest release."""
+    made = office.runs.latest("release")
+    if made is None or made.state != "done" or not made.result["released"]:
+        raise DataError("Nothing is released yet.")
+    folder: Path = office.workspace.folder / made.result["folder"]
+    if not (folder / "public").is_dir():
+        raise DataError("The release is not in its folder any more.")
+    return folder
+
+
+def stem(office: Office) -> str:
+    """What files of this session are called after."""
+    return file_name(Path(office.policy["data"]["path"]).name.partition(".")[0]) or "data"
+
+
+def policy_name(office: Office) -> str:
+    """The policy file in the working folder: one that we wrote before, or one that is not there yet."""
+    for number in count(1):
+        name = f"{stem(office)}-policy{f'-{number}' if number > 1 else ''}.toml"
+        place = office.workspace.folder / name
+        if not place.exists() or place.read_bytes().startswith(OURS.encode()):
+            break
+    return name
+
+
+def digest(policy: Mapping[str, Any]) -> str:
+    """A policy by its content, to see whether it has changed."""
+    return hashlib.sha256(json.dumps(policy, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _plain(name: str) -> str:
+    """A name for a folder right in the working folder."""
+    if not name.strip() or name != file_name(name) or name.startswith(".") or name in ("uploads", "demo"):
+        raise DataError("Name the folder with letters, digits, - and _; it is made in the working folder.")
+    return name
+
+
+def _attached(content: bytes, name: str, kind: str) -> Response:
+    safe = name.encode("ascii", "replace").decode().replace('"', "")
+    return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{safe}"'})

@@ -1,0 +1,179 @@
+"""Balancing: a policy checked and told back, a first one to begin with, and its candidates tried."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from equipoise.data.cells import Cells
+from equipoise.data.levels import ORIGINAL
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.policy_file import journal_place
+from equipoise.doors.web.work.open_file import role_of
+from equipoise.doors.web.work.trials import Plain, plain_scores, plain_trial
+from equipoise.doors.web.workspace import Workspace
+from equipoise.ground.errors import EquipoiseError
+from equipoise.ground.progress import Progress, report
+from equipoise.inspection.assess import refuse_unfit
+from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.policies.explain import explain
+from equipoise.policies.first_policy import LIMIT, MANY
+from equipoise.policies.policy_file import Job
+from equipoise.policies.sections import Problem
+from equipoise.policies.toml_lines import named
+from equipoise.releases.balance import kept_journal, tried
+from equipoise.releases.report_facts import ends
+
+NOWHERE = "(not read here)"
+"""The path of data in a policy that is checked without reading it."""
+ORDER = ("key", "sensitive", "numeric", "domain", "household", "weight", "sample", "none")
+"""Columns are listed by role."""
+TABLE = "This policy makes a table, which is not tried here but under Tables."
+POLICY = "policy.toml"
+KIND = "balance"
+Policy = Mapping[str, Any]
+
+
+def job_of(policy: Policy, folder: Path) -> Job:
+    """The policy as a job, its paths seen from the folder; nothing is read. Every problem is listed at once."""
+    data = policy.get("data", {})
+    job = Job.from_plain({**policy, "data": {**data, "path": NOWHERE}}, folder / POLICY)
+    return replace(job, data=replace(job.data, path=str(data["path"])))
+
+
+def check(held: Held, folder: Path, policy: Policy) -> Plain:
+    """What is wrong with a policy, each problem with its place; else what it means, and how much there is to do."""
+    held.raw(folder, policy["data"])
+    return held.once(("check", frozen(policy)), lambda: _checked(held, folder, policy))
+
+
+def _checked(held: Held, folder: Path, policy: Policy) -> Plain:
+    problems: list[Plain] = []
+    nothing: Plain = {"told": {}, "recipes": 0, "runs": 0, "warnings": []}
+    if "table" in policy:
+        return {"problems": [{"place": "table", "words": TABLE}], **nothing}
+    try:
+        job = job_of(policy, folder)
+    except EquipoiseError as error:
+        found = getattr(error, "problems", ())
+        return {"problems": [_problem(one) for one in found] or [{"place": "", "words": str(error)}], **nothing}
+    try:
+        records = held.records(folder, policy)
+        refuse_unfit(records, keys_needed=False)
+        problems = [_problem(one) for one in job.misfits(records)]
+        told = explain(job, records).to_plain()
+    except EquipoiseError as error:
+        problems.append({"place": "", "words": str(error)})
+        told = {}
+    counts = {"recipes": told.pop("recipes", 0), "runs": told.pop("runs", 0)}
+    return {"problems": problems, **counts, "warnings": told.pop("warnings", []), "told": told}
+
+
+def _problem(problem: Problem) -> Plain:
+    return {"place": named(problem.place), "words": problem.words}
+
+
+def columns(held: Held, folder: Path, policy: Policy) -> Plain:
+    """The columns by role, those with roles first; the levels of each that has a hierarchy."""
+    schema = held.raw(folder, policy["data"]).schema()
+    roles = Roles.from_plain(policy.get("roles", {}), folder)
+    rows = [{"name": name, "role": role_of(roles, name)} for name in schema]
+    levels = {name: [level.name for level in tree.allowed] for name, tree in roles.hierarchies.items()}
+    return {
+        "columns": sorted((row for row in rows if row["role"] in ORDER), key=lambda row: ORDER.index(row["role"])),
+        "levels": {name: [one for one in its if one != ORIGINAL] for name, its in levels.items() if name in schema},
+    }
+
+
+def first(held: Held, folder: Path, policy: Policy) -> Plain:
+    """Limits and candidates to begin with, as a first policy has them: few may stand alone, all levels are tried.
+
+    Where even the coarsest leaves too many alone, the keys of those records are withheld. Cost: O(cells).
+    """
+    records = held.records(folder, policy)
+    name = ("first", frozen(policy["data"]), frozen(policy.get("roles", {})))
+    if not records.roles.keys:
+        return _numbers(records.roles)
+    return held.once(name, lambda: _coarsened(records, held.cells(folder, policy)))
+
+
+def _coarsened(records: Records, cells: Cells) -> Plain:
+    """A file with keys: they are made coarser."""
+    roles = records.roles
+    trees = {key: roles.hierarchies[key] for key in cells.by if key in roles.hierarchies}
+    levels = {key: [one.name for one in tree.allowed if one.name != ORIGINAL] for key, tree in trees.items()}
+    tops = {key: names[-1] for key, names in levels.items() if names}
+    told = [f"attribute_disclosure(sensitive={column!r})" for column in roles.sensitive]
+    many = prod(len(tree.allowed) for tree in trees.values()) > MANY
+    return {
+        "limits": {"uniques": {"limit": f"< {LIMIT:.0%}", "reason": "few people may stand alone on what others know"}},
+        "measures": ["uniques(k=2)", *told, "entropy"],
+        "candidates": _candidates(cells, tops, _tidied(records)),
+        **({"search": {"search": "adaptive"}} if many else {}),
+    }
+
+
+def _candidates(cells: Cells, tops: Mapping[str, str], then: list[Plain]) -> list[Plain]:
+    found: list[Plain] = [{"coarsenings": True, **({"then": then} if then else {})}] if tops else []
+    top = cells.roll_up(dict(tops))
+    if not tops or float(top.n[top.alike[0] == 1].sum() / top.records) >= LIMIT:
+        steps = [{"use": "recode", "column": key, "level": level} for key, level in tops.items()]
+        found.append({"masks": [*steps, {"use": "suppress_records", "rule": "min-count:2"}, *then]})
+    return found
+
+
+def _tidied(records: Records) -> list[Plain]:
+    """New numbers for groups, a new order where ids tell records apart: the old ones may be known."""
+    wanted = {"renumber": records.roles.household, "shuffle_order": records.roles.id}
+    return [{"use": mask} for mask, given in wanted.items() if given]
+
+
+def _numbers(roles: Roles) -> Plain:
+    """A file without keys: its numbers are changed."""
+    noise = {"use": "noise", "columns": list(roles.numeric), "kind": "correlated", "scale": [0.4, 0.5, 0.6, 0.8]}
+    return {
+        "limits": {
+            "value_disclosure": {"limit": "< 90%", "reason": "nobody may know the numbers of a record closely"},
+            "moments": {"limit": "< 50%", "reason": "means, variances and correlations stay useful"},
+        },
+        "candidates": [{"masks": [noise]}],
+    }
+
+
+# Trying ---------------------------------------------------------------------------------------------------------------
+
+
+def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
+    """Try the candidates of a policy, in a process of their own; what a journal knows is not tried again.
+
+    The journal stays: a run that was stopped goes on from it, and the release begins with it.
+    """
+    report(progress, 0, 0, "reading the file")
+    workspace = Workspace.at(folder)
+    job = Job.from_plain(policy, folder / POLICY)
+    records = job.read()
+    kept = without_direct(records)
+    refuse_unfit(kept, keys_needed=False)
+    place = journal_place(workspace)
+    held = replace(job, search=replace(job.search, journal=str(place)))
+    with kept_journal(held, folder / KIND, records, kept) as journal:
+        scales, trials = tried(job, kept, journal, progress)
+        known = place.read_text(encoding="utf-8")
+    workspace.put(place, known)
+    original, nothing = ends(kept, scales)
+    return {
+        "trials": [plain_trial(trial) for trial in trials],
+        "original": plain_scores(original.scores),
+        "nothing": plain_scores(nothing.scores) if nothing else None,
+        "left_out": [{"name": left.name, "reason": left.reason} for left in trials.left_out],
+        "records": kept.height(),
+    }
+
+
+def fingerprint(policy: Policy) -> Plain:
+    """What trials depend on: the file and its columns, what is tried, and how it is measured beside the limits."""
+    keys = ("data", "roles", "candidates", "measures", "scenarios", "draws", "search", "extends", "slots")
+    return {key: policy[key] for key in keys if key in policy}

@@ -1,0 +1,215 @@
+"""Hierarchies edited level by level: a level is added, put in the place of another, or taken away.
+
+Levels that nest stay one chain; a level that no longer nests in its chain becomes an alternative of its own.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from equipoise.data.branches import NESTING, Branch, Breaks, Calendar, Intervals, Leaves, Prefix
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.levels import ORIGINAL, ROOT, number_text
+from equipoise.ground.errors import ParameterError
+
+ENDS = ("closed", "start", "top", "bottom", "alone")
+"""What all intervals of a column share: where they begin and end, and what stays by itself."""
+
+
+def with_level(tree: Hierarchy | None, made: Branch, replaced: str | None = None) -> Hierarchy:
+    """The hierarchy with a new level, a branch of one, in the place of another where one is named.
+
+    >>> tree = Hierarchy.intervals([5, 10])
+    >>> [branch.widths for branch in with_level(tree, Intervals((20,))).branches]
+    [(5, 10, 20)]
+    >>> [branch.widths for branch in with_level(tree, Intervals((4,)), "5").branches]
+    [(10,), (4,)]
+    """
+    before = [_named(branch) for branch in (tree.branches if tree else ())]
+    name = made.levels()[0].name
+    if isinstance(made, Intervals) and any(replaced in _names(b) for b in before if isinstance(b, Intervals)):
+        before = [_same_ends(branch, made) for branch in before]
+    left = [_without(branch, replaced, made) for branch in before]
+    kept = [branch for branch in left if branch is not None]
+    _check_name(name, kept, made)
+    _check_floor(before, made)
+    joined = [_joined(branch, made) for branch in kept]
+    if any(joined):
+        branches = [both or branch for both, branch in zip(joined, kept, strict=True)]
+    else:
+        rooted = any(branch.root for branch in before) and not any(branch.root for branch in kept)
+        branches = [*kept, replace(_floored(before, kept, made), root=rooted)]
+    return Hierarchy(tuple(_once(branches)))
+
+
+def without_level(tree: Hierarchy, name: str) -> Hierarchy | None:
+    """The hierarchy without a level; none where it was the last.
+
+    >>> [level.name for level in without_level(Hierarchy.intervals([5, 10]), "10").levels]
+    ['original', '5']
+    """
+    if name == ORIGINAL or name not in [level.name for level in tree.levels]:
+        raise ParameterError("There is no such level to take away.")
+    left = [_without(_named(branch), name, None) for branch in tree.branches]
+    kept = [branch for branch in left if branch is not None]
+    return Hierarchy(tuple(_once(kept))) if kept else None
+
+
+def free_name(wanted: str, tree: Hierarchy | None, replaced: str | None = None) -> str:
+    """The name, or the next one with a number that no other level has.
+
+    >>> free_name("5", Hierarchy.intervals([5, 10]))
+    '5 (2)'
+    """
+    taken = {ROOT, *(level.name for level in tree.levels)} if tree else {ORIGINAL, ROOT}
+    taken -= {replaced} if replaced else set()
+    names = (wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)
+
+
+def _names(branch: Branch) -> list[str]:
+    return [level.name for level in branch.levels()]
+
+
+def _named(branch: Branch) -> Branch:
+    """The same with every level named, and the floor by its name, so that both stay when levels come and go."""
+    if isinstance(branch, Intervals):
+        return branch
+    names = [name for name in _names(branch) if not (branch.root and name == ROOT)]
+    floor: Any = branch.floor
+    if isinstance(floor, int):
+        floor = None if floor == 0 else _names(branch)[floor - 1]
+    changes: dict[str, Any] = {"floor": floor}
+    if isinstance(branch, Breaks | Leaves):
+        changes["names"] = tuple(names)
+    return replace(branch, **changes)
+
+
+def _same_ends(branch: Branch, made: Intervals) -> Branch:
+    ends = {name: getattr(made, name) for name in ENDS}
+    return replace(branch, **ends) if isinstance(branch, Intervals) else branch
+
+
+def _without(branch: Branch, name: str | None, made: Branch | None) -> Branch | None:
+    """The branch without a level; a floor that was there moves to the level that comes instead if it is coarser."""
+    names = _names(branch)
+    if name is None or name not in names:
+        return branch
+    if branch.root and name == ROOT:
+        return replace(branch, root=False)
+    at = names.index(name)
+    if len(names) - branch.root == 1:
+        if branch.floor is not None and made is None:
+            raise ParameterError(f"The level {name!r} holds the floor of this column: change it instead.")
+        return None
+    changes: dict[str, Any] = {field: _drop(getattr(branch, field), at) for field in _listed(branch)}
+    if isinstance(branch, Leaves):
+        changes["rows"] = tuple(_drop(row, at + 1) for row in branch.rows)
+    if isinstance(branch, Breaks) and isinstance(branch.labels, tuple):
+        changes["labels"] = _drop(branch.labels, at)
+    if not isinstance(branch, Intervals) and branch.floor == name:
+        coarser = names[at + 1 : at + 2] or names[at - 1 : at]
+        changes["floor"] = _names(made)[0] if made and _above(branch, made, name) else coarser[0]
+    return replace(branch, **changes)
+
+
+def _above(branch: Branch, made: Branch, name: str) -> bool:
+    """Whether a new level belongs above a level in its chain."""
+    both = _joined(branch, made)
+    return both is not None and _names(both).index(_names(made)[0]) > _names(both).index(name)
+
+
+def _listed(branch: Branch) -> tuple[str, ...]:
+    """The fields that have an entry for each level."""
+    kinds = {Intervals: ("widths",), Breaks: ("breaks", "names"), Leaves: ("names",), Prefix: ("lengths",)}
+    return kinds.get(type(branch), ("parts",))
+
+
+def _drop(values: Sequence[Any], at: int) -> tuple[Any, ...]:
+    return (*values[:at], *values[at + 1 :])
+
+
+def _joined(branch: Branch, made: Branch) -> Branch | None:
+    """One chain of both; None where they are of different kinds or do not nest."""
+    try:
+        if isinstance(branch, Intervals) and isinstance(made, Intervals) and _alike(branch, made, *ENDS, "labels"):
+            return replace(branch, widths=tuple(sorted({*branch.widths, *made.widths})))
+        if isinstance(branch, Breaks) and isinstance(made, Breaks) and _alike(branch, made, *ENDS[::4], "labels"):
+            levels = zip((*branch.breaks, *made.breaks), (*branch.names, *made.names), strict=True)
+            breaks, names = zip(*sorted(levels, key=lambda level: -len(level[0])), strict=True)
+            return replace(branch, breaks=breaks, names=names)
+        if isinstance(branch, Leaves) and isinstance(made, Leaves) and _alike(branch, made, "other"):
+            return _leaves(branch, made)
+        if isinstance(branch, Prefix) and isinstance(made, Prefix):
+            return replace(branch, lengths=tuple(sorted({*branch.lengths, *made.lengths}, reverse=True)))
+        if isinstance(branch, Calendar) and isinstance(made, Calendar):
+            parts = {*branch.parts, *made.parts}
+            return replace(branch, parts=tuple(part for part in NESTING if part in parts))
+    except ParameterError:
+        return None
+    return None
+
+
+def _alike(one: Branch, other: Branch, *names: str) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in names)
+
+
+def _leaves(branch: Leaves, made: Leaves) -> Leaves | None:
+    groups = {row[0]: row[1] for row in made.rows}
+    if {row[0] for row in branch.rows} != set(groups):
+        return None
+    sizes = [len({row[place] for row in branch.rows}) for place in range(1, len(branch.rows[0]))]
+    at = sum(size > len(set(groups.values())) for size in sizes)
+    rows = tuple((*row[: at + 1], groups[row[0]], *row[at + 1 :]) for row in branch.rows)
+    return replace(branch, rows=rows, names=(*branch.names[:at], *made.names, *branch.names[at:]))
+
+
+def _check_name(name: str, kept: Iterable[Branch], made: Branch) -> None:
+    if name in (ORIGINAL, ROOT):
+        raise ParameterError(f"A level cannot be called {name!r}: choose another name.")
+    same = [level for branch in kept for level in branch.levels() if level.name == name]
+    if any(level != made.levels()[0] for level in same):
+        raise ParameterError(f"There is another level {name!r} already: change that one, or choose another name.")
+
+
+def _check_floor(before: Iterable[Branch], made: Branch) -> None:
+    """Bands that are narrower than the finest width that may be released are refused."""
+    floor = _floor(before)
+    if floor is None or not isinstance(made, Breaks):
+        return
+    narrow = [b - a for a, b in zip(made.breaks[0], made.breaks[0][1:], strict=False) if b - a < floor]
+    if narrow:
+        raise ParameterError(
+            f"A band is {number_text(min(narrow))} wide, and this column may not be released finer than "
+            f"{number_text(floor)}."
+        )
+
+
+def _floor(before: Iterable[Branch]) -> float | None:
+    return max((b.floor for b in before if isinstance(b, Intervals) and b.floor is not None), default=None)
+
+
+def _floored(before: Iterable[Branch], kept: Iterable[Branch], made: Branch) -> Branch:
+    """The new level with the floor of the column, where no other branch holds it any more."""
+    width = _floor(before)
+    if isinstance(made, Intervals) and width is not None:
+        return replace(made, floor=width)
+    if not any(branch.floor is not None for branch in before) or any(branch.floor is not None for branch in kept):
+        return made
+    if isinstance(made, Intervals):
+        return replace(made, floor=made.widths[0])
+    return replace(made, floor=_names(made)[0])
+
+
+def _once(branches: Sequence[Branch]) -> list[Branch]:
+    """Without the branches all of whose levels another one has."""
+    found: list[Branch] = []
+    for at, branch in enumerate(branches):
+        others = [*found, *branches[at + 1 :]]
+        if not any(set(_names(branch)) <= set(_names(other)) and _as_strict(branch, other) for other in others):
+            found.append(branch)
+    return found
+
+
+def _as_strict(branch: Branch, other: Branch) -> bool:
+    return branch.floor is None or branch.floor == other.floor

@@ -1,0 +1,126 @@
+"""Where the editors of a key begin: which of them suit it, and what they show of the level that is looked at."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.levels import Bands, DatePart, Everything, Head, Level, Lookup, Original, as_text
+from equipoise.doors.web.work import key_histograms as pictures
+from equipoise.ground.errors import EquipoiseError
+from equipoise.ground.packed_keys import Integers, code
+
+LONGEST = 30
+"""Characters of the longest code of which prefixes are offered."""
+FEW = 60
+"""Fractional numbers of so few different values may be categories."""
+
+FREQUENT = 200
+"""The most frequent categories, of which some may be kept apart."""
+
+
+def editors(
+    values: pl.Series, counts: Integers, tree: Hierarchy | None, level: str, labelled: bool, listed: int, rare: int
+) -> dict[str, Any]:
+    """The kinds of editors that suit a key, the one to begin with, and the state of each."""
+    known = values.drop_nulls()
+    if not len(known):
+        return {"kinds": [], "kind": ""}
+    at: Level = tree.level(level) if tree else Original()
+    kinds = _kinds(values, at)
+    found: dict[str, Any] = {"kinds": kinds, "kind": _begin(kinds, at, labelled), "size": len(values)}
+    if "bands" in kinds:
+        found |= {"picture": pictures.over_range(values, counts), "bands": _bands(at)}
+    if "groups" in kinds:
+        found["groups"] = _groups(values, counts, at, listed, rare)
+    if "prefix" in kinds:
+        longest = int(as_text(known).str.len_chars().max() or 1)  # type: ignore[arg-type]
+        found["prefix"] = {"length": at.length if isinstance(at, Head) else max(1, longest - 1), "longest": longest}
+    if "calendar" in kinds:
+        found |= {"periods": pictures.over_time(values, counts), "parts": list(pictures.PARTS)}
+        found["calendar"] = {"part": at.name if isinstance(at, DatePart) else ""}
+    return found
+
+
+def shown(level: Level) -> str:
+    """A level as the page calls it."""
+    if isinstance(level, Original):
+        return "as it came"
+    if isinstance(level, Bands) and level.width is not None:
+        return f"bands of {level.name}"
+    if isinstance(level, Head):
+        return f"first {level.length} character{'s' if level.length > 1 else ''}"
+    return (
+        "one category"
+        if isinstance(level, Everything)
+        else f"by {level.name}"
+        if isinstance(level, DatePart)
+        else level.name
+    )
+
+
+def _kinds(values: pl.Series, at: Level) -> list[str]:
+    found = []
+    if values.dtype.is_numeric() and bool(values.drop_nulls().cast(pl.Float64).is_finite().all()):
+        found.append("bands")
+    if pictures.fits_calendar(values):
+        found.append("calendar")
+    if not values.dtype.is_float() or len(values) <= FEW or isinstance(at, Lookup):
+        found.append("groups")
+    texts = as_text(values.drop_nulls())
+    longest = int(texts.str.len_chars().max() or 0)  # type: ignore[arg-type]
+    if (1 < longest <= LONGEST and values.dtype == pl.String) or isinstance(at, Head):
+        found.append("prefix")
+    return found or ["groups"]
+
+
+def _begin(kinds: list[str], at: Level, labelled: bool) -> str:
+    own = {Bands: "bands", Lookup: "groups", Head: "prefix", DatePart: "calendar"}.get(type(at), "")
+    if own in kinds:
+        return own
+    return "groups" if labelled and "groups" in kinds else kinds[0]
+
+
+def _bands(at: Level) -> dict[str, Any]:
+    """The intervals of a level; nothing yet where it has none."""
+    if not isinstance(at, Bands):
+        return {"mode": "", "width": None, "start": 0, "top": None, "bottom": None, "closed": "left", "alone": [],
+                "breaks": []}  # fmt: skip
+    return {
+        "mode": "breaks" if at.width is None else "intervals", "width": at.width, "start": at.start, "top": at.top,
+        "bottom": at.bottom, "closed": at.closed, "alone": list(at.alone), "breaks": list(at.breaks),
+    }  # fmt: skip
+
+
+def _groups(values: pl.Series, counts: Integers, at: Level, listed: int, rare: int) -> dict[str, Any]:
+    """The groups of a level by the places of their values; `whole` is false where they are too many to be edited."""
+    few = np.flatnonzero((counts < rare) & values.is_not_null().to_numpy())
+    order = np.argsort(-counts, kind="stable")[: FREQUENT + 1]
+    found: dict[str, Any] = {
+        "groups": [], "kept": [], "other": None, "whole": True, "rare": few.tolist() if len(values) <= listed else [],
+        "frequent": [int(at) for at in order if values[int(at)] is not None][:FREQUENT],
+    }  # fmt: skip
+    if not isinstance(at, Lookup):
+        return found
+    if max(len(values), len(at.leaves)) > listed:
+        return {**found, "whole": False}
+    try:
+        labels = at.label(values)
+    except EquipoiseError:
+        return found
+    return {**found, **_listed(values, labels, at)}
+
+
+def _listed(values: pl.Series, labels: pl.Series, at: Lookup) -> dict[str, Any]:
+    texts, coded = as_text(values), code(labels)
+    groups, kept = [], []
+    for place, name in enumerate(coded.values.to_list()):
+        codes = np.flatnonzero(coded.codes == place).tolist()
+        if name is None or (at.other is not None and name == at.other):
+            continue
+        if len(codes) == 1 and texts[codes[0]] == name:
+            kept += codes
+        else:
+            groups.append({"name": name, "codes": codes})
+    return {"groups": groups, "kept": kept if at.other is not None else [], "other": at.other}

@@ -1,0 +1,383 @@
+"""Publish or suppress: the losses of every cell, weighed once where the data is; a point on the curve at once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from equipoise.data.levels import ORIGINAL
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.doors import api as door
+from equipoise.doors.report.intruder_section import for_page
+from equipoise.doors.report.publication_page import (
+    by_cost,
+    cost_words,
+    drawn_line,
+    meanings,
+    points,
+    sentence,
+    whole_cells,
+)
+from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.work.table_settings import Plain
+from equipoise.doors.web.work.tables import categories, columns, level_for
+from equipoise.files import read
+from equipoise.ground.errors import EquipoiseError, ParameterError, hint
+from equipoise.ground.progress import Progress, report
+from equipoise.ground.randomness import Draws
+from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.losses.expectation import LISTED, UNITS
+from equipoise.masks import Recode
+from equipoise.methods.method import name_of
+from equipoise.presentation.numbers import number, percent, said
+from equipoise.publishing.cells_of_domains import COUNTS
+from equipoise.publishing.other_rules import Comparison
+from equipoise.publishing.publication import Publication, publication
+from equipoise.publishing.publish import Published
+from equipoise.recipe.catalogue import form, summary, typed
+
+LOSSES = ("uniques", "gamma_uniques", "small_group", "respondents", "threshold")
+FIRST = {"S": 10.0, "a": 1.0, "minimum": 10.0}
+FIELDS = {
+    "S": "groups that a person may be alone in (S)", "a": "how alike they are in size (a)",
+    "minimum": "people in a cell, at least",
+}  # fmt: skip
+TITLES = {
+    "uniques": "People alone in their group", "gamma_uniques": "The same, groups of unlike size",
+    "small_group": "Something about a small group", "respondents": "An intruder knows who took part",
+    "threshold": "Fewer people than a limit",
+}  # fmt: skip
+SILENCES = {
+    "y": "each sampled person in it", "cell": "each cell alike", "Y": "each person expected in it",
+    "n": "each sampled person of its area", "N": "each person of its area",
+}  # fmt: skip
+MOST, WINDOW = 60, 15
+"""Cells that are listed, and how many on each side of the line."""
+MOST_COLUMNS = 2
+FEW, MANY = 20, 60
+RISK = 0.2
+STEPS = 600
+"""Steps of the curve that the page knows for dragging."""
+Shown = Literal["line", "withheld", "published"]
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+def settled(held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Plain:
+    """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
+    known = [column["name"] for column in columns(held, folder, policy)]
+    if (given.get("domain") or given.get("target")) and {*given["domain"], *given["target"]} <= set(known):
+        return dict(given)
+    made = _proposed(held, folder, policy)
+    if not made["domain"] or not made["target"]:
+        return made
+    try:
+        return {**made, "loss": {"use": "uniques", "S": fitting(weighed(held, folder, policy, made).found) or 10.0}}
+    except EquipoiseError:
+        return made
+
+
+def _proposed(held: Held, folder: Path, policy: Mapping[str, Any]) -> Plain:
+    """Areas by their role, else the first column of words; classes by two keys, words before numbers."""
+    roles, known = policy.get("roles", {}), columns(held, folder, policy)
+    fit = {c["name"]: (c, level) for c in known if c["values"] > 1 and (level := level_for(c, MANY)) is not None}
+    words = [name for name, (c, _) in fit.items() if not c["numeric"]]
+    domain = [c for c in roles.get("domain", ()) if c in fit][:MOST_COLUMNS] or words[:1]
+    few = {n: level for n, (c, _) in fit.items() if n not in domain and (level := level_for(c, FEW)) is not None}
+    keys = [c for c in roles.get("keys", ()) if c in few] or [c for c in words if c in few]
+    ranked = sorted(keys, key=lambda name: -categories(fit[name][0], few[name]))
+    first = next((name for name in ranked if name in words), None)
+    target = [first, *(name for name in ranked if name != first)] if first else ranked
+    levels = {name: fit[name][1] for name in domain} | {name: few[name] for name in target[:MOST_COLUMNS]}
+    return {
+        "domain": domain, "target": target[:MOST_COLUMNS],
+        "levels": {c: level for c, level in levels.items() if level != ORIGINAL},
+        "loss": {"use": "uniques", "S": 10.0}, "nonpublication": "cell", "population": "", "risk": RISK,
+    }  # fmt: skip
+
+
+def with_columns(
+    held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], asked: Mapping[str, Any]
+) -> Plain:
+    """The settings with other areas and classes; a column that is new comes at a level that suits it."""
+    before = settled(held, folder, policy, given)
+    known = {column["name"]: column for column in columns(held, folder, policy)}
+    domain, target = (list(dict.fromkeys(c for c in asked[role] if c))[:MOST_COLUMNS] for role in ("domain", "target"))
+    silent, population = asked["nonpublication"], asked["population"]
+    for name in (*domain, *target, *([population] if population else []), *([silent] if silent not in UNITS else [])):
+        if name not in known:
+            raise ParameterError(f"No column {name!r} in the data.{hint(name, list(known))}")
+    if set(domain) & set(target):
+        raise ParameterError("A column is either an area or a class, not both.")
+    levels = dict(asked["levels"])
+    old = {*before["domain"], *before["target"]}
+    chosen = {c: _level(known[c], levels.get(c) if c in old else None) for c in (*domain, *target)}
+    return {
+        **before, "domain": domain, "target": target, "nonpublication": silent, "population": population,
+        "levels": {c: level for c, level in chosen.items() if level != ORIGINAL},
+    }  # fmt: skip
+
+
+def _level(column: Plain, level: str | None) -> str:
+    names = [one["name"] for one in column["levels"]]
+    return str(level) if level in names else level_for(column, FEW) or (names[-1] if names else ORIGINAL)
+
+
+def with_loss(settings: Mapping[str, Any], name: str) -> Plain:
+    """Another loss of disclosure; what both have in common stays."""
+    if name not in LOSSES:
+        raise ParameterError(f"No loss {name!r}.{hint(name, list(LOSSES))}")
+    fields = {f.name: settings["loss"].get(f.name, FIRST[f.name]) for f in form(LISTED[name])}
+    return {**settings, "loss": {"use": name, **fields}}
+
+
+def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
+    """The loss with another value in a field."""
+    kinds = {f.name: f.type for f in form(LISTED[settings["loss"]["use"]])}
+    if name not in kinds:
+        raise ParameterError(f"The loss has no parameter {name!r}.")
+    value = typed(text.strip().replace(",", ""), kinds[name], name)
+    if not isfinite(value):
+        raise ParameterError(f"{name} must be a number.")
+    made = {**settings, "loss": {**settings["loss"], name: value}}
+    loss_of(made)
+    return made
+
+
+def loss_of(settings: Mapping[str, Any]) -> Any:
+    """The loss of disclosure."""
+    step = dict(settings["loss"])
+    kind: Any = LISTED[step.pop("use")]
+    return kind(**{name: int(value) if float(value).is_integer() else value for name, value in step.items()})
+
+
+def loss_form(settings: Mapping[str, Any]) -> Plain:
+    """The form of the loss, made from its fields."""
+    kind = LISTED[settings["loss"]["use"]]
+    shown = [
+        {"name": f.name, "label": FIELDS.get(f.name, f.name), "kind": "number", "choices": [],
+         "value": f"{settings['loss'][f.name]:,.10g}"}
+        for f in form(kind)
+    ]  # fmt: skip
+    return {"use": name_of(kind), "title": TITLES[name_of(kind)], "about": summary(kind), "fields": shown}
+
+
+# --- weighing -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """A publication with what other rules would give; both are asked again and again."""
+
+    found: Publication
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        return self.found.compare()
+
+    def decided(self, risk: float) -> Published:
+        """The decision at a risk."""
+        return Published(self.found, self.found.choose(risk_at_most=risk), self.comparison, notes=self.found.notes)
+
+
+def weighed(held: Held, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Weighed:
+    """The publication of the settings, weighed once."""
+    cells = {name: settings[name] for name in ("domain", "target", "levels", "population")}
+    losses = {name: settings[name] for name in ("loss", "nonpublication")}
+    held.raw(folder, policy["data"])
+    name = (frozen(policy["data"]), frozen(policy.get("roles", {})), frozen(cells))
+    records = held.records(folder, policy)
+    source = held.once(("publication source", *name), lambda: source_of(records, settings))
+
+    def made(prior: Any = None) -> Weighed:
+        found = Weighed(publication(source, prior, **asked_of(settings)))
+        _ = found.found.trade_off.steps, found.comparison
+        return found
+
+    first = held.once(("publication prior", *name), made)
+    return held.once(("publication", *name, frozen(losses)), lambda: made(first.found.prior))
+
+
+def source_of(records: Records, settings: Mapping[str, Any]) -> Any:
+    """The records with their columns as coarse as asked; where the rows are cells with n, N and y, the table."""
+    for column, level in settings["levels"].items():
+        records = Recode(column, level).apply(records, Draws(0))
+    ready = all(name in records.schema() for name in COUNTS) and not records.roles.weight
+    return records.collect() if ready else records
+
+
+def asked_of(settings: Mapping[str, Any]) -> Plain:
+    """The settings as `publication` takes them."""
+    return {
+        "domain": tuple(settings["domain"]) or None,
+        "target": tuple(settings["target"]) or None,
+        "disclosure": loss_of(settings),
+        "nonpublication": settings["nonpublication"],
+        "population": settings["population"] or None,
+    }
+
+
+def fitting(found: Publication) -> float | None:
+    """The S with which the loss expects as many uniques among the records of the cells as there are: two digits."""
+    if found.misfit is None or not found.misfit.counted:
+        return None
+    y = found.data.column("y")
+    counted = float(found.misfit.counted)
+    if counted >= 0.999 * y.sum():
+        return None
+    ends = np.logspace(-1, 12, 600)
+    expected = np.array([(y * np.exp(-y / S)).sum() for S in ends])
+    return float(f"{np.interp(counted, expected, ends):.2g}")
+
+
+# --- what is shown ------------------------------------------------------------------------------------------------
+
+
+def seen(
+    held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float | None, shown: Shown
+) -> Plain:
+    """Everything the page shows: the settings, the columns, the curve, and the point on it."""
+    settings = settled(held, folder, policy, given)
+    found: Plain = {"settings": settings, "columns": columns(held, folder, policy), "problem": "", "curve": None}
+    if not settings["domain"] and not settings["target"]:
+        return found
+    try:
+        made = weighed(held, folder, policy, settings)
+        at = settings["risk"] if risk is None else risk
+        return {**found, "curve": _curve(made, at), "at": _at(made, at, shown)}
+    except EquipoiseError as error:
+        return {**found, "problem": str(error)}
+
+
+def point(
+    held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float, shown: Shown
+) -> Plain:
+    """A point on the curve: both losses, the cells around the line, and what other rules would give."""
+    return _at(weighed(held, folder, policy, settled(held, folder, policy, given)), risk, shown)
+
+
+def _curve(made: Weighed, risk: float) -> Plain:
+    """The chart with its movable point, the steps it moves along, and what was assumed."""
+    told = made.decided(risk)
+    chart = made.found.chart(told.decision, made.comparison)
+    misfit = made.found.misfit
+    fit = fitting(made.found) if misfit is not None and not misfit.fits else None
+    return {
+        "spec": movable({**for_page(chart), "width": chart["width"]}, _rows(told)),
+        "steps": _steps(made.found),
+        "meanings": meanings(told),
+        "notes": list(made.found.notes),
+        "fit": fit if made.found.disclosure.__class__ is LISTED["uniques"] else None,
+    }
+
+
+def movable(spec: Plain, rows: Mapping[str, Any]) -> Plain:
+    """The chart with the decision as data that the page may change."""
+    right = "datum.withheld > 0.6"
+    beside: Plain = {"align": {"expr": f"{right} ? 'right' : 'left'"}, "dx": {"expr": f"{right} ? -12 : 12"}}
+    layers = []
+    for layer in spec["layer"]:
+        if layer["name"] in rows:
+            mark = {**layer["mark"], **(beside if layer["name"] == "chosen_label" else {})}
+            layer = {**layer, "data": {"name": layer["name"]}, "mark": mark}
+        layers.append(layer)
+    return {**spec, "layer": layers, "datasets": dict(rows)}
+
+
+def _rows(told: Published) -> Plain:
+    """The point as the layers of the chart have it."""
+    at = told.decision
+    row = {
+        "withheld": at.withheld,
+        "risk": at.risk,
+        "label": f"{percent(at.withheld)} withheld, {percent(at.risk)} of the risk",
+    }
+    corner = [{**row, "withheld": 0.0, "at": 0}, {**row, "at": 1}, {**row, "risk": 0.0, "at": 2}]
+    return {"guides": corner, "chosen": [row], "chosen_label": [row]}
+
+
+def _steps(found: Publication) -> Plain:
+    """The steps of the curve from everything published to nothing, thinned where there are many."""
+    curve = found.curve()
+    kept = np.unique(np.linspace(0, curve.height - 1, min(STEPS, curve.height)).round().astype(int))
+    thin = curve[kept]
+    return {"withheld": thin["withheld"].round(6).to_list(), "risk": thin["risk"].round(6).to_list()}
+
+
+def _at(made: Weighed, risk: float, shown: Shown) -> Plain:
+    told = made.decided(risk)
+    real = told.decision.realised
+    return {
+        "risk": told.decision.risk,
+        "withheld": told.decision.withheld,
+        "words": told.words,
+        "counts": told.counts,
+        "real": {"risk": real.risk, "withheld": real.withheld},
+        "whole": whole_cells(told),
+        "line": drawn_line(told),
+        "cost": cost_words(told),
+        "others": [
+            {"rule": sentence(row["rule"]), "own": row["rule"] == "optimal", "withheld": said(row["withheld"], "share"),
+             "more": "" if row["rule"] == "optimal" else points(row["cost"])}
+            for row in by_cost(told).iter_rows(named=True)
+        ],
+        "rows": _rows(told),
+        **listed(made.found, told, shown),
+    }  # fmt: skip
+
+
+def listed(found: Publication, told: Published, shown: Shown) -> Plain:
+    """Cells in their order of publication around the line; or all withheld, the most dangerous first; or published."""
+    order, many = found.trade_off.order, told.counts["published"]
+    if shown == "line":
+        places = order[max(0, many - WINDOW) : many + WINDOW]
+    else:
+        places = order[many:][::-1][:MOST] if shown == "withheld" else order[:many][::-1][:MOST]
+    total = {"line": len(order), "withheld": len(order) - many, "published": many}[shown]
+    names = list(found.data.keys) or ["cell"]
+    table = found.table[places].with_columns(mean=found.posterior.mean[places])
+    publish = told.decision.cells["publish"].gather(places).to_list()
+    rows = [
+        _cell(row, names, int(p), said)
+        for row, p, said in zip(table.iter_rows(named=True), places, publish, strict=True)
+    ]
+    return {"names": names, "cells": rows, "shown": shown, "of": total}
+
+
+def _cell(row: Plain, names: Sequence[str], place: int, publish: bool) -> Plain:
+    ratio = row["ratio"]
+    return {
+        "labels": ["(missing)" if row[n] is None else str(row[n]) for n in names]
+        if names != ["cell"]
+        else [str(place + 1)],
+        "counts": [number(row[name]) for name in ("y", "n", "N")],
+        "mean": number(row["mean"]),
+        "losses": [number(row["R0"]), number(row["R1"])],
+        "ratio": "–" if ratio is None else "infinite" if not isfinite(ratio) else number(ratio),
+        "publish": bool(publish),
+    }
+
+
+# --- the run ------------------------------------------------------------------------------------------------------
+
+
+def decide(
+    progress: Progress, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any], out: Path
+) -> Plain:
+    """The decision with its report, written as `equipoise publish --out` writes it."""
+    report(progress, 0, 1, "weighing the losses of every cell")
+    data = dict(policy["data"])
+    path = folder / data.pop("path")
+    if "metadata" in data:
+        data["metadata"] = folder / data["metadata"]
+    records = without_direct(replace(read(path, **data), roles=Roles.from_plain(policy.get("roles", {}), folder)))
+    found = door.publish(
+        source_of(records, settings), risk_at_most=settings["risk"], out=out, name=path.name, **asked_of(settings)
+    )
+    return {"folder": out.name, "words": found.words, "counts": found.counts}

@@ -1,0 +1,372 @@
+"""Shaping the keys: what each is like, what a coarsening would do to risk and information, and how it is kept."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.branches import Branch, Breaks, Calendar, Intervals, Leaves, Prefix
+from equipoise.data.cells import Cells
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.levels import ORIGINAL, Level, Original, as_text, number_text
+from equipoise.data.roles import Roles
+from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.work.edit_hierarchy import free_name, with_level, without_level
+from equipoise.doors.web.work.level_editors import editors, shown
+from equipoise.doors.web.work.regroup_key import Stage, numbers, stage_of
+from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, hint
+from equipoise.ground.packed_keys import Integers, code
+from equipoise.rules import MinCount
+from equipoise.search.best_coarsening import best_coarsening
+
+LISTED = 5_000
+"""Categories that a hierarchy made here may list one by one."""
+BANDS = 10_000
+"""Intervals of one width that may be asked for."""
+SHOWN, RARE = 200, 10
+"""Categories that are shown at a time, and the records that one must have to be shown unasked."""
+KEPT = 4
+"""Stages that are held at a time."""
+Plain = Mapping[str, Any]
+Chosen = Mapping[str, str]
+"""The level at which each key is looked at, by its name."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Key:
+    """A key on its stage: its values, the records that have each, its hierarchy and the level looked at."""
+
+    stage: Stage
+    values: pl.Series
+    counts: Integers
+    tree: Hierarchy | None
+    level: str
+
+    def table(self, change: Plain) -> Integers:
+        """The category of every value after a change."""
+        if change == {"kind": "level", "level": ORIGINAL}:
+            return np.arange(len(self.values))
+        if change["kind"] == "level":
+            return _codes(_level(self.tree, change["level"], self.values))
+        if change["kind"] == "groups":
+            return _grouped(change, self.values)
+        return _codes(made_of(change, self.values, "preview").levels()[0].label(self.values))
+
+
+Shelf = OrderedDict[tuple[int, str], Key]
+
+
+def look(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> dict[str, Any]:
+    """All that the page shows of one key, and where all keys stand."""
+    cells, trees = _cells(held, folder, policy), _trees(held, folder, policy, mark)
+    column = column if column in cells.by else cells.by[0]
+    key = prepare(held, folder, policy, chosen, column, mark)
+    labels = held.raw(folder, policy["data"]).labels.of(column)
+    at = {"kind": "level", "level": key.level}
+    now = held.once(("shape now", mark), lambda: numbers(key.stage, key.table(at)))
+    return {
+        "records": cells.records,
+        "column": column,
+        "label": labels.label or "",
+        "level": key.level,
+        "shown": shown(key.tree.level(key.level) if key.tree else Original()),
+        "keys": [_told(cells, name, trees.get(name), chosen) for name in cells.by],
+        "levels": _levels(key),
+        "values": len(key.values) - key.values.null_count(),
+        "missing": int(key.counts[key.values.is_null().to_numpy()].sum()),
+        "now": now,
+        "original": held.once(
+            ("shape original", frozen(policy["data"]), cells.by, cells.open), lambda: _original(cells)
+        ),
+        "editor": editors(key.values, key.counts, key.tree, key.level, bool(labels.values), LISTED, RARE),
+    }
+
+
+def ready(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> bool:
+    """Put a key on its stage, so that previews of it are quick."""
+    return prepare(held, folder, policy, chosen, column, mark) is not None
+
+
+def preview(held: Held, folder: Path, data: Plain, mark: int, column: str, change: Plain) -> dict[str, Any] | None:
+    """Risk and information after a change of one key; None where it is not on its stage."""
+    held.raw(folder, data)
+    key = _shelf(held).get((mark, column))
+    if key is None:
+        return None
+    table = key.table(change)
+    known = table[key.values.is_not_null().to_numpy()]
+    return {**numbers(key.stage, table), "categories": int(np.count_nonzero(np.bincount(known)))}
+
+
+def prepare(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> Key:
+    """A key on its stage, the other keys at their chosen levels."""
+    cells, trees = _key_cells(held, folder, policy, column), _trees(held, folder, policy, mark)
+    shelf = _shelf(held)
+    if (mark, column) not in shelf:
+        at = {name: _chosen(trees.get(name), chosen.get(name), cells.values(name)) for name in cells.by}
+        stage = _staged(held, cells, column, {name: found for name, found in at.items() if name != column})
+        values, level = cells.values(column), at[column][0].name
+        shelf[mark, column] = Key(stage, values, cells.counts(column), trees.get(column), level)
+        while len(shelf) > KEPT:
+            shelf.popitem(last=False)
+    return shelf[mark, column]
+
+
+def _staged(held: Held, cells: Cells, column: str, others: Mapping[str, tuple[Level, pl.Series]]) -> Stage:
+    """The stage of a key: the one at hand where the other keys have not changed since."""
+    ready: list[tuple[Cells, str, dict[str, Level], Stage]] = held.once("shape sets", list)
+    levels = {name: level for name, (level, _) in others.items()}
+    for known, name, before, stage in ready:
+        if known is cells and name == column and before == levels:
+            return stage
+    coarse = {name: labels for name, (level, labels) in others.items() if level.name != ORIGINAL}
+    stage = stage_of(cells, column, coarse)
+    ready[:] = [*ready[1 - KEPT :], (cells, column, levels, stage)]
+    return stage
+
+
+def level_of(held: Held, folder: Path, policy: Plain, column: str, level: str) -> str:
+    """The name of a level of a key; refused where there is none, or values are missing in it."""
+    cells = _key_cells(held, folder, policy, column)
+    tree = Roles.from_plain(policy.get("roles", {}), folder).hierarchies.get(column)
+    _level(tree, level, cells.values(column))
+    return tree.level(level).name if tree else ORIGINAL
+
+
+def kept(
+    held: Held, folder: Path, policy: Plain, column: str, change: Plain, replaced: str, name: str
+) -> tuple[list[dict[str, Any]], str]:
+    """The hierarchy of a column with a change made in it, as a policy has it, and the name of the level."""
+    cells = _key_cells(held, folder, policy, column)
+    tree = Roles.from_plain(policy.get("roles", {}), folder).hierarchies.get(column)
+    old = replaced if tree is not None and replaced in [level.name for level in tree.levels[1:]] else None
+    values = cells.values(column)
+    branch = made_of(change, values, free_name(name.strip() or _called(change, values), tree, old))
+    level = branch.levels()[0]
+    level.label(values)
+    return with_level(tree, branch, old).to_plain(), level.name
+
+
+def dropped(held: Held, folder: Path, policy: Plain, column: str, level: str) -> list[dict[str, Any]]:
+    """The hierarchy of a column without one of its levels."""
+    tree = Roles.from_plain(policy.get("roles", {}), folder).hierarchies.get(column)
+    if tree is None:
+        raise ParameterError(f"{column!r} has no levels.")
+    left = without_level(tree, level)
+    return left.to_plain() if left else []
+
+
+def categories(held: Held, folder: Path, policy: Plain, column: str, search: str, rare: bool) -> dict[str, Any]:
+    """The most frequent categories of a key, those that hold a text, without rare ones unless they are asked for."""
+    cells = _key_cells(held, folder, policy, column)
+    values, n = cells.values(column), cells.counts(column)
+    texts = as_text(values)
+    there = texts.is_not_null()
+    if search:
+        there &= texts.fill_null("").str.to_lowercase().str.contains(search.lower(), literal=True)
+    found = there.to_numpy()
+    listed = found if rare else found & (n >= RARE)
+    order = np.flatnonzero(listed)
+    order = order[np.argsort(-n[order], kind="stable")][:SHOWN]
+    told = {str(as_text(pl.Series([value]))[0]): text for value, text in _value_labels(held, folder, policy, column)}
+    rows = [
+        {"code": int(at), "text": texts[int(at)], "label": told.get(texts[int(at)], ""), "n": int(n[at])}
+        for at in order
+    ]
+    return {
+        "rows": rows, "found": int(found.sum()), "hidden": int((found & (n < RARE)).sum()) * (not rare),
+        "more": max(0, int(listed.sum()) - SHOWN), "most": int(n.max(initial=1)), "rare": rare, "search": search,
+        "limit": RARE, "column": column, "records": cells.records,
+    }  # fmt: skip
+
+
+def suggested(progress: Any, folder: Path, policy: Plain, k: int, share: float) -> dict[str, Any]:
+    """In a run: the least coarsening of all keys with which every class has k records."""
+    records = Held().records(folder, policy)
+    found = best_coarsening(records, MinCount(k), suppress_at_most=share, progress=progress)
+    return {**found.to_plain(), "k": k, "share": share}
+
+
+def made_of(change: Plain, values: pl.Series, name: str) -> Branch:
+    """A change as a branch of one level; refused where it makes no sense."""
+    kind = change["kind"]
+    if kind == "intervals":
+        _check_bands(values, change)
+        ends = {end: change[end] for end in ("start", "top", "bottom", "closed")}
+        return Intervals((_tidy(change["width"]),), alone=tuple(change["alone"]), **ends)
+    if kind == "breaks":
+        points = tuple(sorted({_tidy(point) for point in change["breaks"]}))
+        return Breaks((points,), closed=change["closed"], alone=tuple(change["alone"]), names=(name,))
+    if kind == "groups":
+        return _leaves(change, values, name)
+    if kind == "prefix":
+        return Prefix((change["length"],))
+    if kind == "calendar":
+        return Calendar((change["part"],))
+    raise ParameterError("That cannot be kept as a level.")
+
+
+def _tidy(value: float) -> float:
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def _check_bands(values: pl.Series, change: Plain) -> None:
+    known = values.drop_nulls()
+    if not values.dtype.is_numeric() or not len(known):
+        raise DataError("This key has no numbers: intervals cannot be made of it.")
+    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    low = low if change["bottom"] is None else max(low, change["bottom"])
+    high = high if change["top"] is None else min(high, change["top"])
+    if (max(high, change["start"]) - min(low, change["start"])) / change["width"] > BANDS:
+        raise ParameterError(f"Intervals of {number_text(change['width'])} would be more than {BANDS:,}: widen them.")
+
+
+def _grouped(change: Plain, values: pl.Series) -> Integers:
+    """The category of every value: its group, all others apart or, where they have a name, together."""
+    size = len(values)
+    _check_codes(change, values)
+    table = np.arange(size) if change["other"] is None else np.full(size, size)
+    nothing = values.is_null().to_numpy()
+    table[nothing] = np.flatnonzero(nothing)
+    table[change["kept"]] = change["kept"]
+    names = [group["name"] for group in change["groups"]]
+    for group in change["groups"]:
+        same = change["other"] is not None and group["name"] == change["other"]
+        table[group["codes"]] = size if same else size + 1 + names.index(group["name"])
+    return table
+
+
+def _check_codes(change: Plain, values: pl.Series) -> None:
+    if change["of"] != len(values):
+        raise DataError("The file has changed since this page was drawn: load it again.")
+    codes = np.array(
+        [*change["kept"], *(code for group in change["groups"] for code in group["codes"])], dtype=np.int64
+    )
+    known = np.flatnonzero(values.is_not_null().to_numpy())
+    if not bool(np.isin(codes, known).all()) or len(np.unique(codes)) < len(codes):
+        raise ParameterError("A category stands in two groups, or is none of this column.")
+
+
+def _leaves(change: Plain, values: pl.Series, name: str) -> Leaves:
+    _check_codes(change, values)
+    texts = as_text(values).to_list()
+    groups = {code: group["name"] for group in change["groups"] for code in group["codes"]}
+    rest = change["kept"] if change["other"] is not None else [at for at, text in enumerate(texts) if text is not None]
+    apart = [at for at in rest if at not in groups]
+    if not groups and change["other"] is None:
+        raise ParameterError("Tick some categories and merge them first.")
+    if len(groups) + len(apart) > LISTED:
+        raise ParameterError(
+            f"{len(groups) + len(apart):,} categories are more than are listed one by one here ({LISTED:,}): let all "
+            "others become one group, or cut the codes."
+        )
+    if not groups and not apart:
+        raise ParameterError("Keep at least one category apart.")
+    if {*groups.values(), change["other"]} & {texts[at] for at in apart}:
+        raise ParameterError("A group has the name of a category outside it: choose another name, or put that one in.")
+    rows = sorted((str(texts[at]), groups.get(at, str(texts[at]))) for at in (*groups, *apart))
+    return Leaves(tuple(rows), names=(name,), other=change["other"])
+
+
+def _called(change: Plain, values: pl.Series) -> str:
+    """The name of a level to which nobody has given one."""
+    if change["kind"] == "breaks":
+        return f"{len(set(change['breaks'])) + 1} bands"
+    if change["kind"] == "groups":
+        known = values.is_not_null().to_numpy()
+        return f"{len(np.unique(_grouped(change, values)[known]))} groups"
+    return "level"
+
+
+def _cells(held: Held, folder: Path, policy: Plain) -> Cells:
+    """The cells of the keys, counted once whatever their hierarchies are."""
+    roles = {name: value for name, value in policy.get("roles", {}).items() if name != "hierarchies"}
+    if not roles.get("keys"):
+        raise DataError("No column is a key yet: say on the first page which ones somebody outside may know.")
+    return held.cells(folder, {"data": policy["data"], "roles": roles})
+
+
+def _key_cells(held: Held, folder: Path, policy: Plain, column: str) -> Cells:
+    cells = _cells(held, folder, policy)
+    if column not in cells.by:
+        raise ParameterError(f"{column!r} is no key.{hint(column, cells.by)}")
+    return cells
+
+
+def _trees(held: Held, folder: Path, policy: Plain, mark: int) -> Mapping[str, Hierarchy]:
+    held.raw(folder, policy["data"])
+    return held.once(("shape trees", mark), lambda: Roles.from_plain(policy.get("roles", {}), folder).hierarchies)
+
+
+def _shelf(held: Held) -> Shelf:
+    empty: Shelf = OrderedDict()
+    return held.once("shape stages", lambda: empty)
+
+
+def _codes(labels: pl.Series) -> Integers:
+    return code(labels).codes.astype(np.int64)
+
+
+def _level(tree: Hierarchy | None, name: str, values: pl.Series) -> pl.Series:
+    if tree is None or name == ORIGINAL:
+        if name != ORIGINAL:
+            raise ParameterError("There is no such level.")
+        return values
+    return tree.level(name).label(values)
+
+
+def _chosen(tree: Hierarchy | None, name: str | None, values: pl.Series) -> tuple[Level, pl.Series]:
+    """The chosen level and the category of each value there; the original where there is no such level any more."""
+    if tree is not None and name in [level.name for level in tree.levels[1:]]:
+        try:
+            return tree.level(str(name)), tree.level(str(name)).label(values)
+        except EquipoiseError:
+            return Original(), values
+    return Original(), values
+
+
+def _told(cells: Cells, name: str, tree: Hierarchy | None, chosen: Chosen) -> dict[str, Any]:
+    """A key in the list of keys."""
+    values = cells.values(name)
+    level, labels = _chosen(tree, chosen.get(name), values)
+    return {
+        "name": name, "level": level.name, "shown": shown(level),
+        "values": len(values) - values.null_count(), "categories": labels.drop_nulls().n_unique(),
+    }  # fmt: skip
+
+
+def _levels(key: Key) -> list[dict[str, Any]]:
+    """The levels of a key from fine to coarse: what each is, and whether it may be released."""
+    levels = key.tree.levels if key.tree else ()
+    first = {
+        "name": ORIGINAL,
+        "words": "",
+        "shown": shown(Original()),
+        "categories": len(key.values) - key.values.null_count(),
+        "problem": "",
+    }
+    coarser = sorted((_level_facts(key, level) for level in levels[1:]), key=lambda row: -(row["categories"] or 0))
+    rows = [first, *coarser]
+    allowed = {level.name for level in key.tree.allowed} if key.tree else {ORIGINAL}
+    return [{**row, "allowed": row["name"] in allowed} for row in rows]
+
+
+def _level_facts(key: Key, level: Level) -> dict[str, Any]:
+    facts = {"name": level.name, "words": level.words(), "shown": shown(level), "categories": None, "problem": ""}
+    try:
+        return {**facts, "categories": level.label(key.values).drop_nulls().n_unique()}
+    except EquipoiseError as error:
+        return {**facts, "problem": str(error)}
+
+
+def _original(cells: Cells) -> dict[str, float]:
+    column = cells.by[0]
+    return numbers(stage_of(cells, column, {}), np.arange(len(cells.values(column))))
+
+
+def _value_labels(held: Held, folder: Path, policy: Plain, column: str) -> tuple[tuple[Any, str], ...]:
+    return held.raw(folder, policy["data"]).labels.of(column).values

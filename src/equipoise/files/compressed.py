@@ -1,0 +1,90 @@
+"""Compressed text: what is inside a .gz, .bz2, .xz, .zst or .zip, in memory."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from equipoise.files.memory import refuse_beyond, size
+from equipoise.ground.errors import DataError, MissingExtraError
+
+PIECE = 1 << 24
+INSTEAD = "unpack it first: a plain CSV file is read in pieces"
+
+
+def unpacked(path: Path) -> bytes:
+    """The only file inside, whole; refused before it fills the memory."""
+    try:
+        return OPENERS[path.suffix.lower()](path)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, ValueError) as error:
+        if isinstance(error, DataError | PermissionError):
+            raise
+        raise DataError(
+            f"{str(path)!r} is not a whole compressed file: it is damaged, cut off or something else."
+        ) from None
+
+
+def _zip(path: Path) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        inside = [part for part in archive.infolist() if not part.is_dir() and not part.filename.startswith("__MACOSX")]
+        if len(inside) != 1:
+            raise DataError(f"{str(path)!r} holds {len(inside):,} files: it must hold one.")
+        if inside[0].flag_bits & 1:
+            raise DataError(f"{str(path)!r} is encrypted: save it without a password first.")
+        length = inside[0].file_size
+        refuse_beyond(path, length, f"{length / 1e6:,.0f} MB unpacked", INSTEAD)
+        with archive.open(inside[0]) as file:
+            return _poured(file, path)
+
+
+def _gzip(path: Path) -> bytes:
+    """The last four bytes hold the length modulo 4 GB."""
+    with path.open("rb") as packed:
+        packed.seek(-4, 2)
+        length = max(int.from_bytes(packed.read(4), "little"), path.stat().st_size)
+    refuse_beyond(path, length, f"{length / 1e6:,.0f} MB unpacked", INSTEAD)
+    with gzip.open(path) as file:
+        return _poured(file, path)
+
+
+def _bzip2(path: Path) -> bytes:
+    with bz2.open(path) as file:
+        return _poured(file, path)
+
+
+def _xz(path: Path) -> bytes:
+    with lzma.open(path) as file:
+        return _poured(file, path)
+
+
+def _zstd(path: Path) -> bytes:
+    try:
+        arrow = import_module("pyarrow")
+    except ImportError:
+        raise MissingExtraError.named("pyarrow", "arrow") from None
+    with arrow.OSFile(str(path)) as file, arrow.CompressedInputStream(file, "zstd") as stream:
+        return _poured(stream, path)
+
+
+def _poured(stream: Any, path: Path) -> bytes:
+    """All of a stream, piece by piece: what an archive says of its length is not trusted."""
+    found = bytearray()
+    while piece := stream.read(PIECE):
+        found += piece
+        refuse_beyond(path, len(found), f"more than {size(len(found))} unpacked", INSTEAD, words="more than")
+    return bytes(found)
+
+
+OPENERS: Mapping[str, Callable[[Path], bytes]] = {
+    ".gz": _gzip,
+    ".bz2": _bzip2,
+    ".xz": _xz,
+    ".zst": _zstd,
+    ".zip": _zip,
+}
+SUFFIXES = tuple(OPENERS)

@@ -1,1 +1,0 @@
-"""What a disclosure officer does: assess, sweep, choose, release."""

@@ -1,0 +1,93 @@
+"""Draws: random numbers from a secret seed and a record's key, never from row order, partition or engine.
+
+Each record's key is turned into 128 bits by AES in CBC-MAC form under a key derived from the seed, and each draw is
+AES of (those bits, counter) under a key derived from (seed, step). AES is fixed by a standard, so the same seed gives
+the same numbers on every version and machine; whoever lacks the seed can predict none of them.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from equipoise.ground.errors import ParameterError
+
+BLOCK = 16
+PIECE = 1 << 15
+
+
+def new_seed() -> int:
+    """128 bits from the operating system."""
+    return secrets.randbits(128)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The draws of one step of a recipe.
+
+    >>> a = Draws(7).child(0).uniform(pl.Series([10, 11, 12]))
+    >>> b = Draws(7).child(0).uniform(pl.Series([12, 10, 11]))
+    >>> bool((a[[2, 0, 1]] == b).all())
+    True
+    """
+
+    seed: int = field(repr=False)
+    path: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 1 << 128:
+            raise ParameterError("A seed must be a whole number from 0 to 2**128 - 1.")
+
+    def child(self, step: int) -> "Draws":
+        return Draws(self.seed, (*self.path, step))
+
+    def uniform(self, keys: pl.Series, counter: int = 0) -> NDArray[np.float64]:
+        """One number in [0, 1) per key, 53 bits each. O(records), vectorised in pieces that stay in the cache."""
+        secret = self._key("draw", *self.path)
+        drawn = np.empty(len(keys))
+        for start in range(0, len(keys), PIECE):
+            marks = self._mac(keys[start : start + PIECE])
+            marks[:, 1] ^= np.uint64(counter)
+            drawn[start : start + PIECE] = _encrypt(secret, marks)[:, 0] >> np.uint64(11)
+        drawn *= 2.0**-53
+        return drawn
+
+    def normal(self, keys: pl.Series, counter: int = 0) -> NDArray[np.float64]:
+        """One standard normal number per key, by the inverse of the distribution function."""
+        from scipy.special import ndtri
+
+        return np.asarray(ndtri(self.uniform(keys, counter) + 2.0**-54))
+
+    def _key(self, *words: object) -> bytes:
+        text = "|".join(map(str, ("equipoise", self.seed, *words)))
+        return hashlib.sha256(text.encode()).digest()[:BLOCK]
+
+    def _mac(self, keys: pl.Series) -> NDArray[np.uint64]:
+        """CBC-MAC of each key's bytes, length first so that no key is a prefix of another."""
+        secret = self._key("key")
+        if keys.dtype.is_integer() and keys.dtype not in (pl.Int128, pl.UInt128):
+            state = np.zeros((len(keys), 2), dtype=np.uint64)
+            state[:, 0] = keys.to_numpy().astype(np.uint64)
+            return _encrypt(secret, state)
+        texts = keys.cast(pl.String).cast(pl.Binary)
+        lengths = texts.bin.size().to_numpy().astype(np.uint64)
+        width = BLOCK * max(1, -(-int(lengths.max() if len(lengths) else 0) // BLOCK))
+        blocks = np.array(texts.to_list(), dtype=f"S{width}").view(np.uint64).reshape(len(keys), width // BLOCK, 2)
+        state = np.zeros((len(keys), 2), dtype=np.uint64)
+        state[:, 0], state[:, 1] = lengths, 1
+        state = _encrypt(secret, state)
+        for i in range(blocks.shape[1]):
+            live = lengths > np.uint64(i * BLOCK)
+            state[live] = _encrypt(secret, state[live] ^ blocks[live, i])
+        return state
+
+
+def _encrypt(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # one block per record: a keyed permutation
+    data = encryptor.update(np.ascontiguousarray(blocks, dtype="<u8").data.cast("B")) if blocks.size else b""
+    return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, 2)

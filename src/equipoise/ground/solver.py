@@ -1,0 +1,159 @@
+"""Linear and mixed-integer programs on HiGHS: the only file that names the solver.
+
+A `Program` keeps its last basis: a question that differs a little from the one before is answered in a few steps.
+One thread and fixed seeds, so equal programs have equal answers.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise.ground.errors import EngineError
+from equipoise.ground.packed_keys import Floats, Integers
+
+TIGHT = 1e-9
+"""Feasibility asked of the solver where a first answer was not exact enough."""
+
+STEPS = 20
+"""What setting out counts for, in steps of the simplex method."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """The optimum of a program: a value for each column, a price for each row, and a bound no solution beats."""
+
+    values: Floats
+    prices: Floats
+    objective: float
+    bound: float
+    complete: bool = True
+
+
+class Unbounded(Exception):
+    """The objective has no limit."""
+
+
+class Program:
+    """Minimise cost @ x, subject to below <= matrix @ x <= above and low <= x <= high.
+
+    Cost: that of the simplex method from the last basis; the matrix is held once. `work` counts steps times columns: a
+    measure of time that is the same on every machine.
+
+    >>> import scipy.sparse as sparse
+    >>> program = Program(sparse.csc_array([[1.0, 1.0]]), np.array([1.0, 2.0]), np.zeros(2), np.full(2, 3.0), 4.0, 4.0)
+    >>> program.solve().values.tolist()
+    [3.0, 1.0]
+    """
+
+    def __init__(
+        self, matrix: Any, cost: Floats, low: Floats, high: Floats, below: Any = 0.0, above: Any = 0.0, *,
+        primal: bool = False,
+    ) -> None:  # fmt: skip
+        import highspy
+
+        self.kinds = highspy.HighsModelStatus
+        self.rows, self.columns = matrix.shape
+        self.fresh = True
+        self.work = 0
+        self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        options: dict[str, Any] = {
+            "output_flag": False,
+            "presolve": "off",
+            "solver": "simplex",
+            "threads": 1,
+            "random_seed": 1,
+        }
+        for name, value in (options | ({"simplex_strategy": 4} if primal else {})).items():
+            self.highs.setOptionValue(name, value)
+        self._pass(highspy, matrix.tocsc(), cost, low, high, below, above)
+
+    def _pass(self, highspy: Any, matrix: Any, cost: Floats, low: Floats, high: Floats, below: Any, above: Any) -> None:
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = matrix.shape
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, low, high
+        lp.row_lower_ = np.broadcast_to(np.asarray(below, dtype=float), self.rows)
+        lp.row_upper_ = np.broadcast_to(np.asarray(above, dtype=float), self.rows)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+        self.highs.passModel(lp)
+
+    def bound(self, columns: Integers, low: Floats, high: Floats) -> None:
+        """Change the limits of some columns."""
+        self.highs.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
+
+    def charge(self, columns: Integers, cost: Floats) -> None:
+        """Change the costs of some columns."""
+        self.highs.changeColsCost(len(columns), columns.astype(np.int32), cost)
+
+    def demand(self, rows: Any, below: Floats) -> None:
+        """Add constraints rows @ x >= below."""
+        rows = rows.tocsr()
+        above = np.full(rows.shape[0], np.inf)
+        self.highs.addRows(
+            rows.shape[0], below, above, rows.nnz,
+            rows.indptr[:-1].astype(np.int32), rows.indices.astype(np.int32), rows.data,
+        )  # fmt: skip
+        self.rows += rows.shape[0]
+
+    def restart(self) -> None:
+        """Forget the last basis: for a question that has little to do with the one before."""
+        self.highs.clearSolver()
+        self.fresh = True
+
+    def sharpen(self) -> None:
+        """Ask for the tightest tolerances from here on."""
+        for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+            self.highs.setOptionValue(name, TIGHT)
+
+    def whole(self, columns: Integers, *, seconds: float = np.inf, gap: float = 0.0, nodes: int | None = None) -> None:
+        """Ask for whole numbers in these columns, within a time, a relative gap and so many nodes of the search."""
+        import highspy
+
+        kind = np.array([highspy.HighsVarType.kInteger] * len(columns))
+        self.highs.changeColsIntegrality(len(columns), columns.astype(np.int32), kind)
+        self.highs.setOptionValue("presolve", "choose")
+        self.highs.setOptionValue("solver", "choose")
+        self.highs.setOptionValue("mip_rel_gap", max(gap, 0.0))
+        if nodes is not None:
+            self.highs.setOptionValue("mip_max_nodes", nodes)
+        self.limit(seconds)
+
+    def limit(self, seconds: float) -> None:
+        """Stop after so much time from now; the bound reached is kept."""
+        self.highs.setOptionValue("time_limit", float(min(seconds + self.highs.getRunTime(), 1e20)))
+
+    def suggest(self, values: Floats) -> None:
+        """A solution to start the search for whole numbers from."""
+        columns = np.arange(self.columns, dtype=np.int32)
+        self.highs.setSolution(self.columns, columns, values)
+
+    def solve(self) -> Answer | None:
+        """The optimum, or None when no solution exists. Raises `Unbounded` when there is no limit.
+
+        That there is no solution is believed only of a program solved from scratch: an old basis can mislead.
+        """
+        fresh, self.fresh = self.fresh, False
+        self.highs.run()
+        status = self.highs.getModelStatus()
+        if not fresh and status not in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
+            self.highs.clearSolver()
+            self.highs.run()
+            status = self.highs.getModelStatus()
+        self.work += (STEPS + max(int(self.highs.getInfo().simplex_iteration_count), 0)) * self.columns
+        return self._read(status)
+
+    def _read(self, status: Any) -> Answer | None:
+        if status in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
+            return self._answer(status == self.kinds.kOptimal)
+        if status == self.kinds.kInfeasible:
+            return None
+        if status in (self.kinds.kUnbounded, self.kinds.kUnboundedOrInfeasible):
+            raise Unbounded
+        raise EngineError(f"The solver stopped without an answer ({self.highs.modelStatusToString(status)}).")
+
+    def _answer(self, complete: bool) -> Answer:
+        solution, info = self.highs.getSolution(), self.highs.getInfo()
+        found = info.objective_function_value
+        bound = info.mip_dual_bound if not complete or info.mip_node_count >= 0 else found
+        return Answer(np.array(solution.col_value), np.array(solution.row_dual), found, bound, complete)

@@ -1,0 +1,1 @@
+"""Before anything is done: assess a file, suggest roles, find direct identifiers."""

@@ -1,0 +1,171 @@
+"""Assess: what is at stake in a file as it is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.cells import Cells, count
+from equipoise.data.records import Records
+from equipoise.ground.errors import DataError, RolesError
+from equipoise.ground.progress import Progress, tracked
+from equipoise.inspection.worst_records import NO_HELP, NO_RECORDS, helps, worst
+from equipoise.masks import Pram, Recode
+from equipoise.methods.method import Mask, Measure
+from equipoise.methods.score import Scores
+from equipoise.presentation.missing_both_ways import both_ways
+from equipoise.presentation.notebook import assessment_html
+from equipoise.recipe.recipe import Recipe
+from equipoise.risk import (
+    AttributeDisclosure,
+    CorrectMatches,
+    Household,
+    Individual,
+    MatchProbability,
+    PopulationUniques,
+    Uniques,
+    ValueDisclosure,
+)
+from equipoise.utility import Changed, Entropy, Marginals, Moments, VarianceInflation
+
+NO_KEYS = pl.DataFrame(schema={"key": pl.String, "categories": pl.Int64, "uniques": pl.Int64, "without": pl.Int64})
+NO_CATEGORIES = pl.DataFrame(
+    schema={"key": pl.String, "category": pl.String, "records": pl.Int64, "uniques": pl.Int64, "share": pl.Float64}
+)
+MOST_CATEGORIES = 50_000
+"""A key with more categories than this, and no hierarchy to coarsen it by, is an identifier."""
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Scores of a file, and which keys and categories are behind its uniques.
+
+    `worst` has the records most at risk, by id or row alone; `helps` has what coarsening one key would remove.
+    `keys` has a row per key: its `categories`, and the uniques that would remain `without` it. `categories` has a row
+    per key and category: `records`, `uniques`, and `share`, the uniques among its records. The categories are data:
+    for internal reports only.
+    """
+
+    records: int
+    scores: Scores
+    keys: pl.DataFrame = field(repr=False)
+    categories: pl.DataFrame = field(repr=False)
+    worst: pl.DataFrame = field(default_factory=lambda: NO_RECORDS, repr=False)
+    helps: pl.DataFrame = field(default_factory=lambda: NO_HELP, repr=False)
+
+    def _repr_html_(self) -> str:
+        return assessment_html(self)
+
+
+def assess(
+    records: Records, measures: Iterable[Measure] | None = None, *, progress: Progress | None = None
+) -> Assessment:
+    """Measure a file against itself, the natural worst case.
+
+    Without measures: uniques, classes of at most two, population uniques where there are weights, attribute disclosure
+    for every sensitive column, individual risk where there are weights, household risk where there are households, and
+    entropy. Cost: that of the measures, and O(cells) for each key and each of its levels.
+    """
+    refuse_unfit(records)
+    scales = tuple(measures) if measures is not None else standard(records)
+    scores = Scores(both_ways(scale, records, records) for scale in tracked(scales, "measuring", progress))
+    cells = count(records)
+    return replace(profile(records), scores=scores, worst=worst(records, cells), helps=helps(cells))
+
+
+def profile(records: Records) -> Assessment:
+    """Which keys and categories are behind the uniques; nothing where there are no keys."""
+    if not records.roles.keys:
+        return Assessment(records.height(), Scores(), NO_KEYS, NO_CATEGORIES)
+    cells = count(records)
+    return Assessment(cells.records, Scores(), by_key(cells), by_category(cells))
+
+
+def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, ...]:
+    """The measures an officer looks at first, of a raw file or of what a recipe makes of it."""
+    if recipe is not None and any(isinstance(mask, Pram) for mask in recipe.masks):
+        return MatchProbability(), CorrectMatches(), Changed(), VarianceInflation(), Entropy()
+    if recipe is not None and (not recipe.coarsens or not records.roles.keys):
+        return _of_perturbed(records, recipe)
+    cells = count(records)
+    weighted = cells.total.sum()
+    fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None
+    chosen: list[Measure] = [Uniques(), Uniques(k=2)]
+    chosen += [PopulationUniques(float(f"{fraction:.4g}"), "best")] if fraction else []
+    chosen += [Individual()] if records.roles.weight else []
+    chosen += [Household()] if records.roles.household else []
+    chosen += [AttributeDisclosure(column) for column in records.roles.sensitive]
+    return (*chosen, Entropy())
+
+
+def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
+    """What a snooper knows of perturbed numbers and what users lose, and how the tables of the keys changed."""
+    schema = records.schema()
+    touched = dict.fromkeys(column for mask in recipe.masks for column in _columns(mask))
+    labels = {mask.column for mask in recipe.masks if isinstance(mask, Recode)}
+    numbers = [c for c in touched or records.roles.numeric if c not in labels]
+    numeric = tuple(c for c in numbers if c in schema and schema[c].is_numeric())
+    found: list[Measure] = [ValueDisclosure(numeric), Moments(numeric)] if numeric else []
+    named = tuple(dict.fromkeys((*records.roles.keys, *(c for c in touched if c in schema and c not in numeric))))
+    found += [Marginals(None if named == records.roles.keys else named)] if named else []
+    if not found:
+        raise RolesError("No keys were named: say which columns an intruder may know.")
+    return tuple(found)
+
+
+def _columns(mask: Mask) -> tuple[str, ...]:
+    """The columns a mask changes, as its fields name them."""
+    fields = (getattr(mask, name, None) for name in ("column", "columns", "protected"))
+    return tuple(c for field in fields if field for c in ((field,) if isinstance(field, str) else field))
+
+
+def refuse_unfit(records: Records, keys_needed: bool = True) -> None:
+    """Refuse a file on which no risk can be measured: no key, one record, an empty key, a key that is an identifier."""
+    if not records.roles.keys:
+        if keys_needed:
+            raise RolesError("No keys were named: say which columns an intruder may know.")
+        return
+    cells = count(records)
+    if cells.records < 2:
+        raise DataError("The data has one record only: there is nobody to compare it with.")
+    for key in records.roles.keys:
+        values = cells.values(key)
+        if values.null_count() == len(values):
+            raise DataError(f"The key {key!r} has no values: every record is missing it. Leave it out of the keys.")
+        if len(values) > MOST_CATEGORIES and key not in records.roles.hierarchies:
+            raise DataError(
+                f"The key {key!r} has {len(values):,} categories, more than {MOST_CATEGORIES:,}: "
+                "it is an identifier rather than a key. Give it a hierarchy, another role, or leave it out."
+            )
+
+
+def by_key(cells: Cells) -> pl.DataFrame:
+    """For each key: its categories, the uniques with all keys, and those that remain without it. O(keys x cells)."""
+    alone = _uniques(cells)
+    rows = []
+    for key in cells.by:
+        rest = tuple(c for c in cells.by if c != key)
+        without = _uniques(cells.margin(rest)) if rest else int(cells.records == 1)
+        rows.append({"key": key, "categories": len(cells.values(key)), "uniques": alone, "without": without})
+    return pl.DataFrame(rows)
+
+
+def _uniques(cells: Cells) -> int:
+    return int((cells.alike[0] == 1).sum())
+
+
+def by_category(cells: Cells) -> pl.DataFrame:
+    """For each category of each key: its records, its uniques and their share, most uniques first."""
+    parts = []
+    for key in cells.by:
+        place, values = cells.place(key), cells.values(key)
+        single = np.bincount(cells.cube.codes[place], weights=cells.alike[0] == 1, minlength=len(values)).astype(
+            np.int64
+        )
+        table = pl.DataFrame(
+            {"category": values.cast(pl.String).fill_null("(missing)"), "records": cells.counts(key), "uniques": single}
+        )
+        parts.append(table.with_columns(key=pl.lit(key), share=pl.col("uniques") / pl.col("records")))
+    order = ["key", "category", "records", "uniques", "share"]
+    return pl.concat(parts).select(order).sort("uniques", "share", descending=True, maintain_order=True)

@@ -1,0 +1,144 @@
+"""What a look at a column tells: its kind, how many values, how often they repeat. Nothing here is shown as a value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from equipoise.data import engines
+from equipoise.data.records import Records
+
+Kind = Literal["text", "whole", "decimal", "date", "truth", "other"]
+
+LOOKED_AT = 100_000
+"""Records looked at in a larger file: in 50 runs of 2,000, spread evenly, so that households stay together."""
+RUNS = 50
+SHAPED = 2_000
+"""Distinct values whose shape is looked at, at most."""
+KINDS: Mapping[Kind, str] = {
+    "text": "texts", "whole": "whole numbers", "decimal": "numbers with decimals", "date": "dates",
+    "truth": "truth values", "other": "values",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One column as it was looked at, missing values apart."""
+
+    name: str
+    kind: Kind
+    missing: int
+    values: pl.Series = field(repr=False)
+
+    @property
+    def records(self) -> int:
+        """How many records have a value."""
+        return len(self.values)
+
+    @cached_property
+    def counts(self) -> pl.DataFrame:
+        """Each value and how many records have it, most frequent first."""
+        name = "value"
+        return self.values.alias(name).value_counts(sort=True, name="records").sort(
+            "records", name, descending=[True, False]
+        )  # fmt: skip
+
+    @cached_property
+    def distinct(self) -> int:
+        return self.values.n_unique() if self.records else 0
+
+    @property
+    def share(self) -> float:
+        """Distinct values per record: 1 when nobody shares a value."""
+        return self.distinct / self.records if self.records else 0.0
+
+    @property
+    def unique(self) -> bool:
+        return self.records > 1 and self.distinct == self.records and not self.missing
+
+    @cached_property
+    def shaped(self) -> pl.Series:
+        """Distinct values as text, at most SHAPED of them."""
+        found = self.values.unique(maintain_order=True)
+        return found.gather_every(max(1, len(found) // SHAPED)).head(SHAPED).cast(pl.String)
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind in ("whole", "decimal")
+
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest number; for decisions only."""
+        low: Any = self.values.min()
+        high: Any = self.values.max()
+        return float(low), float(high)
+
+    def words(self) -> str:
+        """How many values of what kind."""
+        if self.distinct < 2:
+            return "one value only" if self.distinct else "no values"
+        if self.unique:
+            return f"all {self.records:,} {KINDS[self.kind]} differ"
+        return f"{self.distinct:,} distinct {KINDS[self.kind]}"
+
+
+def facts_of(values: pl.Series) -> Facts:
+    """Look at one column.
+
+    >>> facts_of(pl.Series("age", [31.0, 32.0, None, float("nan")])).words()
+    '2 distinct whole numbers'
+    """
+    known = values.fill_nan(None) if values.dtype.is_float() else values
+    known = known.drop_nulls()
+    if isinstance(values.dtype, pl.Categorical | pl.Enum):
+        known = known.cast(pl.String)
+    if isinstance(values.dtype, pl.Decimal):
+        known = known.cast(pl.Float64)
+    return Facts(values.name, _kind(known), len(values) - len(known), known)
+
+
+def _kind(values: pl.Series) -> Kind:
+    kind = values.dtype
+    if kind == pl.String:
+        return "date" if _dates(values) else "text"
+    if kind.is_integer():
+        return "whole"
+    if kind.is_float():
+        return "whole" if len(values) and bool((values % 1 == 0).all()) else "decimal"
+    if kind == pl.Boolean:
+        return "truth"
+    return "date" if kind == pl.Date or isinstance(kind, pl.Datetime) else "other"
+
+
+def _dates(texts: pl.Series) -> bool:
+    """Nearly every text is a full date, year first or last."""
+    seen = texts.unique(maintain_order=True).head(SHAPED)
+    shape = r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{2}:\d{2}.*)?$|^\d{1,2}[-/.]\d{1,2}[-/.](19|20)\d{2}$"
+    return len(seen) > 0 and float(seen.str.contains(shape).cast(pl.Float64).sum()) >= 0.95 * len(seen)
+
+
+def look(records: Records, rows: int | None = None) -> pl.DataFrame:
+    """The records, or an even sample of a larger file that leaves the rest unread where the engine can.
+
+    Cost: at most LOOKED_AT records in memory. DuckDB and Spark give their first records.
+    """
+    height = records.height() if rows is None else rows
+    if height <= LOOKED_AT:
+        return records.collect()
+    if not records.frame.implementation.is_polars():
+        return engines.collect(records.frame.head(LOOKED_AT))
+    size, native = LOOKED_AT // RUNS, records.frame.to_native()
+    starts = [i * (height - size) // (RUNS - 1) for i in range(RUNS)]
+    try:
+        return pl.concat(pl.collect_all([native.slice(start, size) for start in starts]))
+    except Exception as error:
+        engines.fail(error, "read the data")
+
+
+def skim(records: Records) -> pl.DataFrame:
+    """Every so manieth record of records that masks have changed, in one pass and in bounded memory."""
+    step = max(1, records.height() // LOOKED_AT)
+    if not records.frame.implementation.is_polars():
+        return engines.collect(records.frame.head(LOOKED_AT))
+    return pl.concat([piece.gather_every(step) for piece in engines.batches(records.frame)])

@@ -1,0 +1,172 @@
+"""What a column's name or label says, in eight languages; the table itself is column_names.toml."""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+LANGUAGES = {
+    "en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch",
+    "pt": "Portuguese", "pl": "Polish",
+}  # fmt: skip
+COMPOUND = 5
+"""Letters a word needs to be found inside another."""
+WORD = re.compile(r"[a-z]+\d*|\d+")
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+SHORT, WEIGHT = re.compile(r"(?:^|(?<=[a-z]{4}))nr$"), re.compile(r"(?<=[a-z]{2})wt$")
+BINDING = frozenset(("de", "del", "della", "di", "do", "da", "d", "du", "des", "la", "le", "el", "of", "the", "van"))
+UNITS = frozenset(("kg", "kilo", "kilos", "kilogram", "kilograms", "gram", "grams", "gramm", "lb", "lbs", "cm", "mm"))
+LETTERS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "'": " ", "’": " "})
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a name says: the meaning, the role such columns usually have, and in which language it was read."""
+
+    name: str
+    role: str
+    words: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """A phrase of the table, as words; `whole` must be the entire name; `place` is its rank among all."""
+
+    meaning: Meaning
+    words: tuple[str, ...]
+    whole: bool
+    place: int = 0
+
+    @property
+    def joined(self) -> str:
+        return "".join(self.words)
+
+
+def _standing(given: tuple[str, ...]) -> Iterable[Phrase]:
+    """The phrases that are all of a name, or whose words follow each other in it."""
+    yield from _joined().get("".join(given), ())
+    for start in range(len(given)):
+        for end in range(start + 1, len(given) + 1):
+            found = _joined().get("".join(given[start:end]), ())
+            yield from (phrase for phrase in found if not phrase.whole and phrase.words == given[start:end])
+
+
+def _inside(given: tuple[str, ...]) -> Iterable[Phrase]:
+    """The phrases that are part of a compound; those of several words also of the whole name."""
+    for part in {part for word in given for part in _ends(word)}:
+        yield from (phrase for phrase in _joined().get(part, ()) if not phrase.whole)
+    for part in _ends("".join(given)):
+        yield from (phrase for phrase in _joined().get(part, ()) if not phrase.whole and len(phrase.words) > 1)
+
+
+def _ends(word: str) -> Iterable[str]:
+    """The beginnings and endings of a word after which nothing, a plural s or at least three letters are left."""
+    for size in range(COMPOUND, len(word) + 1):
+        if word[size:] in ("", "s") or len(word) - size >= 3:
+            yield word[:size]
+        if word[:-size] in ("", "s") or len(word) - size >= 3:
+            yield word[-size:]
+
+
+def meaning_of(text: str) -> Meaning | None:
+    """The first meaning of the table whose phrase is in a name: whole words first, then parts of compounds.
+
+    Misleads when a word means something else in another language, or abbreviations are the author's own: the reason
+    says what was read. Cost: a look-up for each run of words and each end of a word.
+
+    >>> meaning_of("Geburtsdatum").name, meaning_of("dateOfBirth").language, meaning_of("household_weights").role
+    ('birth_date', 'English', 'weight')
+    >>> meaning_of("code_postal").words, meaning_of("xyz")
+    ('a place', None)
+    """
+    given = split(text)
+    written = dict.fromkeys((given, bare(given), *spelled_out(given), unbound(given)))
+    for find in (_standing, _inside):
+        found = [phrase for words in written for phrase in find(words)]
+        found = [phrase for phrase in found if not (phrase.meaning.role == "weight" and scaled(given))]
+        if found:
+            return min(found, key=lambda phrase: phrase.place).meaning
+    return None
+
+
+def spelled_out(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The words with the abbreviations at their ends written out: nr in the languages that write it so, and wt.
+
+    >>> spelled_out(("huishoudnr",)), spelled_out(("nr", "dowodu"))[1], spelled_out(("perwt",))
+    ((('huishoudnummer',), ('huishoudnumer',)), ('numer', 'dowodu'), (('per', 'weight'),))
+    """
+    found = [tuple(SHORT.sub(number, word) for word in words) for number in ("nummer", "numer")]
+    found.append(tuple(part for word in words for part in WEIGHT.sub(" weight", word).split()))
+    return tuple(dict.fromkeys(given for given in found if given != words))
+
+
+def unbound(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words without the small ones that bind them: factor de elevacion is factor elevacion.
+
+    >>> unbound(("date", "of", "birth")), unbound(("de",))
+    (('date', 'birth'), ('de',))
+    """
+    return tuple(word for word in words if word not in BINDING) or words
+
+
+def scaled(words: tuple[str, ...]) -> bool:
+    """Whether a name has a unit of mass or length in it: what is weighed in kilograms is no survey weight.
+
+    >>> scaled(split("weight_kg")), scaled(split("sampling weight"))
+    (True, False)
+    """
+    return not UNITS.isdisjoint(words)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """A name as plain words.
+
+    >>> split("AlterGruppe_2"), split("né le"), split("NUTS3")
+    (('alter', 'gruppe', '2'), ('ne', 'le'), ('nuts3',))
+    """
+    return tuple(WORD.findall(plain(CAMEL.sub(" ", text))))
+
+
+def bare(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Words without the numbers at their ends."""
+    return tuple(kept for word in words if (kept := word.rstrip("0123456789")))
+
+
+def plain(text: str) -> str:
+    """Small letters without accents."""
+    marked = unicodedata.normalize("NFKD", text.lower().translate(LETTERS))
+    return "".join(c for c in marked if not unicodedata.combining(c))
+
+
+@cache
+def phrases() -> tuple[Phrase, ...]:
+    """Every phrase, in the order of the table, long ones of a meaning first; German umlauts also as two letters."""
+    table = tomllib.loads(files("equipoise.inspection").joinpath("column_names.toml").read_text(encoding="utf-8"))
+    found: dict[tuple[tuple[str, ...], bool], Phrase] = {}
+    for name, entry in table.items():
+        for code, language in LANGUAGES.items():
+            meaning = Meaning(name, entry["role"], entry["words"], language)
+            for text in entry[code].split(","):
+                whole = text.strip().startswith("=")
+                for written in {text.lower(), text.lower().translate(UMLAUTS)}:
+                    words = tuple(WORD.findall(plain(written)))
+                    found.setdefault((words, whole), Phrase(meaning, words, whole))
+                    if len(unbound(words)) > 1:
+                        found.setdefault((unbound(words), whole), Phrase(meaning, unbound(words), whole))
+    place = {name: i for i, name in enumerate(table)}
+    ranked = sorted(found.values(), key=lambda p: (place[p.meaning.name], -len(p.words)))
+    return tuple(replace(phrase, place=rank) for rank, phrase in enumerate(ranked))
+
+
+@cache
+def _joined() -> dict[str, list[Phrase]]:
+    """Every phrase by its words written together."""
+    found: dict[str, list[Phrase]] = {}
+    for phrase in phrases():
+        found.setdefault(phrase.joined, []).append(phrase)
+    return found

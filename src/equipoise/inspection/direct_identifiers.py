@@ -1,0 +1,299 @@
+"""Direct identifiers: columns that say who it is, found by the shape of their values and by their names.
+
+Shapes come with check digits where the numbers have them. A finding is `certain` when values alone, or values and
+name together, leave no doubt: these are refused in a release.
+"""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.records import Records
+from equipoise.ground.errors import RefusedError
+from equipoise.inspection import check_digits as check
+from equipoise.inspection.column_facts import Facts, facts_of, skim
+from equipoise.inspection.column_names import Meaning, meaning_of, plain
+
+FEW = 5
+"""Distinct values that a shape needs, so that it is no accident."""
+MANY = 20
+"""Distinct values from which names, dates of birth and coordinates single people out."""
+SENTENCE = 6
+"""Words from which a text is a sentence."""
+CROWD = 100
+"""Records from which texts that hardly repeat are known to identify."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What kind of direct identifier a column looks like."""
+
+    kind: str
+    words: str
+    certain: bool
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A pattern that whole values have, separators in `strip` taken out first, and the check of their digits.
+
+    `least` is the share of distinct values that must have it, lower where nothing else looks like it; `spread` the
+    distinct values per record that it needs; `length` that of numbers without letters, read from whole numbers too;
+    `digits` how many it must have.
+    """
+
+    kind: str
+    words: str
+    pattern: str
+    rule: Callable[[check.Digits], check.Right] | None = None
+    strip: str = r"[ .\-/]"
+    least: float = 0.8
+    few: int = FEW
+    length: int = 0
+    spread: float = 0.0
+    digits: int = 0
+
+    def fits(self, texts: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of the texts have the shape."""
+        bare = texts.str.replace_all(self.strip, "").str.to_uppercase() if self.rule else texts
+        fits = bare.str.contains(f"^(?:{self.pattern})$") & (bare.str.count_matches(r"\d") >= self.digits)
+        held = fits.to_numpy()
+        return _checked(bare, held, self.rule) if self.rule else np.asarray(held)
+
+
+def _checked(
+    bare: pl.Series, held: np.ndarray[tuple[int], np.dtype[np.bool_]], rule: Callable[[check.Digits], check.Right]
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """The texts whose check digits are right, those of one length at a time."""
+    right, sizes = np.zeros(len(bare), dtype=bool), bare.str.len_chars().to_numpy()
+    for size in np.unique(sizes[held]):
+        place = np.flatnonzero(held & (sizes == size))
+        right[place] = rule(check.digits(bare[place].to_list()))
+    return right
+
+
+FREE = r"[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+HEX, PART = r"[0-9A-Fa-f]{1,4}", r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+SIX = rf"(?:{HEX}:){{7}}{HEX}|(?:{HEX}(?::{HEX})*)?::(?:{HEX}(?::{HEX})*)?"
+LONG = r"(?:25[0-5]|2[0-4]\d|1\d\d)"
+FOUR = "|".join(r"\.".join(LONG if i == place else PART for i in range(4)) for place in range(4))
+"""One part of three digits at least: 1.2.3.4 is a code of a classification."""
+ITALIAN = r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]"
+FAR, NEAR = r"(?:\+|00)[1-9][\d ()./-]{6,20}\d", r"\(?0\d{1,5}\)?[ ./-]\d[\d ./-]{3,14}\d"
+AMERICAN = r"\(\d{3}\) ?\d{3}[- ]\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4}"
+PHONES = rf"{FAR}|{NEAR}|{AMERICAN}|\d{{3}}[- ]\d{{2,3}}[- ]\d{{2}}[- ]\d{{2}}|[5679]\d{{2}}(?: \d{{3}}){{2}}"
+WEB = r"(?i)(?:https?://|www\.)\S+|[a-z0-9-]+(\.[a-z0-9-]+)*\.(?:com|org|net)/\S*"
+HOUSE = r"^\d{1,4}\p{L}?,? \p{L}{2,}|\p{L}{3,},? \d{1,4} ?\p{L}?(?:,|$)"
+FRENCH = r"[1-4]\d{4}[\dAB]{2}\d{8}"
+SHAPES: tuple[Shape, ...] = (
+    Shape("email", "e-mail addresses", FREE, least=0.2, few=2),
+    Shape("url", "web addresses", WEB, least=0.5),
+    Shape("ip", "IP addresses", f"{FOUR}|{SIX}", least=0.5),
+    Shape("mac", "hardware addresses", r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}", least=0.5),
+    Shape("coordinates", "geographical coordinates", r"\(?-?\d{1,2}\.\d{3,}[,; ]+-?\d{1,3}\.\d{3,}\)?", least=0.5),
+    Shape("iban", "bank accounts (IBAN)", r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", check.iban, least=0.5, few=2),
+    Shape("italian code", "Italian tax codes (codice fiscale)", ITALIAN, check.italian_code, least=0.5, few=2),
+    Shape("dni", "Spanish identity numbers (DNI, NIE)", r"[0-9XYZ]\d{7}[A-Z]", check.spanish_dni, least=0.5),
+    Shape("nir", "French social security numbers (NIR)", FRENCH, check.french_nir, least=0.5, length=15),
+    Shape("ahv", "Swiss insurance numbers (AHV)", r"756\d{10}", check.swiss_number, least=0.5, length=13),
+    Shape("pesel", "Polish personal numbers (PESEL)", r"\d{11}", check.polish_pesel, length=11),
+    Shape("tax id", "German tax numbers", r"[1-9]\d{10}", check.german_tax, length=11),
+    Shape("niss", "Belgian national numbers", r"\d{11}", check.belgian_number, length=11),
+    Shape("cpf", "Brazilian tax numbers (CPF)", r"\d{11}", check.brazilian_cpf, length=11),
+    Shape("bsn", "Dutch citizen numbers (BSN)", r"\d{9}", check.dutch_bsn, length=9),
+    Shape("nif", "Portuguese tax numbers (NIF)", r"[1-9]\d{8}", check.portuguese_nif, length=9),
+    Shape("nhs", "British NHS numbers", r"\d{10}", check.british_nhs, length=10),
+    Shape("personal number", "Swedish personal numbers", r"\d{2}[01]\d[0-3]\d{5}", check.luhn, r"[ +-]", length=10),
+    Shape(
+        "personal number", "Swedish personal numbers", r"(?:19|20)\d{2}[01]\d[0-3]\d{5}", check.last_ten, r"[ +-]",
+        length=12,
+    ),
+    Shape("card", "card numbers", r"[3-6]\d{12,18}", check.luhn, length=16),
+    Shape("ssn", "US social security numbers", r"\d{3}-\d{2}-\d{4}", spread=0.3),
+    Shape("nino", "British national insurance numbers", r"(?i)[A-CEGHJ-PR-TW-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]"),
+    Shape("insurance number", "German insurance numbers", r"\d{2} ?[0-3]\d[01]\d{3} ?[A-Z] ?\d{3}"),
+    Shape("hetu", "Finnish personal codes", r"[0-3]\d[01]\d{3}[-+A]\d{3}[0-9A-Y]"),
+    Shape("phone", "telephone numbers", PHONES, least=0.6, spread=0.3, digits=7),
+)  # fmt: skip
+
+
+def found(facts: Facts, label: str | None = None) -> Finding | None:
+    """The direct identifier that a column looks like, if any; its label speaks where its name does not.
+
+    Misleads when identifiers have a shape of their own and repeat (staff numbers): only a name can tell then. Cost: a
+    few dozen patterns on at most 2,000 distinct values.
+
+    >>> found(facts_of(pl.Series("v1", ["ann@example.org", "bo@example.org"])))
+    Finding(kind='email', words='e-mail addresses', certain=True)
+    """
+    meaning = meaning_of(facts.name) or (meaning_of(label) if label else None)
+    births = _births(facts) if meaning is None else None
+    by_values = (_people(facts), births, _prose(facts), _near_unique(facts), _addresses(facts))
+    seen = [f for f in (shaped(facts), _named(facts, meaning), *by_values) if f]
+    return next((finding for finding in seen if finding.certain), seen[0] if seen else None)
+
+
+def shaped(facts: Facts) -> Finding | None:
+    """By the shape of the values alone."""
+    if facts.kind not in ("text", "whole") or facts.distinct < 2:
+        return None
+    texts = facts.shaped if facts.kind == "text" else _padded(facts)
+    for shape in SHAPES:
+        if (
+            facts.distinct < shape.few
+            or facts.share < shape.spread
+            or (facts.kind == "whole" and not _long_enough(shape, texts))
+        ):
+            continue
+        held = shape.fits(texts)
+        if held.sum() >= max(shape.few, shape.least * len(texts)):
+            return Finding(shape.kind, shape.words, True)
+    if facts.kind == "text" and texts.str.contains(FREE).sum() >= max(FEW, 0.05 * len(texts)):
+        return Finding("email", "texts with e-mail addresses in them", True)
+    return None
+
+
+def _padded(facts: Facts) -> pl.Series:
+    """Whole numbers as text, the leading zeros they may have lost given back."""
+    low, high = facts.range()
+    if low < 0 or high >= 2**63:
+        return pl.Series("value", [], dtype=pl.String)
+    texts = facts.shaped.str.replace(r"\.0$", "")
+    longest: Any = texts.str.len_chars().max()
+    return texts.str.zfill(int(longest or 0))
+
+
+def _long_enough(shape: Shape, texts: pl.Series) -> bool:
+    """A number without letters has the shape only where most of the column has its length."""
+    sizes = texts.str.strip_chars_start("0").str.len_chars()
+    return bool(shape.length and len(texts) and (sizes >= shape.length - 2).mean() > 0.9)  # type: ignore[operator]
+
+
+def _named(facts: Facts, meaning: Meaning | None) -> Finding | None:
+    """By the name, where the values agree with it: surely, or possibly."""
+    if meaning is None or meaning.role != "direct" or facts.distinct < FEW:
+        return None
+    many, text = facts.distinct >= MANY, facts.kind == "text"
+    single = facts.share > 0.5 and (text or (facts.kind == "whole" and facts.range()[0] >= 1e6))
+    rules = {
+        "birth_date": (facts.kind == "date", text or single),
+        "coordinates": (_places(facts), facts.numeric),
+        "person_name": (text and facts.share > 0.02 and wordy(facts), text and (many or facts.share > 0.5)),
+        "organisation_name": (single, text),
+    }
+    sure, possible = rules.get(meaning.name, (single, single or (many and facts.kind in ("text", "whole"))))
+    return Finding(meaning.name, meaning.words, many and sure) if sure or possible else None
+
+
+def _births(facts: Facts) -> Finding | None:
+    """Dates that nothing names and that lie forty years apart or more may be dates of birth."""
+    if facts.kind != "date" or facts.distinct < MANY:
+        return None
+    years = facts.shaped.str.extract(r"((?:18|19|20)\d{2})").cast(pl.Int64).drop_nulls()
+    low, high = np.quantile(years.to_numpy(), (0.05, 0.95)) if len(years) else (0, 0)
+    return Finding("birth_date", "dates of birth, by how far apart they lie", False) if high - low >= 40 else None
+
+
+def _places(facts: Facts) -> bool:
+    """Degrees with three decimals or more."""
+    if facts.kind != "decimal" or facts.distinct < MANY:
+        return False
+    low, high = facts.range()
+    fine = facts.shaped.str.contains(r"\.\d{3,}").mean()
+    return low >= -180 and high <= 180 and isinstance(fine, float) and fine > 0.5
+
+
+def degrees(facts: Facts) -> bool:
+    """Decimals that may be degrees of places in one country: four to eight digits, far from zero for their spread."""
+    if not _places(facts) or facts.share < 0.5:
+        return False
+    fine = facts.shaped.str.extract(r"\.(\d+)$").str.len_chars().median()
+    low, middle, high = np.quantile(facts.values.to_numpy(), (0.01, 0.5, 0.99))
+    return isinstance(fine, float) and 4 <= fine <= 8 and abs(middle) > 0.5 * (high - low)
+
+
+def wordy(facts: Facts) -> bool:
+    """Nearly all values are words of letters."""
+    share = facts.shaped.str.contains(r"^[\p{L}][\p{L}' .,-]*$").mean()
+    return isinstance(share, float) and share > 0.9
+
+
+def _people(facts: Facts) -> Finding | None:
+    """By common names of people among the words."""
+    if facts.kind != "text" or facts.distinct < MANY or not wordy(facts):
+        return None
+    words = [set(plain(text).replace(",", " ").split()) for text in facts.shaped]
+    share = sum(bool(its & common_names()) for its in words) / len(words)
+    return Finding("person_name", "names of people", share >= 0.3) if share >= 0.15 else None
+
+
+@cache
+def common_names() -> frozenset[str]:
+    table = tomllib.loads(files("equipoise.inspection").joinpath("person_names.toml").read_text(encoding="utf-8"))
+    return frozenset(plain(name) for names in table.values() for name in names.split())
+
+
+def _prose(facts: Facts) -> Finding | None:
+    """Sentences that differ from record to record, though some repeat: whoever wrote them may have named people."""
+    if facts.kind != "text" or facts.distinct < MANY or facts.share < 0.2:
+        return None
+    words = facts.shaped.str.count_matches(r"\p{L}{2,}").median()
+    if not isinstance(words, float) or words < SENTENCE:
+        return None
+    return Finding("free text", "free text, which may name people", facts.share >= 0.5 and facts.records >= CROWD)
+
+
+def _addresses(facts: Facts) -> Finding | None:
+    """Several words with many numbers before or after them, as street and house number."""
+    if facts.kind != "text" or facts.distinct < CROWD or facts.share < 0.2:
+        return None
+    fits = facts.shaped.filter(facts.shaped.str.contains(HOUSE))
+    streets = fits.str.replace_all(r"\d+\p{L}?\b", "").n_unique()
+    numbers = fits.str.extract(r"(\d+)").n_unique()
+    if len(fits) < 0.8 * len(facts.shaped) or streets < 3 or numbers < MANY:
+        return None
+    return Finding("address", "streets with house numbers", False)
+
+
+def _near_unique(facts: Facts) -> Finding | None:
+    """Texts that hardly repeat: certain where they are words, names and addresses rather than codes."""
+    if facts.kind != "text" or facts.share < 0.9 or facts.records < FEW:
+        return None
+    spoken = facts.shaped.str.contains(r"\p{L}{3,}[ ,;.]+\S").mean()
+    words = isinstance(spoken, float) and spoken > 0.5
+    if not words and facts.share < 0.95:
+        return None
+    return Finding("near-unique text", "texts that hardly repeat", words and facts.records >= CROWD)
+
+
+def without_direct(records: Records) -> Records:
+    """The records without their direct identifiers, which nothing downstream may look at."""
+    direct = records.roles.direct
+    if not direct:
+        return records
+    trees = {column: tree for column, tree in records.roles.hierarchies.items() if column not in direct}
+    return replace(
+        records, frame=records.frame.drop(list(direct)), roles=replace(records.roles, direct=(), hierarchies=trees)
+    )
+
+
+def refuse_identifiers(released: Records, allowed: tuple[str, ...], withheld: tuple[str, ...]) -> None:
+    """Refuse to release a column that is certainly a direct identifier, unless it was allowed by name.
+
+    Does not guard against identifiers of an unknown shape under a name that says nothing.
+    """
+    known = {*allowed, *withheld}
+    for column in skim(released).iter_columns():
+        label = released.labels.of(column.name).label
+        finding = found(facts_of(column), label) if column.name not in known else None
+        if finding and finding.certain:
+            raise RefusedError(
+                f"Nothing was released: column {column.name!r} looks like a direct identifier ({finding.words}). "
+                f"Give it the role direct, which withholds it, or name it under allow (policy file, Policy, --allow)."
+            )

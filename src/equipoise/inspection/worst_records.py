@@ -1,0 +1,96 @@
+"""What is at stake in a file: the records most at risk, by id alone, and which coarsening would help most."""
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.cells import Cells
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.levels import ORIGINAL, ROOT
+from equipoise.data.records import Records
+from equipoise.ground.errors import EquipoiseError
+from equipoise.inspection.column_facts import facts_of
+from equipoise.inspection.propose_hierarchies import nested
+from equipoise.risk.mean_reciprocal import of_cells
+
+WORST = 10
+"""Records named at most."""
+LOOKED_AT = 20_000
+"""Records whose values say which bands a key suggests."""
+
+NO_HELP = pl.DataFrame(
+    schema={"key": pl.String, "level": pl.String, "words": pl.String, "left": pl.Int64, "removed": pl.Float64}
+)
+NO_RECORDS = pl.DataFrame(schema={"record": pl.Int64, "risk": pl.Float64, "alike": pl.Int64})
+
+
+def worst(records: Records, cells: Cells) -> pl.DataFrame:
+    """The records most at risk: their id (or `record`, the row), their `risk` as in `risk.Individual`, and how many
+    are `alike`. Never a value of a key. Cost: O(cells), and one pass that picks their rows.
+    """
+    if records.kind == "pyspark":
+        return NO_RECORDS
+    risk = of_cells(cells)
+    least = np.partition(risk, max(0, len(risk) - WORST))[max(0, len(risk) - WORST)]
+    order = np.flatnonzero(risk >= least)
+    order = order[np.lexsort((cells.alike[0][order], -risk[order]))][:WORST]
+    facts = cells.table.select(cells.by)[order].with_columns(risk=risk[order], alike=cells.alike[0][order])
+    key = records.roles.id or "record"
+    rows = records.collect(*dict.fromkeys((*cells.by, *((key,) if records.roles.id else ()))))
+    rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    rows = rows if records.roles.id else rows.with_row_index("record")
+    found = rows.join(facts.cast({c: rows.schema[c] for c in cells.by}), on=cells.by, nulls_equal=True)
+    return found.select(key, "risk", "alike").sort("risk", "alike", key, descending=[True, False, False]).head(WORST)
+
+
+def helps(cells: Cells) -> pl.DataFrame:
+    """For each key its levels, those of its hierarchy or those that its values suggest, and the uniques left at each.
+
+    `removed` is the share of the uniques that coarsening this key alone takes away, most first; `words` say how.
+    Cost: O(cells) for each level.
+    """
+    alone = _uniques(cells)
+    if not alone:
+        return NO_HELP
+    rows = [row for key in cells.by for row in _levels(cells, key, alone)]
+    return pl.DataFrame(rows, schema=NO_HELP.schema).sort("removed", "key", descending=[True, False])
+
+
+def _levels(cells: Cells, key: str, alone: int) -> list[dict[str, object]]:
+    tree = cells.hierarchies.get(key) or _suggested(cells, key)
+    if tree is None:
+        return []
+    rows = list[dict[str, object]]()
+    for level in tree.allowed:
+        if level.name in (ORIGINAL, ROOT):
+            continue
+        try:
+            left = _uniques(cells.relabel(key, lambda values, n, level=level: level.label(values)))  # type: ignore[misc]
+        except EquipoiseError:
+            continue
+        removed = (alone - left) / alone
+        rows.append({"key": key, "level": level.name, "words": level.words(), "left": left, "removed": removed})
+    return rows
+
+
+def _uniques(cells: Cells) -> int:
+    return int((cells.alike[0] == 1).sum())
+
+
+def _suggested(cells: Cells, key: str) -> Hierarchy | None:
+    """The hierarchy that the values of a key suggest, from as many of them as there are records, but not too many."""
+    values, counts = cells.values(key), cells.counts(key)
+    times = np.ceil(counts * min(1.0, LOOKED_AT / max(1, cells.records))).astype(np.int64)
+    return nested(facts_of(values.gather(pl.Series(np.repeat(np.arange(len(values)), times).astype(np.uint32)))))
+
+
+def mildest(found: pl.DataFrame) -> pl.DataFrame:
+    """For each key the mildest level that removes at least four fifths of what its strongest does, most first."""
+    if found.is_empty():
+        return found
+    strong = pl.col("removed") >= 0.8 * pl.col("removed").max().over("key")
+    mild = (
+        found.filter(strong & (pl.col("removed") > 0))
+        .sort("removed", "key")
+        .unique("key", keep="first", maintain_order=True)
+    )
+    return mild.sort("removed", "key", descending=[True, False])

@@ -1,0 +1,1 @@
+"""All attacks on one release, in sentences."""

@@ -1,0 +1,350 @@
+"""Attack: what intruders could do with a release, by trying."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
+from typing import Any
+
+import polars as pl
+
+from equipoise.data.aligned_files import aligned
+from equipoise.data.records import Records
+from equipoise.data.roles import names
+from equipoise.ground.errors import (
+    Cancelled,
+    DataError,
+    EngineError,
+    EquipoiseError,
+    ParameterError,
+    RolesError,
+    hint,
+)
+from equipoise.ground.progress import Progress, tracked
+from equipoise.intrusion import knowledge as steps
+from equipoise.intrusion.scenario import WORDS, Known, Scenario, kind_of, known_to, scenario
+from equipoise.intrusion.who_is_who import Pair, Truth, pair
+from equipoise.methods.method import Measure, label, name_of
+from equipoise.methods.score import Score
+from equipoise.presentation.notebook import attack_html
+from equipoise.presentation.numbers import title
+from equipoise.presentation.svg import Chart
+from equipoise.recipe.catalogue import family, methods
+
+MOST_RECORDS, WORK = 250_000, 2_000_000
+"""What a report bears: so many records at most, and so many records times combinations of columns."""
+Variants = dict[str, tuple[dict[str, Any], ...]]
+VARIANTS: Variants = {
+    "nearest": ({}, {"metric": "mahalanobis"}),
+    "linkage": ({}, {"knows": "values"}, {"knows": "truth"}),
+    "singling_out": ({}, {"mode": "multivariate"}),
+}
+"""The attacks that are tried in several ways."""
+REPORTED: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
+"""Those of a report that comes with every release: without what learns long."""
+UNALIGNED = ("nearest", "inference", "singling_out")
+"""Attacks on files in which nobody knows whose record is whose; linkage, which estimates, takes equal rows for equal
+people where there are as many."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What intruders could do with a release.
+
+    `knowledge` has a row per combination of columns, the most dangerous first: `known`, `size`, the share of people
+    linked by nearest records (`value`, with the ends `low` and `high` of its interval) and the `baseline` of guessing.
+    `truth` says how it is known whose record is whose: by "id", by "row", or not at all ("unknown": then shares are
+    estimated). Exact scores of many scenarios are answers about the file: for internal use.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    records: int
+    known: Known
+    truth: Truth
+    knowledge: pl.DataFrame = field(repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def estimated(self) -> bool:
+        """Nobody knows whose record is whose."""
+        return self.truth == "unknown"
+
+    @property
+    def strongest(self) -> Scenario:
+        """The intruder who links most people; where none links, the one farthest above guessing."""
+        told = [s for s in self.scenarios if isfinite(s.score.value)] or self.scenarios[:1]
+        linking = [s for s in told if s.kind == "link"]
+        return max(linking or told, key=lambda s: s.score.value - (0.0 if linking else s.score.baseline or 0.0))
+
+    @property
+    def growth(self) -> pl.DataFrame:
+        """The most dangerous combination of each number of columns."""
+        return steps.growth(self.knowledge)
+
+    def worst(self, n: int = 10) -> pl.DataFrame:
+        """The most dangerous combinations of columns."""
+        return self.knowledge.head(n)
+
+    def exposed(self, n: int = 20) -> pl.DataFrame:
+        """The people at most risk, by id or row number, never by value: `risk`, and `margin` where it is known."""
+        linking = [s for s in self.scenarios if s.kind == "link" and s.score.records is not None]
+        if not linking:
+            raise ParameterError("No attack links people to records: there is nobody to list.")
+        worst = max(linking, key=lambda s: s.score.value)
+        rows = worst.score.by_record()
+        name = rows.columns[0]
+        for score in worst.tried:
+            if score.cells is not None and {name, "margin"} <= set((detail := score.detail).columns):
+                rows = rows.join(detail.select(name, "margin"), on=name, how="left", maintain_order="left")
+                break
+        order = [c for c in ("risk", "margin") if c in rows.columns]
+        return rows.select(name, *order).sort(order, descending=True, nulls_last=True, maintain_order=True).head(n)
+
+    def chart(self) -> dict[str, Any]:
+        """Success against what is known, as a Vega-Lite specification."""
+        if self.knowledge.is_empty():
+            raise ParameterError("There is nothing to draw: no combination of columns was tried.")
+        return Chart(steps.chart(self.knowledge, self.estimated))
+
+    def _repr_html_(self) -> str:
+        return attack_html(self)
+
+
+def attack(
+    released: Records,
+    original: Records,
+    *,
+    known: str | Iterable[str] | None = None,
+    sensitive: str | Iterable[str] | None = None,
+    size: int = 2,
+    attacks: Iterable[Measure] | None = None,
+    progress: Progress | None = None,
+) -> Attack:
+    """Try to break a release, whatever made it.
+
+    Parameters
+    ----------
+    released, original
+        The release, and what an intruder has: the original file or a register of their own, whose roles apply.
+    known
+        The columns of which the intruder knows the values; the keys (or the numeric columns) when not given.
+    sensitive
+        The columns they want to learn; those with that role when not given.
+    size
+        Every combination of up to so many known columns is tried, larger ones by extending the best. Of very many
+        columns or records fewer are, and the notes say so: at most 500, and 20 million records times combinations.
+    attacks
+        What to try instead of every attack there is; what they leave open is filled in from `known`.
+    progress
+        Called with (done, total, what).
+
+    >>> from equipoise.data.roles import Roles
+    >>> table = pl.DataFrame({"age": [20, 30, 40, 60], "sex": ["f", "m", "f", "f"]})
+    >>> file = Records.of(table, Roles(["age", "sex"]))
+    >>> attack(file, file).strongest.words.replace("\\xa0", " ")
+    'Knowing age and sex, 100 % of people are linked correctly (51 to 100 %); guessing would give 25 %.'
+    """
+    given = names(known, "known") or original.roles.keys or original.roles.numeric
+    if not given:
+        raise RolesError("Nothing is known: name the columns of which an intruder knows the values.")
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ParameterError("size must be a whole number of at least 1.")
+    files = pair(released, original, given)
+    if files.original.height() < 2:
+        raise DataError("The data has one record only: there is nobody to confuse it with.")
+    aim = _Aim.of(files, given, _wanted(files, sensitive))
+    asked = [_filled(method, files, aim) for method in attacks] if attacks is not None else _every(files, aim)
+    plan = steps.Plan.of(len(given), size, files.original.height())
+    return _found(files, given, asked, plan, strict=attacks is not None, progress=progress)
+
+
+def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:
+    """The attacks on a release that is being made, those that take no long time; or why they cannot be tried.
+
+    They cannot without a key or a number, on an engine outside memory, and on more than 250,000 records.
+    """
+    here, known = released.in_memory or released.source is not None, original.roles.keys or original.roles.numeric
+    if not here or not known or not 1 < original.height() <= MOST_RECORDS:
+        return f"that takes a key or a number, and at most {MOST_RECORDS:,} records in memory."
+    try:
+        files = pair(released, original, known)
+        asked = _every(files, _Aim.of(files, known, files.original.roles.sensitive), REPORTED)
+        plan = steps.Plan.of(len(known), 2, files.original.height(), WORK)
+        return _found(files, known, asked, plan, strict=False, progress=progress)
+    except Cancelled:
+        raise
+    except EquipoiseError as error:
+        return str(error)
+
+
+def _found(
+    files: Pair, known: Known, asked: Sequence[Measure], plan: steps.Plan, *, strict: bool, progress: Progress | None
+) -> Attack:
+    scenarios, untried = _scenarios(files, known, asked, strict=strict, progress=progress)
+    table = _swept(files, known, plan, scenarios, progress)
+    told = () if table.is_empty() else (plan.words(),)
+    return Attack(scenarios, files.people, known, files.truth, table, (*files.notes, *untried, *told))
+
+
+# Who tries what -------------------------------------------------------------------------------------------------------
+
+
+def _wanted(files: Pair, sensitive: str | Iterable[str] | None) -> Known:
+    """The columns to be learnt."""
+    if sensitive is None:
+        return files.original.roles.sensitive
+    for column in (found := names(sensitive, "sensitive")):
+        for words, side in (("intruder's", files.original), ("released", files.released)):
+            if column not in (schema := side.schema()):
+                raise RolesError(f"No column {column!r} in the {words} file.{hint(column, list(schema))}")
+    return found
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """What intruders know, which columns they want to learn, and which numbers."""
+
+    known: Known
+    sensitive: Known
+    numbers: Known
+
+    @classmethod
+    def of(cls, files: Pair, known: Known, sensitive: Known) -> "_Aim":
+        return cls(known, sensitive, _numbers(files, known, sensitive))
+
+    def columns(self, has: set[str]) -> Known:
+        """The columns of an attack: numbers where it has a width around them, else all that matter."""
+        every = (*self.known, *self.sensitive, *self.numbers)
+        return self.numbers if "width" in has else tuple(dict.fromkeys(every))
+
+
+def _every(files: Pair, aim: _Aim, variants: Variants = VARIANTS) -> list[Measure]:
+    """Every attack there is that fits the files, in the ways it is tried."""
+    every = {name: kind for name, kind in methods("measure").items() if family(kind) == "attacks"}
+    blind = files.truth == "unknown" and not files.released.synthetic
+    possible = UNALIGNED if files.released.height() == files.original.height() else (*UNALIGNED, "linkage")
+    found: list[Measure] = []
+    for name, kind in every.items():
+        if not blind or name in possible:
+            found += _variants(kind, files, aim, variants.get(name, ({},)))
+    return found
+
+
+def _variants(kind: type, files: Pair, aim: _Aim, variants: tuple[dict[str, Any], ...]) -> Iterator[Measure]:
+    """One attack in the ways it is tried: for each column to be learnt, with each metric."""
+    has = _fields(kind)
+    if "columns" in has and not aim.columns(has):
+        return
+    for variant in variants:
+        if variant.get("metric") == "mahalanobis" and len(_numeric(files, aim.known)) < 2:
+            continue
+        for column in aim.sensitive if "sensitive" in has else (None,):
+            rest = replace(aim, known=tuple(c for c in aim.known if c != column))
+            if rest.known:
+                yield _filled(kind(**({"sensitive": column} if column else {}), **variant), files, rest)
+
+
+def _filled(method: Measure, files: Pair, aim: _Aim) -> Measure:
+    """An attack that knows what is known, unless it says so itself."""
+    has, given = _fields(type(method)), dict[str, Any]()
+    own = {name: getattr(method, name) for name in has}
+    if "known" in has and own["known"] is None and own.get("variables") is None:
+        given["known"] = aim.known
+    elif "known" not in has and "variables" in has and own["variables"] is None:
+        given["variables"] = aim.known
+    if "columns" in has and own["columns"] is None:
+        given["columns"] = aim.columns(has) or None
+    if "truth" in has and files.truth == "unknown":
+        given["truth"] = "nearest"
+        given["variables"] = own.get("variables") or _everything(files)
+    filled: Measure = replace(method, **given)  # type: ignore[type-var]
+    return filled
+
+
+def _fields(kind: type) -> set[str]:
+    return {f.name for f in fields(kind)}
+
+
+def _everything(files: Pair) -> Known:
+    """Every column that both files hold, but the id."""
+    here = files.released.schema()
+    return tuple(c for c in files.original.schema() if c in here and c != files.original.roles.id)
+
+
+def _numeric(files: Pair, columns: Iterable[str]) -> Known:
+    sides = (files.released.schema(), files.original.schema())
+    return tuple(c for c in columns if all(c in side and side[c].is_numeric() for side in sides))
+
+
+def _numbers(files: Pair, known: Known, sensitive: Known) -> Known:
+    """The numbers whose values an intruder wants: by their role, else those that the release changed."""
+    named = _numeric(files, dict.fromkeys((*files.original.roles.numeric, *sensitive)))
+    rest = _numeric(files, (c for c in _everything(files) if c not in known))
+    if named or not rest or files.truth == "unknown" or files.both is not None:
+        return named
+    here, there = aligned(files.released, files.original, rest)
+    return tuple(c for c in rest if not here[c].equals(there[c], null_equal=True))
+
+
+# How they fare --------------------------------------------------------------------------------------------------------
+
+
+def _scenarios(
+    files: Pair, known: Known, asked: Sequence[Measure], *, strict: bool, progress: Progress | None
+) -> tuple[tuple[Scenario, ...], list[str]]:
+    """Each intruder by their strongest attack, and which attacks could not be tried."""
+    found: dict[tuple[Any, ...], list[tuple[Measure, Score]]] = {}
+    untried: dict[str, EquipoiseError] = {}
+    for method in tracked(asked, "attacking", progress):
+        try:
+            score = _measured(method, files)
+        except Cancelled:
+            raise
+        except EquipoiseError as error:
+            if strict:
+                raise
+            untried[title(name_of(type(method)))] = error
+            continue
+        found.setdefault(_intruder(method, known), []).append((method, score))
+    if not found:
+        raise next(iter(untried.values()), EquipoiseError("No attack fits these files."))
+    notes = [f"{name} was not tried: {error}" for name, error in untried.items()]
+    order = sorted(found, key=lambda intruder: list(WORDS).index(intruder[0]))
+    return tuple(scenario(files, known, found[intruder]) for intruder in order), notes
+
+
+def _measured(method: Measure, files: Pair) -> Score:
+    """An attack; one on values, which needs the same people in both files, gets those.
+
+    One that compares `variables` as they are is given the original in the terms of the release.
+    """
+    columns = getattr(method, "variables", None)
+    if columns and "known" not in _fields(type(method)):
+        return method.measure(files.released, files.in_terms(columns))
+    try:
+        return method.measure(files.released, files.original)
+    except EngineError:
+        if files.both is None or kind_of(method) != "interval":
+            raise
+        return method.measure(*files.common())
+
+
+def _intruder(method: Measure, known: Known) -> tuple[Any, ...]:
+    """Attacks of one intruder have the same aim and the same knowledge."""
+    return kind_of(method), known_to(method, known), getattr(method, "sensitive", None)
+
+
+def _swept(
+    files: Pair, known: Known, plan: steps.Plan, scenarios: Sequence[Scenario], progress: Progress | None
+) -> pl.DataFrame:
+    """The nearest-record attack for what each combination of columns tells."""
+    nearest = methods("measure")["nearest"]
+    tried = [score for scenario in scenarios for score in scenario.tried]
+    if files.released.synthetic:
+        return pl.DataFrame(schema=steps.COLUMNS)
+
+    def attempt(columns: Known) -> Score:
+        method = _filled(nearest(), files, _Aim(columns, (), ()))
+        return method.measure(files.released, files.original).brief()
+
+    whole = label(_filled(nearest(), files, _Aim(known, (), ())))
+    return steps.sweep(known, plan, attempt, next((s for s in tried if s.name == whole), None), progress)

@@ -1,0 +1,235 @@
+"""What an intruder must know to succeed: the attack for one set of columns after the other, and its chart."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil, comb, floor, isfinite, log10
+from typing import Any
+
+import polars as pl
+
+from equipoise.ground.progress import Progress, report
+from equipoise.methods.score import Score
+from equipoise.presentation.numbers import listed, said
+from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, error_bars, labels, look
+
+MOST = 500
+"""Combinations tried at most."""
+WORK = 20_000_000
+"""Records times combinations, at most; 4 columns of a million records are still tried one by one and in pairs."""
+COLUMNS = {
+    "known": pl.String,
+    "size": pl.Int64,
+    "value": pl.Float64,
+    "baseline": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
+STEEP = 20.0
+"""A success that grows by more than this factor is drawn on a logarithmic scale."""
+Known = tuple[str, ...]
+Try = Callable[[Known], Score]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which combinations of so many columns are tried: all up to a size, then the best one with one column more."""
+
+    columns: int
+    asked: int
+    full: int
+    reach: int
+    allowed: int
+
+    @classmethod
+    def of(cls, columns: int, size: int, records: int, work: int = WORK) -> "Plan":
+        """The largest plan within the bound.
+
+        >>> Plan.of(4, 2, 1000)
+        Plan(columns=4, asked=2, full=2, reach=4, allowed=500)
+        """
+        allowed = max(1, min(MOST, work // max(1, records)))
+        full = reach = max((k for k in range(1, min(size, columns) + 1) if _all(columns, k) <= allowed), default=1)
+        spent = _all(columns, full)
+        while reach < columns and spent + columns - reach <= allowed:
+            spent, reach = spent + columns - reach, reach + 1
+        return cls(columns, min(size, columns), full, reach, allowed)
+
+    @property
+    def total(self) -> int:
+        """How many combinations are tried."""
+        return _all(self.columns, self.full) + sum(self.columns - k for k in range(self.full, self.reach))
+
+    def words(self) -> str:
+        """What was tried, and what was not."""
+        text = f"All {_all(self.columns, self.full):,} combinations of up to {self.full} of {self.columns} columns"
+        text = f"Each of {self.columns} columns" if self.full == 1 else text
+        text += (" were" if self.full > 1 else " was") + " tried"
+        if self.reach > self.full:
+            text += "; larger ones by adding the column that helps most"
+        if self.full < self.asked:
+            text += f"; not all of {self.asked} columns, for that takes more than {self.allowed:,} attacks"
+        return text + "."
+
+
+def _all(columns: int, size: int) -> int:
+    return sum(comb(columns, k) for k in range(1, size + 1))
+
+
+def sweep(columns: Known, plan: Plan, attempt: Try, whole: Score | None, progress: Progress | None) -> pl.DataFrame:
+    """Success by what is known, the most dangerous first; `whole` is the success of who knows all, where known."""
+    found: dict[Known, Score] = {columns: whole} if whole is not None else {}
+    done = 0
+    for size in range(1, plan.reach + 1):
+        for known in _next(columns, size, plan, found):
+            report(progress, done, plan.total, "trying what an intruder may know")
+            if known not in found:
+                found[known] = attempt(known)
+            done += 1
+    report(progress, plan.total, plan.total, "trying what an intruder may know")
+    rows = [_row(known, score) for known, score in found.items() if isfinite(score.value)]
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort(
+        "value", "size", "known", descending=[True, False, False]
+    )
+
+
+def _next(columns: Known, size: int, plan: Plan, found: dict[Known, Score]) -> list[Known]:
+    """The combinations of a size: all, or those that extend the best of the size before."""
+    if size <= plan.full:
+        return list(combinations(columns, size))
+    smaller = [known for known in found if len(known) == size - 1]
+    best = max(smaller, key=lambda known: found[known].value)
+    return [tuple(c for c in columns if c in best or c == more) for more in columns if more not in best]
+
+
+def _row(known: Known, score: Score) -> tuple[Any, ...]:
+    low, high = score.interval or (score.value, score.value)
+    return ", ".join(known), len(known), score.value, score.baseline, low, high
+
+
+def growth(knowledge: pl.DataFrame) -> pl.DataFrame:
+    """The best combination of each size."""
+    return knowledge.group_by("size", maintain_order=True).first().select(knowledge.columns).sort("size")
+
+
+# The chart ------------------------------------------------------------------------------------------------------------
+
+
+def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
+    """Success against the number of columns known: a point for each combination, a line through the best.
+
+    The interval of the best is a bar, guessing a dashed line. The scale is logarithmic where success grows steeply.
+    """
+    best = growth(knowledge)
+    values, sizes = knowledge["value"].to_list(), best["size"].to_list()
+    guess = max((value for value in knowledge["baseline"] if value is not None), default=0.0)
+    least = min((value for value in (*values, guess) if value > 0), default=0.0)
+    steep = least > 0 and max(values) > STEEP * least
+    foot = least * 0.7 if steep else 0.0
+    high = max(knowledge["high"]) * (2.5 if steep else 1.15) or 1.0
+    rest = knowledge.join(best, on="known", how="anti")
+    return {
+        "$schema": SCHEMA,
+        "title": {"text": "What an intruder must know", "subtitle": "Each point is a combination of columns."},
+        "description": _described(best, guess, estimated),
+        "width": 720,
+        "height": 320,
+        "encoding": _axes(max(sizes), steep, (foot, high)),
+        "layer": [
+            _guessing(guess, foot),
+            _points("tried", rest, foot, GREY, size=45, opacity=0.85),
+            error_bars("value", "y", [_drawn(row, foot) for row in best.iter_rows(named=True)]),
+            _line(best, foot),
+            _points("best", best, foot, BLUE, size=80),
+            labels("best_label", _named(best, foot), align="center", dy=-14),
+        ],
+        "config": look(),
+    }
+
+
+def _drawn(row: dict[str, Any], foot: float) -> Spec:
+    """A combination as the chart draws it; what a logarithm cannot show stands at its foot."""
+    return {
+        "size": row["size"],
+        "value": max(row["value"], foot),
+        "value_low": max(row["low"], foot),
+        "value_high": max(row["high"], foot),
+        "known": row["known"],
+        "told": f"{said(row['value'], 'share')} ({said(row['low'], 'share')} to {said(row['high'], 'share')})",
+    }
+
+
+def _points(name: str, table: pl.DataFrame, foot: float, colour: str, **mark: Any) -> Spec:
+    tooltip = [
+        {"field": "known", "type": "nominal", "title": "title"},
+        {"field": "told", "type": "nominal", "title": "Linked correctly"},
+    ]
+    return {
+        "name": name,
+        "data": {"values": [_drawn(row, foot) for row in table.iter_rows(named=True)]},
+        "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
+        "encoding": {"tooltip": tooltip, "description": {"field": "known", "type": "nominal"}},
+    }
+
+
+def _line(best: pl.DataFrame, foot: float) -> Spec:
+    return {
+        "name": "best_line",
+        "data": {"values": [_drawn(row, foot) for row in best.iter_rows(named=True)]},
+        "mark": {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False},
+        "encoding": {"order": {"field": "size", "type": "quantitative"}},
+    }
+
+
+def _named(best: pl.DataFrame, foot: float) -> list[Spec]:
+    """The best of each size by its columns."""
+    widest = int(best["size"].to_list()[-1])
+    return [
+        {**_drawn(row, foot), "label": _label(row["known"].split(", "), widest)} for row in best.iter_rows(named=True)
+    ]
+
+
+def _label(known: Sequence[str], widest: int) -> str:
+    if len(known) <= 2:
+        return ", ".join(known)
+    return f"all {widest}" if len(known) == widest else f"{known[0]}, {known[1]} and {len(known) - 2} more"
+
+
+def _guessing(guess: float, foot: float) -> Spec:
+    spot = {"x": {"value": 0}, "x2": {"value": "width"}}
+    rule = {"type": "rule", "color": INK, "strokeDash": [5, 4], "strokeWidth": 1, "clip": True, "aria": False}
+    row = {"value": max(guess, foot), "label": f"guessing: {said(guess, 'share')}"}
+    text = labels("guessing_label", [row], {"x": {"value": "width"}}, align="right", dx=-4, dy=-8, fontStyle="italic")
+    line = {"name": "guessing", "data": {"values": [row]}, "mark": rule, "encoding": spot}
+    return {"name": "guess", "layer": [line, text]}
+
+
+def _axes(most: int, steep: bool, ends: Sequence[float]) -> Spec:
+    scale: Spec = {"type": "log", "domain": list(ends)} if steep else {"domain": list(ends), "zero": True}
+    marks: Spec = {"values": _decades(*ends)} if steep else {"tickCount": 6}
+    return {
+        "x": {
+            "field": "size",
+            "type": "quantitative",
+            "scale": {"domain": [0.5, most + 0.5], "nice": False},
+            "axis": {"title": "Columns known", "values": list(range(1, most + 1)), "format": "d", "grid": False},
+        },
+        "y": {
+            "field": "value",
+            "type": "quantitative",
+            "scale": {**scale, "nice": False},
+            "axis": {"title": "People linked correctly", "format": ".2~p", "labelOverlap": "greedy", **marks},
+        },
+    }
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Powers of ten in a range."""
+    return [float(f"1e{power}") for power in range(ceil(log10(low)), floor(log10(high)) + 1)]
+
+
+def _described(best: pl.DataFrame, guess: float, estimated: bool) -> str:
+    """The chart in one sentence, for those who hear it."""
+    steps = listed(f"{said(r['value'], 'share')} with {r['size']} ({r['known']})" for r in best.iter_rows(named=True))
+    what = f"{'Estimated share' if estimated else 'Share'} of people linked correctly"
+    return f"{what}, by the number of columns known: {steps}. Guessing gives {said(guess, 'share')}."

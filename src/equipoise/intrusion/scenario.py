@@ -1,0 +1,107 @@
+"""Scenario: one intruder, what they know, how they fare, and that in a sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Literal
+
+from equipoise.intrusion.who_is_who import Pair
+from equipoise.methods.method import Measure, name_of
+from equipoise.methods.score import Score, Scores
+from equipoise.presentation.numbers import listed, said, title
+
+Known = tuple[str, ...]
+Kind = Literal["link", "interval", "inference", "singling_out"]
+KINDS: dict[str, Kind] = {"interval": "interval", "inference": "inference", "singling_out": "singling_out"}
+"""What an attack is after, where that is not linking people to records."""
+WORDS: dict[Kind, tuple[str, str]] = {
+    "link": ("Knowing {known}, {value} of people are linked correctly", "guessing would give {guess}"),
+    "inference": ("Knowing {known}, the {sensitive} of {value} of people is guessed right{within}", "{apart} {guess}"),
+    "interval": (
+        "Whoever finds a person's record knows {columns} to within {width} in {value} of cases",
+        "from a random record it would be {guess}",
+    ),
+    "singling_out": (
+        "{value} of the descriptions that fit exactly one released record fit exactly one person",
+        "of descriptions made blindly it would be {guess}",
+    ),
+}
+"""What each kind of success says, and what it is compared with."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An intruder: what they know, how they fare, and that in a sentence.
+
+    `score` is that of the strongest attack of its `kind`; `tried` has all of them.
+    """
+
+    known: Known
+    score: Score
+    words: str
+    kind: Kind = "link"
+    tried: Scores = field(default=Scores(), repr=False)
+
+
+def scenario(files: Pair, known: Known, tries: Sequence[tuple[Measure, Score]]) -> Scenario:
+    """The intruder of some attacks, by the strongest of them."""
+    method, score = max(tries, key=lambda item: (_success(item[1]), not _informed(item[0])))
+    told = _facts(method, score, known_to(method, known), held=files.original.holdout is not None)
+    words = sentence(kind_of(method), score, told, estimated=files.truth == "unknown")
+    unique = {score.name: score for _, score in tries}
+    return Scenario(known_to(method, known), score, words, kind_of(method), Scores(unique.values()))
+
+
+def kind_of(method: Measure) -> Kind:
+    """What an attack is after."""
+    return KINDS.get(name_of(type(method)), "link")
+
+
+def known_to(method: Measure, known: Known) -> Known:
+    """What an attack knows of a person."""
+    if kind_of(method) in ("interval", "singling_out"):
+        return ()
+    return getattr(method, "known", None) or getattr(method, "variables", None) or known
+
+
+def _informed(method: Measure) -> bool:
+    return name_of(type(method)) == "informed"
+
+
+def _success(score: Score) -> float:
+    """How far above guessing."""
+    return score.value - (score.baseline or 0.0) if isfinite(score.value) else -1.0
+
+
+def sentence(kind: Kind, score: Score, facts: dict[str, str], *, estimated: bool = False) -> str:
+    """How an intruder fares, in words."""
+    if not isfinite(score.value):
+        return f"{title(score.name.partition('(')[0])}: {score.notes[0] if score.notes else 'Not applicable.'}"
+    text, guess = WORDS[kind]
+    told = text.format(value=said(score.value, "share"), **facts)
+    between = f" ({ends})" if score.interval and (ends := _ends(score.interval)) else ""
+    against = guess.format(guess=said(score.baseline, "share"), **facts) if score.baseline is not None else ""
+    whole = f"{told}{between}{'; ' if against else ''}{against}."
+    return f"Estimated: {whole[0].lower()}{whole[1:]}" if estimated else whole
+
+
+def _facts(method: Measure, score: Score, known: Known, *, held: bool) -> dict[str, str]:
+    """What the sentences name."""
+    informed = ("how the file was masked",) if _informed(method) else ()
+    columns, width = getattr(method, "columns", None), getattr(method, "width", 0.0)
+    ranked = getattr(method, "sides", "rank") == "rank"
+    near = any(note.startswith("Right is within") for note in score.notes)
+    return {
+        "known": listed((*known, *informed)) if known else "the release",
+        "sensitive": str(getattr(method, "sensitive", "")),
+        "within": f" to within {getattr(method, 'within', 0):g} standard deviations" if near else "",
+        "apart": "for people who are not in the file it would be" if held else "guessing would give",
+        "columns": listed(columns) if isinstance(columns, tuple) else "the numeric columns",
+        "width": f"{said(width, 'share')} of the ranks" if ranked else f"{width:g} standard deviations",
+    }
+
+
+def _ends(interval: tuple[float, float]) -> str:
+    """From one to the other; nothing where they read the same."""
+    low, high = (said(end, "share") for end in interval)
+    return f"{low.removesuffix(chr(0xA0) + '%')} to {high}" if low != high else ""

@@ -1,0 +1,1 @@
+"""What a random mask did, as probabilities; read by masks, risk and attacks."""

@@ -1,0 +1,196 @@
+"""Which key values to blank so that every class is large enough: the question, and how classes are counted.
+
+A blanked value matches anything, in both directions. So blanking can only add records to a class and never takes one
+away: what is satisfied stays satisfied, and demands on several sets of keys can be met one after the other.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import heappop, heappush
+from math import prod
+
+import numpy as np
+
+from equipoise.ground.packed_keys import LARGEST, Floats, Integers, group
+
+FREE = np.iinfo(np.int64).max
+"""The cap of a key that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """On these keys (places) the class of every record must have at least `k` records."""
+
+    keys: tuple[int, ...]
+    k: int
+
+    @property
+    def bits(self) -> int:
+        return bits(self.keys)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem:
+    """Rows of key codes (a row for each key, 0 where missing), the records of each row, and what is asked of them.
+
+    `price` is what blanking a value of each key costs, `caps` how many values of it may be blanked.
+    """
+
+    codes: Integers
+    n: Integers
+    demands: tuple[Demand, ...]
+    price: Floats
+    caps: Integers
+
+    @property
+    def keys(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        return [int(row.max(initial=0)) + 1 for row in self.codes]
+
+    @cached_property
+    def known(self) -> Integers:
+        """The set of keys that each row has, as bits."""
+        return patterns(self.codes)
+
+    @cached_property
+    def largest(self) -> int:
+        return max(demand.k for demand in self.demands)
+
+    def blanked(self, masks: Integers) -> "Problem":
+        """The rows after the values of each row's mask were blanked."""
+        gone = (masks[None, :] >> np.arange(self.keys)[:, None]) & 1
+        return replace(self, codes=np.where(gone, 0, self.codes))
+
+    def matched(self, here: Integers, keys: Sequence[int]) -> Integers:
+        """For each of the rows `here` the records that match it on these keys.
+
+        Rows are taken by the set of keys they have; those that share the same keys with the rows here are added up
+        together. Cost: O(rows) for each two sets.
+        """
+        known = self.known & bits(keys)
+        found = np.zeros(len(here), dtype=np.int64)
+        for own in np.unique(known[here]):
+            spots = np.flatnonzero(known[here] == own)
+            both = known & own
+            order = np.argsort(both, kind="stable")
+            starts = np.flatnonzero(np.diff(both[order], prepend=-1))
+            for there in np.split(order, starts[1:]):
+                compared = [key for key in keys if both[there[0]] >> key & 1]
+                found[spots] += self._added(here[spots], there, compared)
+        return found
+
+    def _added(self, here: Integers, there: Integers, keys: Sequence[int]) -> Integers:
+        if not keys:
+            return np.full(len(here), self.n[there].sum())
+        left, right = self.ids(here, there, keys)
+        values, ids = np.unique(left, return_inverse=True)
+        spot = np.minimum(np.searchsorted(values, right), len(values) - 1)
+        met = values[spot] == right
+        found: Integers = np.bincount(spot[met], self.n[there[met]], len(values)).astype(np.int64)[ids]
+        return found
+
+    def ids(self, here: Integers, there: Integers, keys: Sequence[int]) -> tuple[Integers, Integers]:
+        """A number for the values of each row on these keys: equal numbers, equal values."""
+        sizes = [self.sizes[key] for key in keys]
+        if prod(sizes) > LARGEST:
+            rows = np.concatenate([here, there])
+            ids, _ = group([self.codes[key][rows] for key in keys], sizes)
+            return ids[: len(here)], ids[len(here) :]
+        return self._packed(here, keys), self._packed(there, keys)
+
+    def _packed(self, rows: Integers, keys: Sequence[int]) -> Integers:
+        packed = np.zeros(len(rows), dtype=np.int64)
+        for key in keys:
+            packed *= self.sizes[key]
+            packed += self.codes[key][rows]
+        return packed
+
+    def cost(self, masks: Integers) -> float:
+        """What these blanks cost; a value that was missing before costs nothing."""
+        return float(self.priced(masks & self.known).sum())
+
+    def priced(self, masks: Integers) -> Floats:
+        """The sum of the prices of the keys in each mask."""
+        each = ((masks[..., None] >> np.arange(self.keys)) & 1) @ self.price
+        return np.asarray(each, dtype=np.float64)
+
+    def used(self, masks: Integers) -> Integers:
+        """Values blanked, for each key."""
+        gone = masks & self.known
+        return np.array([int((gone >> key & 1).sum()) for key in range(self.keys)], dtype=np.int64)
+
+    def short(self) -> Integers:
+        """The rows with a class that is too small."""
+        left = np.zeros(len(self.n), dtype=np.bool_)
+        for demand in self.demands:
+            fine = np.flatnonzero(~left)
+            left[fine] = self.matched(fine, demand.keys) < demand.k
+        return np.flatnonzero(left)
+
+    def lacking(self, rows: Integers, masks: Integers) -> Integers:
+        """Which of the rows are too small after these blanks of all rows."""
+        after = self.blanked(masks)
+        return _any([after.matched(rows, demand.keys) < demand.k for demand in self.demands])
+
+    def exposed(self, rows: Integers, masks: Integers) -> Integers:
+        """Which of the rows are too small, each after its own blanks (a mask for each of them) among the others as
+        they were.
+        """
+        own = replace(self, codes=self.codes[:, rows]).blanked(masks).codes
+        none = np.zeros(len(rows), dtype=np.int64)
+        both = replace(self, codes=np.concatenate([self.codes, own], axis=1), n=np.concatenate([self.n, none]))
+        here = np.arange(len(self.n), len(both.n))
+        return _any([both.matched(here, demand.keys) < demand.k for demand in self.demands])
+
+
+def _any(parts: Sequence[Integers]) -> Integers:
+    found: Integers = np.any(parts, axis=0)
+    return found
+
+
+def bits(keys: Sequence[int]) -> int:
+    """A set of places as one integer.
+
+    >>> bits([0, 2])
+    5
+    """
+    return sum(1 << key for key in keys)
+
+
+def places(mask: int) -> tuple[int, ...]:
+    """The places in an integer.
+
+    >>> places(5)
+    (0, 2)
+    """
+    return tuple(key for key in range(mask.bit_length()) if mask >> key & 1)
+
+
+def patterns(codes: Integers) -> Integers:
+    """The set of keys that each row has, as bits."""
+    found = np.zeros(codes.shape[1], dtype=np.int64)
+    for key, row in enumerate(codes):
+        found |= (row != 0).astype(np.int64) << key
+    return found
+
+
+def cheapest_first(price: Floats) -> Iterator[int]:
+    """All sets of keys but the empty one, the cheapest first, ties the same way each time.
+
+    >>> [places(mask) for mask in cheapest_first(np.array([1.0, 3.0]))]
+    [(0,), (1,), (0, 1)]
+    """
+    order = np.argsort(price, kind="stable")
+    heap: list[tuple[float, tuple[int, ...]]] = [(float(price[order[0]]), (0,))]
+    while heap:
+        cost, chosen = heappop(heap)
+        yield sum(1 << int(order[rank]) for rank in chosen)
+        last = chosen[-1]
+        if last + 1 < len(order):
+            more = float(price[order[last + 1]])
+            heappush(heap, (cost + more, (*chosen, last + 1)))
+            heappush(heap, (cost + more - float(price[order[last]]), (*chosen[:-1], last + 1)))

@@ -1,0 +1,1 @@
+"""What a Rule, a Mask and a Measure is, and the Score a Measure gives."""

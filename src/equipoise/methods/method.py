@@ -1,0 +1,110 @@
+"""Three kinds of method: a Rule flags cells, a Mask changes data, a Measure scores it."""
+
+import re
+from dataclasses import MISSING, fields
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import polars as pl
+
+from equipoise.data.cells import Cells, count
+from equipoise.data.records import Records
+from equipoise.ground.randomness import Draws
+from equipoise.methods.score import Score
+
+Needs = Literal["cells", "records"]
+"""What a measure works on: cells counted by `by(roles)` will do, or it must see the records."""
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """Says which cells are unsafe."""
+
+    def flag(self, cells: Cells) -> pl.Series: ...
+
+
+@runtime_checkable
+class Mask(Protocol):
+    """Gives changed records; draws come from the secret seed of the recipe."""
+
+    def apply(self, data: Any, draws: Draws) -> Any: ...
+
+
+@runtime_checkable
+class Coarsening(Mask, Protocol):
+    """A mask whose released value is a function of the original value: it can act on cells alone."""
+
+    def roll_up(self, cells: Cells) -> Cells: ...
+
+
+@runtime_checkable
+class Measure(Protocol):
+    """Scores a release against its original; a raw file is measured against itself."""
+
+    def measure(self, released: Any, original: Any) -> Score: ...
+
+
+@runtime_checkable
+class OnCells(Measure, Protocol):
+    """A measure that needs only cells, counted by the columns it names."""
+
+    def by(self, roles: Any) -> tuple[str, ...]: ...
+
+
+def name_of(method: type) -> str:
+    """The snake-case name of a method, as scores and policies write it.
+
+    >>> class PopulationUniques: ...
+    >>> name_of(PopulationUniques)
+    'population_uniques'
+    """
+    return snake(method.__name__)
+
+
+def snake(name: str) -> str:
+    """Words apart, in lower case.
+
+    >>> snake("PPercent"), snake("TopCode")
+    ('p_percent', 'top_code')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def label(method: Any) -> str:
+    """The name of a method with the parameters that differ from their defaults: unique within a trial.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Uniques:
+    ...     k: int = 1
+    >>> label(Uniques()), label(Uniques(k=3))
+    ('uniques', 'uniques(k=3)')
+    """
+    if hasattr(method, "known_as"):
+        return str(method.known_as)
+    if hasattr(method, "mark"):
+        return f" {method.mark} ".join(label(rule) for rule in method.rules)
+    given = [
+        (f.name, getattr(method, f.name)) for f in fields(method) if f.init and getattr(method, f.name) != _default(f)
+    ]
+    inside = ", ".join(f"{name}={_told(value)!r}" for name, value in given)
+    return name_of(type(method)) + (f"({inside})" if inside else "")
+
+
+def _told(value: Any) -> Any:
+    """A parameter as policy files write it: a rule by its own label."""
+    return label(value) if isinstance(value, Rule) else value
+
+
+def _default(field: Any) -> Any:
+    return (
+        field.default
+        if field.default is not MISSING
+        else field.default_factory()
+        if field.default_factory is not MISSING
+        else MISSING
+    )
+
+
+def as_cells(data: Records | Cells, by: tuple[str, ...]) -> Cells:
+    """Cells by these columns, counted from records or added up from finer cells."""
+    return data.margin(by) if isinstance(data, Cells) else count(data, by)

@@ -1,0 +1,143 @@
+"""Score: the one answer every measure gives."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+
+from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.ground.html import card, grid, paragraph
+
+Better = Literal["lower", "higher"]
+Side = Literal["risk", "utility"]
+COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number with its direction, its uncertainty, what guessing would give, and what is behind it.
+
+    `value` is a share in [0, 1] wherever it could be a percentage; `number` the count behind a share. `detail`
+    is a Polars frame with a row per cell (column `risk` where the score is a risk), made when first asked for;
+    `by_record()` gives a row per record, keyed by the id role, in input order for frames in memory.
+
+    >>> Score("uniques", 0.0166, "lower")
+    Score(name='uniques', value=0.0166, better='lower')
+    """
+
+    name: str
+    value: float
+    better: Better
+    _: KW_ONLY
+    interval: tuple[float, float] | None = field(default=None, repr=False)
+    baseline: float | None = field(default=None, repr=False)
+    number: float | None = field(default=None, repr=False)
+    unit: str = field(default="", repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    side: Side | None = field(default=None, repr=False)
+    cells: Callable[[], pl.DataFrame] | None = field(default=None, repr=False, compare=False)
+    records: Callable[[], pl.DataFrame] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.better not in ("lower", "higher"):
+            raise ParameterError(f"better must be 'lower' or 'higher', got {self.better!r}.")
+        if self.side is None:
+            object.__setattr__(self, "side", "risk" if self.better == "lower" else "utility")
+
+    def __float__(self) -> float:
+        return self.value
+
+    @cached_property
+    def detail(self) -> pl.DataFrame:
+        """One row per cell, the risk in column `risk`."""
+        if self.cells is None:
+            raise EquipoiseError(
+                f"The detail of {self.name!r} was not kept: measure it again, or sweep with details=True."
+            )
+        return self.cells()
+
+    def by_record(self) -> pl.DataFrame:
+        """One row per record, keyed by id; computed where the data is, when asked."""
+        if self.records is None:
+            raise EquipoiseError(f"{self.name!r} was measured on cells: measure it on records to see each record.")
+        return self.records()
+
+    def brief(self) -> "Score":
+        """The same score without what is needed for its detail, to keep thousands of them."""
+        return replace(self, cells=None, records=None)
+
+    def _repr_html_(self) -> str:
+        return card("Score", grid(COLUMNS, [self._row()], words=3), *(paragraph(n, faint=True) for n in self.notes))
+
+    def _row(self) -> tuple[str, ...]:
+        """For a notebook: never what is behind the score."""
+        ends = " to ".join(f"{end:.4g}" for end in self.interval) if self.interval else ""
+        guess = f"{self.baseline:.4g}" if self.baseline is not None else ""
+        return self.name, self.better, self.unit, f"{self.value:.4g}", ends, guess
+
+    def gap(self, other: "Score") -> float:
+        """How much worse this score is than the other, in its own units: positive is worse, within error is 0."""
+        worse = self.value - other.value if self.better == "lower" else other.value - self.value
+        return 0.0 if abs(worse) <= self.error + other.error else worse
+
+    @property
+    def error(self) -> float:
+        """Half the width of the interval; 0 for an exact score."""
+        return 0.0 if self.interval is None else (self.interval[1] - self.interval[0]) / 2
+
+
+def not_applicable(name: str, better: Better) -> Score:
+    """The score of a fully synthetic file by a measure of identity: not a number, never 0.
+
+    >>> not_applicable("uniques", "lower").notes
+    ('Not applicable: every record is synthetic and stands for nobody.',)
+    """
+    why = "Not applicable: every record is synthetic and stands for nobody."
+    return Score(name, float("nan"), better, notes=(why,))
+
+
+class Scores(tuple[Score, ...]):
+    """Scores in order, also found by name.
+
+    >>> both = Scores([Score("uniques", 0.01, "lower"), Score("entropy", 9.0, "higher")])
+    >>> both["entropy"].value, "uniques" in both, both.keys()
+    (9.0, True, ('uniques', 'entropy'))
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, scores: Iterable[Score] = ()) -> "Scores":
+        made = super().__new__(cls, scores)
+        names = made.keys()
+        if len(set(names)) < len(names):
+            raise ParameterError(f"Two scores of one trial share a name: {', '.join(names)}.")
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(key) if not isinstance(key, str) else self.named(key)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.keys() if isinstance(item, str) else super().__contains__(item)
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(score.name for score in self)
+
+    def _repr_html_(self) -> str:
+        many = "1 score" if len(self) == 1 else f"{len(self):,} scores"
+        return card(many, grid(COLUMNS, (score._row() for score in self), words=3))
+
+    def values(self) -> Iterator[Score]:
+        return iter(self)
+
+    def items(self) -> Iterator[tuple[str, Score]]:
+        return zip(self.keys(), self, strict=True)
+
+    def named(self, name: str) -> Score:
+        """The score of this name; the bare method name will do where only one score has it."""
+        found = [s for s in self if s.name == name] or [s for s in self if s.name.partition("(")[0] == name]
+        if len(found) == 1:
+            return found[0]
+        problem = "No score" if not found else f"{len(found)} scores are"
+        raise ParameterError(f"{problem} named {name!r}. There are: {', '.join(self.keys())}.")

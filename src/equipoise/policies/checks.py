@@ -1,0 +1,310 @@
+"""What can be wrong in a policy file before any data is read: every problem, each with its place."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from equipoise.data.roles import Roles
+from equipoise.ground.errors import EquipoiseError, hint
+from equipoise.methods.method import Mask, Measure, name_of
+from equipoise.policies.limits import Limit, at_odds, expanded, limits_of, never, tables
+from equipoise.policies.scoped_measures import FREE, KEYS, Wanted, scale
+from equipoise.policies.sections import Candidate, Choose, Intruder, LimitTable, Problem
+from equipoise.policies.toml_lines import Place
+from equipoise.recipe.catalogue import build, family, find, form, typed
+from equipoise.recipe.recipe import spread
+
+KEPT = ("drop_direct_identifiers", "local_recode", "local_suppress", "sample", "shuffle_order", "suppress_records")
+"""Masks that leave out or coarsen, record by record: what is left is true."""
+SUITED = ("match_probability", "correct_matches", "value_disclosure", "recognisable")
+"""Risks of files whose values were changed; every attack is one too."""
+STRANGE = ("unexpected_keyword_argument", "extra_forbidden")
+"""What the validation says of keys that are not known."""
+ATTACK = "attack"
+"""What a policy may waive, with its reason."""
+
+
+def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tuple[dict[str, Any], list[Problem]]:
+    """The fields of a dataclass from plain data, each by itself, and what is wrong with the others."""
+    from pydantic import TypeAdapter, ValidationError
+
+    hints = get_type_hints(kind)
+    known = [f.name for f in fields(kind) if f.name not in skip]
+    values: dict[str, Any] = {}
+    problems = []
+    for name, given in plain.items():
+        if name not in known:
+            problems.append(Problem((name,), "is not known here." + hint(name, known)))
+            continue
+        try:
+            values[name] = TypeAdapter(hints[name]).validate_python(given)
+        except ValidationError as error:
+            found = error.errors(include_input=False)
+            problems += [_told(name, given, e, hints[name]) for e in found]
+            with suppress(ValidationError):
+                values[name] = TypeAdapter(hints[name]).validate_python(_spared(given, [e["loc"] for e in found]))
+        else:
+            problems += [_told(name, given, e, hints[name]) for e in _loose(hints[name], given)]
+    return values, problems
+
+
+def _loose(kind: Any, given: Any) -> list[Any]:
+    """What is of another type and would be taken for the right one: "yes" for true, "3" for 3."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(kind).validate_json(json.dumps(given, default=str), strict=True)
+    except ValidationError as error:
+        return list(error.errors(include_input=False))
+    return []
+
+
+def _spared(given: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
+    """The same without the keys that nobody knows or that hold what they cannot, so that the rest can be looked at."""
+    inner: dict[Any, list[tuple[str | int, ...]]] = {}
+    for loc in filter(None, strangers):
+        inner.setdefault(loc[0], []).append(loc[1:])
+    if isinstance(given, Mapping):
+        kept = {k: v for k, v in given.items() if () not in inner.get(k, [])}
+        return {k: _spared(v, inner.get(k, [])) for k, v in kept.items()}
+    return [_spared(v, inner.get(i, [])) for i, v in enumerate(given)] if isinstance(given, list) else given
+
+
+def _told(name: str, given: Any, error: Any, kind: Any) -> Problem:
+    """One finding of the validation, at the deepest place that the file has."""
+    place: list[str | int] = [name]
+    here = given
+    for part in error["loc"]:
+        if (isinstance(here, Mapping) and part in here) or (isinstance(here, list) and isinstance(part, int)):
+            here = here[part]
+            place.append(part)
+        elif error["type"] == "missing":
+            place.append(part)
+    if error["type"] in STRANGE:
+        near = hint(str(place[-1]), _keys(kind)) if _keys(kind) else ""
+        return Problem(tuple(place), "is not known here." + near)
+    words = "is missing" if error["type"] == "missing" else re.sub(r"^Value error, ", "", str(error["msg"]))
+    if isinstance(here, Mapping) and words.split()[0] in here:
+        place.append(words.split()[0])
+    return Problem(tuple(place), words if words[:5] != "Input" else words[0].lower() + words[1:])
+
+
+def _keys(kind: Any) -> list[str]:
+    """The keys of a section, also of one that is a list of tables."""
+    for one in (kind, *get_args(kind)):
+        if is_dataclass(one):
+            return [f.name for f in fields(one)]
+    return []
+
+
+def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
+    """Unknown roles, each hierarchy by itself, then all together."""
+    known = [f.name for f in fields(Roles)]
+    yield from (Problem(("roles", n), f"No role {n!r}.{hint(n, known)}") for n in plain if n not in known)
+    trees = plain.get("hierarchies", {})
+    good = {}
+    for column, tree in trees.items() if isinstance(trees, Mapping) else ():
+        try:
+            Roles.from_plain({"hierarchies": {column: tree}}, folder)
+            good[column] = tree
+        except EquipoiseError as error:
+            yield Problem(("roles", "hierarchies", column), str(error))
+        except (TypeError, ValueError, IndexError):
+            yield Problem(("roles", "hierarchies", column), f"The hierarchy of {column!r} has unfit fields.")
+    rest = {n: v for n, v in plain.items() if n in known and n != "hierarchies"}
+    try:
+        Roles.from_plain({**rest, "hierarchies": good if isinstance(trees, Mapping) else trees}, folder)
+    except EquipoiseError as error:
+        yield Problem(_role_place(str(error), rest), str(error))
+
+
+def readable(plain: Mapping[str, Any], folder: Path, columns: Iterable[str]) -> Roles:
+    """The hierarchies of these columns that can be read, and nothing else."""
+    found: dict[str, Any] = {}
+    trees = plain.get("hierarchies", {})
+    for column, tree in trees.items() if isinstance(trees, Mapping) else ():
+        with suppress(EquipoiseError, TypeError, ValueError, IndexError):
+            found |= Roles.from_plain({"hierarchies": {column: tree}}, folder).hierarchies
+    return Roles(hierarchies={column: tree for column, tree in found.items() if column in columns})
+
+
+def _role_place(words: str, plain: Mapping[str, Any]) -> Place:
+    """The role that a message names, where it does."""
+    named = next((n for n in plain if re.search(rf"role '{n}'|^{n} ", words)), None)
+    return ("roles", named) if named else ("roles",)
+
+
+def of_scenarios(scenarios: Sequence[Intruder]) -> Iterator[Problem]:
+    for i, one in enumerate(scenarios):
+        if not re.fullmatch(r"\w[\w -]*", one.name) or one.name == KEYS:
+            yield Problem(("scenarios", i, "name"), f"{one.name!r} cannot name a scenario: use letters, not {KEYS!r}.")
+        if one.name in [other.name for other in scenarios[:i]]:
+            yield Problem(("scenarios", i, "name"), f"Two scenarios are named {one.name!r}.")
+        if not one.known:
+            yield Problem(("scenarios", i, "known"), "Nothing is known: name the columns of which the intruder knows.")
+
+
+def of_limits(limits: Mapping[str, Any], scenarios: tuple[Intruder, ...]) -> Iterator[Problem]:
+    """Limits that cannot be read, cannot hold, or cannot hold together."""
+    found: list[tuple[Place, Limit]] = []
+    for name, given in limits.items():
+        for place, table, fault in _tables(name, given):
+            if table is None:
+                yield Problem(place, fault)
+                continue
+            for one in _of_limit(place, name, table, scenarios):
+                if isinstance(one, Problem):
+                    yield one
+                else:
+                    found.append((place, one))
+    where = {limit.score: place for place, limit in found}
+    yield from (Problem(where[s], words) for s, words in at_odds([limit for _, limit in found], scenarios))
+
+
+def _tables(name: str, given: Any) -> Iterator[tuple[Place, LimitTable | None, str]]:
+    """Each limit on a measure with its place, or what is wrong with it."""
+    several = isinstance(given, list | tuple)
+    if several and not given:
+        yield ("limits", name), None, "An empty list limits nothing."
+    for i, item in enumerate(given if several else [given]):
+        place: Place = ("limits", name, i) if several else ("limits", name)
+        known = _keys(LimitTable)
+        strangers = [k for k in item if k not in known] if isinstance(item, Mapping) else []
+        for key in strangers:
+            yield (*place, key), None, "is not known here." + hint(key, known)
+        if isinstance(item, list | tuple):
+            yield place, None, "A limit is a text or a table."
+        elif isinstance(item, Mapping) and not isinstance(item.get("worst", False), bool):
+            yield (*place, "worst"), None, "is true or false."
+        elif not strangers:
+            try:
+                yield place, tables(item, name)[0], ""
+            except EquipoiseError as error:
+                yield place, None, str(error).removeprefix(f"limits.{name}: ")
+
+
+def _of_limit(place: Place, name: str, table: LimitTable, scenarios: tuple[Intruder, ...]) -> Iterator[Limit | Problem]:
+    for score in expanded(name, table, scenarios):
+        try:
+            measure = scale(score, scenarios)
+            if Wanted.of(score).scenario and name_of(type(getattr(measure, "inner", measure))) in FREE:
+                yield Problem(place, f"{name} does not depend on what an intruder knows: leave out the scenario.")
+            for limit in limits_of(score, table.limit, table.reason):
+                told = never(limit, measure)
+                yield Problem(place, told) if told else limit
+        except EquipoiseError as error:
+            yield Problem(place, str(error))
+            return
+
+
+def of_measures(names: Iterable[str], scenarios: tuple[Intruder, ...]) -> Iterator[Problem]:
+    for i, name in enumerate(names):
+        try:
+            scale(name, scenarios)
+        except EquipoiseError as error:
+            yield Problem(("measures", i), str(error))
+
+
+def of_weights(choose: Choose) -> Iterator[Problem]:
+    """Weights are of utilities, 0 or more, and count only where utility is preferred."""
+    for name, weight in choose.weights.items():
+        place: Place = ("choose", "weights", name)
+        try:
+            kind = family(type(getattr(made := scale(name), "inner", made)))
+        except EquipoiseError as error:
+            yield Problem(place, str(error))
+            continue
+        if kind in ("risk", "attacks"):
+            yield Problem(place, f"{name} is a risk: weights are of utilities.")
+        if not weight >= 0:
+            yield Problem(place, "A weight is 0 or more.")
+
+
+def of_candidates(candidates: Sequence[Candidate]) -> Iterator[Problem]:
+    for i, candidate in enumerate(candidates):
+        if not candidate.coarsenings and not candidate.masks:
+            yield Problem(("candidates", i), "gives no recipe: say coarsenings = true, or name masks.")
+        for j, table in enumerate(candidate.masks):
+            yield from _of_mask(dict(table), ("candidates", i, "masks", j))
+        for j, table in enumerate(candidate.then):
+            yield from _of_mask(dict(table), ("candidates", i, "then", j))
+        if candidate.then and not candidate.coarsenings:
+            yield Problem(
+                ("candidates", i, "then"), "follows coarsenings = true; without it, write all steps as masks."
+            )
+
+
+def _of_mask(table: dict[str, Any], place: Place) -> Iterator[Problem]:
+    """One mask: its name, each parameter by itself, then the mask with the first value of each."""
+    name = str(table.pop("use", ""))
+    if not name:
+        yield Problem(place, 'each mask needs use = "its name".')
+        return
+    try:
+        known = {f.name: f for f in form(find(name, "mask"))}
+    except EquipoiseError as error:
+        yield Problem((*place, "use"), str(error))
+        return
+    lacking = [f.name for f in known.values() if f.required and f.name not in table]
+    found = [Problem(place, f"{name} needs {', '.join(lacking)}.")] if lacking else []
+    for key, value in table.items():
+        found += _of_parameter(name, known, key, value, (*place, key))
+    yield from found
+    if not found:
+        yield from _built(name, known, table, place)
+
+
+def _of_parameter(name: str, known: Mapping[str, Any], key: str, value: Any, place: Place) -> list[Problem]:
+    field = known.get(key.replace("-", "_"))
+    if field is None:
+        return [Problem(place, f"{name} has no parameter {key!r}.{hint(key, list(known))}")]
+    try:
+        for one in spread(value, "tuple" in field.kind):
+            typed(one, field.type, f"{name}: {key}")
+    except EquipoiseError as error:
+        return [Problem(place, str(error))]
+    return []
+
+
+def _built(name: str, known: Mapping[str, Any], table: Mapping[str, Any], place: Place) -> Iterator[Problem]:
+    """What a mask refuses when it is made: each value of a grid beside the first ones of the others."""
+    grids = {k: spread(v, "tuple" in known[k.replace("-", "_")].kind) for k, v in table.items()}
+    first = {k: values[0] for k, values in grids.items()}
+    told = set()
+    for key, values in grids.items() or {"": [None]}.items():
+        for value in values:
+            try:
+                build(name, "mask", {**first, key: value} if key else {})
+            except EquipoiseError as error:
+                where = next((k for k in table if re.search(rf"\b{k}\b", str(error))), None)
+                told.add(((*place, where) if where else place, str(error)))
+    yield from (Problem(*one) for one in sorted(told, key=str))
+
+
+def changes(mask: Mask | type) -> bool:
+    """Whether a mask shows values that are not true: it neither coarsens nor leaves out."""
+    kind = mask if isinstance(mask, type) else type(mask)
+    return not hasattr(kind, "roll_up") and name_of(kind) not in KEPT and family(kind) == "masks"
+
+
+def suited(measure: Measure) -> bool:
+    """Whether a risk means something where values were changed."""
+    kind = type(getattr(measure, "inner", measure))
+    return family(kind) == "attacks" or name_of(kind) in SUITED
+
+
+def unattacked(masks: Iterable[type], limited: Sequence[Measure]) -> str:
+    """Why an attack must be limited: a mask changes values, and every risk that is limited only counts classes."""
+    changing = sorted({name_of(kind) for kind in masks if changes(kind)})
+    risks = [m for m in limited if family(type(getattr(m, "inner", m))) in ("risk", "attacks")]
+    if not changing or not risks or any(suited(m) for m in risks):
+        return ""
+    return (
+        f"{', '.join(changing)} changes values, so that counting who stands alone says little: limit an attack as well "
+        f"(nearest, linkage, interval, ...) or one of {', '.join(SUITED)}. A policy may waive it with its reason: "
+        f'waive = {{ {ATTACK} = "why" }}.'
+    )

@@ -1,0 +1,148 @@
+"""What does not fit the data: columns that are not there, masks for numbers on a text, levels that no hierarchy has."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any
+
+import narwhals as nw
+
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.ground.errors import EquipoiseError, RolesError
+from equipoise.methods.method import name_of
+from equipoise.policies.limits import tables
+from equipoise.policies.scoped_measures import Wanted
+from equipoise.policies.sections import Candidate, Intruder, Problem
+from equipoise.policies.toml_lines import Place
+from equipoise.recipe.catalogue import find, form
+from equipoise.recipe.recipe import spread
+
+ROLES = tuple(f.name for f in fields(Roles) if f.name not in ("hierarchies", "missing"))
+"""Roles that name columns."""
+NUMBERS = ("noise", "shuffle", "matrix", "top_code", "bottom_code")
+"""Masks whose columns must be numbers."""
+RANKS = ("rank_swap",)
+"""Masks whose columns must have an order: numbers or dates."""
+CHANGED = ("column", "columns")
+NAMED = (*CHANGED, "keys", "attribute", "protected", "given", "strata", "similar")
+"""Parameters that name columns of the data."""
+
+
+def misfits(
+    records: Records,
+    candidates: Sequence[Candidate],
+    limits: Mapping[str, Any],
+    measures: Iterable[str],
+    scenarios: Sequence[Intruder],
+) -> Iterator[Problem]:
+    """Every misfit of a policy and the columns of its data; what cannot be read is passed over."""
+    schema = records.schema()
+    for i, candidate in enumerate(candidates):
+        for name, steps in (("masks", candidate.masks), ("then", candidate.then)):
+            for j, table in enumerate(steps):
+                yield from _of_mask(dict(table), schema, records.roles, ("candidates", i, name, j))
+    for i, one in enumerate(scenarios):
+        yield from _absent((*one.known, *(one.sensitive or ())), schema, ("scenarios", i, "known"))
+    for name, given in limits.items():
+        for place, columns in _groups(name, given):
+            yield from _absent(columns, schema, place)
+    for i, name in enumerate(measures):
+        yield from _absent(Wanted.of(name).by, schema, ("measures", i))
+
+
+def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[Problem]:
+    """Columns under [roles] that the data does not have, or that are no numbers where numbers are needed."""
+    schema = records.schema()
+    for role, given in roles.items():
+        place: Place = ("roles", role)
+        if role == "hierarchies":
+            for column, tree in given.items() if isinstance(given, Mapping) else ():
+                yield from _absent((column,), schema, (*place, column))
+                yield from _uncut(column, tree, schema, (*place, column))
+        elif role in ROLES:
+            for i, column in enumerate(c for c in _names(given) if isinstance(c, str)):
+                where = place if isinstance(given, str) else (*place, i)
+                yield from _absent((column,), schema, where)
+                if role in ("weight", "numeric") and column in schema and not schema[column].is_numeric():
+                    words = f"Column {column!r} has the role {role} but is {schema[column]}, not numeric."
+                    yield Problem(where, words)
+
+
+def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> Iterator[Problem]:
+    """A hierarchy of intervals on a column that has no numbers."""
+    kinds = [one.get("kind") for one in (tree if isinstance(tree, list) else [tree]) if isinstance(one, Mapping)]
+    kind = schema.get(column)
+    if kind is not None and {"intervals", "breaks"} & set(kinds) and not (kind.is_numeric() or kind == nw.Unknown):
+        yield Problem(place, f"Column {column!r} is {kind}, not numeric: intervals cannot be made of it.")
+
+
+def _groups(name: str, given: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
+    """The columns by which each limit on a measure goes, with its place; one that cannot be read is passed over."""
+    several = isinstance(given, list | tuple)
+    for i, one in enumerate(given if several else [given]):
+        place: Place = ("limits", name, i) if several else ("limits", name)
+        with suppress(EquipoiseError):
+            yield place, tuple(c for table in tables(one, name) for c in (*table.by, *Wanted.of(name).by))
+
+
+def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[Problem]:
+    yield from (Problem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
+
+
+def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place) -> Iterator[Problem]:
+    try:
+        method = find(str(table.pop("use", "")), "mask")
+    except EquipoiseError:
+        return
+    kinds = {f.name: f.kind for f in form(method)}
+    for key, value in table.items():
+        if key not in NAMED or kinds.get(key) not in ("str", "str | None", "tuple[str, ...]", "tuple[str, ...] | None"):
+            continue
+        columns = dict.fromkeys(c for one in _values(value, "tuple" in kinds[key]) for c in _names(one))
+        yield from _absent(columns, schema, (*place, key))
+        for column in (c for c in columns if c in schema and key in CHANGED):
+            if words := _unfit(name_of(method), column, schema[column]):
+                yield Problem((*place, key), words)
+    if name_of(method) == "recode" and {"column", "level"} <= set(table):
+        yield from _of_levels(table, schema, roles, place)
+
+
+def _values(given: Any, plural: bool) -> Sequence[Any]:
+    """The values of a grid; none where it cannot be read."""
+    try:
+        return spread(given, plural)
+    except EquipoiseError:
+        return ()
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """One name or several; anything else is none."""
+    if isinstance(given, str):
+        return (given,)
+    return tuple(given) if isinstance(given, list | tuple) else ()
+
+
+def _unfit(name: str, column: str, kind: Any) -> str:
+    """Why a mask does not fit the type of a column."""
+    if name in NUMBERS and not kind.is_numeric():
+        return f"{name} is for numbers, and the column {column!r} is {kind}."
+    if name in RANKS and not (kind.is_numeric() or kind.is_temporal() or str(kind).startswith("Enum")):
+        return f"{name} needs an order, and the column {column!r} is {kind}."
+    return ""
+
+
+def _of_levels(table: Mapping[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place) -> Iterator[Problem]:
+    """A level that the hierarchy of the column has, and allows."""
+    columns = [c for c in _values(table["column"], False) if c in schema]
+    for column in columns:
+        if column not in roles.hierarchies:
+            yield Problem((*place, "column"), f"The column {column!r} has no hierarchy under [roles.hierarchies].")
+            continue
+        tree = roles.hierarchies[column]
+        for level in _values(table["level"], False):
+            try:
+                if tree.level(level) not in tree.allowed:
+                    yield Problem((*place, "level"), f"The level {level!r} of {column!r} is finer than its floor.")
+            except EquipoiseError as error:
+                yield Problem((*place, "level"), str(error))

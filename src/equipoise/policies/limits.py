@@ -1,0 +1,223 @@
+"""Limits of a policy as they are written: strings, tables or lists of them; and which cannot all hold."""
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.methods.method import Measure, label, name_of
+from equipoise.methods.score import Score
+from equipoise.policies.scoped_measures import Wanted, depends, scale
+from equipoise.policies.sections import Intruder, LimitTable
+from equipoise.recipe.catalogue import family, parse, typed
+
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+WRITTEN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
+SHARES = ("changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "withheld")
+"""Utilities that are shares; all risks and attacks are."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One score, a comparison as written, a bound, and why.
+
+    >>> Limit.of("uniques", "< 2%")
+    Limit(score='uniques', sign='<', bound=0.02)
+    """
+
+    score: str
+    sign: str
+    bound: float
+    reason: str = field(default="", repr=False, compare=False)
+    percent: bool = field(default=False, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, score: str, text: str, reason: str = "") -> "Limit":
+        found = WRITTEN.fullmatch(str(text))
+        if not found:
+            raise ParameterError(f"Cannot read the limit {str(text)!r} on {score!r}: write it like '< 0.02'.")
+        return cls(score, found[1], float(found[2]) / (100 if found[3] else 1), reason, bool(found[3]))
+
+    def holds(self, score: Score) -> bool:
+        if score.unit.startswith("share") and abs(self.bound) > 1:
+            raise ParameterError(_percent(self))
+        return COMPARE[self.sign](score.value, self.bound)
+
+    def words(self) -> str:
+        return f"{self.score} {self.sign} {self.bound:g}"
+
+    def shortfall(self, score: Score) -> float:
+        """How far a score is on the wrong side, relative to the bound; 0 when it holds."""
+        return 0.0 if self.holds(score) else abs(score.value - self.bound) / (abs(self.bound) or 1.0)
+
+
+def _percent(limit: Limit) -> str:
+    """Why a limit on a share is none, and how to write a percentage where one may have been meant."""
+    if limit.percent:
+        return f"{limit.score} is a share: the limit {limit.sign} {100 * limit.bound:g}% lies outside 0 to 100 %."
+    hint = f" Write {limit.bound:g} % as {limit.bound / 100:g}, or as '{limit.sign} {limit.bound:g}%'."
+    wrong = f"{limit.score} is a share: the limit {limit.sign} {limit.bound:g} lies outside 0 to 1."
+    return wrong + (hint if 1 < limit.bound <= 100 else "")
+
+
+def limits_of(score: str, text: str, reason: str = "") -> tuple[Limit, ...]:
+    """The limits on one score; several are joined by 'and'."""
+    return tuple(Limit.of(score, part, reason) for part in text.split(" and "))
+
+
+def tables(given: Any, name: str) -> tuple[LimitTable, ...]:
+    """What is written for one measure, as tables."""
+    found = given if isinstance(given, list | tuple) else [given]
+    return tuple(item if isinstance(item, LimitTable) else _table(item, name) for item in found)
+
+
+def _table(given: Any, name: str) -> LimitTable:
+    if isinstance(given, Mapping):
+        by = given.get("by", ())
+        made: LimitTable = typed({**given, "by": (by,) if isinstance(by, str) else by}, LimitTable, f"limits.{name}")
+        return made
+    return LimitTable(str(given))
+
+
+def as_scored(name: str) -> str:
+    """A measure with parameters by the name of its score, however it was written; any other name as it is.
+
+    >>> as_scored("nearest( known=('age','sex') )"), as_scored("uniques"), as_scored("uniques:3[journalist]")
+    ("nearest(known=('age', 'sex'))", 'uniques', 'uniques(k=3)[journalist]')
+    """
+    if not set(name) & set("(:"):
+        return name
+    wanted = Wanted.of(name)
+    try:
+        told = label(parse(wanted.measure, "measure"))
+    except EquipoiseError:
+        return name
+    return str(Wanted(told, wanted.scenario, wanted.by, wanted.worst))
+
+
+def expanded(name: str, table: LimitTable, scenarios: tuple[Intruder, ...]) -> tuple[str, ...]:
+    """The names of the scores that a limit is about: one for each scenario unless it names one."""
+    wanted = Wanted.of(as_scored(name))
+    wanted = Wanted(
+        wanted.measure, table.scenario or wanted.scenario, table.by or wanted.by, table.worst or wanted.worst
+    )
+    if wanted.scenario or not scenarios:
+        return (str(wanted),)
+    try:
+        concerned = depends(parse(wanted.measure, "measure"))
+    except EquipoiseError:
+        concerned = False
+    if not concerned:
+        return (str(wanted),)
+    return tuple(str(Wanted(wanted.measure, s.name, wanted.by, wanted.worst)) for s in scenarios)
+
+
+def written_out(
+    limits: Mapping[str, Any], scenarios: tuple[Intruder, ...] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Each score with its limits as one text, and the reasons where there are any.
+
+    >>> both = (Intruder("neighbour", ("age",)), Intruder("employer", ("pay",)))
+    >>> written_out({"uniques": "< 2%", "entropy": {"limit": "> 5", "reason": "tables by age"}}, both)[0]
+    {'uniques[neighbour]': '< 2%', 'uniques[employer]': '< 2%', 'entropy': '> 5'}
+    """
+    found: dict[str, str] = {}
+    reasons: dict[str, list[str]] = {}
+    for name, given in limits.items():
+        for table in tables(given, str(name)):
+            for score in expanded(str(name), table, scenarios):
+                text = table.limit.strip()
+                found[score] = f"{found[score]} and {text}" if score in found else text
+                if table.reason and table.reason not in reasons.setdefault(score, []):
+                    reasons[score].append(table.reason)
+    return found, {score: "; ".join(told) for score, told in reasons.items() if told}
+
+
+def ends(measure: Measure) -> tuple[float, float]:
+    """Between which numbers a measure lies."""
+    kind, inner = type(measure), getattr(measure, "inner", None)
+    if inner is not None:
+        return ends(inner)
+    if family(kind) in ("risk", "attacks") or name_of(kind) in SHARES or name_of(kind) == "marginals":
+        return 0.0, 1.0
+    if name_of(kind) == "estimate":
+        return (-inf, 1.0) if getattr(measure, "score", "") == "overlap" else (0.0, inf)
+    return 0.0, inf
+
+
+def is_share(measure: Measure) -> bool:
+    """Whether a limit on it is a share, so that 2 must have been meant as 2 %."""
+    return ends(measure)[1] == 1.0 and name_of(type(measure)) != "marginals"
+
+
+def never(limit: Limit, measure: Measure) -> str:
+    """Why a limit alone can never hold; nothing where it can."""
+    low, high = ends(measure)
+    if is_share(measure) and abs(limit.bound) > 1:
+        return _percent(limit)
+    if _between([limit], low, high):
+        return ""
+    return f"{limit.words()} can never hold: it lies between {low:g} and {high:g}."
+
+
+def at_odds(limits: Iterable[Limit], scenarios: tuple[Intruder, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Scores whose limits cannot all hold, each with the words."""
+    ladder: dict[str, list[tuple[Limit, int]]] = {}
+    scores: dict[str, list[Limit]] = {}
+    for limit in limits:
+        scores.setdefault(limit.score, []).append(limit)
+        if step := _step(limit, scenarios):
+            ladder.setdefault(step[0], []).append((limit, step[1]))
+    for score, its in scores.items():
+        if not _between(its, -inf, inf):
+            yield score, f"{' and '.join(limit.words() for limit in its)} cannot both hold."
+    for steps in ladder.values():
+        for upper, high in steps:
+            for lower, low in steps:
+                if low < high and upper.sign[0] == "<" and lower.sign[0] == ">" and not _meet(upper, lower):
+                    yield (
+                        lower.score,
+                        (
+                            f"{lower.words()} and {upper.words()} cannot both hold: {upper.score} is never below "
+                            f"{lower.score}."
+                        ),
+                    )
+
+
+def _step(limit: Limit, scenarios: tuple[Intruder, ...]) -> tuple[str, int] | None:
+    """Small classes are nested: whoever is in a class of at most 2 is in one of at most 3."""
+    wanted = Wanted.of(limit.score)
+    try:
+        measure: Any = parse(wanted.measure, "measure")
+        scale(limit.score, scenarios)
+    except EquipoiseError:
+        return None
+    rest = str(Wanted("", wanted.scenario, wanted.by, wanted.worst))
+    if name_of(type(measure)) == "uniques":
+        return rest, measure.k
+    return (rest, measure.k - 1) if name_of(type(measure)) == "k_anonymity" and measure.subsets is None else None
+
+
+def _between(limits: Iterable[Limit], low: float, high: float) -> bool:
+    """Whether a number from low to high meets every limit."""
+    open_low = open_high = False
+    for limit in limits:
+        strict = len(limit.sign) == 1
+        if limit.sign[0] == "<" and (limit.bound < high or (limit.bound == high and strict)):
+            high, open_high = limit.bound, strict
+        if limit.sign[0] == ">" and (limit.bound > low or (limit.bound == low and strict)):
+            low, open_low = limit.bound, strict
+    return low < high or (low == high and not (open_low or open_high))
+
+
+def _meet(upper: Limit, lower: Limit) -> bool:
+    """Whether something at most the one can be at least the other."""
+    return _between([Limit("", upper.sign, upper.bound), Limit("", lower.sign, lower.bound)], -inf, inf)

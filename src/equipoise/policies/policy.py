@@ -1,0 +1,168 @@
+"""Policy: the limits a release must meet, and which side to favour inside them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Literal
+
+from equipoise.data.roles import names
+from equipoise.ground.errors import ParameterError, RefusedError
+from equipoise.methods.method import Measure, label
+from equipoise.methods.score import Score, Side
+from equipoise.policies.limits import Limit, as_scored, limits_of, written_out
+from equipoise.policies.scoped_measures import scale
+from equipoise.policies.sections import Intruder
+from equipoise.recipe.catalogue import parse
+from equipoise.trials.trial import Trial
+
+__all__ = ["Limit", "Policy", "Verdict", "scored"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Accepted or refused, with a reason for every limit."""
+
+    accepted: bool
+    reasons: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits on scores (all must hold, strict or not as written) and what to prefer inside them.
+
+    The rectangle of Massell (1999), section III.d, with a risk of 0 acceptable. `allow` names the columns that may be
+    released though they look like direct identifiers. A limit is a text, a table (`limit`, `reason`, `scenario`, `by`,
+    `worst`) or a list of them; a limit on a risk holds in every one of `scenarios` unless it names one. With `weights`
+    the choice goes by their sum over utility scores, each brought to 0 (worst tried) to 1 (best tried). `reasons` has
+    why each limit is there, `extends` the preset they come from.
+
+    >>> policy = Policy({"uniques": "< 0.02", "entropy": "> 7.5"})
+    >>> policy.limits["uniques"]
+    '< 0.02'
+    """
+
+    limits: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    prefer: Literal["utility", "risk"] = "utility"
+    allow: tuple[str, ...] = ()
+    scenarios: tuple[Intruder, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict, hash=False)
+    reasons: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extends: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "allow", names(self.allow, "allow"))
+        object.__setattr__(self, "scenarios", tuple(self.scenarios))
+        if self.prefer not in ("utility", "risk"):
+            raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")
+        found, reasons = written_out(dict(self.limits), self.scenarios)
+        object.__setattr__(self, "limits", found)
+        object.__setattr__(self, "reasons", {**reasons, **self.reasons})
+        object.__setattr__(self, "weights", {as_scored(str(k)): float(v) for k, v in dict(self.weights).items()})
+        if any(not weight >= 0 for weight in self.weights.values()):
+            raise ParameterError("weights must be 0 or more.")
+        _ = self.parsed
+
+    @cached_property
+    def parsed(self) -> tuple[Limit, ...]:
+        """The limits; several on one score are joined by 'and'."""
+        told = self.reasons
+        return tuple(
+            part for score, text in self.limits.items() for part in limits_of(score, text, told.get(score, ""))
+        )
+
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures that the limits and the weights name."""
+        return tuple(dict.fromkeys(scale(score, self.scenarios) for score in (*self.limits, *self.weights)))
+
+    def judge(self, trial: Trial) -> Verdict:
+        """Say whether the trial meets every limit, and why."""
+        reasons, accepted = [], True
+        for limit in self.parsed:
+            score = scored(trial, limit)
+            kept = limit.holds(score)
+            accepted = accepted and kept
+            where = "within" if kept else "outside"
+            why = f" ({limit.reason})" if limit.reason and not kept else ""
+            reasons.append(f"{limit.score} is {score.value:.4g}, {where} the limit {limit.sign} {limit.bound:g}{why}")
+        return Verdict(accepted, tuple(reasons))
+
+    def choose(self, trials: Iterable[Trial]) -> Trial:
+        """The accepted trial with the most utility (or the least risk); ties go to the other side, then the first.
+
+        Raises `RefusedError` when none is accepted, naming the nearest and what it breaks.
+        """
+        tried = tuple(trials)
+        if not tried:
+            raise ParameterError("There are no trials to choose from.")
+        accepted = [trial for trial in tried if self.judge(trial)]
+        if not accepted:
+            raise RefusedError(self._refusal(tried))
+        sides: tuple[Side, Side] = ("utility", "risk") if self.prefer == "utility" else ("risk", "utility")
+        worth = self._worth(tried)
+
+        def losses(trial: Trial) -> tuple[float, ...]:
+            weighed = {"utility": (-worth(trial),), "risk": ()}
+            return tuple(loss for side in sides for loss in (*weighed[side], *self._losses(trial, side)))
+
+        return min(accepted, key=losses)
+
+    def _worth(self, trials: Sequence[Trial]) -> Callable[[Trial], float]:
+        """The weighted sum of utilities, each from 0 for the worst trial to 1 for the best; 0 without weights."""
+        spans = {
+            name: (min(values), max(values), weight)
+            for name, weight in self.weights.items()
+            if (values := [trial.scores.named(name).value for trial in trials])
+        }
+
+        def worth(trial: Trial) -> float:
+            parts = ((trial.scores.named(name), *span) for name, span in spans.items())
+            return sum(
+                weight * ((score.value - low) if score.better == "higher" else (high - score.value)) / (high - low)
+                for score, low, high, weight in parts
+                if high > low
+            )
+
+        return worth
+
+    def _losses(self, trial: Trial, side: Side) -> tuple[float, ...]:
+        """Scores of one side as losses, those with limits first."""
+        scores = [s for s in trial.scores if s.side == side]
+        limited = {scored(trial, limit).name for limit in self.parsed}
+        ranked = sorted(scores, key=lambda s: s.name not in limited)
+        return tuple(s.value if s.better == "lower" else -s.value for s in ranked)
+
+    def _refusal(self, trials: tuple[Trial, ...]) -> str:
+        def missing(trial: Trial) -> float:
+            return sum(limit.shortfall(scored(trial, limit)) for limit in self.parsed)
+
+        nearest = min(trials, key=missing)
+        broken = [limit for limit in self.parsed if not limit.holds(scored(nearest, limit))]
+        faults = "; ".join(f"{b.score} {scored(nearest, b).value:.4g}, limit {b.sign} {b.bound:g}" for b in broken)
+        tried = f"None of {len(trials):,} candidates meets" if len(trials) > 1 else "The release does not meet"
+        return f"{tried} the limits. Nearest is {nearest.words()!r}, which breaks: {faults}."
+
+
+def refused(trial: Trial, verdict: Verdict) -> RefusedError:
+    """The refusal of what was to be released, for the limits it breaks."""
+    error = RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
+    error.about = trial
+    return error
+
+
+def scored(trial: Trial, limit: Limit) -> Score:
+    """The score a limit is about, also where the limit spells its measure in another way: uniques:3, Uniques(3)."""
+    if limit.score not in trial.scores.keys():  # noqa: SIM118 (a tuple of scores, found by name)
+        try:
+            return trial.scores.named(_spelled(limit.score))
+        except ParameterError:
+            pass
+    return trial.scores.named(limit.score)
+
+
+@cache
+def _spelled(score: str) -> str:
+    """The name of the score that a measure, written in any way, gives."""
+    return label(parse(score, "measure"))

@@ -1,0 +1,354 @@
+"""Job: a policy file, checked and turned into roles, candidates, limits and a place to write to."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles, read_toml
+from equipoise.files import FORMATS, read
+from equipoise.ground.errors import EquipoiseError, ParameterError, RolesError, hint
+from equipoise.methods.method import Mask, Measure
+from equipoise.policies.checks import (
+    ATTACK,
+    of_candidates,
+    of_limits,
+    of_measures,
+    of_roles,
+    of_scenarios,
+    of_weights,
+    readable,
+    unattacked,
+    validated,
+)
+from equipoise.policies.checks_on_data import misfits, role_misfits
+from equipoise.policies.coarsenings import coarsenings
+from equipoise.policies.policy import Policy
+from equipoise.policies.presets import extended, presets
+from equipoise.policies.scoped_measures import scale
+from equipoise.policies.sections import FORBID, Candidate, Choose, Data, Intruder, Output, Problem, Search, refusal
+from equipoise.policies.table_checks_on_data import table_misfits
+from equipoise.policies.table_section import Tabulation, plain_of
+from equipoise.policies.toml_lines import Lines, lines_of
+from equipoise.provenance.seed_register import Register
+from equipoise.recipe.catalogue import build, find, form, to_plain
+from equipoise.recipe.recipe import Recipe, recipes, spread
+from equipoise.search.table_sweep import refuse_strangers
+from equipoise.tables import Exposed
+
+OWN = ("folder", "written")
+"""What a policy file does not say itself."""
+FORMAT: Literal[1] = 1
+"""Version of the policy format."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The file a policy stands in: its name, and the lines of its keys."""
+
+    name: str = "policy.toml"
+    lines: Lines = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A policy file: data, roles, limits, candidates."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    data: Data
+    roles: dict[str, Any]
+    limits: dict[str, Any] = field(default_factory=dict)
+    candidates: tuple[Candidate, ...] = (Candidate(coarsenings=True),)
+    measures: tuple[str, ...] = ()
+    choose: Choose = Choose()
+    output: Output = Output()
+    draws: int = 1
+    seed_file: str | None = None
+    register: str | None = None
+    allow: tuple[str, ...] = ()
+    title: str | None = None
+    table: Tabulation | None = None
+    scenarios: tuple[Intruder, ...] = ()
+    search: Search = Search()
+    extends: str | None = None
+    slots: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
+    waive: dict[str, str] = field(default_factory=dict)
+    format: Literal[1] = FORMAT
+    folder: Path = field(default=Path(), kw_only=True)
+    written: Written = field(default=Written(), kw_only=True, compare=False, repr=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Job":
+        """Read a policy file; every problem found in it is listed at once, with its line."""
+        plain = read_toml(path)
+        return cls.from_plain(plain, Path(path), lines_of(Path(path).read_text(encoding="utf-8-sig")))
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], path: Path, lines: Lines | None = None) -> "Job":
+        """From plain data, as a file at this path would have it."""
+        written = Written(path.name, lines or {})
+        problems: list[Problem] = []
+        try:
+            plain = extended(plain, path.parent)
+        except EquipoiseError as error:
+            problems.append(Problem(("extends",), str(error)))
+        values, found = validated(cls, plain_of(plain), OWN)
+        problems += found
+        problems += [Problem((name,), "is missing") for name in ("data", "roles") if name not in plain_of(plain)]
+        safe = {"data": Data("."), "roles": {}, **values}
+        job = cls(**safe, folder=path.parent, written=written)
+        problems += job._problems(failed={p.place[0] for p in problems})
+        if problems:
+            lost = job.absent() if lines else []
+            raise refusal(path.name, [*problems, *lost, *job._unfit()], written.lines)
+        return job
+
+    def _unfit(self) -> list[Problem]:
+        """What does not fit the data, where it can be read: a policy that has other problems is told of all at once."""
+        if self.absent():
+            return []
+        try:
+            bare = self._records(Roles())
+            fitting = replace(bare, roles=readable(self.roles, self.folder, bare.schema()))
+            return [*role_misfits(bare, self.roles), *self.misfits(fitting)]
+        except EquipoiseError:
+            return []
+
+    def _problems(self, failed: set[str | int]) -> list[Problem]:
+        """Everything that can be wrong before data is read; what failed already is not looked at again."""
+        found = [
+            *of_roles(self.roles, self.folder), *of_scenarios(self.scenarios),
+            *of_limits(self.limits, self.scenarios), *of_measures(self.measures, self.scenarios),
+            *of_weights(self.choose), *of_candidates(self.candidates),
+        ]  # fmt: skip
+        found += [
+            Problem(("waive", name), f"Only {ATTACK!r} can be waived, and its reason must be told.")
+            for name, why in self.waive.items()
+            if name != ATTACK or not why.strip()
+        ]
+        if not found and not failed & {"limits", "candidates", "table", "measures", "scenarios", "choose"}:
+            found += self._at_odds()
+        lacking = {
+            "set at least one, or name one candidate without alternatives.": (
+                "limits", not self.limits and "limits" not in failed and self.searches
+            ),
+            "name at least one.": ("candidates", not self.candidates),
+            "at least 1.": ("draws", self.draws < 1),
+        }  # fmt: skip
+        found += [Problem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
+        if (kind := self.output.format) is not None and kind not in FORMATS:
+            found.append(Problem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
+        return found + (list(self._unsearched()) if "search" not in failed else [])
+
+    def _unsearched(self) -> Iterator[Problem]:
+        """What [search] asks for, and what would be passed over in silence."""
+        how = self.search
+        for name in ("budget", "seconds") if how.search == "grid" else ():
+            if getattr(how, name) is not None:
+                yield Problem(("search", name), 'A grid tries all candidates: say search = "adaptive" to stop before.')
+        if self.table is not None and how.processes > 1:
+            yield Problem(("search", "processes"), "The methods for a table are tried in one process.")
+
+    def _at_odds(self) -> Iterator[Problem]:
+        """What does not go together."""
+        if (why := self.unattacked()) and ATTACK not in self.waive:
+            yield Problem(("limits",), why)
+        if self.table is not None:
+            yield from (Problem(("scenarios",), "are of records, not of tables.") for _ in self.scenarios[:1])
+            try:
+                self._check_table()
+            except EquipoiseError as error:
+                place, _, words = str(error).partition(": ")
+                known = place in ("candidates", "limits", "register")
+                yield Problem((place,) if known else ("table",), words if known else str(error))
+
+    def unattacked(self) -> str:
+        """Why this policy must limit an attack; nothing where it need not."""
+        masks = (find(str(table["use"]), "mask") for c in self.candidates for table in (*c.masks, *c.then))
+        return unattacked(masks, self.policy().measures())
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is more than one recipe to choose from."""
+        if len(self.candidates) != 1 or self.candidates[0].coarsenings:
+            return True
+        try:
+            return any(len(step) != 1 for step in _alternatives(self.candidates[0]))
+        except EquipoiseError:
+            return False
+
+    def _check_table(self) -> None:
+        """A policy with [table] holds methods and measures of tables."""
+        if self.table is None:
+            return
+        if any(candidate.coarsenings for candidate in self.candidates):
+            raise ParameterError("candidates: coarsenings are for records; name methods for the table, as masks.")
+        steps = [recipes(*_alternatives(candidate)) for candidate in self.candidates]
+        refuse_strangers([recipe for found in steps for recipe in found], self.scales())
+        if not any(isinstance(measure, Exposed) for measure in self.scales()):
+            raise ParameterError(
+                'limits: say how many sensitive cells may be exposed, like "exposed(rule=\'p-percent:10%\')" = "<= 0".'
+            )
+
+    def read_roles(self) -> Roles:
+        return Roles.from_plain(self.roles, self.folder)
+
+    def policy(self) -> Policy:
+        return Policy(
+            self.limits, self.choose.prefer, self.allow, self.scenarios, self.choose.weights, extends=self.extends
+        )
+
+    def scales(self) -> tuple[Measure, ...]:
+        """The measures of the limits, then the others, each once."""
+        found = [*self.policy().measures(), *(scale(text, self.scenarios) for text in self.measures)]
+        return tuple(dict.fromkeys(found))
+
+    def read(self) -> Records:
+        """The data with its roles; the path is relative to the policy file.
+
+        What does not fit the columns is refused, every misfit with its line.
+        """
+        roles = self.read_roles()
+        try:
+            records = self._records(roles)
+        except RolesError:
+            if found := self._unfit():
+                raise refusal(self.written.name, found, self.written.lines) from None
+            raise
+        if found := [*role_misfits(records, self.roles), *self.misfits(records)]:
+            raise refusal(self.written.name, found, self.written.lines)
+        return records
+
+    def _records(self, roles: Roles) -> Records:
+        options = {f.name: getattr(self.data, f.name) for f in fields(self.data) if f.name != "path"}
+        options["metadata"] = self.folder / self.data.metadata if self.data.metadata else None
+        return read(self.folder / self.data.path, roles, **options)
+
+    def misfits(self, records: Records) -> list[Problem]:
+        """What does not fit the columns of the data."""
+        if self.table is not None:
+            return list(table_misfits(records, self.table, self.folder))
+        return list(misfits(records, self.candidates, self.limits, self.measures, self.scenarios))
+
+    def absent(self) -> list[Problem]:
+        """Files that the policy names and that are not there."""
+        named: dict[tuple[str, ...], str | None] = {
+            ("data", "metadata"): self.data.metadata,
+            ("seed_file",): self.seed_file,
+            ("output", "sign"): self.output.sign,
+        }
+        pattern = any(sign in self.data.path for sign in "*?[")
+        named |= {} if pattern else {("data", "path"): self.data.path}
+        return [
+            Problem(place, f"No file at {name!r}.")
+            for place, name in named.items()
+            if name and not (self.folder / name).exists()
+        ]
+
+    def recipes(self, records: Records) -> tuple[Recipe, ...]:
+        """Every recipe the candidates stand for."""
+        found: list[Recipe] = []
+        for candidate in self.candidates:
+            after = recipes(*map(_masks, candidate.then))
+            found += _followed(coarsenings(records), after) if candidate.coarsenings else ()
+            found += recipes(*_alternatives(candidate)) if candidate.masks else ()
+        seed = self.seed()
+        return tuple(found if seed is None else (replace(recipe, seed=seed) for recipe in found))
+
+    def seed(self) -> int | None:
+        """The secret seed, where a file has it."""
+        return read_seed(self.folder / self.seed_file) if self.seed_file else None
+
+    def registered(self) -> Register | None:
+        """The register of earlier releases, where one is named."""
+        return Register(self.folder / self.register) if self.register else None
+
+    def target(self, path: Path) -> Path:
+        """The release folder: as the policy says, or beside the policy file."""
+        return self.folder / self.output.folder if self.output.folder else path.with_name(f"{path.stem}-release")
+
+    def to_toml(self) -> str:
+        """The policy as it makes the same release again from the private folder."""
+        import tomli_w
+
+        return tomli_w.dumps(_told({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in OWN}}))
+
+    def again(self, records: Records) -> "Job":
+        """The same job with the data by its full path, hierarchies written out, and the seed kept beside it."""
+        data = replace(self.data, path=str(Path(records.source.path).resolve()) if records.source else self.data.path)
+        return replace(
+            self,
+            data=data,
+            roles=records.roles.to_plain(),
+            seed_file="seed.json",
+            register=None,
+            table=self.table.written(self.table.prepared(records), self.folder) if self.table else None,
+            output=Output(format=self.output.format),
+            search=replace(self.search, journal=None),
+            extends=self.extends if self.extends in presets() else None,
+        )
+
+
+def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None = None) -> Job:
+    """The policy file that makes a release of one recipe again."""
+    masks = tuple(to_plain(mask) for mask in recipe.masks)
+    job = Job(
+        data=Data(records.source.path if records.source else "the original data"),
+        roles=records.roles.to_plain(),
+        limits=_as_tables(policy),
+        candidates=(Candidate(masks=masks),),
+        choose=Choose(policy.prefer, dict(policy.weights)),
+        allow=policy.allow,
+        output=Output(format=format),
+        scenarios=policy.scenarios,
+    )
+    waive = {ATTACK: "One recipe, chosen by hand."} if job.unattacked() else {}
+    return replace(job, waive=waive).again(records)
+
+
+def _as_tables(policy: Policy) -> dict[str, Any]:
+    """The limits by the names of their scores, as tables where they have a reason."""
+    told = policy.reasons
+    return {n: {"limit": t, "reason": told[n]} if n in told else t for n, t in policy.limits.items()}
+
+
+def read_seed(path: Path) -> int:
+    """The secret seed from its file."""
+    try:
+        return int(json.loads(path.read_text(encoding="utf-8"))["seed"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ParameterError(f"Cannot read a seed from {str(path)!r}.") from None
+
+
+def _alternatives(candidate: Candidate) -> list[list[Mask]]:
+    """For each step of a candidate, the masks it may be."""
+    return [_masks(table) for table in candidate.masks]
+
+
+def _followed(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
+    """Every recipe with each of those that follow."""
+    return (Recipe((*one.masks, *then.masks)) for one in first for then in after)
+
+
+def _masks(given: Mapping[str, Any]) -> list[Mask]:
+    table = dict(given)
+    if "use" not in table:
+        raise ParameterError('candidates: each mask needs use = "its name".')
+    name = str(table.pop("use"))
+    kinds = {f.name: f.kind for f in form(find(name, "mask"))}
+    grids = {key: spread(value, "tuple" in kinds.get(key, "")) for key, value in table.items()}
+    choices: list[dict[str, Any]] = [{}]
+    for key, values in grids.items():
+        choices = [{**given, key: value} for given in choices for value in values]
+    return [build(name, "mask", given) for given in choices]
+
+
+def _told(value: Any) -> Any:
+    """Plain TOML data without what was not given."""
+    if isinstance(value, Mapping):
+        return {k: _told(v) for k, v in value.items() if v is not None and v != () and v != {}}
+    if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | Search):
+        return _told({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
+    return [_told(v) for v in value] if isinstance(value, tuple | list) else value

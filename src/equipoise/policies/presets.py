@@ -1,0 +1,173 @@
+"""Presets: policies of agencies, with their sources; where a policy that extends one says something, that holds."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from equipoise.data.roles import read_toml
+from equipoise.ground.errors import ParameterError, hint
+from equipoise.policies.limits import as_scored
+
+SLOT = "@"
+"""Before the name of a column that the policy fills in under [slots]."""
+JOINED = ("limits", "choose", "search", "output", "waive", "slots")
+"""Sections whose keys are joined; of all others the policy's own stands alone."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A policy without data: what it is, its source, and what it is about: records or a table."""
+
+    name: str
+    words: str
+    source: str
+    about: Literal["records", "table"]
+    text: str = field(repr=False)
+    plain: Mapping[str, Any] = field(repr=False, hash=False)
+    needs: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+
+
+@cache
+def presets() -> Mapping[str, Preset]:
+    """Every preset by its name.
+
+    >>> presets()["ema"].plain["limits"]
+    {'prosecutor': {'limit': '<= 0.09', 'reason': 'EMA policy 0070: the risk of each record is at most 0.09'}}
+    """
+    import tomllib
+
+    found = {}
+    for file in sorted(files("equipoise.policies").joinpath("preset_files").iterdir(), key=lambda f: f.name):
+        if file.name.endswith(".toml"):
+            text = file.read_text(encoding="utf-8")
+            found[file.name.removesuffix(".toml")] = _preset(file.name.removesuffix(".toml"), text, tomllib.loads(text))
+    return found
+
+
+def _preset(name: str, text: str, plain: dict[str, Any]) -> Preset:
+    about = plain.pop("preset", {})
+    return Preset(
+        name, about.get("words", ""), about.get("source", ""), about.get("about", "records"), text, plain,
+        about.get("needs", {}),
+    )  # fmt: skip
+
+
+def preset_named(name: str, folder: Path = Path()) -> Preset:
+    """A preset by its name; a policy file of the house by its path, relative to the folder."""
+    if name.endswith(".toml"):
+        plain = read_toml(folder / name)
+        return _preset(name, "", plain)
+    if name not in presets():
+        raise ParameterError(f"No preset {name!r}.{hint(name, list(presets()))}")
+    return presets()[name]
+
+
+def extended(plain: Mapping[str, Any], folder: Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A policy with what it extends filled in; its own values win."""
+    name = plain.get("extends")
+    if not isinstance(name, str):
+        return dict(plain)
+    if name in seen:
+        raise ParameterError(f"{name!r} extends itself.")
+    found = preset_named(name, folder)
+    under = extended(found.plain, (folder / name).parent if name.endswith(".toml") else folder, (*seen, name))
+    if "data" in plain and found.about == "table" and "table" not in {**under, **plain}:
+        raise ParameterError(f"The preset {name!r} is about tables: add [table] with the columns it goes by.")
+    if found.about == "records" and "table" in plain and not name.endswith(".toml"):
+        raise ParameterError(f"The preset {name!r} is about records, and this policy has [table].")
+    if "data" in plain:
+        _refuse_slots(found, plain)
+    return _joined(_measured(under, found, plain), plain)
+
+
+def _refuse_slots(found: Preset, plain: Mapping[str, Any]) -> None:
+    """A preset that is about certain columns must be told some of them, and none that it does not know."""
+    known, given = slots_of(found), _table(plain, "slots")
+    if known and not any(given.get(name) for name in known):
+        raise ParameterError(
+            f"The preset {found.name!r} asks for columns: name them under [slots], {', '.join(known)}."
+        )
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"The preset {found.name!r} has no slot {name!r}.{hint(name, known)}")
+
+
+def _measured(under: Mapping[str, Any], found: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the measures whose role no column has."""
+    roles = plain.get("roles", {})
+    needs = {m: role for m, role in found.needs.items() if not isinstance(roles, Mapping) or not roles.get(role)}
+    if "measures" not in under:
+        return dict(under)
+    return {**under, "measures": [m for m in under["measures"] if m not in needs]}
+
+
+def _joined(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    slots = {**_table(under, "slots"), **_table(own, "slots")}
+    under = _filled(under, slots)
+    found = {**under, **own}
+    for name in JOINED:
+        if isinstance(under.get(name), Mapping) and isinstance(own.get(name), Mapping):
+            found[name] = _limits(under[name], own[name]) if name == "limits" else {**under[name], **own[name]}
+    if "roles" in under and isinstance(found.get("roles"), Mapping):
+        found["roles"] = _roles(_table(under, "roles"), found["roles"])
+    return found
+
+
+def _roles(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The roles of the policy before those under it; of hierarchies those of each column."""
+    trees = {**_table(under, "hierarchies"), **_table(own, "hierarchies")}
+    return {**under, **own, **({"hierarchies": trees} if trees else {})}
+
+
+def _table(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = plain.get(name, {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _limits(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Limits of the preset, those on the same score replaced, however it is written."""
+    written = {as_scored(str(name)) for name in own}
+    return {**{n: v for n, v in under.items() if as_scored(n) not in written}, **own}
+
+
+def _filled(under: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
+    """The preset with the policy's columns in its slots; steps and hierarchies of slots that are not filled go."""
+    found = dict(under)
+    trees = _table(_table(under, "roles"), "hierarchies")
+    if trees:
+        filled = {c: tree for slot, tree in trees.items() for c in _columns(slot, slots)}
+        found["roles"] = {**_table(under, "roles"), "hierarchies": filled}
+    if "candidates" in under:
+        found["candidates"] = [_candidate(one, slots) for one in under["candidates"]]
+    return found
+
+
+def _candidate(candidate: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
+    if "masks" not in candidate:
+        return dict(candidate)
+    return {**candidate, "masks": [step for mask in candidate["masks"] for step in _steps(mask, slots)]}
+
+
+def _steps(mask: Mapping[str, Any], slots: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A step for each column in its slot."""
+    column = mask.get("column")
+    if not isinstance(column, str) or not column.startswith(SLOT):
+        yield dict(mask)
+        return
+    yield from ({**mask, "column": name} for name in _columns(column, slots))
+
+
+def _columns(slot: str, slots: Mapping[str, Any]) -> tuple[str, ...]:
+    if not slot.startswith(SLOT):
+        return (slot,)
+    given = slots.get(slot.removeprefix(SLOT), ())
+    return (given,) if isinstance(given, str) else tuple(map(str, given)) if isinstance(given, list | tuple) else ()
+
+
+def slots_of(preset: Preset) -> tuple[str, ...]:
+    """The columns that a policy which extends it should name under [slots]."""
+    return tuple(dict.fromkeys(re.findall(rf'"{SLOT}(\w+)"', preset.text)))

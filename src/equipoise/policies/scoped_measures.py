@@ -1,0 +1,250 @@
+"""Scales: a measure taken for one intruder, within groups, or of the worst record, under a name that says so."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from math import isnan
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from equipoise.data import engines
+from equipoise.data.cells import Cells, count
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, RolesError, hint
+from equipoise.methods.method import Measure, OnCells, label, name_of
+from equipoise.methods.score import Score, not_applicable
+from equipoise.policies.sections import Intruder
+from equipoise.recipe.catalogue import family, parse
+
+FREE = ("value_disclosure", "recognisable", "interval", "singling_out")
+"""Risks that do not depend on what an intruder knows: he has found the record, or looks at all columns."""
+KEYS = "keys"
+"""The scenario of an intruder who knows all keys of the roles; it need not be written."""
+MOST = 1000
+"""Groups of a limit at most."""
+COLUMN = r'(?:[\w.-]+|"(?:[^"\\]|\\.)*")'
+NAME = re.compile(
+    rf"(?P<measure>.*?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>{COLUMN}(?:, {COLUMN})*))?"
+    r"(?P<worst> \(worst record\))?",
+    re.DOTALL,
+)
+Pair = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a limit is about, as its name says: `uniques(k=3)[journalist] by region (worst record)`.
+
+    >>> Wanted.of("uniques(k=3)[journalist] by region, sex")
+    Wanted(measure='uniques(k=3)', scenario='journalist', by=('region', 'sex'), worst=False)
+    >>> str(Wanted("individual", worst=True))
+    'individual (worst record)'
+    """
+
+    measure: str
+    scenario: str | None = None
+    by: tuple[str, ...] = ()
+    worst: bool = False
+
+    @classmethod
+    def of(cls, name: str) -> "Wanted":
+        found = NAME.fullmatch(name.strip())
+        assert found is not None
+        columns = re.findall(COLUMN, found["by"] or "")
+        by = tuple(json.loads(c) if c.startswith('"') else c for c in columns)
+        return cls(found["measure"].strip(), found["scenario"], by, bool(found["worst"]))
+
+    def __str__(self) -> str:
+        columns = (c if re.fullmatch(r"[\w.-]+", c) else json.dumps(c, ensure_ascii=False) for c in self.by)
+        where = f"[{self.scenario}]" if self.scenario else ""
+        groups = f" by {', '.join(columns)}" if self.by else ""
+        return f"{self.measure}{where}{groups}{' (worst record)' if self.worst else ''}"
+
+    @property
+    def plain(self) -> bool:
+        """Nothing but a measure."""
+        return not (self.scenario or self.by or self.worst)
+
+
+def scale(name: str, scenarios: tuple[Intruder, ...] = ()) -> Measure:
+    """The measure of a name; a plain one is the method itself."""
+    wanted = Wanted.of(name)
+    inner: Measure = parse(wanted.measure, "measure")
+    if wanted.plain:
+        return inner
+    if (wanted.scenario or wanted.worst) and family(type(inner)) not in ("risk", "attacks"):
+        raise ParameterError(f"{wanted.measure!r} is no risk: it has no scenario and no worst record.")
+    if family(type(inner)) == "tables":
+        raise ParameterError(f"{wanted.measure!r} measures a table: it has no scenario and no groups.")
+    kind = CellScale if isinstance(inner, OnCells) and family(type(inner)) == "risk" else Scale
+    return kind(inner, _named(wanted.scenario, scenarios), wanted.by, wanted.worst)
+
+
+def _named(name: str | None, scenarios: tuple[Intruder, ...]) -> Intruder | None:
+    if name is None:
+        return None
+    found = next((s for s in (*scenarios, Intruder(KEYS, ())) if s.name == name), None)
+    if found is None:
+        raise ParameterError(f"No scenario {name!r}.{hint(name, [*(s.name for s in scenarios), KEYS])}")
+    return found
+
+
+def depends(measure: Measure) -> bool:
+    """Whether a risk depends on what an intruder knows."""
+    return family(type(measure)) in ("risk", "attacks") and name_of(type(measure)) not in FREE
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A measure for one scenario, within groups (the worst group counts), or of the worst record.
+
+    In a scenario the columns known stand in the place of the keys, and for `known` (or `variables`) of an attack.
+    Groups are those of the released file. Misleads when a group is so small that any record in it stands out: that is
+    what it is for. Cost: that of the measure in each group.
+    """
+
+    inner: Measure
+    scenario: Intruder | None = None
+    groups: tuple[str, ...] = ()
+    worst: bool = False
+
+    @property
+    def known_as(self) -> str:
+        """The name of its score."""
+        told = self.scenario.name if self.scenario else None
+        return str(Wanted(label(self.inner), told, self.groups, self.worst))
+
+    def measure(self, released: Any, original: Any) -> Score:
+        if isinstance(released, Records) and released.synthetic and family(type(self.inner)) == "risk":
+            return not_applicable(self.known_as, "lower")
+        if not self.groups:
+            return replace(self._one(self._seen(released), self._seen(original)), name=self.known_as)
+        scores = [self._one(*pair) for pair in self._pairs(self._seen(released), self._seen(original))]
+        note = f"The worst of {len(scores):,} groups by {', '.join(self.groups)}."
+        found = _worst_of(scores)
+        return replace(found, name=self.known_as, notes=(note, *found.notes))
+
+    def _one(self, released: Any, original: Any) -> Score:
+        score = self._asked().measure(released, original)
+        return _worst_record(score) if self.worst else score
+
+    def _asked(self) -> Any:
+        """The measure with what the intruder knows."""
+        if self.scenario is None or not self.scenario.known:
+            return self.inner
+        inner: Any = self.inner
+        names = [f.name for f in fields(inner)]
+        place = next((n for n in ("known", "variables") if n in names), None)
+        return inner if place is None or getattr(inner, place) else replace(inner, **{place: self.scenario.known})
+
+    def _seen(self, data: Any) -> Any:
+        """The records with what the intruder knows for their keys."""
+        if not isinstance(data, Records) or self.scenario is None or not self.scenario.known:
+            return data
+        place = ("scenario", self.scenario)
+        if place not in data.memo:
+            data.memo[place] = replace(data, roles=self.roles(data.roles))
+        return data.memo[place]
+
+    def roles(self, roles: Roles) -> Roles:
+        """The roles as this intruder sees them."""
+        if self.scenario is None or not self.scenario.known:
+            return roles
+        known = self.scenario.known
+        told = roles.sensitive if self.scenario.sensitive is None else self.scenario.sensitive
+        return replace(roles, keys=known, sensitive=tuple(c for c in told if c not in known))
+
+    def _pairs(self, released: Records, original: Records) -> Iterator[Pair]:
+        return _by_records(released, original, self.groups)
+
+
+@dataclass(frozen=True)
+class CellScale(Scale):
+    """A risk that needs only cells: those of what is known, and of the groups."""
+
+    def by(self, roles: Roles) -> tuple[str, ...]:
+        inner: Any = self.inner
+        return tuple(dict.fromkeys((*inner.by(self.roles(roles)), *self.groups)))
+
+    def _seen(self, data: Any) -> Any:
+        if isinstance(data, Cells):
+            return replace(data, open=data.by) if data.open and self.scenario and self.scenario.known else data
+        return super()._seen(data)
+
+    def _pairs(self, released: Any, original: Any) -> Iterator[Pair]:
+        """Risks that are measured on cells look at the release alone."""
+        cells = count(released, self.by(released.roles)) if isinstance(released, Records) else released
+        return ((part, part) for part in _by_cells(cells, self.groups))
+
+
+def _by_cells(cells: Cells, groups: tuple[str, ...]) -> Iterator[Cells]:
+    """The cells of each group, without the columns that are alike in it. O(cells log cells)."""
+    kept = tuple(c for c in cells.by if c not in groups) or cells.by
+    parts = cells.table.select(*cells.by, "n", "total").partition_by(groups, maintain_order=True)
+    _refuse_many(len(parts))
+    for part in parts:
+        made = replace(Cells.of(part, cells.by, cells.hierarchies), open=cells.open)
+        yield made.margin(kept)
+
+
+def _by_records(released: Records, original: Records, groups: tuple[str, ...]) -> Iterator[Pair]:
+    """The records of each group in both files: by the columns where no mask touched them, else by id, else by row."""
+    columns = list(groups)
+    values = engines.collect(released.frame.select(*columns).unique()).sort(columns)
+    _refuse_many(values.height)
+    touched = {c for law in released.history for c in law.columns} & set(groups)
+    if not touched:
+        for row in values.iter_rows(named=True):
+            yield _within(released, row), _within(original, row)
+        return
+    table, before = released.collect(), original.collect()
+    for rows in table.with_row_index("__at__").partition_by(columns, maintain_order=True):
+        yield _rows(released, table[rows["__at__"]]), _rows(original, _same(rows, before, original, table.height))
+
+
+def _same(rows: pl.DataFrame, before: pl.DataFrame, original: Records, height: int) -> pl.DataFrame:
+    """The original rows of released ones."""
+    key = original.roles.id
+    if key and key in rows.columns:
+        return before.filter(pl.col(key).is_in(rows[key].implode()))
+    if before.height != height:
+        raise DataError("A limit within groups that a mask changes needs an id: rows of the two files do not match.")
+    return before[rows["__at__"]]
+
+
+def _rows(records: Records, table: pl.DataFrame) -> Records:
+    return replace(records, frame=nw.from_native(table.lazy()))
+
+
+def _within(records: Records, row: dict[str, Any]) -> Records:
+    """The records with these values."""
+    if missing := [c for c in row if c not in records.schema()]:
+        raise RolesError.missing(missing[0], list(records.schema()))
+    parts = [nw.col(c).is_null() if v is None else nw.col(c) == v for c, v in row.items()]
+    return replace(records, frame=records.frame.filter(*parts))
+
+
+def _refuse_many(groups: int) -> None:
+    if groups > MOST:
+        raise ParameterError(f"A limit goes by {groups:,} groups, more than {MOST:,}: take coarser ones.")
+
+
+def _worst_of(scores: list[Score]) -> Score:
+    """The worst score; one that is not a number is worse than any."""
+    sign = 1.0 if scores[0].better == "lower" else -1.0
+    return max(scores, key=lambda s: float("inf") if isnan(s.value) else sign * s.value)
+
+
+def _worst_record(score: Score) -> Score:
+    """The largest risk of a single record."""
+    try:
+        table = score.detail if score.cells is not None else score.by_record()
+        risks = table["risk"].drop_nulls()
+    except (EquipoiseError, pl.exceptions.PolarsError):
+        raise ParameterError(f"{score.name!r} says nothing of single records: leave out worst = true.") from None
+    worst = float(risks.max() or 0.0)  # type: ignore[arg-type]
+    return replace(score, value=worst, number=None, interval=None, unit="share")

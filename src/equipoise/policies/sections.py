@@ -1,0 +1,120 @@
+"""The sections of a policy file, as dataclasses; each field is a key that a file may have."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from equipoise.ground.errors import ParameterError
+from equipoise.policies.toml_lines import Lines, Place, line_at, named
+
+FORBID = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class Data:
+    """[data]: where the file is, and how to read it when detection is not enough."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    path: str
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    sheet: str | None = None
+    metadata: str | None = None
+
+
+@dataclass(frozen=True)
+class Choose:
+    """[choose]: which side to favour among the releases inside the limits, and how much each utility matters."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    prefer: Literal["utility", "risk"] = "utility"
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Output:
+    """[output]: the release folder, the format of the data, and the file of the key that signs the evidence."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    folder: str | None = None
+    format: str | None = None
+    sign: str | None = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """[search]: how candidates are tried: all of them, or from coarse to fine until trials or seconds are used up."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    search: Literal["grid", "adaptive"] = "grid"
+    budget: int | None = None
+    seconds: float | None = None
+    processes: Literal[1, 2] = 1
+    journal: str | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in ("budget", "seconds")}
+        wrong = {name: value for name, value in given.items() if value is not None and not value > 0}
+        if wrong:
+            raise ParameterError(" and ".join(f"{name} must be above 0, got {wrong[name]!r}" for name in wrong) + ".")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """[[candidates]]: all coarsenings, and what is done then; or masks in order, each parameter a value or a grid."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    coarsenings: bool = False
+    masks: tuple[dict[str, Any], ...] = ()
+    then: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Intruder:
+    """[[scenarios]]: somebody who knows some columns of a person and wants to learn others."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    name: str
+    known: tuple[str, ...]
+    sensitive: tuple[str, ...] | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class LimitTable:
+    """A limit with more than its bound: why, for which scenario, within which groups, for the worst record."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+    limit: str
+    reason: str = ""
+    scenario: str | None = None
+    by: tuple[str, ...] = ()
+    worst: bool = False
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is wrong with a policy file, and where."""
+
+    place: Place
+    words: str
+    line: int | None = None
+
+    def on(self, lines: Lines) -> "Problem":
+        """The same with its line."""
+        return Problem(self.place, self.words, line_at(lines, self.place))
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, " if self.line else ""
+        return f"{where}{named(self.place)}: {self.words}"
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"line": self.line, "place": named(self.place), "problem": self.words}
+
+
+def refusal(name: str, problems: list[Problem], lines: Lines) -> ParameterError:
+    """One error that has every problem, in the order of the lines."""
+    told = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
+    error = ParameterError(f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in told) + ".")
+    error.problems = tuple(told)
+    return error

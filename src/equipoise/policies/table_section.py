@@ -1,0 +1,142 @@
+"""[table] of a policy file: what the table holds, and how it is made."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from equipoise import rules
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.tables.ready_table import Ready
+from equipoise.data.tables.table import TOP, Table, table
+from equipoise.ground.errors import ParameterError, RolesError, hint
+from equipoise.ground.randomness import Draws
+from equipoise.masks import Recode
+from equipoise.policies.column_hierarchies import column_tree
+from equipoise.policies.dominance_check import parts_of
+from equipoise.tables import CellKey, record_keys
+
+TAKEN = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
+"""What a protected table and its audit say of a cell: no column of the records may be called so."""
+
+
+@dataclass(frozen=True)
+class Tabulation:
+    """[table]: the columns it goes `by`, what is added up, whose contributions count as one, and its hierarchies.
+
+    A hierarchy is a list of the coarser columns, the path of a .csv or .hrc file, or a table as under
+    [roles.hierarchies]. `coarsen` brings columns to a level of their hierarchy in the roles first. `ready` says that
+    the rows are cells already: true, or which columns are what, as `tables.Ready` has it.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+    by: tuple[str, ...] = ()
+    value: str | None = None
+    holding: str | None = None
+    weight: str | None = None
+    request: str | None = None
+    key: str | None = None
+    coarsen: dict[str, int | str] = field(default_factory=dict)
+    hierarchies: dict[str, Any] = field(default_factory=dict)
+    ready: bool | dict[str, Any] = False
+
+    def __post_init__(self) -> None:
+        if not self.by and not self.ready:
+            raise ParameterError("table.by names no column: a table needs at least one.")
+        if self.ready and self.coarsen:
+            raise ParameterError("coarsen is about records: the rows of a ready table are cells already.")
+        _ = self.given
+        refuse_labels(self.by)
+        for column in (*self.coarsen, *self.hierarchies):
+            if column not in self.by:
+                raise ParameterError(f"The table does not go by {column!r}, which is coarsened or has groups.")
+
+    @property
+    def given(self) -> bool | Ready:
+        """What the columns of a ready table are."""
+        if isinstance(self.ready, bool):
+            return self.ready
+        known = [f.name for f in fields(Ready)]
+        for name in self.ready:
+            if name not in known:
+                raise ParameterError(f"table.ready has no {name!r}.{hint(name, known)}")
+        named: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self.ready.items()}
+        return Ready(**named)
+
+    def prepared(self, records: Records) -> Records:
+        """The records with their columns as coarse as the table has them."""
+        refuse_names(records, self.by)
+        for column, level in self.coarsen.items():
+            records = Recode(column, level).apply(records, Draws(0))
+        return records
+
+    def trees(self, records: Records, folder: Path) -> dict[str, Hierarchy]:
+        """The hierarchies that the table names itself, of records that are prepared."""
+        return {column: tree(records, column, given, folder) for column, given in self.hierarchies.items()}
+
+    def made(self, records: Records, folder: Path, methods: Iterable[Any], rules: Iterable[Any], seed: int) -> Table:
+        """The table from prepared records, with what the methods and the rules need to know of each cell."""
+        trees = self.trees(records, folder)
+        records, key = with_keys(records, self.key, methods, seed)
+        return table(
+            records, self.by, self.value, hierarchies=trees, holding=self.holding, weight=self.weight,
+            request=self.request, key=key, top=top_of(rules), ready=self.given,
+        )  # fmt: skip
+
+    def written(self, records: Records, folder: Path) -> "Tabulation":
+        """The same with its hierarchies written out, so that no file and no column is needed for them."""
+        return replace(self, hierarchies={c: tree.to_plain() for c, tree in self.trees(records, folder).items()})
+
+
+def tree(records: Records, column: str, given: Any, folder: Path) -> Hierarchy:
+    """The hierarchy of a column, as a policy file says it."""
+    if isinstance(given, str):
+        kind = Path(given).suffix.lower()
+        if kind not in (".csv", ".hrc"):
+            raise ParameterError(f"The hierarchy of {column!r} is a .csv or .hrc file, or a list of coarser columns.")
+        return Hierarchy.from_csv(folder / given) if kind == ".csv" else Hierarchy.from_hrc(folder / given)
+    if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
+        return column_tree(records, column, given)
+    return Roles.from_plain({"hierarchies": {column: given}}, folder).hierarchies[column]
+
+
+def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: int) -> tuple[Records, str | None]:
+    """The records with keys drawn from the seed where a method needs them and no column has them."""
+    if key is None and any(isinstance(method, CellKey) for method in methods):
+        return record_keys(records, seed, "_key"), "_key"
+    return records, key
+
+
+def top_of(asked: Iterable[Any]) -> int:
+    """How many of the largest contributions the rules look at."""
+    return max([TOP, *(_places(part) for rule in asked for part in parts_of(rule))])
+
+
+def _places(rule: Any) -> int:
+    return int(rule.n) if isinstance(rule, rules.Dominance) else 1 + int(getattr(rule, "coalition", 1))
+
+
+def refuse_labels(columns: Iterable[str]) -> None:
+    """Refuse columns that are called as what a protected table says itself."""
+    for column in columns:
+        if column in TAKEN:
+            raise ParameterError(f"A protected table says something else under {column!r}: rename that column.")
+
+
+def refuse_names(records: Records, columns: Iterable[str]) -> None:
+    """Labels are published: not those that name somebody."""
+    for column in columns:
+        if column in (records.roles.id, *records.roles.direct):
+            raise RolesError(f"Column {column!r} names records: a table would publish its values as labels.")
+
+
+def rules_of(methods: Iterable[Any]) -> tuple[Any, ...]:
+    """The rules that methods and measures go by, each once."""
+    return tuple(dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))
+
+
+def plain_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A policy with [table] may leave out its roles."""
+    return {"roles": {}, **given} if "table" in given else dict(given)

@@ -1,0 +1,1 @@
+"""Numbers in words, chart style, SVG and notebook views."""

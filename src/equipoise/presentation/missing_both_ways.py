@@ -1,0 +1,47 @@
+"""Missing keys, both ways: what a risk would be if they were counted the other way."""
+
+from dataclasses import replace
+from math import isnan
+
+from equipoise.data.cells import Cells, count
+from equipoise.data.records import Records
+from equipoise.methods.method import Measure, OnCells
+from equipoise.methods.score import Score
+from equipoise.presentation.numbers import said
+
+CLOSE = 1e-12
+
+
+def both_ways(measure: Measure, released: Records, original: Records) -> Score:
+    """The score as the roles ask for it, with a note of what it is when missing keys are counted the other way.
+
+    A missing key is a category of its own, or it matches anything: the second assumes that an intruder cannot tell why
+    a value is missing. Only risks that are measured on cells depend on it. Cost: that of the measure on cells, again.
+    """
+    score = measure.measure(released, original)
+    if not isinstance(measure, OnCells) or score.side != "risk" or isnan(score.value) or released.synthetic:
+        return score
+    by = measure.by(released.roles)
+    before, after = (_otherwise(count(records, by), records) for records in (original, released))
+    if before is None and after is None:
+        return score
+    there = measure.measure(after or count(released, by), before or count(original, by)).value
+    return replace(score, notes=(*score.notes, _told(released.roles.missing == "any", score, there)))
+
+
+def _otherwise(cells: Cells, records: Records) -> Cells | None:
+    """The cells with the other rule; none where no key is missing."""
+    keys = tuple(column for column in records.roles.keys if column in cells.by)
+    if not any(cells.values(key).null_count() for key in keys):
+        return None
+    return replace(cells, open=() if cells.open else keys)
+
+
+def _told(open: bool, score: Score, there: float) -> str:
+    value = "the same" if abs(there - score.value) <= CLOSE else said(there, score.unit)
+    if open:
+        return (
+            "A missing key matches anything here, as if nobody could tell why it is missing; "
+            f"counted as a category of its own the result is {value}."
+        )
+    return f"A missing key is a category of its own here; if it matched anything, the result would be {value}."

@@ -1,0 +1,101 @@
+"""Fingerprints of files: keyed for inputs, plain for what is public anyway."""
+
+import hashlib
+import hmac
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from equipoise.data import engines
+from equipoise.data.records import Records
+from equipoise.files import parts, read
+from equipoise.ground.errors import EquipoiseError
+
+LARGEST = 20_000_000
+"""Records of which the content is hashed: their texts are sorted in memory."""
+DIGITS = 12
+"""Significant digits of a number that count: the last ones depend on the order of adding up."""
+BLOCK = 1 << 17
+
+
+def keyed_hash(records: Records, key: bytes) -> str | None:
+    """HMAC of the input's bytes: a plain hash would confirm a guess. None where the data stays on an engine."""
+    digest = hmac.new(key, digestmod=hashlib.sha256)
+    if records.source:
+        for block in (block for path in parts(records.source.path) for block in _blocks(path)):
+            digest.update(block)
+    elif records.frame.implementation.is_polars():
+        for piece in engines.batches(records.frame, ordered=True):
+            digest.update(piece.write_csv(include_header=False).encode())
+    else:
+        return None
+    return digest.hexdigest()
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file, or of the files of a folder in order."""
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        for block in _blocks(file) if file.is_file() else ():
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def content_hash(path: Path) -> str | None:
+    """SHA-256 of what a data file says, whatever the order of its rows and columns and the format it is written in.
+
+    Columns go by name, rows by their text; a number is a number, also where a format keeps it as text ("007" is 7), to
+    twelve significant digits; an empty text is missing. None where the file cannot be read back, or has more than
+    twenty million records. O(n log n) in records.
+    """
+    try:
+        records = read(path)
+        return content_of(_coded(records)) if records.height() <= LARGEST else None
+    except (EquipoiseError, pl.exceptions.PolarsError):
+        return None
+
+
+def _coded(records: Records) -> pl.DataFrame:
+    """The records in memory, with the missing codes that the file has."""
+    table, gaps = records.collect(), records.labels.gaps
+    if gaps is None or gaps.height != table.height:
+        return table
+    texts = [pl.coalesce(table[name].cast(pl.String), gaps[name].cast(pl.String)).alias(name) for name in gaps.columns]
+    return table.with_columns(texts)
+
+
+def content_of(table: pl.DataFrame) -> str:
+    """The same of a table in memory.
+
+    >>> one = pl.DataFrame({"a": [1, 2], "b": ["x", None]})
+    >>> content_of(one) == content_of(pl.DataFrame({"b": ["", "x"], "a": ["2.0", "1"]}))
+    True
+    """
+    names = sorted(table.columns)
+    digest = hashlib.sha256("\x1f".join(names).encode())
+    texts = [_plain(pl.col(name), table.schema[name]).alias(name) for name in names]
+    rows = table.select(pl.concat_str(texts, separator="\x1f").alias("row"))["row"].sort()
+    for start in range(0, len(rows), BLOCK):
+        digest.update(("\x1e" + "\x1e".join(rows[start : start + BLOCK].to_list())).encode())
+    return digest.hexdigest()
+
+
+def _plain(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    """Values as canonical text."""
+    if isinstance(kind, pl.Datetime):
+        return column.dt.strftime("%Y-%m-%dT%H:%M:%S%.6f").fill_null("")
+    if kind.is_temporal() or kind == pl.Boolean or kind.is_integer():
+        return column.cast(pl.String).fill_null("")
+    text = column.cast(pl.String)
+    number = column.cast(pl.Float64, strict=False)
+    whole = (number == number.floor()) & (number.abs() < 1e15)
+    integer, decimal = number.cast(pl.Int64, strict=False).cast(pl.String), number.round_sig_figs(DIGITS)
+    told = pl.when(whole).then(integer).otherwise(decimal.cast(pl.String))
+    return pl.when(number.is_null()).then(text).otherwise(told).fill_null("")
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            yield block

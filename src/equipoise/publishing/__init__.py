@@ -1,0 +1,1 @@
+"""Publish or suppress each cell by expected loss."""

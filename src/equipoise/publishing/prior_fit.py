@@ -1,0 +1,120 @@
+"""Whether the prior of a publication fits its domains: residuals that are normal if it does, and their Q-Q chart."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from equipoise.beta_binomial.posterior import Posterior
+from equipoise.beta_binomial.prior import Errors, Fit, Misfit, misfit, residuals
+from equipoise.ground.errors import ParameterError
+from equipoise.ground.packed_keys import Floats
+from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, labels, look
+from equipoise.publishing.cells_of_domains import Domains
+
+SEED = 1996
+"""Public: it only says where within a step of its law each residual stands."""
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Randomised quantile residuals of the cells, in the order of the table, and the test that they are normal.
+
+    Misleads when domains have several classes: their counts add up to n, so residuals of one domain depend on each
+    other and the p-value is too large or too small; read the chart.
+    """
+
+    cells: pl.Series = field(repr=False)
+    misfit: Misfit = field(repr=False)
+
+    @property
+    def words(self) -> str:
+        return self.misfit.words
+
+    def points(self) -> pl.DataFrame:
+        """Of the Q-Q chart: expected and observed quantiles, and the 95 % range of each if the prior is right."""
+        low, high = _range(self.misfit.expected, len(self.cells))
+        return pl.DataFrame(
+            {"expected": self.misfit.expected, "observed": self.misfit.observed, "low": low, "high": high}
+        )
+
+    def chart(self) -> Spec:
+        """A Q-Q chart of the residuals against the normal law, as Vega-Lite."""
+        return _chart(self.points(), self.words)
+
+
+def checked(data: Domains, law: Posterior, seed: int = SEED) -> Residuals:
+    """The residuals of each cell's y under its prior; with weights, of the effective counts."""
+    if data.configurations:
+        raise ParameterError("A table of configurations with shares holds no domains to check the prior on.")
+    y, n = data.column("y_eff"), data.column("n_eff")
+    alpha, beta = law.a - y, law.b - np.maximum(n - y, 0.0)
+    unknown = float("nan")
+    prior = Fit(
+        alpha, beta, alpha / (alpha + beta), alpha + beta, Errors(unknown, unknown, unknown, unknown), unknown, True,
+        None, len(y), "as given",
+    )  # fmt: skip
+    uniform = np.random.Generator(np.random.PCG64(seed)).random(len(y))
+    found = residuals(y, n, prior, np.clip(uniform, 1e-12, 1 - 1e-12))
+    return Residuals(pl.Series("residual", found), misfit(found))
+
+
+def _range(expected: Floats, count: int) -> tuple[Floats, Floats]:
+    """Where each ordered residual falls with probability 95 %: quantiles of Beta(i, count + 1 - i), made normal."""
+    from scipy.special import ndtr, ndtri
+    from scipy.stats import beta
+
+    place = np.rint(ndtr(expected) * count + 0.5)
+    low, high = (beta.ppf(end, place, count + 1 - place) for end in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return np.asarray(ndtri(low)), np.asarray(ndtri(high))
+
+
+def _chart(points: pl.DataFrame, words: str) -> Spec:
+    values = points.to_numpy()
+    high = float(np.ceil(2 * max(np.abs(values[:, :2]).max(), 1.0)) / 2)
+    rows = [{name: round(value, 4) for name, value in row.items()} for row in points.iter_rows(named=True)]
+    ends = [{"expected": end, "observed": end} for end in (-high, high)]
+    band = {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}
+    return {
+        "$schema": SCHEMA,
+        "title": {"text": "Does the prior fit?", "subtitle": "Residuals of the cells against the normal law."},
+        "description": f"Q-Q chart of the residuals against the normal law. {words}",
+        "width": 420,
+        "height": 340,
+        "encoding": _axes(high),
+        "layer": [
+            _layer("qq_band", rows, {"type": "area", "color": GREY, "opacity": 0.18, "clip": True}, band),
+            _layer("qq_line", ends, {"type": "line", "color": INK, "strokeDash": [5, 4], "strokeWidth": 1}),
+            _layer("best", rows, {"type": "point", "filled": True, "opacity": 0.8, "size": 26, "color": BLUE}, _told()),
+            labels("qq_label", [_corner(high)], align="right", dx=-4, dy=-10, fontStyle="italic"),
+        ],
+        "config": look(),
+    }
+
+
+def _layer(name: str, rows: list[Spec], mark: Spec, encoding: Spec | None = None) -> Spec:
+    quiet = {} if name == "best" else {"aria": False}
+    return {"name": name, "data": {"values": rows}, "mark": {"clip": True, **mark, **quiet}, "encoding": encoding or {}}
+
+
+def _told() -> Spec:
+    pairs = (("expected", "Expected"), ("observed", "Observed"))
+    return {"tooltip": [{"field": f, "type": "quantitative", "title": name, "format": ".2f"} for f, name in pairs]}
+
+
+def _corner(high: float) -> Spec:
+    return {"expected": high, "observed": -high, "label": "a right prior has 95 % of points in the band"}
+
+
+def _axes(high: float) -> Spec:
+    scale = {"domain": [-high, high], "nice": False, "zero": False}
+    return {
+        name: {
+            "field": field,
+            "type": "quantitative",
+            "scale": scale,
+            "axis": {"title": title, "tickCount": 7, "grid": name == "y"},
+        }
+        for name, field, title in (("x", "expected", "Normal quantile"), ("y", "observed", "Residual"))
+    }

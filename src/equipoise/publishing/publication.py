@@ -1,0 +1,398 @@
+"""Publish or suppress: each cell's expected loss of disclosure against the loss of not publishing it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.beta_binomial.posterior import Posterior, posterior
+from equipoise.beta_binomial.prior import Fit, fit
+from equipoise.data import engines
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.losses.expectation import Loss, expected, plugged, read, shape, taylor, written
+from equipoise.losses.threshold import Threshold
+from equipoise.presentation.numbers import fraction, percent
+from equipoise.presentation.style import Spec
+from equipoise.publishing.alternatives import Answers, Terms, Ways, answers
+from equipoise.publishing.cell_losses import ClassLoss, Misfit, by_class, misfit, silence
+from equipoise.publishing.cells_of_domains import Domains, domains, of_domain
+from equipoise.publishing.chart import curve_chart
+from equipoise.publishing.other_rules import Comparison, built_in, rival
+from equipoise.publishing.prior_fit import Residuals, checked
+from equipoise.publishing.trade_off import Elicited, Point, TradeOff, above_zero, elicited, ordered, ratios
+
+OURS = ("alpha", "beta", "mean", "low", "high", "mass", "R0", "R1", "ratio", "jensen", "taylor")
+NEAR = 0.9
+"""A sample of more than this share of its domain is near a census: a zero there is known to be one."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Decision:
+    """Which cells to publish. `risk` and `withheld` are relative, read off the curve at what was asked for; `realised`
+    is what publishing whole cells gives. `cells` has a row per cell with `publish`; `cutoff` the ratios R1/R0 between
+    which the line was drawn: that of the last cell published, and of the first withheld.
+    """
+
+    risk: float
+    withheld: float
+    realised: Point
+    cutoff: tuple[float, float]
+    cells: pl.DataFrame
+    notes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """As a manager reads it."""
+        if self.risk == 1:
+            return "Nothing is withheld: the risk is that of full publication."
+        if self.risk == 0:
+            return f"{percent(self.withheld)} of the data is withheld; no risk is left."
+        left = fraction(self.risk) or f"{percent(self.risk)} of that of full publication"
+        return f"{percent(self.withheld)} of the data withheld cuts the risk to {left}."
+
+    def __repr__(self) -> str:
+        told = int(self.cells["publish"].sum())
+        return (
+            f"Decision(risk={self.risk:.4g}, withheld={self.withheld:.4g}, publish={told:,} of {self.cells.height:,})"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Publication:
+    """Cells, the posterior of their population, and the two expected losses: R0 of silence, R1 of disclosure.
+
+    `notes` say what was assumed and what does not fit. Ties in R1/R0 are broken by a stated rule: the cell whose
+    silence costs more first, then the larger domain, then the order of the table.
+    """
+
+    data: Domains
+    posterior: Posterior
+    disclosure: Any
+    nonpublication: Any
+    loss: Loss
+    R0: Floats
+    R1: Floats
+    prior: Fit | None = None
+    misfit: Misfit | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.R0)
+
+    @cached_property
+    def share(self) -> Floats:
+        """How frequent each configuration is; 1 for cells that are themselves."""
+        return self.data.column("share")
+
+    @cached_property
+    def ratio(self) -> Floats:
+        """R1/R0: 0 where publishing costs nothing, infinite where only silence costs nothing."""
+        return ratios(self.R1, self.R0)
+
+    @cached_property
+    def trade_off(self) -> TradeOff:
+        """The best order: by R1/R0."""
+        return TradeOff(self.share * self.R1, self.share * self.R0, *ordered(self.ratio, self.tie_keys))
+
+    @property
+    def tie_keys(self) -> tuple[Floats, ...]:
+        return -self.share * self.R0, -self.posterior.N
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The cells with their losses, without intervals: as they came."""
+        shown = pl.Series("ratio", np.where((self.R0 == 0) & (self.R1 == 0), np.nan, self.ratio)).fill_nan(None)
+        kept = self.data.table.drop(*OURS, strict=False)
+        return kept.with_columns(R0=self.R0, R1=self.R1).with_columns(shown)
+
+    @cached_property
+    def cells(self) -> pl.DataFrame:
+        """A row per cell: y, n, N, the prior, the posterior mean, an interval of Y with its own mass, R0, R1, their
+        ratio (null where both are 0), Jensen's gap E L1(Y) - L1(E Y), and the Taylor approximation of R1.
+        """
+        law, loss = self.posterior, self.loss
+        low, high, mass = law.interval()
+        near = taylor(loss, law)
+        gap = self.R1 - plugged(loss, law, law.mean)
+        made = {"alpha": law.a - self.data.column("y_eff"), "mean": law.mean, "low": low, "high": high, "mass": mass}
+        beta = law.b - np.maximum(self.data.column("n_eff") - self.data.column("y_eff"), 0.0)
+        last = {"jensen": gap, "taylor": near if near is not None else pl.Series([None] * len(self), dtype=pl.Float64)}
+        losses = self.table.select("R0", "R1", "ratio")
+        named = self.table.drop("R0", "R1", "ratio")
+        return named.with_columns(**made, beta=beta).hstack(losses).with_columns(**last).select(*named.columns, *OURS)
+
+    def order(self) -> pl.DataFrame:
+        """The cells in their order of publication, with what is exposed so far and what is still silent.
+
+        `tie` numbers groups of equal ratio; `tied` says whether a group has several. `exposed` and `silent` are share x
+        R1 and share x R0, `exposure` the sum published so far, `silence` the sum withheld still.
+        """
+        best = self.trade_off
+        _, risk, withheld = best.steps
+        sizes = np.bincount(best.tie)[best.tie]
+        exposed, silent = best.exposed[best.order], best.silent[best.order]
+        return self.table[best.order].with_columns(
+            rank=np.arange(1, len(self) + 1),
+            tie=best.tie,
+            tied=sizes > 1,
+            exposed=exposed,
+            silent=silent,
+            exposure=np.cumsum(exposed),
+            silence=np.maximum(silent.sum() - np.cumsum(silent), 0.0),
+            risk=risk[1:],
+            withheld=np.clip(withheld[1:], 0.0, 1.0),
+        )
+
+    def curve(self) -> pl.DataFrame:
+        """Risk against what is withheld, both relative, from (withheld 0, risk 1) to (1, 0)."""
+        return self.trade_off.curve()
+
+    def choose(
+        self,
+        *,
+        risk_at_most: float | None = None,
+        publish_share: float | None = None,
+        cutoff: float | None = None,
+    ) -> Decision:
+        """Publish in order up to a risk, until a share of what there is to say is published, or where R1/R0 < cutoff.
+
+        At a step of the curve no other set of cells that withholds as little has less risk. Between two steps the best
+        set of whole cells is a knapsack, which is not solved: `risk` and `withheld` are on the line, `realised` is the
+        step that keeps the limit.
+        """
+        if cutoff is None:
+            chosen = self.trade_off.choose(risk_at_most=risk_at_most, publish_share=publish_share)
+        elif risk_at_most is None and publish_share is None:
+            chosen = self.trade_off.first(int(((self.ratio < above_zero(cutoff)) | (self.ratio == 0)).sum()))
+        else:
+            raise ParameterError("Give one of risk_at_most, publish_share and cutoff.")
+        ends = np.append(np.append(0.0, self.ratio[self.trade_off.order]), np.inf)
+        told = int(chosen.publish.sum())
+        cells = self.table.with_columns(publish=pl.Series(chosen.publish))
+        line = float(ends[told]), float(ends[told + 1])
+        return Decision(chosen.risk, chosen.withheld, chosen.realised, line, cells, self.notes)
+
+    def compare(
+        self, alternatives: Mapping[str, tuple[Any, Any]] | None = None, *, ties: Any = "stated", standard: bool = True
+    ) -> Comparison:
+        """Other rules on the same axes: what would the wrong loss cost?
+
+        Each alternative is a pair (L1, L0) whose order is followed while the losses of this publication are counted.
+        With `standard` also: the posterior-mean rule of Pannekoek and de Waal, the weighted and the synthetic estimate
+        plugged into the losses, the minimum-count rule, and random suppression. `ties` is "stated", "pooled" (tied
+        cells are one step) or a list of (n, N) in the order in which tied cells are published.
+        """
+        named = {name: rival(self, *pair, ties) for name, pair in _pairs(alternatives).items()}
+        usual = built_in(self, ties) if standard else {}
+        return Comparison(self, {"optimal": self.trade_off, **named, **usual})
+
+    def chart(self, decision: Decision | None = None, comparison: Comparison | None = None) -> Spec:
+        """The curve, the decision on it, and other rules beside it, as a Vega-Lite chart."""
+        return curve_chart(comparison or self.compare(), decision)
+
+    def residuals(self) -> Residuals:
+        """Whether the prior fits the domains: randomised quantile residuals, a test of them and a Q-Q chart."""
+        return checked(self.data, self.posterior)
+
+    def elicit(self, choices: Any) -> Elicited:
+        """The range of the cutoff implied by decisions: a mapping of cell to True (publish) or False (withhold).
+
+        A cell is named by its row in `cells`, or by its domain and class as a tuple (a single name where that is all).
+        A frame with the naming columns (or `row`) and `publish` does as well. Cells that cost nothing either way say
+        nothing and are passed over.
+        """
+        rows, publish = _choices(self, choices)
+        told = (self.R0[rows] > 0) | (self.R1[rows] > 0)
+        rows, publish = rows[told], publish[told]
+        names = [*self.data.keys] or ["y", "n", "N"]
+        return elicited(self.ratio[rows], publish, self.data.table[rows].select(names))
+
+    def answers(
+        self,
+        along: str,
+        hierarchy: Hierarchy | None = None,
+        *,
+        cutoff: float = 1.0,
+        coarseness: float = 1.0,
+        reach: int = 2,
+        ways: Ways | None = None,
+    ) -> Answers:
+        """More than two answers: also merge with a neighbour, tell a coarser class, or one of the `ways`, jointly.
+
+        `along` is the column of the domain or the class whose `hierarchy` (that of the roles when not given) is cut;
+        `cutoff` exchanges silence for disclosure, `coarseness` says what being told together costs, `reach` how many
+        neighbours may be merged. `ways` names what else can be done with one cell, as {"round": (0.5, 0.1)}: the share
+        of the disclosure loss it leaves and the share of the silence it costs. Never worse than publish or suppress.
+        """
+        tree = hierarchy or (self.data.records and self.data.records.roles.hierarchies.get(along))
+        if not tree:
+            raise ParameterError(f"Column {along!r} has no hierarchy: give one, or name it in the roles.")
+        terms = Terms(cutoff, coarseness, reach, dict(ways or {}))
+        return answers(self.data, self.posterior, (self.R0, self.R1), self.loss, along, tree, terms)
+
+    def __repr__(self) -> str:
+        return f"Publication({len(self):,} cells, {written(self.disclosure)} against {written(self.nonpublication)})"
+
+
+def _pairs(alternatives: Any) -> dict[str, tuple[Any, Any]]:
+    found = dict(alternatives or {})
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found.values()):
+        raise ParameterError("compare takes a mapping of names to pairs (L1, L0).")
+    return found
+
+
+def _choices(of: Publication, choices: Any) -> tuple[Integers, Integers]:
+    """Rows and decisions."""
+    if isinstance(choices, Mapping):
+        names, publish = list(choices), list(choices.values())
+    else:
+        table = engines.collect(engines.adopt(choices)[0])
+        by = ["row"] if "row" in table.columns else list(of.data.keys)
+        if "publish" not in table.columns or not by or not set(by) <= set(table.columns):
+            raise ParameterError("choices needs a column publish, and row or the columns of the domain and the class.")
+        names = [row[0] if len(by) == 1 else row for row in table.select(by).iter_rows()]
+        publish = table["publish"].to_list()
+    if not all(isinstance(choice, bool | np.bool_) for choice in publish):
+        raise ParameterError("Each decision must be True (publish) or False (withhold).")
+    return _rows(of, names), np.array(publish, dtype=np.bool_)
+
+
+def _rows(of: Publication, names: list[Any]) -> Integers:
+    keys = of.data.keys
+    if keys and not all(isinstance(name, int) and not isinstance(name, bool) for name in names):
+        rows = of.data.table.select(keys).rows()
+        known = {row[0] if len(keys) == 1 else row: place for place, row in enumerate(rows)}
+    else:
+        known = {place: place for place in range(len(of))}
+    if not all(name in known for name in names):
+        raise ParameterError("A decision names a cell that is not there: use its row, or its domain and class.")
+    return np.array([known[name] for name in names], dtype=np.int64)
+
+
+def publication(
+    source: Any,
+    prior: Any = None,
+    disclosure: Any = "uniques:10",
+    nonpublication: Any = "y",
+    domain: Any = None,
+    target: Any = None,
+    population: Any = None,
+    *,
+    covariates: Any = None,
+) -> Publication:
+    """Weigh, for every cell of a survey, the expected loss of publishing it against that of withholding it.
+
+    Y - y | y ~ BetaBinomial(N - n, alpha + y, beta + n - y); R_d = E L_d(y, Y, n, N) | y; publish where R0 > R1, in the
+    order of R1/R0. Source: Zaslavsky and Horton (1998). Misleads when other tables or margins of the same data are
+    published: withheld cells may follow from them, so they must pass table suppression as well.
+    Cost: O(records) to count, a few seconds for a million different cells.
+
+    Parameters
+    ----------
+    source
+        Records, or a table with a row per cell: n and N (the domain's sample and population), y (the cell's sample),
+        and optionally share, how frequent that configuration is.
+    prior
+        (alpha, beta); a mapping of class to (alpha, beta); or None to fit it over the domains, by class.
+    disclosure, nonpublication
+        One of eq.losses, its text ('uniques:10'), or a function of (y, Y, n, N). Nonpublication also 'cell', 'y', 'Y',
+        'n', 'N', or a column with the importance of each cell (of records: added up).
+    domain, target
+        Columns of the areas, and of the classes ('occupation') or one class ('occupation=nurse').
+    population
+        A column with each domain's N, a mapping or frame of domain to N; the sum of weights where not given.
+    covariates
+        Columns on which the prior's mean may depend; of records, the mean over the domain is taken.
+
+    >>> table = pl.DataFrame({"n": [3, 3, 5], "N": [8, 8, 20], "y": [0, 2, 1]})
+    >>> publication(table, prior=(1, 10)).choose(cutoff=0.75).cells["publish"].to_list()
+    [True, True, False]
+    """
+    data = domains(source, domain, target, population)
+    if not data.column("y").any():
+        raise DataError("All y are 0: nobody in the sample is in the class, so there is nothing to decide.")
+    alpha, beta, fitted = _prior(prior, data, covariates)
+    y, n, N, *effective = (data.column(c) for c in ("y", "n", "N", "y_eff", "n_eff"))  # noqa: N806
+    law = posterior(y, n, N, alpha, beta, effective=(effective[0], effective[1]))
+    named, quiet = read(disclosure), silence(nonpublication, data)
+    loss = by_class(named, data)
+    known = misfit(named, loss, data, law)
+    R0, R1 = expected(quiet, law), expected(loss, law)  # noqa: N806
+    notes = (*data.notes, *_said(loss, named, law, R1, R0, fitted, known))
+    return Publication(data, law, named, quiet, loss, R0, R1, fitted, known, notes)
+
+
+def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, Fit | None]:
+    """alpha and beta of each cell, and the fit where they were fitted."""
+    if prior is None:
+        return _fitted(data, covariates)
+    if isinstance(prior, Fit):
+        return *prior.per_row(data.table.height), prior
+    if isinstance(prior, Mapping):
+        return *_by_class(prior, data), None
+    try:
+        alpha, beta = prior
+    except (TypeError, ValueError):
+        raise ParameterError("prior must be (alpha, beta), a mapping of class to (alpha, beta), or None.") from None
+    return alpha, beta, None
+
+
+def _fitted(data: Domains, covariates: Any) -> tuple[Floats, Floats, Fit]:
+    if data.configurations:
+        raise ParameterError(
+            "A table of configurations with shares holds no domains to fit a prior to: give the prior."
+        )
+    if data.table.height < 2 or (data.domain and data.table.select(data.domain).n_unique() < 2):
+        raise DataError("There is one domain only: a prior cannot be fitted to it, give prior=(alpha, beta).")
+    columns = [of_domain(data, name) for name in ([covariates] if isinstance(covariates, str) else covariates or ())]
+    x = np.stack(columns, axis=1) if columns else None
+    found = fit(data.column("y_eff"), data.column("n_eff"), data.classes(), x)
+    return *found.per_row(data.table.height), found
+
+
+def _by_class(prior: Mapping[Any, Any], data: Domains) -> tuple[Floats, Floats]:
+    rows = data.table.select(data.target).rows() if data.target else []
+    names = [row[0] if len(data.target) == 1 else row for row in rows]
+    if not names or not set(names) <= set(prior):
+        raise ParameterError("prior must give (alpha, beta) for every class.")
+    found = np.array([prior[name] for name in names], dtype=np.float64)
+    return found[:, 0], found[:, 1]
+
+
+def _said(
+    loss: Loss,
+    named: Loss,
+    law: Posterior,
+    published: Floats,
+    withheld: Floats,
+    fitted: Fit | None,
+    known: Misfit | None,
+) -> tuple[str, ...]:
+    """What has to be known beside the numbers."""
+    said = [f"Prior: {fitted.words}"] if fitted is not None else []
+    found = loss.shape(law) if isinstance(loss, ClassLoss) else shape(loss, law)
+    said.append(found.words(written(named)))
+    if isinstance(named, Threshold):
+        said.append(
+            "A floor is a fair rule but not a sensible loss: any population below it counts as equally dangerous."
+        )
+    if known is not None:
+        said.append(known.words)
+    empty = law.y == 0
+    full = int((empty & (law.n >= NEAR * law.N) & (published == 0)).sum())
+    if full:
+        said.append(
+            f"{full:,} cells have y = 0 where n is near N: the zero itself tells that hardly anybody is in the class, "
+            "and this loss counts nothing for it; losses.SmallGroup does."
+        )
+    free = int(((withheld == 0) & (published > 0)).sum())
+    if free:
+        said.append(
+            f"{free:,} cells cost nothing when withheld and something when published: they are never published."
+        )
+    return tuple(said)

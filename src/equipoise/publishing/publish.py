@@ -1,0 +1,196 @@
+"""From a survey to the decision which cells to publish, with all that has to be said beside it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import polars as pl
+
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.records import Records
+from equipoise.ground.errors import ParameterError
+from equipoise.losses.expectation import read, written
+from equipoise.publishing.alternatives import Answers, Ways
+from equipoise.publishing.other_rules import Comparison
+from equipoise.publishing.prior_fit import Residuals
+from equipoise.publishing.publication import Decision, Publication, publication
+
+WRONG = 10.0
+"""How many times too small or too large a wrong S is, when no other losses are named to compare with."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Published:
+    """A decision, the publication it was taken in, what other rules would give, and how well the prior fits.
+
+    `words` say it as a manager reads it, `notes` what was assumed. `answers` are there where a hierarchy was cut.
+    """
+
+    publication: Publication
+    decision: Decision
+    comparison: Comparison
+    residuals: Residuals | None = None
+    answers: Answers | None = None
+    notes: tuple[str, ...] = ()
+    by_share: bool = False
+    merge: str | None = None
+
+    @property
+    def words(self) -> str:
+        return self.decision.words
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many cells there are, are published and are withheld."""
+        told = int(self.decision.cells["publish"].sum())
+        return {"total": len(self.publication), "published": told, "withheld": len(self.publication) - told}
+
+    @cached_property
+    def alternatives(self) -> pl.DataFrame:
+        """What each rule gives at the same risk (at the same share published, where that was asked for)."""
+        if self.by_share:
+            return self.comparison.at(publish_share=1 - self.decision.withheld)
+        return self.comparison.at(risk_at_most=self.decision.risk)
+
+    @cached_property
+    def cells(self) -> pl.DataFrame:
+        """A row per cell: what names it, y, n, N, prior, posterior mean and interval, R0, R1, ratio, `publish`, and
+        the joint `answer` where a hierarchy was cut. Its labels are data values: for internal use.
+        """
+        found = self.publication.cells.with_columns(self.decision.cells["publish"])
+        if self.answers is None:
+            return found
+        return found.with_columns(self.answers.cells.select("answer", "piece", "together"))
+
+    def to_plain(self, *, values: bool = False) -> dict[str, Any]:
+        """Plain data with stable keys; the cells, whose labels are data values, only with `values`."""
+        of, chosen, check, joint = self.publication, self.decision, self.residuals, self.answers
+        known = of.misfit
+        return {
+            "decision": self.words.replace("\xa0", " "),
+            "risk": chosen.risk,
+            "withheld": chosen.withheld,
+            "realised": chosen.realised._asdict(),
+            "cutoff": [_finite(end) for end in chosen.cutoff],
+            "cells": self.counts,
+            "domain": list(of.data.domain),
+            "disclosure": written(of.disclosure),
+            "nonpublication": written(of.nonpublication),
+            "alternatives": self.alternatives.to_dicts(),
+            "misfit": known and {"expected": known.expected, "counted": known.counted, "fits": known.fits},
+            "residuals": check and {"distance": check.misfit.distance, "p": check.misfit.p},
+            "answers": joint and {"counts": _counts(joint), "loss": joint.loss, "two_way": joint.two_way},
+            "notes": list(self.notes),
+            **({"table": [_plain(row) for row in self.cells.iter_rows(named=True)]} if values else {}),
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Published({self.words!r})"
+
+
+def _counts(joint: Answers) -> dict[str, int]:
+    return dict(joint.cells.group_by("answer").len().sort("answer").rows())
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as JSON has it: null for what is not finite, text for dates."""
+    return {
+        name: _finite(value) if isinstance(value, float) else value if _simple(value) else str(value)
+        for name, value in row.items()
+    }
+
+
+def _simple(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | str)
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def publish(
+    source: Any,
+    *,
+    prior: Any = None,
+    disclosure: Any = "uniques:10",
+    nonpublication: Any = "y",
+    domain: Any = None,
+    target: Any = None,
+    population: Any = None,
+    covariates: Any = None,
+    risk_at_most: float | None = None,
+    publish_share: float | None = None,
+    cutoff: float | None = None,
+    compare: Iterable[Any] = (),
+    merge: str | None = None,
+    hierarchy: Hierarchy | None = None,
+    ways: Ways | None = None,
+) -> Published:
+    """Decide which cells of a survey to publish: `eq.publication`, its decision, and all that is said beside it.
+
+    One of `risk_at_most`, `publish_share` and `cutoff` says how far to go. `compare` names other losses of disclosure,
+    or pairs of both losses ('uniques:10/cell'); without it, a loss with S is compared with itself at a tenth and at ten
+    times that S. `merge` is the column along whose hierarchy cells may also be told together, at the exchange of the
+    two losses that the decision implies.
+    """
+    if sum(given is not None for given in (risk_at_most, publish_share, cutoff)) != 1:
+        raise ParameterError("Give one of risk_at_most, publish_share and cutoff.")
+    others = dict(_rival(named, nonpublication) for named in compare) or _wrong(disclosure, nonpublication)
+    found = publication(source, prior, disclosure, nonpublication, domain, target, population, covariates=covariates)
+    chosen = found.choose(risk_at_most=risk_at_most, publish_share=publish_share, cutoff=cutoff)
+    exchange = cutoff if cutoff is not None else _exchange(chosen)
+    joint = found.answers(merge, hierarchy, cutoff=exchange, ways=ways) if merge else None
+    check = None if found.data.configurations else found.residuals()
+    notes = (*_given(source, prior, population), *found.notes, *([check.words] if check else []), *_tied(found))
+    notes += (f"The joint answers exchange silence for disclosure at {exchange:.4g}.", *joint.notes) if joint else ()
+    return Published(found, chosen, found.compare(others), check, joint, notes, publish_share is not None, merge)
+
+
+def _rival(named: Any, nonpublication: Any) -> tuple[str, tuple[Any, Any]]:
+    """Another loss of disclosure, or both losses, by what they are called: 'uniques:1', 'uniques:10/cell'."""
+    both = tuple(named.split("/", 1)) if isinstance(named, str) else named if isinstance(named, tuple) else (named,)
+    loss, silent = read(both[0]), both[1] if len(both) > 1 else nonpublication
+    against = f" against {silent if isinstance(silent, str) else written(silent)}" if len(both) > 1 else ""
+    return written(loss) + against, (loss, silent)
+
+
+def _wrong(disclosure: Any, nonpublication: Any) -> dict[str, tuple[Any, Any]]:
+    """The same loss with an S that is far too small and far too large."""
+    loss: Any = read(disclosure)
+    if not is_dataclass(loss) or not hasattr(loss, "S"):
+        return {}
+    losses = [replace(loss, S=_plainly(loss.S * factor)) for factor in (1 / WRONG, WRONG)]  # type: ignore[type-var]
+    return {written(other): (other, nonpublication) for other in losses}
+
+
+def _plainly(value: float) -> float:
+    """Six digits, a whole number as such."""
+    short = float(f"{value:.6g}")
+    return int(short) if short.is_integer() else short
+
+
+def _exchange(chosen: Decision) -> float:
+    """A cutoff that gives the decision: the ratio of the first cell withheld, or beyond that of the last published."""
+    last, first = chosen.cutoff
+    return first if isfinite(first) else max(1.0, 2 * last)
+
+
+def _given(source: Any, prior: Any, population: Any) -> tuple[str, ...]:
+    """What was given rather than estimated."""
+    told = []
+    if isinstance(prior, tuple | list) and len(prior) == 2:
+        told.append(f"Prior: alpha {prior[0]:g} and beta {prior[1]:g}, as given.")
+    if not isinstance(source, Records):
+        told.append("N is taken from the table.")
+    elif population is not None:
+        told.append(f"N is taken from {f'the column {population!r}' if isinstance(population, str) else 'a register'}.")
+    return tuple(told)
+
+
+def _tied(found: Publication) -> tuple[str, ...]:
+    many = found.trade_off.tied
+    if not many:
+        return ()
+    return (f"{many:,} cells are tied in R1/R0: the one whose silence costs more comes first, then the larger domain.",)

@@ -1,0 +1,1 @@
+"""The catalogue of methods by name, and the Recipe: masks in order."""

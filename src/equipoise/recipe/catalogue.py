@@ -1,0 +1,187 @@
+"""What methods exist; methods from names and plain data, and back."""
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import reduce
+from operator import and_, or_
+from types import ModuleType
+from typing import Any, Literal, get_args, get_type_hints
+
+from equipoise import attacks, masks, risk, rules, tables, utility
+from equipoise.ground.errors import ParameterError, hint
+from equipoise.methods.method import Mask, Measure, Rule, label, name_of, snake
+
+FAMILIES: dict[str, ModuleType] = {
+    "rules": rules,
+    "masks": masks,
+    "risk": risk,
+    "attacks": attacks,
+    "utility": utility,
+    "tables": tables,
+}
+Verb = Literal["rule", "mask", "measure"]
+COMMA = r",(?![^(\[]*[)\]])"
+"""Between fields, not inside brackets: 'expected-loss:gamma-uniques(10,2),y'."""
+VERBS: dict[Verb, str] = {"rule": "flag", "mask": "apply", "measure": "measure"}
+NUMBERS = {"int_": "must be a whole number", "float_": "must be a number"}
+"""What a value must be that is none, by how the kind of refusal begins."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter of a method, as doors show it."""
+
+    name: str
+    type: Any
+    required: bool
+    default: Any
+
+    @property
+    def kind(self) -> str:
+        """The type in words: int, float or none, 'mean' | 'median'."""
+        text = self.type.__name__ if isinstance(self.type, type) else str(self.type)
+        text = re.sub(r"typing\.Literal\[(.*?)\]", lambda m: m[1].replace(", ", " | "), text)
+        return text.replace("NoneType", "None")
+
+
+def methods(verb: Verb) -> dict[str, type]:
+    """Every listed method that has the verb, by its snake-case name.
+
+    >>> methods("mask")["top_code"].__name__
+    'TopCode'
+    """
+    listed = (getattr(module, name) for module in FAMILIES.values() for name in module.__all__)
+    return {name_of(m): m for m in listed if isinstance(m, type) and is_dataclass(m) and hasattr(m, VERBS[verb])}
+
+
+def family(method: type) -> str:
+    """The family a method is listed in."""
+    return next(name for name, module in FAMILIES.items() if getattr(module, method.__name__, None) is method)
+
+
+def form(method: type) -> tuple[Field, ...]:
+    """The parameters of a method, from its fields."""
+    hints = get_type_hints(method)
+    return tuple(
+        Field(f.name, hints[f.name], f.default is MISSING and f.default_factory is MISSING, f.default)
+        for f in fields(method)
+        if f.init
+    )
+
+
+def summary(method: type) -> str:
+    """The first sentence of a method's docstring."""
+    text = " ".join((method.__doc__ or "").split())
+    return text.partition(". ")[0].rstrip(".") + "."
+
+
+def find(name: str, verb: Verb) -> type:
+    """A method by snake-case, kebab-case or class name, with or without its family.
+
+    >>> find("masks.TopCode", "mask") is find("top-code", "mask")
+    True
+    """
+    known = methods(verb)
+    bare = name.rpartition(".")[2]
+    wanted = snake(bare).replace("-", "_")
+    if wanted in known:
+        return known[wanted]
+    raise ParameterError(f"No {verb} {name!r}.{hint(wanted, list(known))}")
+
+
+def build(name: str, verb: Verb, given: Mapping[str, Any]) -> Any:
+    """A method from its name and plain parameters, each checked against its type."""
+    method = find(name, verb)
+    known = {f.name: f for f in form(method)}
+    values = {key.replace("-", "_"): value for key, value in given.items()}
+    for key in values:
+        if key not in known:
+            raise ParameterError(f"{name} has no parameter {key!r}.{hint(key, list(known))}")
+    lacking = [f.name for f in known.values() if f.required and f.name not in values]
+    if lacking:
+        raise ParameterError(f"{name} needs {', '.join(lacking)}.")
+    return method(**{key: typed(value, known[key].type, f"{name}: {key}") for key, value in values.items()})
+
+
+def typed(value: Any, kind: Any, what: str) -> Any:
+    """A plain value as the type of a field; '10%' is 0.1."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+%", value) and kind is not str:
+        value = float(value[:-1]) / 100
+    if (
+        isinstance(value, str)
+        and _takes_rule(kind)
+        and (kind is Rule or re.split(r"[(:|& ]", value)[0].replace("-", "_") in methods("rule"))
+    ):
+        return parse(value, "rule")
+    if isinstance(value, str) and kind == tuple[str, ...]:
+        value = (value,)
+    try:
+        config = None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True)
+        return TypeAdapter(kind, config=config).validate_python(value)
+    except ValidationError as error:
+        found = error.errors(include_input=False)[0]
+        words = next((said for start, said in NUMBERS.items() if found["type"].startswith(start)), "")
+        raise ParameterError(f"{what} {words}." if words else f"{what}: {found['msg']}.") from None
+
+
+def _takes_rule(kind: Any) -> bool:
+    return kind is Rule or Rule in get_args(kind)
+
+
+def parse(text: str, verb: Verb) -> Any:
+    """A method from one line: 'uniques', 'uniques(k=3)', 'uniques:3' or 'top-code:salary,at=100000'.
+
+    Rules may be joined: `|` flags what either flags, `&` what both do, `&` first.
+
+    >>> parse("uniques(k=3)", "measure"), parse("top-code:salary,1e5,median", "mask")
+    (Uniques(k=3), TopCode(column='salary', at=100000.0, replace_by='median'))
+    >>> parse("p-percent:10% | min-count:3", "rule")
+    Either(rules=(PPercent(p=0.1, coalition=1), MinCount(n=3, margin=0.2)))
+    """
+    text = text.strip()
+    if verb == "rule" and (mark := next((sign for sign in "|&" if sign in text), "")):
+        join = or_ if mark == "|" else and_
+        return reduce(join, (parse(part, verb) for part in text.split(mark)))
+    if text.endswith(")") and ":" not in text.partition("(")[0]:
+        return build(*_call(text, verb))
+    name, _, rest = text.partition(":")
+    method = find(name, verb)
+    order = [f.name for f in form(method)]
+    given: dict[str, Any] = {}
+    for place, part in enumerate(p.strip() for p in re.split(COMMA, rest) if p.strip()):
+        key, mark, value = part.partition("=")
+        if not mark and place >= len(order):
+            raise ParameterError(f"{name} takes at most {len(order)} parameters: {', '.join(order)}.")
+        given[key if mark else order[place]] = value if mark else part
+    return build(name, verb, {key: listed(value, method, key) for key, value in given.items()})
+
+
+def listed(text: str, method: type, key: str, mark: str = "+") -> Any:
+    """Text as a list where the field holds several values."""
+    kinds = {f.name: f for f in form(method)}
+    name = key.replace("-", "_")
+    return text.split(mark) if name in kinds and "tuple" in kinds[name].kind and isinstance(text, str) else text
+
+
+def _call(text: str, verb: Verb) -> tuple[str, Verb, dict[str, Any]]:
+    try:
+        node = ast.parse(text.replace("-", "_", text.partition("(")[0].count("-")), mode="eval").body
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            raise ValueError
+        order = [f.name for f in form(find(node.func.id, verb))]
+        given = {order[i]: ast.literal_eval(value) for i, value in enumerate(node.args)}
+        given |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+    except (SyntaxError, ValueError, IndexError):
+        raise ParameterError(f"Cannot read {text!r}: write it like uniques(k=3).") from None
+    return node.func.id, verb, given
+
+
+def to_plain(method: Rule | Mask | Measure) -> dict[str, Any]:
+    """A method as plain data: its name under `use`, and its parameters."""
+    found = {f.name: getattr(method, f.name) for f in form(type(method))}
+    found = {name: label(value) if isinstance(value, Rule) else value for name, value in found.items()}
+    return {"use": name_of(type(method))} | {k: v for k, v in found.items() if v is not None}

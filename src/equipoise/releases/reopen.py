@@ -1,0 +1,63 @@
+"""A release that was written before: its data, and the laws of its masks as the public evidence tells them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from equipoise.data.records import Law, Records
+from equipoise.data.roles import Roles
+from equipoise.files import read
+from equipoise.ground.errors import DataError, RolesError
+
+EVIDENCE = "evidence.json"
+
+
+def reopen(path: str | Path, roles: Roles | None = None, **options: Any) -> Records:
+    """A released file with the roles given, or the data of a release folder with its history as well.
+
+    An intruder reads the evidence too: what it says about the masks is what they may know of them. `options` are those
+    of a CSV file.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        return opened(place, roles, **options)
+    public = next((p for p in (place / "public", place) if (p / EVIDENCE).is_file()), None)
+    if public is None:
+        raise DataError(f"The folder {str(path)!r} is not a release: it has no public/{EVIDENCE}.")
+    evidence = _evidence(public / EVIDENCE)
+    return replace(opened(public / str(evidence["output"]["file"]), roles), history=_laws(evidence))
+
+
+def opened(path: Path, roles: Roles | None, **options: Any) -> Records:
+    """A file, roles that do not fit it refused by its name."""
+    try:
+        return read(path, roles, **options)
+    except RolesError as error:
+        raise RolesError(f"In {str(path)!r}: {error}") from None
+
+
+def _evidence(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        name = found["output"]["file"]
+        if not isinstance(name, str) or Path(name).name != name or not isinstance(found["masks"], list):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"Cannot read {str(path)!r}: it is not the evidence of a release.") from None
+    return dict(found)
+
+
+def _laws(evidence: dict[str, Any]) -> tuple[Law, ...]:
+    return tuple(_law(told) for told in evidence["masks"])
+
+
+def _law(told: dict[str, Any]) -> Law:
+    parameters = {name: _frozen(value) for name, value in told.get("parameters", {}).items()}
+    named = told.get("columns") or parameters.get("columns") or parameters.get("column") or ()
+    columns = (named,) if isinstance(named, str) else tuple(named)
+    return Law(str(told["mask"]), columns, str(told.get("words", "")), parameters, coarsens=bool(told.get("coarsens")))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value

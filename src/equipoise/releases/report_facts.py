@@ -1,0 +1,99 @@
+"""Report: everything a report tells, as plain facts. Doors decide how it looks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+import polars as pl
+
+from equipoise.data.cells import count
+from equipoise.data.records import Law, Records
+from equipoise.inspection.assess import Assessment
+from equipoise.intrusion.attack import Attack
+from equipoise.intrusion.baseline import on_original
+from equipoise.methods.method import Measure, OnCells
+from equipoise.methods.score import Score, Scores
+from equipoise.policies.policy import Policy, Verdict
+from equipoise.presentation.missing_both_ways import both_ways
+from equipoise.recipe.recipe import Recipe
+from equipoise.releases.overlays import Overlay, changed_columns, overlays
+from equipoise.search.frontier import Frontier
+from equipoise.trials.trial import Trial
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was asked, what was done, what it cost, what was chosen from.
+
+    `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
+    of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is.
+    """
+
+    title: str
+    version: str
+    made: date
+    policy: Policy
+    verdict: Verdict
+    chosen: Trial
+    original: Trial
+    nothing: Trial | None
+    frontier: Frontier = field(repr=False)
+    before: Assessment = field(repr=False)
+    after: Assessment = field(repr=False)
+    laws: tuple[Law, ...] = ()
+    withheld: tuple[str, ...] = ()
+    attack: Attack | None = field(default=None, repr=False)
+    untried: str = ""
+    unprotected: tuple[Score | None, ...] = field(default=(), repr=False)
+    overlays: tuple[Overlay, ...] = field(default=(), repr=False)
+    unchanged: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+Render = Callable[[Report, bool], str]
+"""From a report, and whether it is the public one, to a self-contained HTML page."""
+
+
+def completed(report: Report, records: Records, released: Records) -> Report:
+    """The report with what is seen only by looking at both files again. O(records) for each variable and attack."""
+    touched, rest = changed_columns(records, released)
+    return replace(
+        report,
+        unprotected=on_original(report.attack, records) if report.attack else (),
+        overlays=overlays(records, released, touched),
+        unchanged=rest,
+        roles=roles_in_words(records),
+    )
+
+
+ROLES = {"keys": "key", "sensitive": "sensitive", "numeric": "number", "domain": "domain"}
+ALONE = ("weight", "household", "sample", "id")
+
+
+def roles_in_words(records: Records) -> dict[str, str]:
+    """What each column is, for those with a role."""
+    found: dict[str, list[str]] = {}
+    for role, words in ROLES.items():
+        for column in getattr(records.roles, role):
+            found.setdefault(column, []).append(words)
+    for role in ALONE:
+        if column := getattr(records.roles, role):
+            found.setdefault(column, []).append(role)
+    return {column: ", ".join(words) for column, words in found.items()}
+
+
+def ends(records: Records, measures: Sequence[Measure]) -> tuple[Trial, Trial | None]:
+    """The two ends of the map: the original file, and no data at all (all keys in one cell)."""
+    original = Trial(Recipe(), Scores(both_ways(m, records, records) for m in measures), name="original")
+    on_cells = [m for m in measures if isinstance(m, OnCells)]
+    if len(on_cells) < len(measures):
+        return original, None
+    return original, Trial(Recipe(), Scores(_empty(m, records) for m in on_cells), name="no data")
+
+
+def _empty(measure: OnCells, records: Records) -> Score:
+    cells = whole = count(records, measure.by(records.roles))
+    for key in records.roles.keys:
+        if key in cells.by:
+            cells = cells.relabel(key, lambda values, n: pl.Series(["*"] * len(values)))
+    return measure.measure(cells, whole).brief()

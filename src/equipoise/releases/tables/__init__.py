@@ -1,0 +1,1 @@
+"""The same for tables: tabulate, balance, register, verify."""

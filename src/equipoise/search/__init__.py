@@ -1,0 +1,1 @@
+"""Many trials: sweep, frontier, adaptive search, best coarsening, the risk-utility map."""

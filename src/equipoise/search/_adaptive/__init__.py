@@ -1,0 +1,1 @@
+"""What the adaptive search knows and which recipe it tries next."""

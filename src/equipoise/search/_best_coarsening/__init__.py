@@ -1,0 +1,1 @@
+"""The best node of the lattice of coarsenings, with proof."""

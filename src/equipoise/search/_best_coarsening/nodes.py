@@ -1,0 +1,94 @@
+"""The lattice of a file: its keys as ladders, and what rules say of each node."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from equipoise.coarsening.cells_at_nodes import Fold, Folds, Levels
+from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.lattice import Lattice, Node
+from equipoise.data.cells import Cells
+from equipoise.data.equivalence_classes import Classes
+from equipoise.ground.packed_keys import Cube, Integers
+from equipoise.methods.protection_levels import Both, Either
+from equipoise.methods.sensitive_values import sensitive_of
+
+
+def lattice_of(cells: Cells, keys: tuple[str, ...], rule: Any) -> Lattice:
+    """All levels of all hierarchies of these keys, over cells counted by them and by the rule's sensitive columns."""
+    sensitive = sensitive_of([rule])
+    counted = cells.margin((*keys, *sensitive))
+    ladders, codes = [], []
+    for key in keys:
+        tree = counted.hierarchies.get(key)
+        ladder, place = Ladder.of(key, counted.values(key), counted.counts(key), tree)
+        ladders.append(ladder)
+        codes.append(place[counted.cube.codes[counted.place(key)]])
+    held = {c: (counted.cube.codes[counted.place(c)].astype(np.int64), counted.values(c)) for c in sensitive}
+    total = counted.total if _plain(rule) else None
+    folds = Folds(ladders, codes, counted.n, held, counted.hierarchies, total)
+    wild = tuple(key for key in keys if key in counted.open and counted.values(key).null_count())
+    return Lattice(tuple(ladders), counted.records, folds, wild)
+
+
+def _plain(rule: Any) -> bool:
+    """A rule that looks at cells, not at classes, is among these."""
+    parts = rule.rules if isinstance(rule, Either | Both) else ()
+    return any(map(_plain, parts)) if parts else not hasattr(rule, "unsafe")
+
+
+def node_at(lattice: Lattice, rule: Any, fold: Fold) -> Node:
+    """A node with the verdict of the rule on its classes. O(classes)."""
+    classes, stand = lattice.folds.classes(fold)
+    if lattice.open:
+        classes = replace(classes, matched=_cells(lattice, fold, classes, stand).alike[0])
+    return Node(lattice, fold.levels, classes, _unsafe(lattice, rule, fold, classes, stand), stand)
+
+
+def _unsafe(lattice: Lattice, rule: Any, fold: Fold, classes: Classes, stand: Integers) -> Integers:
+    if isinstance(rule, Either | Both):
+        parts = [_unsafe(lattice, part, fold, classes, stand) for part in rule.rules]
+        joined: Integers = np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
+        return joined
+    if hasattr(rule, "unsafe"):
+        found: Integers = rule.unsafe(classes)
+        return found
+    flagged: Integers = rule.flag(_cells(lattice, fold, classes, stand)).to_numpy()
+    return flagged
+
+
+def _cells(lattice: Lattice, fold: Fold, classes: Classes, stand: Integers) -> Cells:
+    """The classes as cells of the coarsened keys."""
+    weights = fold.n if fold.total is None else fold.total
+    pairs = list(zip(lattice.ladders, fold.levels, strict=True))
+    codes = tuple(ladder.steps[level][lattice.folds.codes[j][stand]] for j, (ladder, level) in enumerate(pairs))
+    total = np.bincount(classes.ids, weights=weights).astype(np.float64, copy=False)
+    cube = Cube(tuple(ladder.labels[level] for ladder, level in pairs), codes, classes.n, total)
+    return Cells(tuple(ladder.key for ladder, _ in pairs), cube, open=lattice.open)
+
+
+def walk(lattice: Lattice, wanted: Integers | None = None) -> Iterator[Fold]:
+    """Every node that is wanted (all, unless told), each rolled up from the one before it in one key.
+
+    `wanted` may change on the way. Memory: a fold for each key and level.
+    """
+    asked = np.ones(lattice.shape, dtype=np.bool_) if wanted is None else wanted
+    yield from _walk(lattice, lattice.folds.base, 0, asked.transpose(lattice.folds.order))
+
+
+def _walk(lattice: Lattice, start: Fold, depth: int, wanted: Integers) -> Iterator[Fold]:
+    """The nodes that share the levels of the first keys, `wanted` being what is asked of them."""
+    if depth == len(lattice.ladders):
+        yield start
+        return
+    j = lattice.folds.order[depth]
+    made: dict[int, Fold] = {}
+    for level in range(len(lattice.ladders[j])):
+        if not wanted[level].any():
+            continue
+        finer = next((made[m] for m in reversed(made) if lattice.ladders[j].within[m, level]), start)
+        levels: Levels = (*start.levels[:j], level, *start.levels[j + 1 :])
+        made[level] = start if levels == start.levels else lattice.folds.up(finer, levels)
+        yield from _walk(lattice, made[level], depth + 1, wanted[level])

@@ -1,0 +1,369 @@
+"""Charts as plain Vega-Lite specifications: no charting library is needed to make one."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Any
+
+import polars as pl
+
+from equipoise.ground.errors import ParameterError
+from equipoise.methods.score import Score, Scores, Side
+from equipoise.policies.policy import Policy
+from equipoise.presentation.numbers import brief, in_words, is_share, said, title
+from equipoise.presentation.style import (
+    BLUE,
+    FAMILIES,
+    GREY,
+    INK,
+    SCHEMA,
+    VERMILLION,
+    Spec,
+    domain,
+    error_bars,
+    labels,
+    look,
+    root_ticks,
+    rooted,
+    zoom,
+)
+from equipoise.presentation.svg import Chart
+from equipoise.search.frontier import Frontier
+from equipoise.search.limit_area import Limits, rectangle
+from equipoise.trials.trial import Trial
+
+MOST = 600
+"""More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
+TITLE = {
+    "text": "Risk-utility map",
+    "subtitle": "Each point is a candidate; no other beats those on the line. "
+    "Further down is safer, further right is more useful.",
+}
+EXAMPLES: dict[Side, str] = {"risk": "uniques", "utility": "entropy"}
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The two scores of a map, one of each side."""
+
+    risk: Score
+    utility: Score
+
+    def of(self, trial: Trial) -> tuple[Score, Score]:
+        """The risk and the utility of a trial."""
+        return trial.scores.named(self.risk.name), trial.scores.named(self.utility.name)
+
+
+def axes(scores: Scores, *, risk: str | None = None, utility: str | None = None, policy: Policy | None = None) -> Axes:
+    """The scores to draw: those named, else the first of each side that the policy limits, else the first."""
+    limited = {scores.named(limit.score).name for limit in policy.parsed} if policy else set()
+    return Axes(_axis(scores, "risk", risk, limited), _axis(scores, "utility", utility, limited))
+
+
+def _axis(scores: Scores, side: Side, name: str | None, limited: set[str]) -> Score:
+    if name is not None:
+        return scores.named(name)
+    found = [score for score in scores if score.side == side]
+    if not found:
+        raise ParameterError(f"There is no {side} score to draw a map of: measure one, such as {EXAMPLES[side]!r}.")
+    return next((score for score in found if score.name in limited), found[0])
+
+
+def undominated(trials: Iterable[Trial], shown: Axes) -> tuple[Trial, ...]:
+    """The trials that no other beats on the two scores of the map, most useful first. O(n log n).
+
+    Intervals are left aside here, so that the frontier is a line; the map draws them as error bars.
+    """
+    pairs = ((trial, *shown.of(trial)) for trial in trials if _drawable(trial, shown))
+    losses = [(_loss(utility), _loss(risk), trial) for trial, risk, utility in pairs]
+    kept: list[Trial] = []
+    least, last = inf, (inf, inf)
+    for lost, risk, trial in sorted(losses, key=lambda item: item[:2]):
+        if risk < least or (lost, risk) == last:
+            kept.append(trial)
+            least, last = risk, (lost, risk)
+    return tuple(kept)
+
+
+def _loss(score: Score) -> float:
+    return score.value if score.better == "lower" else -score.value
+
+
+def risk_utility_map(
+    frontier: Frontier,
+    *,
+    risk: str | None = None,
+    utility: str | None = None,
+    policy: Policy | None = None,
+    chosen: Trial | None = None,
+    original: Trial | None = None,
+    nothing: Trial | None = None,
+    theory: pl.DataFrame | None = None,
+    mark: str = "released",
+) -> Spec:
+    """The risk-utility map as a Vega-Lite specification: further down is safer, further right is more useful.
+
+    Parameters
+    ----------
+    frontier
+        The trials to draw; those no other beats on the two scores are joined by a line.
+    risk, utility
+        The scores to draw; by default the first of each side that the policy limits, else the first.
+    policy
+        Its limits on the two scores make the rectangle.
+    chosen, original, nothing
+        The release, and the two ends of the map: the original file and no data at all.
+    theory
+        Where closed forms expect the trials: columns `utility` and `risk`, in the units of the map.
+    mark
+        The label of `chosen`.
+
+    Source: Duncan, Keller-McNulty and Stokes (2001), the R-U confidentiality map; the rectangle is that of Massell
+    (1999), section III.d. The risk has a square-root scale: near the limits there is most to see.
+    """
+    known = [trial for trial in (*frontier.trials, chosen, original, nothing) if trial is not None]
+    if not known:
+        raise ParameterError("There are no trials to draw a map of.")
+    shown = axes(known[0].scores, risk=risk, utility=utility, policy=policy)
+    limits = _limits(shown, policy, known[0].scores)
+    whole = undominated(frontier.trials, shown)
+    kept = {id(trial) for trial in whole}
+    best = _thinned(whole)
+    tried = _thinned([t for t in frontier.trials if id(t) not in kept and _drawable(t, shown)])
+    ends = [end for end in (original, nothing) if end and _drawable(end, shown)]
+    release = [chosen] if chosen and _drawable(chosen, shown) else []
+    points = [*best, *tried, *ends, *release]
+    if not points:
+        raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
+    spec = {
+        "$schema": SCHEMA,
+        "title": TITLE,
+        "description": _description(shown, len(frontier.trials), chosen, limits, mark),
+        "usermeta": {"tried": len(frontier.trials), "drawn": len(best) + len(tried)},
+        "width": 720,
+        "height": 420,
+        "encoding": _scales([shown.of(t) for t in points], shown, limits, room=0.03 if ends else 0.25),
+        "layer": [
+            *rectangle(shown.risk, shown.utility, limits),
+            _points("tried", tried, shown, GREY, size=45, opacity=0.85) | {"params": [zoom()]},
+            *_errors(points, shown),
+            *_theory(theory),
+            *_curves(frontier.trials, shown),
+            *_lines(best, ends, shown),
+            _points("best", best, shown, BLUE, size=70),
+            *_ends(ends, shown),
+            *(layer for trial in release for layer in _chosen(trial, shown, mark)),
+        ],
+        "config": look(),
+    }
+    return Chart(spec)
+
+
+def _drawable(trial: Trial, shown: Axes) -> bool:
+    return all(isfinite(score.value) for score in shown.of(trial))
+
+
+def _thinned(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """All trials, or an even choice where there are too many to draw."""
+    return trials[:: max(1, -(-len(trials) // MOST))]
+
+
+def _limits(shown: Axes, policy: Policy | None, scores: Scores) -> Limits:
+    found = [(scores.named(limit.score).name, limit) for limit in policy.parsed] if policy else []
+    return {
+        "risk": tuple(limit for name, limit in found if name == shown.risk.name),
+        "utility": tuple(limit for name, limit in found if name == shown.utility.name),
+    }
+
+
+def _row(trial: Trial, shown: Axes) -> Spec:
+    """A point: where it stands, its recipe, and every score in words."""
+    risk, utility = shown.of(trial)
+    words = {f"s{place}": in_words(score) for place, score in enumerate(trial.scores)}
+    return {"risk": risk.value, "utility": utility.value, "recipe": trial.words(), **words}
+
+
+def _tooltip(trials: Sequence[Trial]) -> list[Spec]:
+    """The recipe as a heading, then the scores; fields are numbered, so that no name of a column is ever parsed."""
+    names = trials[0].scores.keys() if trials else ()
+    scores = [{"field": f"s{place}", "type": "nominal", "title": title(name)} for place, name in enumerate(names)]
+    return [{"field": "recipe", "type": "nominal", "title": "title"}, *scores]
+
+
+def _points(name: str, trials: Sequence[Trial], shown: Axes, colour: str, **mark: Any) -> Spec:
+    return {
+        "name": name,
+        "data": {"values": [_row(trial, shown) for trial in trials]},
+        "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
+        "encoding": {"tooltip": _tooltip(trials), "description": {"field": "recipe", "type": "nominal"}},
+    }
+
+
+def _lines(best: Sequence[Trial], ends: Sequence[Trial], shown: Axes) -> list[Spec]:
+    """The frontier, and dotted the way from it to either end."""
+    path = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(shown.of, best)]
+    order = {"order": {"field": "utility", "type": "quantitative"}}
+    style = {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False}
+    reach = [
+        {
+            "name": f"to_end_{place}",
+            "data": {"values": [near, {"risk": risk.value, "utility": utility.value}]},
+            "mark": {**style, "strokeWidth": 1, "strokeDash": [2, 4]},
+            "encoding": order,
+        }
+        for place, (risk, utility) in enumerate(map(shown.of, ends))
+        for near in _nearest(path, utility.value)
+    ]
+    return [*reach, {"name": "best_line", "data": {"values": path}, "mark": style, "encoding": order}] if path else []
+
+
+def _theory(curve: pl.DataFrame | None) -> list[Spec]:
+    """The curve of theory, dashed under the points."""
+    if curve is None or curve.is_empty():
+        return []
+    rows = curve.select("utility", "risk").to_dicts()
+    line = {"type": "line", "color": INK, "strokeWidth": 1, "strokeDash": [5, 4], "opacity": 0.8, "clip": True}
+    order = {"order": {"field": "utility", "type": "quantitative"}}
+    label = [{**rows[len(rows) // 2], "label": "theory"}]
+    return [
+        {"name": "theory", "data": {"values": rows}, "mark": {**line, "aria": False}, "encoding": order},
+        labels("theory_label", label, align="left", dx=6, dy=-8, fontStyle="italic"),
+    ]
+
+
+def _curves(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+    """A line for each family of recipes that has several places on the map."""
+    families: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if _drawable(trial, shown):
+            families.setdefault(trial.recipe.family, []).append(trial)
+    several = {name: _path(found, shown) for name, found in families.items() if _spread(found, shown)}
+    if len(several) < 2 or len(several) > len(FAMILIES):
+        return []
+    return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, shown)]
+
+
+def _path(trials: Sequence[Trial], shown: Axes) -> Sequence[Trial]:
+    """The trials of a family that no other of it beats; all of them, by utility, where one beats all others."""
+    best = undominated(trials, shown)
+    return best if _spread(best, shown) else sorted(trials, key=lambda trial: shown.of(trial)[1].value)
+
+
+def _spread(trials: Sequence[Trial], shown: Axes) -> bool:
+    """Whether they lie at several places of the map."""
+    return len({(risk.value, utility.value) for risk, utility in map(shown.of, trials)}) > 1
+
+
+def _curve(place: int, name: str, trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+    rows: list[Spec] = [
+        {"risk": r.value, "utility": u.value, "at": i} for i, (r, u) in enumerate(map(shown.of, _thinned(trials)))
+    ]
+    colour = FAMILIES[place]
+    line = {"type": "line", "color": colour, "strokeWidth": 1.5, "opacity": 0.9, "clip": True, "aria": False}
+    order = {"order": {"field": "at", "type": "quantitative"}}
+    corner = {"x": {"value": 10}, "y": {"value": 10 + 17 * place}}
+    return [
+        {"name": f"curve_{place}", "data": {"values": rows}, "mark": line, "encoding": order},
+        labels(f"curve_label_{place}", [{"label": name}], corner, colour=colour, align="left", fontWeight="bold"),
+    ]
+
+
+def _nearest(path: Sequence[Spec], utility: float) -> list[Spec]:
+    """The end of the frontier that is nearer in utility."""
+    return [min((path[0], path[-1]), key=lambda row: abs(row["utility"] - utility))]
+
+
+def _ends(ends: Sequence[Trial], shown: Axes) -> list[Spec]:
+    if not ends:
+        return []
+    points = _points("ends", ends, shown, INK, shape="diamond", size=110)
+    rows = [{**_row(end, shown), "label": f"{end.words()} ({_risk(end, shown)})"} for end in ends]
+    useful = [row for row in rows if row["utility"] == max(r["utility"] for r in rows)][:1]
+    return [
+        points,
+        labels("end_label", useful, align="right", dx=-12),
+        labels("far_end_label", [row for row in rows if row not in useful], align="left", dx=12, dy=-12),
+    ]
+
+
+def _risk(trial: Trial, shown: Axes) -> str:
+    risk, _ = shown.of(trial)
+    return said(risk.value, risk.unit)
+
+
+def _chosen(chosen: Trial, shown: Axes, mark: str) -> list[Spec]:
+    """The release, or what stands for it, its label in the corner that a frontier leaves empty: safer and more useful.
+
+    At no risk at all there is no room below: there the label stands above, on the side of no data.
+    """
+    floor = shown.risk.better == "lower" and shown.of(chosen)[0].value <= 0
+    corner: Spec = {"align": "right", "dx": -11, "dy": -13} if floor else {"align": "left", "dx": 13, "dy": 11}
+    point = _points("chosen", [chosen], shown, VERMILLION, size=230, stroke="white", strokeWidth=2)
+    row = {**_row(chosen, shown), "label": mark}
+    return [point, labels("chosen_label", [row], **corner, fontSize=13, fontWeight="bold")]
+
+
+def _errors(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+    """Error bars where scores have intervals."""
+    pairs = [shown.of(trial) for trial in trials]
+    upright = [_ends_of(risk, "risk") | {"utility": use.value} for risk, use in pairs if risk.interval]
+    level = [_ends_of(use, "utility") | {"risk": risk.value} for risk, use in pairs if use.interval]
+    bars = [error_bars("risk", "y", upright), error_bars("utility", "x", level)]
+    return [bar for bar in bars if bar["data"]["values"]]
+
+
+def _ends_of(score: Score, name: str) -> Spec:
+    assert score.interval is not None
+    return {f"{name}_low": score.interval[0], f"{name}_high": score.interval[1]}
+
+
+def _scales(points: Sequence[tuple[Score, Score]], shown: Axes, limits: Limits, room: float) -> Spec:
+    """Both axes, with more room around the rectangle where nothing else is drawn."""
+    risks = _reach([risk for risk, _ in points], [limit.bound for limit in limits["risk"]])
+    useful = _reach([use for _, use in points], [limit.bound for limit in limits["utility"]])
+    return {
+        "x": _channel("utility", shown.utility, {"domain": _across(useful, room, shown.utility), "zero": False}),
+        "y": _channel("risk", shown.risk, rooted(risks, room), ticks=root_ticks(risks)),
+    }
+
+
+def _across(values: Sequence[float], room: float, utility: Score) -> list[float]:
+    """The domain of utility, the room for a label on the useful side."""
+    if utility.better == "higher":
+        return domain(values, room)
+    low, high = domain([-value for value in values], room)
+    return [-high, -low]
+
+
+def _reach(scores: Sequence[Score], bounds: Sequence[float]) -> list[float]:
+    """Values, bounds, and intervals as far as they do not dwarf the rest: long error bars run out of the map."""
+    values = [*(score.value for score in scores), *bounds]
+    low, high = min(values), max(values)
+    most = (high - low or abs(high)) / 4
+    least = max(low - most, 0.0) if low >= 0 else low - most
+    return [*values, *(min(max(end, least), high + most) for score in scores for end in score.interval or ())]
+
+
+def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ()) -> Spec:
+    away = "higher" if field == "utility" else "lower"
+    name = brief(score.name)
+    axis: Spec = {"title": name if score.unit in (*name.lower().split(), "share", "") else f"{name} ({score.unit})"}
+    axis |= {"format": ".2~%" if is_share(score.unit) else ",.3~f", "labelOverlap": "greedy", "labelSeparation": 8}
+    axis |= {"values": list(ticks)} if ticks else {}
+    axis |= {"grid": field == "risk", "tickCount": 8}
+    full = {**scale, "nice": False} | ({"reverse": True} if score.better != away else {})
+    return {"field": field, "type": "quantitative", "scale": full, "axis": axis}
+
+
+def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits, mark: str) -> str:
+    """The map in one sentence, for those who hear it."""
+    across, up = title(shown.utility.name), title(shown.risk.name)
+    candidates = f" of {tried:,} candidates" if tried else ""
+    text = f"Risk-utility map{candidates}: {across} across, {up} upwards"
+    if any(limits.values()):
+        text += ", with the limits as a shaded rectangle"
+    if chosen is not None:
+        risk, utility = shown.of(chosen)
+        what = "release" if mark == "released" else f"{mark} one"
+        text += f"; the {what} is at {said(utility.value, utility.unit)} and {said(risk.value, risk.unit)}"
+    return text + "."

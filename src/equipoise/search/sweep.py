@@ -1,0 +1,210 @@
+"""Sweep: score many recipes on one file, all of them or those that matter."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal, Protocol
+
+import narwhals as nw
+import polars as pl
+
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.tables.table import Table
+from equipoise.ground.errors import EngineError, InfeasibleError, ParameterError, RolesError
+from equipoise.ground.progress import Progress
+from equipoise.ground.randomness import Draws, new_seed
+from equipoise.methods.method import Measure
+from equipoise.policies.policy import Policy, scored
+from equipoise.recipe.recipe import Recipe
+from equipoise.search.adaptive_search import Search
+from equipoise.search.frontier import frontier
+from equipoise.search.ranking import ahead_of
+from equipoise.search.recipe_space import pooled
+from equipoise.search.table_sweep import refuse_strangers, refuse_tables, sweep_table
+from equipoise.trials.runner import Runner
+from equipoise.trials.table_runner import TableRunner, sure
+from equipoise.trials.trial import LeftOut, Trial, Trials
+
+How = Literal["grid", "adaptive"]
+EDGE = 0.3
+"""Distance from a limit, as a share of it, within which a random recipe is drawn as often as told."""
+
+
+class Tries(Protocol):
+    """What tries recipes, on records or on a table."""
+
+    total: int
+    done: int
+    seconds: float
+
+    def run(self, recipes: Sequence[Recipe], draws: int = 1, *, counted: bool = True) -> list[Trial | LeftOut]: ...
+
+    def tell(self, waiting: dict[str, int]) -> None: ...
+
+
+def sweep(
+    records: Records | Table,
+    recipes: Iterable[Recipe],
+    measures: Iterable[Measure],
+    *,
+    draws: int = 1,
+    holdout: float = 0.0,
+    search: How = "grid",
+    policy: Policy | None = None,
+    budget: int | None = None,
+    seconds: float | None = None,
+    processes: int = 1,
+    progress: Progress | None = None,
+    details: bool = False,
+) -> Trials:
+    """One trial per recipe, in order; or, with `search="adaptive"`, trials of the recipes that matter.
+
+    Recipes that only coarsen, scored by measures that need only cells, are evaluated by roll-up from the finest cell
+    table: the records are counted once, whatever the number of recipes. Recipes with other masks run on the records,
+    `draws` times; the records after masks that two recipes share are made once. A recipe that cannot be run on this
+    data is left out, and `left_out` of the answer says why. A table with margins (`eq.table`) is swept with methods and
+    measures of `tables`, one after the other.
+
+    Parameters
+    ----------
+    records
+        The original file, or a table made from it.
+    recipes, measures
+        What to try, and how to score it.
+    draws
+        Independent draws of each recipe that has a random mask. An adaptive search draws once to find its way, and all
+        times what is on the frontier or may be chosen.
+    holdout
+        Share of records reserved before any mask runs; attacks find them as `original.holdout`.
+    search
+        "grid" tries all; "adaptive" starts coarse and goes where the frontier bends and where the limits are.
+    policy
+        The limits an adaptive search is to look around.
+    budget, seconds
+        When an adaptive search stops: trials (a fifth of all when not given), and time.
+    processes
+        Processes that share trials on records where that pays; the scores are the same.
+    progress
+        Called with (done, total, what); returning False stops.
+    details
+        Keep what is behind each score (memory for every trial).
+    """
+    scales = tuple(measures)
+    tried = tuple(recipes)
+    if not scales or not tried:
+        raise ParameterError("A sweep needs at least one recipe and one measure.")
+    if draws < 1:
+        raise ParameterError(f"draws must be at least 1, got {draws}.")
+    if search not in ("grid", "adaptive"):
+        raise ParameterError(f"search must be 'grid' or 'adaptive', got {search!r}.")
+    if isinstance(records, Table):
+        if holdout or processes != 1:
+            raise ParameterError("A table has no records to hold out, and its methods are tried in one process.")
+        if search == "grid":
+            return sweep_table(records, tried, scales, draws=draws, progress=progress, details=details)
+        refuse_strangers(tried, scales)
+        tries = TableRunner(records, scales, progress=progress, details=details)
+        none = Records.of(pl.DataFrame({"none": [0]}), Roles())
+        found = Search(pooled(tried, none), policy, budget)
+        return adaptively(tries, found, draws=draws, policy=policy, seconds=seconds)
+    refuse_tables(tried)
+    _refuse_strangers(tried, records)
+    original = reserve(records, holdout) if holdout else records
+    with Runner(original, scales, details=details, processes=processes, progress=progress) as runner:
+        if search == "grid":
+            return all_of(runner, tried, draws)
+        return adaptively(
+            runner, Search(pooled(tried, original), policy, budget), draws=draws, policy=policy, seconds=seconds
+        )
+
+
+def all_of(runner: Tries, recipes: Sequence[Recipe], draws: int) -> Trials:
+    """A trial of every recipe."""
+    runner.total = len(recipes)
+    runner.tell({})
+    return _sorted(runner.run(recipes, draws))
+
+
+def adaptively(
+    runner: Tries, search: Search, *, draws: int, policy: Policy | None = None, seconds: float | None = None
+) -> Trials:
+    """The trials a search asks for, until its budget is used up, or the time.
+
+    The time is that of the trials, also of those a journal remembers. Of random masks one draw shows the way; trials
+    near a limit, those on the frontier and those that the policy would choose are drawn to the full.
+    """
+    runner.total = search.budget
+    runner.tell({})
+    found: list[Trial | LeftOut] = []
+    while (seconds is None or runner.seconds < seconds) and (asks := search.ask()):
+        batch = runner.run([ask.recipe for ask in asks])
+        batch = [_near(runner, trial, draws, policy) for trial in batch]
+        search.tell(asks, batch)
+        found += batch
+    runner.done = runner.total
+    trials = _sorted(found)
+    return confirmed(runner, trials, draws, policy) if draws > 1 else trials
+
+
+def once(recipe: Recipe) -> bool:
+    """Whether every draw of a recipe is the same."""
+    return recipe.coarsens or sure(recipe)
+
+
+def _near(runner: Tries, trial: Trial | LeftOut, draws: int, policy: Policy | None) -> Trial | LeftOut:
+    """The trial, drawn to the full where it is near a limit: on which side it is must not be chance."""
+    if draws == 1 or policy is None or isinstance(trial, LeftOut) or once(trial.recipe):
+        return trial
+    gaps = [abs(scored(trial, limit).value - limit.bound) / (abs(limit.bound) or 1.0) for limit in policy.parsed]
+    return runner.run([trial.recipe], draws, counted=False)[0] if min(gaps, default=1.0) < EDGE else trial
+
+
+def confirmed(runner: Tries, trials: Trials, draws: int, policy: Policy | None) -> Trials:
+    """The same trials, those that count drawn to the full: the frontier, and what the policy would choose."""
+    best = {id(trial) for trial in frontier(trials)}
+    made = _drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
+    while policy is not None and policy.parsed:
+        ahead = ahead_of(made, policy)
+        if once(ahead.recipe) or len(ahead.draws) == draws:
+            break
+        made = _drawn(runner, made, [ahead], draws)
+    return made
+
+
+def _drawn(runner: Tries, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
+    """The trials, some of them drawn to the full; one that fails in a later draw is left out."""
+    wanted = [trial for trial in some if not once(trial.recipe) and len(trial.draws) < draws]
+    again = runner.run([trial.recipe for trial in wanted], draws, counted=False)
+    instead = {id(trial): more for trial, more in zip(wanted, again, strict=True)}
+    return _sorted([*(instead.get(id(trial), trial) for trial in trials), *trials.left_out])
+
+
+def _sorted(found: Sequence[Trial | LeftOut]) -> Trials:
+    trials = Trials((t for t in found if isinstance(t, Trial)), (t for t in found if isinstance(t, LeftOut)))
+    if not trials and trials.left_out:
+        raise InfeasibleError(f"None of {len(found):,} recipes can be made of this data. {trials.left_out[0].reason}")
+    return trials
+
+
+def _refuse_strangers(recipes: Sequence[Recipe], records: Records) -> None:
+    """A mask on a column that is not there would do nothing to cells, and pass as harmless."""
+    schema = records.schema()
+    for mask in dict.fromkeys(mask for recipe in recipes for mask in recipe.masks):
+        column = getattr(mask, "column", None)
+        if column is not None and column not in schema:
+            raise RolesError.missing(column, list(schema))
+
+
+def reserve(records: Records, share: float, seed: int | None = None) -> Records:
+    """The records without a random share of them, which stays reachable as `holdout`."""
+    if not 0 < share < 1:
+        raise ParameterError(f"holdout must be a share between 0 and 1, got {share:g}.")
+    if not records.frame.implementation.is_polars():
+        raise EngineError("A holdout can be reserved from Polars, pandas, PyArrow or file data only.")
+    drawn = Draws(new_seed() if seed is None else seed).child(0).uniform(records.keys_of_rows())
+    table = records.collect()
+    out = pl.Series(drawn < share)
+    if out.all() or not out.any():
+        raise ParameterError(f"A holdout of {share:g} leaves no records on one side.")
+    held = replace(records, frame=nw.from_native(table.filter(out).lazy()))
+    return replace(records, frame=nw.from_native(table.filter(~out).lazy()), holdout=held)

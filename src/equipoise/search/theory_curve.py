@@ -1,0 +1,27 @@
+"""Where theory expects the trials of a map: the check on the empirical one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from equipoise.masks import Noise
+from equipoise.theory import curve
+from equipoise.trials.trial import Trial
+
+
+def expected_curve(trials: Sequence[Trial], risk: str, utility: str, records: int) -> pl.DataFrame | None:
+    """The closed-form curve of independent noise, in the units of the map; None where theory says nothing of it.
+
+    With noise of variance scale^2 on a column of variance 1, the mean squared change is scale^2, and the strongest
+    snooper (the best linear one) has MSE = 1 / R, so that the share of the variance that is known is 1 - 1/R
+    (Duncan and Keller-McNulty 2000, with the shrinking snooper). For maps of `value_disclosure` against `mean_square`.
+    """
+    scales = [
+        mask.scale for t in trials for mask in t.recipe.masks if isinstance(mask, Noise) and mask.kind == "independent"
+    ]
+    if not scales or risk.partition("(")[0] != "value_disclosure" or utility.partition("(")[0] != "mean_square":
+        return None
+    values = np.linspace(min(scales) / 2, max(scales) * 1.1, 60)
+    known = curve("noise", "scale", values.tolist(), n=max(2, records), s2=1.0)
+    return known.select(utility=pl.col("parameter") ** 2, risk=1 - 1 / pl.col("risk"))

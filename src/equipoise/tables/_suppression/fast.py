@@ -1,0 +1,204 @@
+"""The fast way: meet each demand by its cheapest move, then take out what can be had cheaper, cell by cell.
+
+Every demand keeps the moves that meet it, so at any time the pattern is the cells that some kept move needs, and the
+kept moves prove it: each is another possible table that takes a primary past its level.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from equipoise.data.tables.additivity import Booleans
+from equipoise.ground.errors import EngineError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.progress import Progress, report
+from equipoise.tables._suppression.cheapest_move import Finder, Move
+from equipoise.tables._suppression.problem import EXACT, Demands, unprotectable
+from equipoise.tables._suppression.singletons import Knowers
+
+SHARED = 40
+"""A cell that more demands than this lean on is not tried to be taken out."""
+EFFORT = 3_000_000_000
+"""Work (`Program.work`) spent at most on taking cells out: some 20 seconds."""
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+class Cover:
+    """Demands, the moves that meet them, and the cells these need; `fixed` cells are suppressed anyway."""
+
+    def __init__(
+        self, demands: Demands, finder: Finder, fixed: Booleans, cost: Floats | None = None,
+        knowers: Knowers | None = None,
+    ) -> None:  # fmt: skip
+        self.demands, self.finder, self.fixed = demands, finder, fixed
+        self.knowers = Knowers(demands, finder) if knowers is None else knowers
+        self.cost = finder.cost if cost is None else cost
+        self.moves: list[list[Move]] = [[] for _ in range(len(demands))]
+        self.open: list[frozenset[int]] = [frozenset()] * len(demands)
+        self.leaning: list[set[int]] = [set() for _ in range(len(demands))]
+        self.users: dict[int, set[int]] = {}
+        self.free: Booleans = fixed.copy()
+        self.total = 0.0
+
+    def met(self, demand: int) -> bool:
+        return bool(self.moves[demand]) and not self.open[demand]
+
+    def protect(self, progress: Progress | None = None) -> None:
+        """Meet every demand, the largest level first; what a move does for others counts for them."""
+        count = len(self.demands)
+        for demand in range(count):
+            report(progress, demand, count, "finding cells to suppress")
+            if not self.met(demand) and not self.meet(demand):
+                why = "no set of cells that may be suppressed lets it move by its level"
+                raise unprotectable(int(self.demands.cell[demand]), why)
+        report(progress, count, count, "finding cells to suppress")
+
+    def meet(self, demand: int, without: int | None = None) -> bool:
+        """Find moves until nobody who knows his own cells prevents it; False when there is none."""
+        cell, level = int(self.demands.cell[demand]), float(self.demands.level[demand])
+        banned = NOTHING if without is None else np.array([without])
+        while not self.met(demand):
+            moves = (self._cheapest(demand, level, np.concatenate([banned, still])) for still in self._stills(demand))
+            move = next((move for move in moves if move is not None), None)
+            if move is None and not self._less(demand, banned):
+                return False
+            waiting = (len(self.moves[demand]), self.open[demand])
+            if move is not None:
+                self._note(move)
+                if waiting == (len(self.moves[demand]), self.open[demand]):
+                    raise EngineError(f"The solver's move of cell {cell} falls short of its level.")
+        return True
+
+    def _cheapest(self, demand: int, level: float, still: Integers) -> Move | None:
+        return self.finder.cheapest(
+            int(self.demands.cell[demand]), int(self.demands.sign[demand]), level, self.free, still
+        )
+
+    def _less(self, demand: int, banned: Integers) -> bool:
+        """Guard a demand to less than its level against the first in the way, if no pattern can do better."""
+        if not self.open[demand]:
+            return False
+        knower = min(self.open[demand])
+        level = self.knowers.level(demand, knower)
+        if level >= self.demands.level[demand]:
+            return False
+        if level > 0:
+            move = self._cheapest(demand, level, np.concatenate([banned, self.demands.known[knower]]))
+            if move is None:
+                return False
+            self._note(move)
+            self.moves[demand].append(move)
+            self._lean(demand, move)
+        self.open[demand] -= {knower}
+        return True
+
+    def _stills(self, demand: int) -> Iterable[Integers]:
+        """Cells to hold: those of all contributors in the way at once, or of the first alone."""
+        waiting = sorted(self.open[demand])
+        if not waiting:
+            return [NOTHING]
+        known = [self.demands.known[knower] for knower in waiting]
+        return [np.concatenate(known), known[0]] if len(known) > 1 else known
+
+    def _note(self, move: Move) -> None:
+        """Keep a move for every demand it helps."""
+        knowers = self.demands.knower[move.cells]
+        groups = frozenset(knowers[knowers >= 0].tolist())
+        for way, reach in enumerate(move.reach()):
+            demands = self.demands.of_cell[move.cells, way]
+            asked = demands >= 0
+            far = reach[asked] >= self.demands.level[demands[asked]] * (1 - EXACT)
+            for demand in demands[asked][far].tolist():
+                self._help(demand, move, groups)
+
+    def _help(self, demand: int, move: Move, groups: frozenset[int]) -> None:
+        others = groups - {int(self.demands.knower[self.demands.cell[demand]])}
+        if not self.moves[demand]:
+            self.open[demand] = others
+        elif self.open[demand] - others:
+            self.open[demand] &= others
+        else:
+            return
+        self.moves[demand].append(move)
+        self._lean(demand, move)
+
+    def _lean(self, demand: int, move: Move) -> None:
+        for cell in move.cells[~self.fixed[move.cells]].tolist():
+            if cell not in self.leaning[demand]:
+                self.leaning[demand].add(cell)
+                users = self.users.setdefault(cell, set())
+                if not users:
+                    self.total += float(self.cost[cell])
+                    self.free[cell] = True
+                users.add(demand)
+
+    def _drop(self, demand: int) -> tuple[list[Move], frozenset[int]]:
+        kept = self.moves[demand], self.open[demand]
+        for cell in self.leaning[demand]:
+            users = self.users[cell]
+            users.discard(demand)
+            if not users:
+                self.total -= float(self.cost[cell])
+                self.free[cell] = False
+        self.moves[demand], self.open[demand], self.leaning[demand] = [], frozenset(), set()
+        return kept
+
+    def _restore(self, demand: int, kept: tuple[list[Move], frozenset[int]]) -> None:
+        self._drop(demand)
+        self.moves[demand], self.open[demand] = kept
+        for move in kept[0]:
+            self._lean(demand, move)
+
+    def improve(self, progress: Progress | None = None) -> bool:
+        """Try to do without each cell, the dearest first; True if any went."""
+        cells = self.secondary()
+        order = cells[np.lexsort((cells, -self.cost[cells]))].tolist()
+        gone = False
+        stop = self.finder.work + EFFORT
+        for done, cell in enumerate(order):
+            report(progress, done, len(order), "taking out what is not needed")
+            if self.finder.work > stop:
+                break
+            if 0 < len(self.users[cell]) <= SHARED:
+                gone |= self._without(cell)
+        report(progress, len(order), len(order), "taking out what is not needed")
+        return gone
+
+    def _without(self, cell: int) -> bool:
+        """Meet the demands that lean on a cell in another way, if that is cheaper in all."""
+        return self._again(sorted(self.users[cell]), cell)
+
+    def _again(self, affected: list[int], without: int | None) -> bool:
+        before, slack = self.total, EXACT * max(1.0, self.total)
+        kept = [self._drop(demand) for demand in affected]
+        for demand in affected:
+            if not self.met(demand) and (not self.meet(demand, without) or self.total >= before - slack):
+                break
+        else:
+            if self.total < before - slack:
+                return True
+        for demand, old in zip(affected, kept, strict=True):
+            self._restore(demand, old)
+        return False
+
+    def secondary(self) -> Integers:
+        """The cells that are suppressed for the sake of others."""
+        return np.array(sorted(cell for cell, users in self.users.items() if users), dtype=np.int64)
+
+    def pattern(self) -> Booleans:
+        """All suppressed cells."""
+        found = self.fixed.copy()
+        found[self.secondary()] = True
+        return found
+
+    def witnesses(self) -> tuple[Integers, Floats, list[tuple[Integers, Floats]]]:
+        """For each kept move: its demand, the level it is kept for, and the cells it changes with their changes."""
+        owners, levels, changes = [], [], []
+        for demand, moves in enumerate(self.moves):
+            cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
+            for move in moves:
+                level = min(float(self.demands.level[demand]), move.far(cell, sign))
+                owners.append(demand)
+                levels.append(level)
+                changes.append((move.cells, move.scaled(cell, sign, level)))
+        return np.array(owners, dtype=np.int64), np.array(levels), changes

@@ -1,0 +1,329 @@
+"""The optimal way: cutting planes on the cheapest pattern, with a bound at any time.
+
+Let x_j be 1 for suppressed cells. Primary k can move up by its level L if and only if, for every price u of the
+relations, sum over j of (r_j^+ down_j + r_j^- up_j) x_j >= L, with r = -e_k - u @ matrix (for a move down the sign of
+e_k changes): linear duality. A pattern that fails gives such prices, and with them an inequality that every pattern
+which protects k meets; coefficients above L are cut to L. The relaxed problem (0 <= x <= 1) is solved with ever more of
+them, then in whole numbers, until its best pattern fails nowhere: that is the optimum.
+
+Source: Fischetti and Salazar-Gonzalez (2000), *Models and algorithms for optimizing cell suppression in tabular data
+with linear constraints*.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise.data.tables.additivity import Booleans
+from equipoise.ground.errors import EngineError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.progress import Progress, report
+from equipoise.ground.solver import Answer, Program
+from equipoise.tables._suppression.cheapest_move import NEAR, WIDEST, Finder, Move, Ways
+from equipoise.tables._suppression.fast import NOTHING, Cover
+from equipoise.tables._suppression.problem import Demands, Table
+from equipoise.tables._suppression.singletons import Knowers
+
+LEAN = 1e-4
+"""Room given to published cells when cuts are looked for: the cuts then charge fewer of them."""
+VIOLATED = 1e-4
+"""Share of its right side by which a pattern must fail a cut."""
+SLOW = 1e-4
+"""Share by which the bound must rise in a round; after `PATIENCE` slower ones whole numbers are asked for."""
+PATIENCE = 5
+WHOLE = 1e-6
+QUICK = 10_000_000
+"""Work of the relaxed problem up to which the fast way goes on in whole numbers, until it is `NEARLY` optimal."""
+ROUNDS, NODES, NEARLY = 6, 60, 0.03
+FAINT = 1e-12
+"""Reduced costs below this are the solver's rounding."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cut:
+    """sum of weight_j x_j >= 1 over the cells that are free to be published or not."""
+
+    cells: Integers
+    weight: Floats
+
+
+class Separator:
+    """Looks for what a pattern, or a mixture of patterns, fails to let move.
+
+    Each primary is asked about among the cells nearest to it, in a program that is kept: a move found there is a
+    move, prices found there make a cut of the whole table. Where neither is found, the cells that the prices charge
+    are added to the program.
+    """
+
+    def __init__(
+        self, table: Table, demands: Demands, usable: Booleans, fixed: Booleans, cost: Floats, knowers: Knowers
+    ) -> None:
+        self.table, self.demands, self.fixed, self.knowers = table, demands, fixed, knowers
+        self.usable = (usable | fixed) & table.movable
+        self.ways = Ways(table, self.usable, cost)
+        self.near: dict[int, _Question] = {}
+        self.lean = LEAN
+        self.work = 0
+
+    def fails(self, share: Floats, progress: Progress | None, seconds: float, work: float = np.inf) -> list[Cut]:
+        """Cuts that the mixture (`share` of patterns that suppress each cell) fails.
+
+        A move that is found for one demand answers all others that it reaches, if nobody's own cell is in it.
+        """
+        stop, count = time.process_time() + seconds, len(self.demands)
+        settled = np.zeros(count, dtype=np.bool_)
+        found: list[Cut] = []
+        for demand in range(count):
+            if time.process_time() > stop or self.work > work:
+                break
+            report(progress, demand, count, f"looking for cutting planes ({len(found):,} found)")
+            if not settled[demand]:
+                found += self._demand(demand, share, settled)
+        return found
+
+    def _demand(self, demand: int, share: Floats, settled: Booleans) -> list[Cut]:
+        """Ask for a demand alone, then with the cells still of those whose own cells were in every move found."""
+        own = int(self.demands.knower[self.demands.cell[demand]])
+        full = float(self.demands.level[demand])
+        answer = self._ask(demand, share, NOTHING, full)
+        waiting: frozenset[int] | None = None
+        while not isinstance(answer, Cut):
+            knowers = self.demands.knower[answer.cells]
+            others = frozenset(knowers[knowers >= 0].tolist())
+            if not others and waiting is None:
+                self._settle(answer, settled)
+            waiting = others - {own} if waiting is None else waiting & others
+            if not waiting:
+                return []
+            answer, waiting = self._against(min(waiting), demand, share), waiting - {min(waiting)}
+        return [answer]
+
+    def _against(self, knower: int, demand: int, share: Floats) -> "Cut | Move":
+        """Ask with the cells of a contributor still: for the level, or for as much of it as any pattern gives."""
+        full, still = float(self.demands.level[demand]), self.demands.known[knower]
+        answer = self._ask(demand, share, still, full)
+        if isinstance(answer, Move):
+            return answer
+        level = self.knowers.level(demand, knower)
+        if level >= full:
+            return answer
+        everybody = np.flatnonzero(self.demands.knower >= 0)
+        less = self._ask(demand, share, still, level) if level > 0 else None
+        return less if isinstance(less, Cut) else Move(everybody, np.zeros(len(everybody)), 0.0, 0.0)
+
+    def _settle(self, move: Move, settled: Booleans) -> None:
+        for way, reach in enumerate(move.reach()):
+            demands = self.demands.of_cell[move.cells, way]
+            asked = demands >= 0
+            far = reach[asked] >= self.demands.level[demands[asked]] * (1 - VIOLATED)
+            settled[demands[asked][far]] = True
+
+    def _ask(self, demand: int, share: Floats, still: Integers, level: float) -> "Cut | Move":
+        """A move that the mixture allows, or a cut that it fails."""
+        cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
+        question = self._question(cell, level)
+        while True:
+            for widest, lean in ((1.0, self.lean), (WIDEST, 0.0)):
+                answer = question.ask(cell, sign, level, share, still, widest, lean)
+                self.work += question.spent()
+                if answer is not None:
+                    return answer
+            if not len(question.lacking):
+                return Move(NOTHING, np.zeros(0), 0.0, 0.0)
+            question = self.near[cell] = question.wider()
+
+    def _question(self, cell: int, level: float) -> "_Question":
+        if cell not in self.near:
+            cells = self.ways.nearest(cell, level, self.fixed, NEAR[0])
+            self.near[cell] = _Question(self.table, cells, self.usable, self.fixed)
+        return self.near[cell]
+
+
+class _Question:
+    """How far can a cell move, in a program over some cells?"""
+
+    def __init__(self, table: Table, cells: Integers, usable: Booleans, fixed: Booleans) -> None:
+        self.table, self.cells, self.usable, self.fixed = table, cells, usable, fixed
+        matrix = table.additive.by_cell[:, cells].tocsr()
+        rows = np.flatnonzero(np.diff(matrix.indptr))
+        self.relations = table.additive.base[rows]
+        self.up, self.down = table.up[cells], table.down[cells]
+        nothing = np.zeros(len(cells))
+        self.program = Program(matrix[rows], nothing, nothing, nothing)
+        self.lacking = NOTHING
+
+    def spent(self) -> int:
+        """The work done since this was last asked."""
+        work, self.program.work = self.program.work, 0
+        return work
+
+    def wider(self) -> "_Question":
+        """The same question with the cells that were lacking."""
+        return _Question(self.table, np.union1d(self.cells, self.lacking), self.usable, self.fixed)
+
+    def ask(
+        self, cell: int, sign: int, level: float, share: Floats, still: Integers, widest: float, lean: float
+    ) -> "Cut | Move | None":  # fmt: skip
+        """A move by the level within the rooms that the mixture leaves, a cut it fails, or neither."""
+        part = np.minimum(share[self.cells] + lean, 1.0) * np.isin(self.cells, still, invert=True)
+        up, down = (np.minimum(room / level, widest) * part for room in (self.up, self.down))
+        spot = int(np.searchsorted(self.cells, cell))
+        up[spot], down[spot] = min(up[spot], 1.0), min(down[spot], 1.0)
+        answer = self._farthest(spot, sign, up, down)
+        if -answer.objective >= 1 - VIOLATED:
+            moved = np.flatnonzero(np.abs(answer.values) > WHOLE)
+            rooms = (np.minimum(room[moved], WIDEST * level) * part[moved] for room in (self.up, self.down))
+            return Move.within(self.cells[moved], answer.values[moved] * level, *rooms)
+        return self._cut(answer, cell, sign, level, share, still)
+
+    def _farthest(self, spot: int, sign: int, up: Floats, down: Floats) -> Answer:
+        self.program.bound(np.arange(len(self.cells)), -down, up)
+        self.program.charge(np.array([spot]), np.array([-float(sign)]))
+        answer = solved(self.program)
+        self.program.charge(np.array([spot]), np.zeros(1))
+        return answer
+
+    def _cut(self, answer: Answer, cell: int, sign: int, level: float, share: Floats, still: Integers) -> Cut | None:
+        reduced = -(self.relations.T @ answer.prices)
+        reduced[cell] -= sign
+        touched = np.flatnonzero(self.usable & (np.abs(reduced) > FAINT))
+        touched = touched[np.isin(touched, still, invert=True)]
+        up, down = (np.minimum(room[touched] / level, WIDEST) for room in (self.table.up, self.table.down))
+        weight = np.where(reduced[touched] > 0, reduced[touched] * down, -reduced[touched] * up)
+        charged = touched[(weight > 0) & (share[touched] > 0)]
+        self.lacking = charged[np.isin(charged, self.cells, invert=True)]
+        fixed = self.fixed[touched]
+        right = 1.0 - float(weight[fixed].sum())
+        if right <= VIOLATED:
+            return None
+        cells, weight = touched[~fixed], np.minimum(weight[~fixed] / right, 1.0)
+        return Cut(cells, weight) if weight @ share[cells] < 1 - VIOLATED else None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimum:
+    """The best pattern found, and the cost below which there is none."""
+
+    cover: Cover
+    bound: float
+
+
+class Search:
+    """The relaxed problem, its cuts, and the best pattern so far (`best`, a Cover)."""
+
+    def __init__(self, cover: Cover, separator: Separator, usable: Booleans, seconds: float, gap: float) -> None:
+        self.best, self.separator, self.gap = cover, separator, gap
+        self.stop = time.process_time() + seconds
+        self.cells = np.flatnonzero(usable & ~cover.fixed & cover.finder.table.movable)
+        self.spot = np.full(cover.finder.table.cells, -1)
+        self.spot[self.cells] = np.arange(len(self.cells))
+        self.cost = cover.cost[self.cells]
+        self.cuts: list[Cut] = []
+        self.bound = 0.0
+
+    @property
+    def finished(self) -> bool:
+        return self.left <= 0 or self.best.total - self.bound <= self.gap * self.best.total + WHOLE
+
+    @property
+    def left(self) -> float:
+        return self.stop - time.process_time()
+
+    def run(self, progress: Progress | None = None) -> Optimum:
+        if len(self.cells):
+            self.relax(progress)
+            self.settle(progress)
+        else:
+            self.bound = self.best.total
+        return Optimum(self.best, min(self.bound, self.best.total))
+
+    def rounded(self, work: float, progress: Progress | None = None) -> Optimum:
+        """The relaxed problem, rounded, with about so much work; a little of it in whole numbers if that was quick."""
+        if len(self.cells):
+            self.relax(progress, work)
+        if self.separator.work <= QUICK and len(self.cells):
+            self.gap = max(self.gap, NEARLY)
+            self.settle(progress, NODES, ROUNDS)
+        return Optimum(self.best, min(self.bound, self.best.total))
+
+    def relax(self, progress: Progress | None, work: float = np.inf) -> None:
+        """Add cuts to the relaxed problem until none is failed or the bound hardly rises; then round it."""
+        free = np.ones(len(self.cells))
+        master, slow, found = Program(self._rows([]), self.cost, 0 * free, free), 0, True
+        while found and not self.finished and slow < PATIENCE:
+            answer = solved(master)
+            slow = slow + 1 if answer.objective <= self.bound + SLOW * self.best.total else 0
+            self.bound = max(self.bound, answer.objective)
+            if self.separator.work > work:
+                return
+            found = self._add(answer.values, master, progress, work)
+        if not self.finished:
+            self._round(solved(master).values)
+
+    def _add(self, values: Floats, master: Program, progress: Progress | None, work: float) -> bool:
+        cuts = self._failed(values, progress, work)
+        if cuts:
+            master.demand(self._rows(cuts), np.ones(len(cuts)))
+        return bool(cuts)
+
+    def settle(self, progress: Progress | None, nodes: int | None = None, rounds: float = np.inf) -> None:
+        """The cheapest pattern of whole numbers, with more cuts until it fails none."""
+        while not self.finished and rounds > 0:
+            rounds -= 1
+            answer = self._whole(nodes)
+            self.bound = max(self.bound, min(answer.bound, self.best.total))
+            if self.finished or not len(answer.values):
+                return
+            found = self._failed(np.round(answer.values), progress)
+            self._round(np.round(answer.values))
+            if not found and answer.complete and not self.separator.lean:
+                return
+            if not found:
+                self.separator.lean = 0.0
+
+    def _whole(self, nodes: int | None) -> Answer:
+        everything = np.ones(len(self.cells))
+        program = Program(self._rows(self.cuts), self.cost, 0 * everything, everything, 1.0, np.inf)
+        program.whole(np.arange(len(self.cells)), seconds=max(self.left, 0.1), gap=self.gap / 2, nodes=nodes)
+        chosen = self.best.pattern()[self.cells].astype(float)
+        program.suggest(chosen)
+        return solved(program)
+
+    def _failed(self, values: Floats, progress: Progress | None, work: float = np.inf) -> list[Cut]:
+        share = self.best.fixed.astype(float)
+        share[self.cells] = np.clip(values, 0.0, 1.0)
+        found = self.separator.fails(share, progress, self.left, work)
+        self.cuts += found
+        return found
+
+    def _rows(self, cuts: list[Cut]) -> Any:
+        import scipy.sparse as sparse
+
+        sizes = [len(cut.cells) for cut in cuts]
+        columns = self.spot[np.concatenate([cut.cells for cut in cuts])] if cuts else NOTHING
+        weights = np.concatenate([cut.weight for cut in cuts]) if cuts else np.zeros(0)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return sparse.csr_array((weights, columns, starts), shape=(len(cuts), len(self.cells)))
+
+    def _round(self, values: Floats) -> None:
+        """A pattern near a mixture: cells are charged by the share that publishes them."""
+        old, cost = self.best, self.best.cost
+        charges = cost.copy()
+        charges[self.cells] *= np.clip(1 - values, 0.0, 1.0)
+        finder = Finder(old.finder.table, old.finder.usable, charges, old.finder.levels)
+        cover = Cover(old.demands, finder, old.fixed, cost, old.knowers)
+        cover.protect()
+        finder.cost = cost
+        cover.improve()
+        if cover.total < old.total:
+            self.best = cover
+
+
+def solved(program: Program) -> Answer:
+    """The optimum of a program that has one."""
+    answer = program.solve()
+    if answer is None:
+        raise EngineError("The solver found no pattern, though one is known.")
+    return answer

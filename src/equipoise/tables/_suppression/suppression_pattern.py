@@ -1,0 +1,204 @@
+"""Which cells to suppress, and the proof that it is enough."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from equipoise.data.tables.additivity import Additive, Booleans
+from equipoise.ground.errors import EngineError, ParameterError
+from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.progress import Progress, report
+from equipoise.tables._suppression.cheapest_move import FAULT, Finder
+from equipoise.tables._suppression.fast import Cover
+from equipoise.tables._suppression.optimal import Search, Separator
+from equipoise.tables._suppression.problem import EXACT, Demands, Table, filled, marked, unprotectable
+from equipoise.tables._suppression.singletons import Knowers
+
+POLISH = 100_000_000
+"""Work the first pattern may have taken if the relaxed problem is to be rounded too, in the fast way."""
+ROUNDING = 300_000_000
+"""Work the relaxed problem may take in the fast way."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Suppression:
+    """A pattern and its certificate.
+
+    Row w of `witnesses` is another possible table, as changes to the true one: only suppressed cells change, all
+    relations and limits hold, and cell `cell[w]` changes by `sign[w]` times its level. For each primary and direction
+    there is one; where contributors know their own cells, several that leave each of them still in one. `cost` is that
+    of the secondary cells, `bound` what no pattern can go below. `weaker` lists primaries that are guarded to less than
+    their level against some contributor who knows his own cells, because no pattern gives more (`knowers`).
+    """
+
+    suppressed: Booleans
+    primary: Booleans
+    witnesses: Any
+    cell: Integers
+    sign: Integers
+    level: Floats
+    cost: float
+    bound: float
+    programs: int
+    weaker: Integers
+
+    @property
+    def secondary(self) -> Booleans:
+        found: Booleans = self.suppressed & ~self.primary
+        return found
+
+    @property
+    def gap(self) -> float:
+        """Share of the cost that might be saved at most."""
+        return 1 - self.bound / self.cost if self.cost > 0 else 0.0
+
+    def spread(self) -> tuple[Floats, Floats]:
+        """How far each cell falls and rises in the witnesses: inner bounds of what an attacker must think possible."""
+        held = self.witnesses.tocsc()
+        if not held.nnz:
+            return np.zeros(held.shape[1]), np.zeros(held.shape[1])
+        fall, rise = (abs(side.toarray().ravel()) for side in (held.min(axis=0), held.max(axis=0)))
+        return fall, rise
+
+    def verify(self, table: Table) -> None:
+        """Check every witness: no solver is asked. Raises `EngineError` for one that fails."""
+        held = self.witnesses.tocoo()
+        scale = np.maximum(self.level[held.row], np.abs(held.data)) * FAULT
+        wrong = ~self.suppressed[held.col] | (held.data > table.up[held.col] + scale)
+        wrong |= held.data < -table.down[held.col] - scale
+        faults = np.zeros(len(self.cell), dtype=np.bool_)
+        faults[held.row[wrong]] = True
+        missed = abs(table.additive.matrix @ self.witnesses.T).tocoo()
+        faults[missed.col[missed.data > self.level[missed.col] * 10 * FAULT]] = True
+        own = np.asarray(self.witnesses[np.arange(len(self.cell)), self.cell]).ravel() if len(self.cell) else self.level
+        faults |= self.sign * own < self.level * (1 - EXACT)
+        if faults.any():
+            raise EngineError(f"The proof for cell {int(self.cell[np.flatnonzero(faults)[0]])} does not hold.")
+
+
+def suppress(
+    additive: Additive, values: Any, primary: Any, *, lpl: Any = 0.0, upl: Any = 0.0, spl: Any = 0.0, cost: Any = None,
+    low: Any = 0.0, high: Any = np.inf, forced: Any = None, forbidden: Any = None, singletons: Any = None,
+    method: Literal["fast", "optimal"] = "fast", seconds: float = 300.0, gap: float = 0.0,
+    progress: Progress | None = None,
+) -> Suppression:  # fmt: skip
+    """Suppress further cells so that every primary can be `lpl` lower and `upl` higher, as far as an attacker can tell.
+
+    `fast` meets one demand after the other by its cheapest move, takes out what can be had cheaper and, where that was
+    quick, rounds the relaxed problem. `optimal` adds cutting planes until the cheapest pattern is proven or so many
+    `seconds` of CPU are spent or the `gap` is reached; `bound` says what was proven. A sliding level is met by raising
+    the others (`Demands.of`). `singletons` numbers the contributor who is alone in a cell (or marks such cells):
+    against him, too, who knows his own cells, all other primaries are protected, to their levels where any pattern can
+    (`Knowers` says what else). `cost` defaults to the value. Deterministic, unless the seconds run out. A primary
+    without levels is suppressed, not protected.
+
+    Does not guard against an attacker who knows more than `low` and `high`, or several contributors who pool what
+    they know. Cost: about one small program for each primary, then a few for each secondary cell.
+
+    >>> tree = np.array([-1, 0, 0, 0])
+    >>> values = np.array([45, 15, 15, 15, 18, 3, 6, 9, 14, 5, 4, 5, 13, 7, 5, 1])
+    >>> sensitive = np.arange(16) == 5
+    >>> found = suppress(Additive.over([tree, tree]), values, sensitive, lpl=2, upl=2)
+    >>> np.flatnonzero(found.suppressed).tolist(), found.cost
+    ([5, 6, 9, 10], 15.0)
+    """
+    if method not in ("fast", "optimal"):
+        raise ParameterError(f"'method' is 'fast' or 'optimal', not {method!r}.")
+    table, hidden = Table.of(additive, values, low, high), marked(primary, additive.cells, "primary")
+    must, may_not = (marked(m, additive.cells, n) for m, n in ((forced, "forced"), (forbidden, "forbidden")))
+    _refuse_conflict(hidden | must, may_not)
+    demands = Demands.of(table, hidden, lpl, upl, spl, singletons)
+    price = _price(cost, table)
+    finder = Finder(table, ~may_not, _charges(price), demands.level)
+    cover = Cover(demands, finder, hidden | must)
+    cover.protect(progress)
+    cover.improve(progress)
+    bound = 0.0
+    if cover.total > 0 and (method == "optimal" or finder.work <= POLISH):
+        separator = Separator(table, demands, ~may_not, cover.fixed, finder.cost, cover.knowers)
+        search = Search(cover, separator, ~may_not, seconds, gap)
+        found = search.run(progress) if method == "optimal" else search.rounded(ROUNDING, progress)
+        cover, bound = found.cover, found.bound
+    return _result(table, cover, hidden, price, bound)
+
+
+def _result(table: Table, cover: Cover, primary: Booleans, price: Floats, bound: float) -> Suppression:
+    import scipy.sparse as sparse
+
+    owners, levels, changes = cover.witnesses()
+    starts = np.cumsum([0, *(len(cells) for cells, _ in changes)])
+    columns = np.concatenate([cells for cells, _ in changes]) if changes else np.zeros(0, dtype=np.int64)
+    by = np.concatenate([change for _, change in changes]) if changes else np.zeros(0)
+    witnesses = sparse.csr_array((by, columns, starts), shape=(len(owners), table.cells))
+    demands, pattern = cover.demands, cover.pattern()
+    spent = float(price[pattern & ~primary].sum())
+    if len(cover.secondary()):
+        over = float((cover.cost - price)[table.movable & ~cover.fixed].sum())
+        bound = max(0.0, bound - over) + float(price[cover.fixed & ~primary].sum())
+    else:
+        bound = spent
+    found = Suppression(
+        pattern, primary, witnesses, demands.cell[owners], demands.sign[owners], levels,
+        spent, min(spent, bound), cover.finder.programs, np.array(cover.knowers.weaker(), dtype=np.int64),
+    )  # fmt: skip
+    found.verify(table)
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Protection:
+    """For each cell, whether it can move up and down by its levels (true of cells that need not)."""
+
+    upwards: Booleans
+    downwards: Booleans
+    programs: int
+
+    @property
+    def safe(self) -> Booleans:
+        found: Booleans = self.upwards & self.downwards
+        return found
+
+
+def protected(
+    additive: Additive, values: Any, suppressed: Any, primary: Any, *, lpl: Any = 0.0, upl: Any = 0.0, spl: Any = 0.0,
+    low: Any = 0.0, high: Any = np.inf, singletons: Any = None, progress: Progress | None = None,
+) -> Protection:  # fmt: skip
+    """Whether a pattern protects each primary to its levels, in as few programs as possible.
+
+    Any move found answers every primary that it takes past its level; only what fails is asked of the whole pattern.
+    A sliding level is split as `Demands.of` does: a primary that fails only for it might pass with another split.
+
+    Misleads when the attacker knows more than `low` and `high`.
+    """
+    table, hidden = Table.of(additive, values, low, high), marked(suppressed, additive.cells, "suppressed")
+    sensitive = marked(primary, additive.cells, "primary")
+    demands = Demands.of(table, sensitive, lpl, upl, spl, singletons, strict=False)
+    whole = Finder(table, np.ones(table.cells, dtype=np.bool_), np.ones(table.cells), demands.level)
+    finder = Finder(table, hidden, np.ones(table.cells), demands.level)
+    cover = Cover(demands, finder, hidden, knowers=Knowers(demands, whole))
+    ways = np.ones((2, table.cells), dtype=np.bool_)
+    for demand in range(len(demands)):
+        report(progress, demand, len(demands), "auditing the sensitive cells")
+        if not cover.met(demand) and not cover.meet(demand):
+            ways[int(demands.sign[demand] < 0), demands.cell[demand]] = False
+    return Protection(ways[0], ways[1], cover.finder.programs)
+
+
+def _refuse_conflict(hidden: Booleans, shown: Booleans) -> None:
+    both = np.flatnonzero(hidden & shown)
+    if len(both):
+        raise unprotectable(int(both[0]), "it is to be published and suppressed at once")
+
+
+def _price(cost: Any, table: Table) -> Floats:
+    found = np.abs(table.values) if cost is None else filled(cost, table.cells, "cost")
+    if not ((found >= 0) & np.isfinite(found)).all():
+        raise ParameterError("'cost' must hold finite numbers of at least 0.")
+    return found
+
+
+def _charges(price: Floats) -> Floats:
+    """What costs nothing is charged a little, or it would be suppressed for no reason."""
+    paid = price[price > 0]
+    return np.maximum(price, 1e-3 * float(paid.min()) if len(paid) else 1.0)

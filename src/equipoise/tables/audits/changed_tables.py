@@ -1,0 +1,83 @@
+"""What an attacker can compute from a table whose numbers were changed: rounded, moved by cell keys, or adjusted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import additive
+from equipoise.ground.errors import DataError
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.protection_levels import amount
+from equipoise.tables.audits.attacker_intervals import audit
+
+CHANGES = ("round", "cell_key", "adjust")
+"""Methods that change numbers in place of withholding them."""
+MOST = 5_000
+"""Cells up to which the relations of the table are used to narrow the intervals."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Room:
+    """What the law of an adjustment leaves possible for each cell by itself, given what is published."""
+
+    low: Floats
+    high: Floats
+
+
+def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
+    """The least and the most each cell can be, given the published numbers and how far the law may have changed each.
+
+    The attacker knows the law (a base, a largest change), that nothing is negative and, for up to `MOST` cells, all
+    relations: two linear programs for each cell. Misleads when he knows that counts are whole, or how likely a change
+    is: then the interval is not all that he knows.
+    """
+    value = amount(table)
+    low, high = limits(table)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    if len(table) > MOST:
+        return (
+            low,
+            high,
+            (f"The relations of a table of more than {MOST:,} cells were not used to narrow its intervals.",),
+        )
+    found = audit(additive(table), value, np.ones(len(table), dtype=np.bool_), low=low, high=high)
+    return found.lower, found.upper, notes(table)
+
+
+def notes(table: Table) -> tuple[str, ...]:
+    """What the intervals do not count with."""
+    if table.history[-1].mask != "adjust":
+        return ()
+    return (
+        "The intervals are those of an attacker who knows how far cells may be moved, but not the levels of the "
+        "sensitive ones: who knows these is left with two values for a cell that moved by just its level.",
+    )
+
+
+def limits(table: Table) -> tuple[Floats, Floats]:
+    """What each cell can be by itself: as far from what is published as the law allows."""
+    law, told = table.history[-1], table.told
+    if len(table.history) > 1:
+        raise DataError("A table that was changed more than once cannot be audited: take one method.")
+    if law.mask == "adjust" and isinstance(law.detail, Room):
+        return law.detail.low, law.detail.high
+    if law.mask == "cell_key":
+        weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
+        far = law.parameters["most"] * weight
+        return np.maximum(told - far, 0.0), told + far
+    if law.mask != "round":
+        raise DataError(f"How far {law.mask or 'this method'!r} may change a cell is not known: it cannot be audited.")
+    base = float(law.parameters["base"])
+    if law.parameters["kind"] == "small":
+        return _small(table, told, base)
+    far = base * (1 + int(law.parameters.get("beyond", 0)))
+    return np.maximum(told - far, 0.0), told + far
+
+
+def _small(table: Table, told: Floats, base: float) -> tuple[Floats, Floats]:
+    """Inner counts published as 0 or the base may be any below it; other inner ones are true, margins are free."""
+    hidden, inner = (told == 0) | (told == base), table.inner
+    low = np.where(inner & ~hidden, told, 0.0)
+    high = np.where(inner, np.where(hidden, base, told), np.inf)
+    return low, high

@@ -1,0 +1,67 @@
+"""How closely an attacker can bound the sensitive cells of a table, whatever was done to protect it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from equipoise.data.tables.additivity import Booleans
+from equipoise.data.tables.table import Table
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.method import Rule
+from equipoise.methods.protection_levels import amount, levels
+from equipoise.tables._suppression.suppress_tables import intervals
+from equipoise.tables.audits.changed_tables import CHANGES, narrowed
+
+SAFE = 1e-6
+"""Share of its level by which an interval may fall short: rounding, not disclosure."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Exposure:
+    """For every cell its value x, the attacker's interval [low, high] and the levels that it needs below and above."""
+
+    sensitive: Booleans
+    value: Floats
+    low: Floats
+    high: Floats
+    below: Floats
+    above: Floats
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def exposed(self) -> Booleans:
+        """Sensitive cells whose interval does not reach from x - below to x + above."""
+        slack = SAFE * np.maximum(1.0, self.above)
+        short = (self.high < self.value + self.above - slack) | (self.low > self.value - self.below + slack)
+        found: Booleans = self.sensitive & short
+        return found
+
+    @cached_property
+    def shortfall(self) -> Floats:
+        """The share of [x - below, x + above] that the attacker can exclude; 0 for cells that are not exposed."""
+        lacking = np.maximum(0.0, self.below - (self.value - self.low))
+        lacking += np.maximum(0.0, self.above - (self.high - self.value))
+        needed = self.below + self.above
+        return np.divide(lacking, needed, out=np.zeros(len(needed)), where=self.exposed & (needed > 0))
+
+
+def exposure(released: Table, original: Table, rule: Rule) -> Exposure:
+    """What an attacker can compute from the released table of the cells that the rule calls sensitive in the original.
+
+    A cell published as it is is known. Withheld cells have the interval of `withholding.intervals`, changed ones that
+    of `perturbed.narrowed`. Cost: two linear programs for each cell that is not known, at most.
+    """
+    value, known = amount(original), levels(rule, original)
+    low, high, notes = _known(released)
+    below, above = (known[side].to_numpy() for side in ("lower", "upper"))
+    return Exposure(rule.flag(original).to_numpy(), value, low, high, below, above, notes)
+
+
+def _known(released: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
+    if "published" not in released.more.columns:
+        return amount(released), amount(released), ()
+    if released.history and released.history[-1].mask in CHANGES:
+        return narrowed(released)
+    union, found, _ = intervals([released])
+    return found.lower[union.places[0]], found.upper[union.places[0]], ()

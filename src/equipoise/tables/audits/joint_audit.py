@@ -1,0 +1,126 @@
+"""Tables of one data asset audited as one, whatever was done to each: withheld, rounded, moved by keys or adjusted.
+
+Each table says what a cell can be: its number where it was published as it is, anything where it was withheld, and
+the number give or take what the law allows where it was changed. What several tables say of one cell holds together,
+and so do the relations of all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.tables.additivity import Booleans
+from equipoise.data.tables.linked_tables import Union
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import CLOSE
+from equipoise.ground.packed_keys import Floats
+from equipoise.methods.protection_levels import amount
+from equipoise.tables.audits.attacker_intervals import audit
+from equipoise.tables.audits.changed_tables import MOST, limits
+
+EXACT = 1e-9
+"""Share of a cell (or of one) within which its interval is a point."""
+SLACK = 1e-6
+"""Share of a level by which an interval may miss it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Known:
+    """A table, what the public can tell of each cell by itself, and how far those that need it must stay uncertain.
+
+    `guarded` says which cells need protection, `below` and `above` how far; `told` what was published, `method` how.
+    """
+
+    table: Table
+    method: str
+    told: Floats
+    low: Floats
+    high: Floats
+    guarded: Booleans
+    below: Floats
+    above: Floats
+
+
+def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
+    """What each cell of a released table can be by itself."""
+    value = amount(table)
+    if changed:
+        low, high = limits(table)
+        return np.minimum(low, value), np.maximum(high, value)
+    hidden = np.isnan(table.told)
+    return np.where(hidden, 0.0, value), np.where(hidden, np.inf, value)
+
+
+def joint(tables: Sequence[Known]) -> tuple[int, int, bool]:
+    """The guarded cells of all tables that can be computed exactly, and too closely; and whether relations were used.
+
+    With [a, b] what a cell x can be by everything that is published, and l, u its levels: exact where b = a, too close
+    where a > x - l or b < x + u.
+    """
+    union, low, high = intervals(tables)
+    counts = [_shown(known, low[place], high[place]) for known, place in zip(tables, union.places, strict=True)]
+    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MOST
+
+
+def intervals(tables: Sequence[Known]) -> tuple[Union, Floats, Floats]:
+    """What each cell of all tables together can be, by what each says of it and by how they add up.
+
+    Relations are used for up to 5,000 cells. Misleads when the attacker knows that counts are whole, or how likely a
+    change is. Cost: at most two linear programs for each cell.
+    """
+    union = Union.of([known.table for known in tables])
+    low = np.minimum(union.gathered([known.low for known in tables]), union.values)
+    high = np.maximum(union.gathered([known.high for known in tables], np.minimum), union.values)
+    if union.cells > MOST:
+        return union, low, high
+    found = audit(union.additive, union.values, low < high, low=low, high=high)
+    return union, found.lower, found.upper
+
+
+def _shown(known: Known, low: Floats, high: Floats) -> tuple[int, int]:
+    value = amount(known.table)
+    exact = known.guarded & (high - low <= EXACT * np.maximum(1.0, value))
+    short = high < value + known.above * (1 - SLACK) - SLACK
+    short |= low > value - known.below * (1 - SLACK) + SLACK
+    return int(exact.sum()), int((known.guarded & ~exact & short & (known.below + known.above > 0)).sum())
+
+
+def otherwise(new: Known, earlier: Sequence[Known]) -> int:
+    """The cells that were moved by keys in an earlier table as well, and by another number than now."""
+    found = 0
+    for old in earlier if new.method == "cell_key" else ():
+        if old.method == "cell_key":
+            union = Union.of([new.table, old.table])
+            here, there = (_placed(union, place, known) for place, known in zip(union.places, (new, old), strict=True))
+            found += int((np.abs(here - there) > CLOSE * np.maximum(1.0, np.abs(here))).sum())
+    return found
+
+
+def _placed(union: Union, place: "np.ndarray[tuple[int], np.dtype[np.int64]]", known: Known) -> Floats:
+    """What a table publishes of each cell of the union; not a number where it has none."""
+    told = np.full(union.cells, np.nan)
+    told[place] = known.told
+    return told
+
+
+def kept(known: Known) -> pl.DataFrame:
+    """What must be kept of a table to audit it together with later ones, by the labels of its cells."""
+    labels = known.table.table.select(pl.col(known.table.by).cast(pl.String))
+    parts = ("told", "low", "high", "guarded", "below", "above")
+    return labels.rename({name: f"by {name}" for name in known.table.by}).with_columns(
+        pl.Series(name, getattr(known, name)) for name in parts
+    )
+
+
+def read_back(table: Table, told: pl.DataFrame, method: str) -> Known:
+    """The same from what was kept, in the order of the table as it was read back."""
+    labels = table.table.select(pl.col(name).cast(pl.String).alias(f"by {name}") for name in table.by)
+    rows = labels.join(told, on=labels.columns, how="left", maintain_order="left", nulls_equal=True)
+    arrays = {name: rows[name].fill_null(np.nan).to_numpy() for name in ("told", "low", "high")}
+    levels = {name: rows[name].fill_null(0.0).to_numpy() for name in ("below", "above")}
+    low = np.where(np.isnan(arrays["low"]), 0.0, arrays["low"])
+    high = np.where(np.isnan(arrays["high"]), np.inf, arrays["high"])
+    guarded = rows["guarded"].fill_null(value=False).to_numpy()
+    return Known(table, method, arrays["told"], low, high, guarded, **levels)

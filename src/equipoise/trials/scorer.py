@@ -1,0 +1,141 @@
+"""Bench: score recipes on one file, keeping what the next recipe can use again."""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import narwhals as nw
+
+from equipoise.data.cells import Cells, count
+from equipoise.data.records import Records
+from equipoise.ground import system
+from equipoise.ground.randomness import Draws
+from equipoise.methods.method import Coarsening, Mask, Measure, OnCells
+from equipoise.methods.score import Scores
+from equipoise.recipe.recipe import Recipe
+
+By = tuple[str, ...]
+MOST = 512 << 20
+"""Bytes of released records and cells that are kept for recipes to come, at most; an eighth of free memory if less."""
+
+
+def prefix_of(masks: Sequence[Mask]) -> Hashable:
+    """Masks by value, so that equal ones are found again."""
+    try:
+        hash(tuple(masks))
+        return tuple(masks)
+    except TypeError:
+        return tuple(repr(mask) for mask in masks)
+
+
+@dataclass
+class Kept:
+    """What was made last, up to so many bytes; what was not asked for longest goes first.
+
+    >>> kept = Kept(10)
+    >>> kept.put("a", 1, 6); kept.put("b", 2, 6); kept.get("a"), kept.get("b")
+    (None, 2)
+    """
+
+    room: int
+    inside: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
+
+    def get(self, name: Hashable) -> Any:
+        if name not in self.inside:
+            return None
+        self.inside.move_to_end(name)
+        return self.inside[name][0]
+
+    def put(self, name: Hashable, value: Any, size: int) -> None:
+        if size <= self.room:
+            self.inside[name] = (value, size)
+            while sum(taken for _, taken in self.inside.values()) > self.room:
+                self.inside.popitem(last=False)
+
+
+class Bench:
+    """The file, the measures, and what recipes share: cells of a run of coarsenings, records after the first masks.
+
+    A recipe that only coarsens, scored by measures that need only cells, is rolled up from the finest cells and never
+    touches records. Of the others, the records after each mask but the last are kept, and found again by the next
+    recipe that starts with the same masks (and, where one of them draws, has the same seed and draw).
+    """
+
+    def __init__(self, original: Records, measures: Sequence[Measure], room: int | None = None) -> None:
+        self.original = original
+        self.measures = tuple(measures)
+        self.only_cells = all(isinstance(m, OnCells) for m in measures)
+        self.scales = [(m, m.by(original.roles)) for m in measures if isinstance(m, OnCells)]
+        self.kept = Kept(min(MOST, (system.free_memory() or MOST) // 8) if room is None else room)
+        self.first: dict[By, Cells] = {}
+
+    def on_cells(self, recipe: Recipe) -> bool:
+        return self.only_cells and recipe.coarsens
+
+    def score(self, recipe: Recipe, draw: int = 0) -> Scores:
+        """The scores of one draw of a recipe."""
+        if self.on_cells(recipe):
+            released = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
+            return Scores(m.measure(released[by], self.first[by]) for m, by in self.scales)
+        made = self.released(recipe, draw)
+        return Scores(m.measure(made, self.original) for m in self.measures)
+
+    # Cells ------------------------------------------------------------------------------------------------------------
+
+    def finest(self) -> dict[By, Cells]:
+        if not self.first:
+            wanted = {by for _, by in self.scales}
+            for columns in sorted(wanted, key=len, reverse=True):
+                count(self.original, columns)
+            self.first = {columns: count(self.original, columns) for columns in wanted}
+        return self.first
+
+    def cells(self, masks: Sequence[Coarsening]) -> dict[By, Cells]:
+        """The cells after these masks, from the longest run of them that is kept."""
+        shared, found = len(masks), None
+        while shared and (found := self.kept.get(("cells", prefix_of(masks[:shared])))) is None:
+            shared -= 1
+        cells: dict[By, Cells] = found or self.finest()
+        for place in range(shared, len(masks)):
+            cells = {by: masks[place].roll_up(table) for by, table in cells.items()}
+            size = sum(_cell_bytes(table) for table in cells.values())
+            self.kept.put(("cells", prefix_of(masks[: place + 1])), cells, size)
+        return cells
+
+    # Records ----------------------------------------------------------------------------------------------------------
+
+    def released(self, recipe: Recipe, draw: int) -> Records:
+        """What `recipe.run` gives, from the longest run of first masks that is kept."""
+        assert recipe.seed is not None
+        masks, draws = recipe.masks, Draws(recipe.seed).child(draw)
+        if len(masks) < 2 or not self.original.frame.implementation.is_polars():
+            return recipe.run(self.original, draw)
+        names = [_name(recipe, place, draw) for place in range(1, len(masks))]
+        shared, found = len(names), None
+        while shared and (found := self.kept.get(names[shared - 1])) is None:
+            shared -= 1
+        records: Records = found or self.original
+        for place in range(shared, len(masks)):
+            records = masks[place].apply(records, draws.child(place))
+            records = self._keep(names[place], records) if place < len(names) else records
+        return records
+
+    def _keep(self, name: Hashable, records: Records) -> Records:
+        table = records.collect()
+        records = replace(records, frame=nw.from_native(table.lazy()))
+        self.kept.put(name, records, int(table.estimated_size()))
+        return records
+
+
+def _name(recipe: Recipe, length: int, draw: int) -> Hashable:
+    """The name of the records after the first masks: the seed is part of it only where one of them may draw."""
+    masks = recipe.masks[:length]
+    sure = all(isinstance(mask, Coarsening) for mask in masks)
+    return ("records", prefix_of(masks), None if sure else (recipe.seed, draw))
+
+
+def _cell_bytes(cells: Cells) -> int:
+    cube = cells.cube
+    arrays = (*cube.codes, cube.n, cube.total)
+    return sum(int(array.nbytes) for array in arrays) + int(cells.more.estimated_size())

@@ -1,0 +1,233 @@
+"""One draw per data asset, kept in a private file and reused; and what the folder of a release with Pram holds."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.data.records import Records
+from equipoise.provenance.seed_register import Register
+from equipoise.recipe.recipe import Recipe
+from equipoise.releases.release import Release, release
+
+Page = Callable[[Any, bool], str]
+SEED = 271828182845904523536
+LIMITS = eq.Policy({"match_probability": "<= 0.8"})
+ROLES = eq.Roles(["area", "age"], id="person", hierarchies={"age": eq.Hierarchy.intervals([5, 20])})
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    path = tmp_path / "people.parquet"
+    pl.DataFrame(
+        {
+            "person": np.arange(500) + 7_000_000,
+            "area": rng.choice(["a", "b", "c", "d"], 500),
+            "age": rng.integers(16, 91, 500),
+            "row": np.arange(500),
+        }
+    ).write_parquet(path)
+    return path
+
+
+@pytest.fixture
+def records(source: Path) -> Records:
+    return eq.read(source, ROLES)
+
+
+@pytest.fixture
+def publish(records: Records, tmp_path: Path, page: Page) -> Callable[..., Release]:
+    """Release the file with Pram under a register; every release into a folder of its own."""
+    made: list[int] = []
+
+    def run(mask: Any = None, seed: int | None = None, policy: eq.Policy = LIMITS, **changes: Any) -> Release:
+        made.append(1)
+        recipe = Recipe((mask or eq.masks.Pram(0.8),), seed)
+        given = {"records": records, "register": Register(tmp_path / "register.json")} | changes
+        return release(recipe=recipe, policy=policy, out=tmp_path / f"out{len(made)}", render=page, **given)
+
+    return run
+
+
+def data(made: Release) -> pl.DataFrame:
+    return pl.read_parquet(made.public / "data.parquet")
+
+
+# --- the register -------------------------------------------------------------------------------------------------
+
+
+def test_the_second_release_reuses_the_draw(publish: Callable[..., Release]) -> None:
+    """BEYOND: two independent draws expose uniques almost surely; the same data and masks give the same keys."""
+    first, second = publish(seed=SEED), publish(seed=5)
+    assert first.trial.recipe.seed == second.trial.recipe.seed == SEED
+    assert data(first).equals(data(second))
+    assert data(first).sort("row").equals(data(publish()).sort("row"))
+
+
+def test_without_a_register_the_draws_differ(publish: Callable[..., Release]) -> None:
+    """The danger that the register guards against."""
+    first, second = publish(register=None), publish(register=None)
+    assert not data(first).sort("row").equals(data(second).sort("row"))
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [eq.masks.Pram(0.7), eq.masks.Pram(0.8, within="auto"), eq.masks.Pram(0.8, method="nayak")],
+    ids=["xi", "within", "method"],
+)
+def test_another_mask_for_the_same_data_is_refused(publish: Callable[..., Release], mask: Any, tmp_path: Path) -> None:
+    """Two releases with different parameters could be compared to find who moved."""
+    publish()
+    with pytest.raises(eq.RefusedError, match="released before with other masks"):
+        publish(mask)
+    assert not (tmp_path / "out2").exists()
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        replace(ROLES, keys=("age", "area")),
+        replace(ROLES, keys=("age",)),
+        replace(ROLES, id=None),
+        replace(ROLES, hierarchies={}),
+    ],
+    ids=["order", "keys", "id", "hierarchies"],
+)
+def test_other_roles_for_the_same_data_are_refused(
+    publish: Callable[..., Release], source: Path, roles: eq.Roles
+) -> None:
+    """The same seed with other keys, ids or hierarchies moves records elsewhere: that is a second draw."""
+    publish()
+    with pytest.raises(eq.RefusedError, match="released before"):
+        publish(records=eq.read(source, roles))
+
+
+def test_other_data_has_a_draw_of_its_own(publish: Callable[..., Release], records: Records, source: Path) -> None:
+    """The asset is its content; named assets keep their draw when the content changes."""
+    first = publish()
+    changed = records.collect().with_columns(pl.col("age") + 1)
+    other = publish(records=eq.read(changed, ROLES))
+    assert other.trial.recipe.seed != first.trial.recipe.seed
+    held = Register(source.parent / "named.json", asset="survey 2024")
+    one = publish(register=held)
+    two = publish(register=held, records=eq.read(changed, ROLES))
+    assert one.trial.recipe.seed == two.trial.recipe.seed
+
+
+def test_coarsening_needs_no_register(publish: Callable[..., Release], tmp_path: Path) -> None:
+    """A recode is the same on every release: nothing to keep."""
+    publish(eq.masks.Recode("age", 1), policy=eq.Policy({"uniques": "<= 1"}))
+    assert not (tmp_path / "register.json").exists()
+
+
+def test_nothing_is_recorded_when_the_release_is_refused(publish: Callable[..., Release], tmp_path: Path) -> None:
+    """A refused release made no draw public."""
+    with pytest.raises(eq.RefusedError, match="outside"):
+        publish(policy=eq.Policy({"match_probability": "<= 0.5"}))
+    assert not (tmp_path / "register.json").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["people.parquet"], "no half-written folder either"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Modes are a matter of POSIX.")
+def test_the_register_is_private(publish: Callable[..., Release], tmp_path: Path) -> None:
+    """Mode 600, whatever the umask; it holds the seed, and names data only by keyed hashes."""
+    old = os.umask(0)
+    try:
+        publish(seed=SEED)
+    finally:
+        os.umask(old)
+    path = tmp_path / "register.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    book = json.loads(path.read_text())
+    assert [entry["seed"] for entry in book["assets"].values()] == [str(SEED)]
+    assert all(len(name) == 64 for name in book["assets"])
+    assert str(SEED) not in repr(Register(path))
+    assert not list(tmp_path.glob(".register*")), "no stage is left behind"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 99, "key": "00", "assets": {}}', "not json"])
+def test_a_file_that_is_no_register_is_refused(records: Records, tmp_path: Path, text: str) -> None:
+    """Never overwritten, never taken for an empty register."""
+    path = tmp_path / "register.json"
+    path.write_text(text)
+    with pytest.raises(eq.ParameterError, match="not a register"):
+        Register(path).settle(Recipe((eq.masks.Pram(0.8),)), records)
+    assert path.read_text() == text
+
+
+def test_data_on_an_engine_needs_a_name(records: Records, tmp_path: Path) -> None:
+    """DuckDB data has no fingerprint: the asset must be named."""
+    duckdb = pytest.importorskip("duckdb")
+    table = records.collect().to_arrow()
+    held = eq.read(duckdb.from_arrow(table), ROLES)
+    recipe = Recipe((eq.masks.Pram(0.8),))
+    with pytest.raises(eq.ParameterError, match="name the asset"):
+        Register(tmp_path / "r.json").settle(recipe, held)
+    assert Register(tmp_path / "r.json", asset="x").settle(recipe, held) is recipe
+
+
+def test_the_python_door_passes_it_on(records: Records, tmp_path: Path) -> None:
+    """`eq.protect(..., register=...)` keeps the draw as well."""
+    made = [
+        eq.protect(records, [eq.masks.Pram(0.8)], tmp_path / name, register=tmp_path / "r.json") for name in ("1", "2")
+    ]
+    assert made[0].trial.recipe.seed == made[1].trial.recipe.seed
+    assert (tmp_path / "r.json").exists()
+
+
+# --- a release after Pram -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(publish: Callable[..., Release]) -> Release:
+    return publish(seed=SEED)
+
+
+def test_the_order_of_the_records_is_drawn(made: Release, records: Records) -> None:
+    """Row order reveals the original cell where files are sorted by keys: it is shuffled, by the secret seed."""
+    rows = data(made)["row"].to_numpy()
+    assert sorted(rows.tolist()) == list(range(500))
+    assert abs(np.corrcoef(rows, np.arange(500))[0, 1]) < 0.2
+    assert (rows != np.arange(500)).mean() > 0.9
+
+
+def test_the_id_is_withheld(made: Release) -> None:
+    assert "person" not in data(made).columns
+    assert made.evidence["withheld"] == ["person"]
+    assert all(b"7000123" not in p.read_bytes() for p in made.public.iterdir())
+
+
+def test_evidence_states_the_guarantee(made: Release) -> None:
+    """Public: xi, the method, the claim and what voids it; the worst match, rounded."""
+    (mask,) = made.evidence["masks"]
+    assert mask["mask"] == "pram"
+    assert mask["parameters"]["xi"] == 0.8
+    assert mask["parameters"]["method"] == "blocks"
+    assert "No intruder" in mask["words"]
+    assert "Void if" in mask["words"]
+    assert 0.5 < made.evidence["scores"]["match_probability"]["value"] <= 0.8
+    assert made.evidence["verdict"] == "accepted"
+
+
+def test_the_seed_is_not_in_public(made: Release) -> None:
+    """The seed is not in any public output: not in decimal, not in hexadecimal."""
+    forms = [str(SEED).encode(), f"{SEED:x}".encode(), SEED.to_bytes(16, "little"), SEED.to_bytes(16, "big")]
+    for path in made.public.rglob("*"):
+        content = path.read_bytes()
+        assert not any(form in content for form in forms), path.name
+    assert json.loads((made.private / "seed.json").read_text())["seed"] == str(SEED)
+
+
+def test_the_bound_is_measured_on_what_is_released(made: Release, records: Records) -> None:
+    """The report's worst match is the audit of the law that made the file."""
+    score = made.trial.scores["match_probability"]
+    assert score.value == eq.risk.MatchProbability().measure(made.data, records).value <= 0.8

@@ -1,0 +1,259 @@
+"""A released table: verified by making it again, its audit repeated, and held against the tables before it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.policies.sections import Candidate, Data
+from equipoise.policies.table_section import Tabulation
+from equipoise.provenance.seed_register import Register
+from equipoise.releases.evidence import hashes, sealed
+from equipoise.releases.tables import table_register
+from equipoise.releases.verify import verify
+
+RULE = "min-count:3"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(12)
+    path = tmp_path_factory.mktemp("firms") / "firms.csv"
+    pl.DataFrame(
+        {
+            "region": rng.choice(["n1", "n2", "s1", "s2"], 60),
+            "trade": rng.choice(["food", "wood", "iron"], 60, p=[0.6, 0.3, 0.1]),
+            "size": rng.choice(["big", "small"], 60),
+            "turnover": rng.integers(10, 1000, 60),
+        }
+    ).write_csv(path)
+    return path
+
+
+TREE = {"region": eq.Hierarchy.mapping({"n1": "North", "n2": "North", "s1": "South", "s2": "South"})}
+
+
+@pytest.fixture(scope="module")
+def done(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("tables") / "out"
+    eq.tabulate(eq.read(source), ["region", "trade"], rule=RULE, hierarchies=TREE, out=out)
+    return out
+
+
+@pytest.fixture
+def folder(done: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(done, tmp_path / "out"))
+
+
+def write_hashes_anew(folder: Path) -> None:
+    public = folder / "public"
+    evidence = json.loads((public / "evidence.json").read_text())
+    evidence["files"] = hashes(public)
+    evidence["output"] = [{"file": o["file"], "sha256": evidence["files"][o["file"]]} for o in evidence["output"]]
+    text = json.dumps(evidence)
+    (public / "evidence.json").write_text(text)
+    secret = json.loads((folder / "private" / "seed.json").read_text())
+    secret["seal"] = sealed(text.encode(), bytes.fromhex(secret["hash_key"]))
+    (folder / "private" / "seed.json").write_text(json.dumps(secret))
+
+
+def change(path: Path, more: int = 5) -> None:
+    """The first published number becomes another one, in each format."""
+    table = pl.read_csv(path)
+    first = next(i for i, n in enumerate(table["published"].to_list()) if n is not None)
+    values = [n + more if i == first else n for i, n in enumerate(table["published"].to_list())]
+    table = table.with_columns(pl.Series("published", values))
+    table.write_csv(path)
+    if path.with_suffix(".parquet").exists():
+        table.write_parquet(path.with_suffix(".parquet"))
+
+
+def test_a_table_is_verified(folder: Path) -> None:
+    found = verify(folder)
+    assert found.outcome == "verified", found.words
+    assert {c.name for c in found.checks if c.holds} >= {"files", "formats", "numbers", "audit", "again", "seal"}
+
+
+@pytest.mark.parametrize("method", [eq.tables.Round(5), eq.tables.CellKey()])
+def test_changed_numbers_too(source: Path, tmp_path: Path, method: object) -> None:
+    eq.tabulate(eq.read(source), ["region", "trade"], method=method, out=tmp_path / "out")
+    assert verify(tmp_path / "out").outcome == "verified"
+
+
+def test_one_number_and_every_hash_anew(folder: Path) -> None:
+    change(folder / "public" / "table.csv")
+    assert verify(folder).outcome == "refused"
+    write_hashes_anew(folder)
+    found = verify(folder)
+    assert "The numbers are not those of private/" in found.words
+    assert "the table is another one" in found.words
+
+
+def test_one_number_in_both_folders(folder: Path) -> None:
+    """Whoever also changes the private table is seen when it is made again."""
+    change(folder / "public" / "table.csv")
+    change(folder / "private" / "table.csv")
+    write_hashes_anew(folder)
+    found = verify(folder)
+    assert "Made again from the original, the table is another one." in found.words
+
+
+def test_a_withheld_cell_that_is_filled_in(folder: Path) -> None:
+    """The truth, written into the public table: no hash need be wrong for it to be refused."""
+    table, truth = (pl.read_csv(folder / name / "table.csv") for name in ("public", "private"))
+    shown = table.with_columns(published=truth["value"].cast(table.schema["published"]), status=pl.lit("published"))
+    shown.write_csv(folder / "public" / "table.csv")
+    shown.write_parquet(folder / "public" / "table.parquet")
+    write_hashes_anew(folder)
+    assert verify(folder).outcome == "refused"
+
+
+def test_without_the_original(folder: Path, tmp_path: Path) -> None:
+    recipe = folder / "private" / "recipe.json"
+    recipe.write_text(recipe.read_text().replace("firms.csv", "gone.csv"))
+    found = verify(folder)
+    assert found.outcome == "unproven"
+    assert "audit" in {c.name for c in found.checks if c.holds}
+    shutil.copytree(folder / "public", tmp_path / "received")
+    assert verify(tmp_path / "received").outcome == "unproven"
+
+
+def test_a_table_of_a_policy(source: Path, tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(
+        f"""
+[data]
+path = "{source}"
+[table]
+by = ["region", "trade"]
+[limits]
+"exposed(rule='{RULE}')" = "<= 0"
+[[candidates]]
+masks = [{{use = "suppress", rule = "{RULE}"}}]
+"""
+    )
+    made = eq.balance(path, out=tmp_path / "out")
+    assert verify(made.folder).outcome == "verified"
+    change(made.public / "table.csv")
+    write_hashes_anew(made.folder)
+    assert verify(made.folder).outcome == "refused"
+
+
+# --- the tables before it -----------------------------------------------------------------------------------------
+
+
+def overlapping() -> pl.DataFrame:
+    """By region 2 + 4 + 9 records, by region and sex: the one cell withheld with its helper in the first follows from
+    the second, which withholds others."""
+    rows = [("a", "f")] * 1 + [("a", "m")] * 1 + [("b", "f")] * 2 + [("b", "m")] * 2 + [("c", "f")] * 5
+    rows += [("c", "m")] * 4 + [("d", "f")] * 6 + [("d", "m")] * 8
+    return pl.DataFrame({"k": [k for k, _ in rows], "s": [s for _, s in rows]})
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> eq.Records:
+    overlapping().write_csv(tmp_path / "people.csv")
+    return eq.read(tmp_path / "people.csv")
+
+
+def test_the_same_table_again_is_no_danger(people: eq.Records, tmp_path: Path) -> None:
+    book = tmp_path / "register.json"
+    for name in ("one", "two"):
+        eq.tabulate(people, "k", rule=RULE, register=book, out=tmp_path / name)
+    assert len(Register(book).tables(people)) == 1
+
+
+def test_what_two_tables_give_away_together(people: eq.Records, tmp_path: Path) -> None:
+    """A coarser rule withholds less: together with the stricter table before it cells could be computed, and it is
+    refused; without the register it would have been written."""
+    book, strict = tmp_path / "register.json", "min-count:6"
+    first = eq.tabulate(people, ["k", "s"], rule=strict, register=book, out=tmp_path / "one")
+    assert first.counts["withheld"]
+    alone = eq.tabulate(people, ["k", "s"], rule="min-count:2", out=tmp_path / "alone")
+    assert alone.counts["exact"] == 0
+    told = eq.tables.difference(first.table, alone.table)
+    assert told["exact"].any(), "the two together give something away"
+    with pytest.raises(eq.RefusedError, match="together with 1 earlier table of this data anybody can compute"):
+        eq.tabulate(people, ["k", "s"], rule="min-count:2", register=book, out=tmp_path / "two")
+    assert not (tmp_path / "two").exists()
+    assert len(Register(book).tables(people)) == 1
+
+
+def test_other_data_and_other_quantities_do_not_meet(people: eq.Records, source: Path, tmp_path: Path) -> None:
+    book = tmp_path / "register.json"
+    eq.tabulate(people, ["k", "s"], rule="min-count:6", register=book, out=tmp_path / "one")
+    firms = eq.read(source)
+    eq.tabulate(firms, "trade", rule=RULE, register=book, out=tmp_path / "two")
+    eq.tabulate(firms, "trade", "turnover", rule="p-percent:1%", register=book, out=tmp_path / "three")
+    assert [len(Register(book).tables(records)) for records in (people, firms)] == [1, 2]
+
+
+def test_the_register_is_private_and_keeps_what_it_needs(people: eq.Records, tmp_path: Path) -> None:
+    """The release may be moved or replaced: the cells stand beside the register. If they go, nothing is passed."""
+    book = tmp_path / "register.json"
+    eq.tabulate(people, ["k", "s"], rule="min-count:6", register=book, out=tmp_path / "one")
+    shutil.rmtree(tmp_path / "one")
+    shelf = Register(book).shelf
+    assert shelf.stat().st_mode & 0o077 == 0
+    with pytest.raises(eq.RefusedError):
+        eq.tabulate(people, ["k", "s"], rule="min-count:2", register=book)
+    shutil.rmtree(shelf)
+    with pytest.raises(eq.DataError, match="not beside it any more"):
+        eq.tabulate(people, ["k", "s"], rule="min-count:2", register=book)
+
+
+def test_on_the_command_line(people: eq.Records, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from equipoise.doors.cli import main
+
+    assert people.source is not None
+    args = ["table", people.source.path, "--by", "k,s", "--register", str(tmp_path / "register.json")]
+    assert main([*args, "--rule", "min-count:6", "--out", str(tmp_path / "one")]) == 0
+    assert main([*args, "--rule", "min-count:2", "--out", str(tmp_path / "two")]) == 1
+    assert "together with 1 earlier table" in capfd.readouterr().err
+    assert main(["verify", str(tmp_path / "one")]) == 0
+
+
+def test_earlier_cells_known_too_closely(tmp_path: Path) -> None:
+    """Values 100 with levels of 10 both ways: 90 to 110 is wide enough, one step less on either side is not."""
+    ends = [(90.0, 110.0), (90.1, 120.0), (50.0, 109.9), (0.0, 200.0)]
+    told = pl.DataFrame(
+        {"k": [*"abcd"], "value": [100.0] * 4, "lower": [e[0] for e in ends], "upper": [e[1] for e in ends]}
+    )
+    known = pl.DataFrame({"k": [*"abc"], "below": [10.0] * 3, "above": [10.0] * 3})
+    known.write_parquet(tmp_path / "levels.parquet")
+    assert table_register._shown(told, tmp_path) == 2
+    known.clear().write_parquet(tmp_path / "levels.parquet")
+    assert table_register._shown(told, tmp_path) == 0
+
+
+def test_cells_are_changed_alike_in_every_table(people: eq.Records, tmp_path: Path) -> None:
+    """A total that stands in two tables is changed in the same way, in later releases too: nothing averages out."""
+    book, method = tmp_path / "register.json", eq.tables.CellKey()
+    one = eq.tabulate(people, ["k", "s"], method=method, register=book, out=tmp_path / "one")
+    two = eq.tabulate(people, "k", method=method, register=book, seed=5, out=tmp_path / "two")
+    assert one.seed == two.seed != 5
+    total = one.public.filter(pl.col("s") == "Total").select("k", "published").sort("k")
+    assert total.equals(two.public.select("k", "published").sort("k"))
+    assert verify(tmp_path / "two").outcome == "verified"
+
+
+def test_a_policy_s_tables_are_registered_too(people: eq.Records, tmp_path: Path) -> None:
+    from equipoise.doors.table_folder import balance_table
+    from equipoise.policies.policy_file import Job
+
+    def job(rule: str) -> Job:
+        masks = ({"use": "suppress", "rule": rule},)
+        return Job(
+            Data("people.csv"), {}, {f"exposed(rule='{rule}')": "<= 0"}, (Candidate(masks=masks),),
+            table=Tabulation(by=("k", "s")), register="register.json", folder=tmp_path,
+        )  # fmt: skip
+
+    balance_table(job("min-count:6"), tmp_path / "one", overwrite=False)
+    assert len(Register(tmp_path / "register.json").tables(people)) == 1
+    with pytest.raises(eq.RefusedError, match="together with 1 earlier table"):
+        balance_table(job("min-count:2"), tmp_path / "two", overwrite=False)
+    assert not (tmp_path / "two").exists()
