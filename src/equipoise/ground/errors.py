@@ -6,9 +6,13 @@ from typing import Any
 
 
 class EquipoiseError(Exception):
-    """Base of all errors raised on purpose; `exit_code` is what the command line ends with."""
+    """Base of all errors raised on purpose; `exit_code` is what the command line ends with.
+
+    `problems` has each by itself where several were found.
+    """
 
     exit_code = 2
+    problems: tuple[Any, ...] = ()
 
 
 class RolesError(EquipoiseError, ValueError):
@@ -20,9 +24,7 @@ class RolesError(EquipoiseError, ValueError):
 
 
 class ParameterError(EquipoiseError, ValueError):
-    """A method was given a parameter it cannot work with; `problems` has each by itself where several were found."""
-
-    problems: tuple[Any, ...] = ()
+    """A method was given a parameter it cannot work with."""
 
 
 class DataError(EquipoiseError, ValueError):

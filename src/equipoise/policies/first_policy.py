@@ -11,11 +11,12 @@ from equipoise.data.branches import plain_branch
 from equipoise.data.cells import Cells, count
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.records import Records
+from equipoise.data.roles import Roles
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.direct_identifiers import without_direct
-from equipoise.inspection.suggest_roles import Suggestion, _quoted, suggest_roles
+from equipoise.inspection.suggest_roles import FIELDS, TOLD, Proposal, Suggestion, _quoted, suggest_roles
 from equipoise.policies.presets import Preset, preset_named, slots_of
 
 LIMIT = 0.02
@@ -57,8 +58,34 @@ def initial(source: str | Path, *, path: str | None = None, preset: str | None =
     lines = [*_head(found, asked), *_data(found), *_slots(found, asked), *_roles(found, asked)]
     if asked is not None and asked.about == "table":
         return "\n".join([*lines, *_table(found, asked), ""])
-    body = [*_limits(found, asked), *_candidates(found, asked)] if found.roles.of("key") else _numbers(found, asked)
-    return "\n".join([*lines, *body, ""])
+    return "\n".join([*lines, *_body(found, asked), ""])
+
+
+def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
+    """What a first policy measures, limits and tries, for records whose roles are known, as a policy file has it.
+
+    `cells` are those of the keys, where they are counted already.
+    """
+    import tomllib
+
+    found = _counted(Found("", "", _given(records.roles), records), cells)
+    plain = tomllib.loads("\n".join([*_measures(found), *_body(found, None)]))
+    return {name: plain[name] for name in ("measures", "limits", "candidates") if name in plain}
+
+
+def _given(roles: Roles) -> Suggestion:
+    """Roles that were chosen, as if they had been suggested."""
+    held = {role: getattr(roles, FIELDS.get(role, role), None) for role in TOLD}
+    named = {role: (its,) if isinstance(its, str) else its or () for role, its in held.items()}
+    found = [Proposal(c, role, "chosen", "high", roles.hierarchies.get(c)) for role, its in named.items() for c in its]
+    return Suggestion(tuple(found), 0, 0)
+
+
+def _body(found: Found, preset: Preset | None) -> list[str]:
+    """Limits and candidates."""
+    if not found.roles.of("key"):
+        return _numbers(found, preset)
+    return [*_limits(found, preset), *_candidates(found, preset)]
 
 
 def _look(source: str | Path, path: str, given: dict[str, Any]) -> Found:
@@ -68,10 +95,15 @@ def _look(source: str | Path, path: str, given: dict[str, Any]) -> Found:
         raise DataError(NOTHING)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
-    found = Found(Path(path).name, path, roles, records, reading={k: str(v) for k, v in given.items()})
-    if not roles.of("key"):
+    return _counted(Found(Path(path).name, path, roles, records, reading={k: str(v) for k, v in given.items()}))
+
+
+def _counted(found: Found, cells: Cells | None = None) -> Found:
+    """With the levels of the keys, and who stands alone at the finest and the coarsest."""
+    records = found.records
+    if not found.roles.of("key"):
         return found
-    cells = count(records)
+    cells = cells or count(records)
     trees = {key: tree for key in cells.by if (tree := records.roles.hierarchies.get(key))}
     levels = {key: [level.name for level in tree.allowed if level.name != ORIGINAL] for key, tree in trees.items()}
     levels = {key: names for key, names in levels.items() if names}
@@ -96,7 +128,12 @@ def _head(found: Found, preset: Preset | None) -> Iterator[str]:
         yield f"\n# {preset.words}."
         yield f"# Source: {preset.source}."
         yield f"extends = {_quoted(preset.name)}"
-    elif found.roles.of("key"):
+    else:
+        yield from _measures(found)
+
+
+def _measures(found: Found) -> Iterator[str]:
+    if found.roles.of("key"):
         told = [f"attribute_disclosure(sensitive={column!r})" for column in found.roles.of("sensitive")]
         yield "\n# Reported beside the limits; nothing is decided by them."
         yield f"measures = {_quoted(['uniques(k=2)', *told, 'entropy'])}"

@@ -262,7 +262,7 @@ def _largest(rows: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
     Where each fills a place at least, those below the `top` largest of a cell cannot count and are left out first.
     """
     held = rows.filter(pl.col("_v") > 0)
-    if held.height and held["_v"].min() >= 1:  # type: ignore[operator]
+    if not (held["_v"] < 1).any():
         held = held.filter(pl.col("_x") >= pl.col("_x").top_k(top).min().over(keys))
     ordered = held.sort("_x", descending=True)
     before = (pl.col("_v").cum_sum() - pl.col("_v")).over(keys)

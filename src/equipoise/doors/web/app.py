@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from equipoise import __version__
 from equipoise.doors.web import render
-from equipoise.doors.web.app_state import Office, Stale
+from equipoise.doors.web.app_state import Office
 from equipoise.doors.web.pages import routers
 from equipoise.doors.web.request_guard import App, Entry, Guard, TooLarge
 from equipoise.ground.errors import EquipoiseError
@@ -64,8 +64,8 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
 def _refused(request: Request, error: Exception) -> Response:
     """What the user can mend, in one sentence."""
     status = STATUS.get(type(error).__name__, 422)
-    stale = isinstance(error, Stale)
-    return render.notice(request, str(error), status=status, problems=() if stale else getattr(error, "problems", ()))
+    problems = error.problems if isinstance(error, EquipoiseError) else ()
+    return render.notice(request, str(error), status=status, problems=problems)
 
 
 def _unfit(request: Request, error: Exception) -> Response:

@@ -69,7 +69,7 @@ def answered(work: Callable[..., Any], *given: Any) -> tuple[bool, Any]:
 def told(error: BaseException) -> Told:
     """An error as it may be shown: the text of an unexpected one may quote data and is left out."""
     if isinstance(error, EquipoiseError):
-        return type(error).__name__, str(error), tuple(getattr(error, "problems", ()))
+        return type(error).__name__, str(error), error.problems
     if isinstance(error, MemoryError):
         return "EngineError", ENDED, ()
     if isinstance(error, OSError) and error.strerror:
@@ -81,6 +81,5 @@ def raised(found: Told) -> EquipoiseError:
     """The error again, on this side."""
     name, words, problems = found
     made: EquipoiseError = getattr(errors, name, EngineError)(words)
-    if problems:
-        made.problems = problems  # type: ignore[attr-defined]
+    made.problems = problems
     return made

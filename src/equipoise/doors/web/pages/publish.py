@@ -21,7 +21,7 @@ from equipoise.presentation.numbers import percent
 router = APIRouter()
 RUN = "decision"
 Name = Annotated[str, Form(max_length=1000)]
-Names = Annotated[list[Annotated[str, Form(max_length=1000)]], Form(max_length=work.MOST_COLUMNS)]
+Names = Annotated[list[Annotated[str, Form(max_length=1000)]], Form(max_length=work.MOST_COLUMNS, default_factory=list)]
 Word = Annotated[str, Form(max_length=200)]
 File = Literal["decision.csv", "decision.json", "report.html"]
 Around = Annotated[work.Shown, Query()]
@@ -72,10 +72,10 @@ def keep(
 def columns(
     request: Request,
     office: Here,
-    domain: Names = [],  # noqa: B006
-    target: Names = [],  # noqa: B006
-    domain_level: Names = [],  # noqa: B006
-    target_level: Names = [],  # noqa: B006
+    domain: Names,
+    target: Names,
+    domain_level: Names,
+    target_level: Names,
     nonpublication: Name = "y",
     population: Name = "",
 ) -> HTMLResponse:

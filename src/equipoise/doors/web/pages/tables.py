@@ -27,7 +27,7 @@ router = APIRouter()
 RUN, COMPARE = "table", "table-compare"
 STAGES, KEPT = "tables", "tables-kept.json"
 Name = Annotated[str, Form(max_length=1000)]
-Names = Annotated[list[Annotated[str, Form(max_length=1000)]], Form(max_length=work.MOST_BY)]
+Names = Annotated[list[Annotated[str, Form(max_length=1000)]], Form(max_length=work.MOST_BY, default_factory=list)]
 Word = Annotated[str, Form(max_length=200)]
 Place = Annotated[int, Form(ge=0, le=100)]
 File = Literal["table.csv", "table.parquet", "report.html", "evidence.json"]
@@ -67,7 +67,7 @@ def columns(
     request: Request,
     office: Here,
     by: Names,
-    level: Names = [],  # noqa: B006
+    level: Names,
     value: Name = "",
     weight: Name = "",
     holding: Name = "",
@@ -173,8 +173,10 @@ def stop(request: Request, office: Here, kind: Literal["table", "table-compare"]
 def compare(
     request: Request,
     office: Here,
-    rules: Annotated[list[Word], Form(max_length=8)] = [],  # noqa: B006
-    methods: Annotated[list[Literal["suppress", "adjust", "round", "cell_key"]], Form(max_length=4)] = [],  # noqa: B006
+    rules: Annotated[list[Word], Form(max_length=8, default_factory=list)],
+    methods: Annotated[
+        list[Literal["suppress", "adjust", "round", "cell_key"]], Form(max_length=4, default_factory=list)
+    ],
     bases: Word = "",
 ) -> HTMLResponse:
     """Try other rules and methods on the same table."""

@@ -18,8 +18,8 @@ NUMBERS = "numbers"
 WITHIN = 10.0
 """Percent to within which numbers are known, unless told."""
 MOST = 100_000
-Places = Annotated[list[Annotated[int, Query(ge=0, le=MOST)]], Query(max_length=5000)]
-Ticked = Annotated[list[Annotated[int, Form(ge=0, le=MOST)]], Form(max_length=5000)]
+Places = Annotated[list[Annotated[int, Query(ge=0, le=MOST)]], Query(max_length=5000, default_factory=list)]
+Ticked = Annotated[list[Annotated[int, Form(ge=0, le=MOST)]], Form(max_length=5000, default_factory=list)]
 
 
 @router.get("/understand", response_class=HTMLResponse)
@@ -63,7 +63,7 @@ def columns(request: Request, office: Here) -> HTMLResponse:
 
 
 @router.get("/understand/knows", response_class=HTMLResponse)
-def knows(request: Request, office: Here, known: Places = []) -> HTMLResponse:  # noqa: B006
+def knows(request: Request, office: Here, known: Places) -> HTMLResponse:
     """How somebody fares who knows the ticked columns, told by their places in the file."""
     return part(request, "understand_answer.html", answer=office.ask(intruder_knowledge.knows, known))
 
@@ -72,9 +72,9 @@ def knows(request: Request, office: Here, known: Places = []) -> HTMLResponse:  
 def start(
     request: Request,
     office: Here,
+    known: Ticked,
+    rough: Ticked,
     within: Annotated[float, Form(ge=0, le=100, allow_inf_nan=False)] = WITHIN,
-    known: Ticked = [],  # noqa: B006
-    rough: Ticked = [],  # noqa: B006
 ) -> HTMLResponse:
     """Begin to match on numbers that are known to within some percent."""
     asked = office.ask(intruder_knowledge.check_numbers, known, rough)

@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 from typing import Any
 
-from equipoise.data.cells import Cells
 from equipoise.data.levels import ORIGINAL
-from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.doors.web.memory import Held, frozen
 from equipoise.doors.web.policy_file import journal_place
@@ -20,7 +17,7 @@ from equipoise.ground.progress import Progress, report
 from equipoise.inspection.assess import refuse_unfit
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.policies.explain import explain
-from equipoise.policies.first_policy import LIMIT, MANY
+from equipoise.policies.first_policy import proposed
 from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import Problem
 from equipoise.policies.toml_lines import named
@@ -58,8 +55,10 @@ def _checked(held: Held, folder: Path, policy: Policy) -> Plain:
     try:
         job = job_of(policy, folder)
     except EquipoiseError as error:
-        found = getattr(error, "problems", ())
-        return {"problems": [_problem(one) for one in found] or [{"place": "", "words": str(error)}], **nothing}
+        return {
+            "problems": [_problem(one) for one in error.problems] or [{"place": "", "words": str(error)}],
+            **nothing,
+        }
     try:
         records = held.records(folder, policy)
         refuse_unfit(records, keys_needed=False)
@@ -89,58 +88,11 @@ def columns(held: Held, folder: Path, policy: Policy) -> Plain:
 
 
 def first(held: Held, folder: Path, policy: Policy) -> Plain:
-    """Limits and candidates to begin with, as a first policy has them: few may stand alone, all levels are tried.
-
-    Where even the coarsest leaves too many alone, the keys of those records are withheld. Cost: O(cells).
-    """
+    """What a first policy of these roles measures, limits and tries. Cost: O(cells)."""
     records = held.records(folder, policy)
+    cells = held.cells(folder, policy) if records.roles.keys else None
     name = ("first", frozen(policy["data"]), frozen(policy.get("roles", {})))
-    if not records.roles.keys:
-        return _numbers(records.roles)
-    return held.once(name, lambda: _coarsened(records, held.cells(folder, policy)))
-
-
-def _coarsened(records: Records, cells: Cells) -> Plain:
-    """A file with keys: they are made coarser."""
-    roles = records.roles
-    trees = {key: roles.hierarchies[key] for key in cells.by if key in roles.hierarchies}
-    levels = {key: [one.name for one in tree.allowed if one.name != ORIGINAL] for key, tree in trees.items()}
-    tops = {key: names[-1] for key, names in levels.items() if names}
-    told = [f"attribute_disclosure(sensitive={column!r})" for column in roles.sensitive]
-    many = prod(len(tree.allowed) for tree in trees.values()) > MANY
-    return {
-        "limits": {"uniques": {"limit": f"< {LIMIT:.0%}", "reason": "few people may stand alone on what others know"}},
-        "measures": ["uniques(k=2)", *told, "entropy"],
-        "candidates": _candidates(cells, tops, _tidied(records)),
-        **({"search": {"search": "adaptive"}} if many else {}),
-    }
-
-
-def _candidates(cells: Cells, tops: Mapping[str, str], then: list[Plain]) -> list[Plain]:
-    found: list[Plain] = [{"coarsenings": True, **({"then": then} if then else {})}] if tops else []
-    top = cells.roll_up(dict(tops))
-    if not tops or float(top.n[top.alike[0] == 1].sum() / top.records) >= LIMIT:
-        steps = [{"use": "recode", "column": key, "level": level} for key, level in tops.items()]
-        found.append({"masks": [*steps, {"use": "suppress_records", "rule": "min-count:2"}, *then]})
-    return found
-
-
-def _tidied(records: Records) -> list[Plain]:
-    """New numbers for groups, a new order where ids tell records apart: the old ones may be known."""
-    wanted = {"renumber": records.roles.household, "shuffle_order": records.roles.id}
-    return [{"use": mask} for mask, given in wanted.items() if given]
-
-
-def _numbers(roles: Roles) -> Plain:
-    """A file without keys: its numbers are changed."""
-    noise = {"use": "noise", "columns": list(roles.numeric), "kind": "correlated", "scale": [0.4, 0.5, 0.6, 0.8]}
-    return {
-        "limits": {
-            "value_disclosure": {"limit": "< 90%", "reason": "nobody may know the numbers of a record closely"},
-            "moments": {"limit": "< 50%", "reason": "means, variances and correlations stay useful"},
-        },
-        "candidates": [{"masks": [noise]}],
-    }
+    return held.once(name, lambda: proposed(records, cells))
 
 
 # Trying ---------------------------------------------------------------------------------------------------------------
