@@ -13,10 +13,10 @@ import pytest
 
 import equipoise as eq
 from equipoise.attacks import Inference, _guessing
-from equipoise.attacks._wilson import excess, wilson
 from equipoise.data.records import Law, Records
 from equipoise.ground.errors import MissingExtraError
 from equipoise.ground.randomness import Draws
+from equipoise.methods.share_interval import excess, wilson
 from equipoise.releases.balance import balance
 from equipoise.search.sweep import reserve
 

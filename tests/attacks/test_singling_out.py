@@ -13,10 +13,10 @@ from scipy.stats import hypergeom
 
 import equipoise as eq
 from equipoise.attacks import SinglingOut
-from equipoise.attacks._wilson import wilson
 from equipoise.attacks.singling_out import _isolating
 from equipoise.data.records import Law, Records
 from equipoise.ground.randomness import Draws
+from equipoise.methods.share_interval import wilson
 from equipoise.search.sweep import reserve
 
 COLUMNS = ("age", "area", "pay", "born")

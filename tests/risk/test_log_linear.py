@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.randomness import Draws
 from equipoise.risk import LogLinear
 

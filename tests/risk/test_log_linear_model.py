@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise.risk._log_linear_model as log_linear
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Cube, Floats
+from equipoise.ground.packed_keys import Cube
 from equipoise.risk._log_linear_model import Axes, check, choose, coefficients, fit, fits, reciprocal, risks
 
 

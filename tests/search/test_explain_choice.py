@@ -1,18 +1,14 @@
 """The choice: what binds, what the next step buys, what was refused, and how firm it is; by hand and by enumeration."""
 
 import json
-import time
 from dataclasses import replace
-from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.search.aggregate import aggregates
 from equipoise.search.explain_choice import choice, refusal
-from equipoise.search.ranking import Spread, ahead_of, best, likely
-from equipoise.search.trend import trends
+from equipoise.search.ranking import ahead_of, best, likely
 from equipoise.trials.trial import Trial, over_draws
 
 
@@ -181,104 +177,3 @@ def test_no_trials() -> None:
     with pytest.raises(eq.ParameterError, match="no trials"):
         choice([], POLICY)
     assert best([], POLICY, ()) is None
-
-
-# --- aggregates ---------------------------------------------------------------------------------------------------
-
-
-def test_aggregates_by_hand() -> None:
-    trials = [trial("a", 0.1, 4.0, kept=5.0), trial("b", 0.2, 8.0, kept=1.0), trial("c", 0.3, 6.0, kept=3.0)]
-    found = aggregates(trials, "utility", {"entropy": 3.0, "kept": 1.0})
-    assert found["entropy"].to_list() == [1.0, 0.0, 0.5]
-    assert found["kept"].to_list() == [0.0, 1.0, 0.5]
-    assert found["mean"].to_list() == pytest.approx([0.75, 0.25, 0.5])
-    assert found["worst"].to_list() == [1.0, 1.0, 0.5]
-    assert found["rank"].to_list() == pytest.approx([0.75, 0.25, 0.5])
-    assert aggregates(trials, "risk")["mean"].to_list() == pytest.approx([0.0, 0.5, 1.0])
-
-
-def test_what_nobody_changes_counts_nothing() -> None:
-    found = aggregates([trial("a", 0.1, 4.0), trial("b", 0.1, 5.0)], "risk")
-    assert found.select("mean", "worst", "rank").rows() == [(0.0, 0.0, 0.0)] * 2
-
-
-@pytest.mark.parametrize("weights", [{"nosuch": 1.0}, {"uniques": -1.0}, {"uniques": 0.0}])
-def test_unfit_weights(weights: dict[str, float]) -> None:
-    with pytest.raises(eq.ParameterError, match=r"[Ww]eigh"):
-        aggregates(TRIALS, "risk", weights)
-
-
-# --- trends -------------------------------------------------------------------------------------------------------
-
-
-def test_the_monotone_fit_is_the_best_of_all() -> None:
-    """By enumeration: a monotone least-squares fit is made of blocks of neighbours at their mean."""
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        risks = rng.uniform(0, 1, 6)
-        trials = [trial(str(i), float(r), float(i)) for i, r in enumerate(risks)]
-        (found,) = trends(trials, "uniques", "entropy")
-        missed = sum((np.array(found.fitted) - risks) ** 2)
-        assert list(found.fitted) == sorted(found.fitted)
-        assert missed == pytest.approx(min(_misses(risks)))
-
-
-def _misses(risks: np.ndarray) -> list[float]:
-    found = []
-    for cuts in product([False, True], repeat=len(risks) - 1):
-        ends = [0, *(i + 1 for i, cut in enumerate(cuts) if cut), len(risks)]
-        means = np.concatenate([np.full(b - a, risks[a:b].mean()) for a, b in pairwise(ends)])
-        if (np.diff(means) >= -1e-12).all():
-            found.append(float(((means - risks) ** 2).sum()))
-    return found
-
-
-def test_trends_by_family_with_losses_and_errors() -> None:
-    """A utility where lower is better turns the direction; exact trials weigh as the surest; equal places share."""
-    made = [
-        Trial(
-            eq.Recipe(masks), eq.Scores([eq.Score("uniques", r, "lower"), eq.Score("lost", u, "lower", side="utility")])
-        )
-        for masks, r, u in [((), 0.4, 0.1), ((), 0.2, 0.3), ((eq.masks.TopCode("age", 9),), 0.3, 0.2), ((), 0.3, 0.3)]
-    ]
-    plain, coded = trends(made, "uniques", "lost")
-    assert (plain.family, coded.family) == ("original", "top code")
-    assert plain.information == (0.1, 0.3, 0.3)
-    assert plain.fitted == pytest.approx((0.4, 0.25, 0.25))
-    assert plain.at(0.2) == pytest.approx(0.325)
-    assert plain.misfit == pytest.approx((2 * 0.05**2 / 3) ** 0.5)
-    sure = [drawn("a", (0.5, 1.0), (0.5, 1.0)), drawn("b", (0.1, 2.0), (0.3, 2.0))]
-    assert trends(sure, "uniques", "entropy")[0].fitted == pytest.approx((0.35, 0.35))
-    with pytest.raises(eq.ParameterError, match="no trials"):
-        trends([], "uniques", "entropy")
-
-
-def many(number: int, draws: int = 3) -> list[Trial]:
-    """Trials along a curve with some behind it, each drawn several times."""
-    rng = np.random.default_rng(5)
-    places, behind = rng.random(number), rng.exponential(0.02, number)
-    return [
-        drawn(f"t{i}", *((0.3 * (1 - a) + b + e / 500, 10 * (1 - a) + e / 50) for e in rng.normal(size=draws)))
-        for i, (a, b) in enumerate(zip(places, behind, strict=True))
-    ]
-
-
-def test_two_thousand_trials_take_less_than_a_second() -> None:
-    """Steps, firmness and margins are not quadratic in trials."""
-    trials = many(2_000)
-    start = time.perf_counter()
-    made = choice(trials, eq.Policy({"uniques": "<= 0.2", "entropy": "> 3"}))
-    assert made.steps
-    assert made.shifts
-    assert made.margins
-    assert time.perf_counter() - start < 1.0
-
-
-def test_what_draws_spread_is_pooled_as_one_by_one() -> None:
-    """The spread that is looked up once is that of each trial against all."""
-    trials, limits = many(60), eq.Policy({"uniques": "<= 0.2", "entropy": "> 3"}).parsed
-    spread = Spread(trials)
-    for one in trials:
-        assert spread.likely(limits, one) == likely(limits, one, trials)
-    pooled = np.mean([np.var([s["uniques"].value for s in t.draws], ddof=1) for t in trials])
-    assert spread.of("uniques") == pytest.approx(pooled)

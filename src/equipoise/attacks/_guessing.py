@@ -15,8 +15,9 @@ import polars as pl
 from equipoise.attacks._nearest.neighbours import nearest
 from equipoise.attacks._nearest.points import Cloud
 from equipoise.data.released_terms import comparable
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, MissingExtraError
-from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.packed_keys import code, group
 
 CHUNK = 1 << 22
 """Released records in pools that are dealt with at a time."""

@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 
 from equipoise.attacks._guessing import Guess, Known, Secret, boosted, by_class, match, overall
-from equipoise.attacks._wilson import excess, wilson
 from equipoise.data.records import Records
 from equipoise.data.released_terms import Files, by_id, comparable, rows
 from equipoise.data.roles import Roles, names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
+from equipoise.methods.share_interval import excess, wilson
 
 SNOOPERS = {"match": "the nearest record", "class": "records with equal known values", "boosted": "boosted trees"}
 FEW = 20

@@ -8,7 +8,6 @@ from equipoise.attacks._informed.average_releases import samples
 from equipoise.attacks._informed.knowledge import Files, Guess
 from equipoise.attacks._informed.read_laws import Reading, read
 from equipoise.attacks._informed.uninformed import nearest
-from equipoise.attacks._wilson import wilson
 from equipoise.data.aligned_files import aligned
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
@@ -16,6 +15,7 @@ from equipoise.data.roles import names
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
+from equipoise.methods.share_interval import wilson
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from equipoise.data.numeric_columns import share
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 

@@ -12,15 +12,15 @@ from equipoise.attacks._linkage.graded_agreement import Rates, compare
 from equipoise.attacks._linkage.match_shares import Belief, Truth
 from equipoise.attacks._linkage.pair_up import Bounds, Counted, Listed
 from equipoise.attacks._linkage.string_similarity import known as known_similarity
-from equipoise.attacks._wilson import wilson
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.numeric_columns import share
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
+from equipoise.methods.share_interval import wilson
 
 Knows = Literal["patterns", "values", "truth"]
 

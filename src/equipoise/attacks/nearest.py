@@ -12,14 +12,14 @@ from equipoise.attacks._linkage.string_similarity import known as known_similari
 from equipoise.attacks._nearest.common_space import Clouds, Kind, Space, kind_of
 from equipoise.attacks._nearest.neighbours import MOST, PLACES, count, nearest, others
 from equipoise.attacks._nearest.points import Cloud
-from equipoise.attacks._wilson import wilson
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
+from equipoise.methods.share_interval import wilson
 
 LISTS = ("variables", "known", "ordinal", "nominal", "blocks", "strings")
 BY_NEAREST = (

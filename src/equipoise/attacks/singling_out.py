@@ -10,15 +10,16 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._wilson import excess, wilson
 from equipoise.data.records import Records
 from equipoise.data.released_terms import Files, comparable, rows
 from equipoise.data.roles import Roles, names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
+from equipoise.methods.share_interval import excess, wilson
 
 SPARSE = 8
 """A condition that holds for less than one record in this many is looked up, others are tried on all records."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from equipoise.beta_binomial.expected_decay import pieces
 from equipoise.beta_binomial.law import log_pmf
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 SHORT = 1024
 EDGE = 64

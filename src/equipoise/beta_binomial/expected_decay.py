@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 
 NODES = 56
 """Points of the trapezoidal rule for each law."""

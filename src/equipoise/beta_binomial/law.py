@@ -15,7 +15,7 @@ from math import log, pi
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 LARGE = 20.0
 """From here on Stirling's series, with the terms below, is exact to the last digit."""

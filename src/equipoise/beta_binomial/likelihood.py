@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from equipoise.beta_binomial.law import collapse, rise
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError
-from equipoise.ground.packed_keys import Floats, Integers
 
 MOST, LEAST = 1e10, 1e-6
 """Without spread the smaller of alpha and beta is MOST at the pooled mean; with all or nothing their sum is LEAST."""

@@ -13,8 +13,8 @@ import numpy as np
 from equipoise.beta_binomial.expectations import expectations
 from equipoise.beta_binomial.expected_decay import log_decay
 from equipoise.beta_binomial.law import cdf, collapse, log_pmf
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 ADDED = 128
 """Up to so many unsampled units E exp(-rate Y) is a plain sum, exact to the last digits."""

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from equipoise.beta_binomial.law import cdf, collapse, log_pmf
 from equipoise.beta_binomial.likelihood import best, logits, sample_of, shapes, slopes
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 
 class Errors(NamedTuple):

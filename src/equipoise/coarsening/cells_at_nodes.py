@@ -15,7 +15,8 @@ import polars as pl
 from equipoise.coarsening.coded_levels import Ladder
 from equipoise.data.equivalence_classes import Classes
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.ground.packed_keys import LARGEST, Floats, Integers, group, order_of
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import LARGEST, group, order_of
 
 ROOM = 10_000_000
 """Classes of all folds that are kept at a time."""

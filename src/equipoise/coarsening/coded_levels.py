@@ -12,7 +12,8 @@ import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import Level, Lookup, Original, as_text
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import code
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.coarsening.cells_at_nodes import Folds, Levels
 from equipoise.coarsening.coded_levels import Ladder
 from equipoise.data.equivalence_classes import Classes
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EngineError, RolesError
-from equipoise.ground.packed_keys import Integers
 
 
 def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EquipoiseError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 
 DEPTH = 8
 """Ordered values without a hierarchy are halved this often to make one."""

@@ -16,8 +16,9 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.missing_keys import alike
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import DENSE, Coded, Cube, Floats, Integers, code, gather, merge, pack, tally
+from equipoise.ground.packed_keys import DENSE, Coded, Cube, code, gather, merge, pack, tally
 
 KNOWN = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
 """Columns of a ready table that are no keys."""
@@ -287,6 +288,11 @@ def cell_places(records: Records, cells: Cells) -> Integers | None:
     at[pack(cells.cube.codes, sizes)] = np.arange(len(cells))
     found: Integers = at[pack([c.codes for c in known], sizes)]
     return found
+
+
+def amount(cells: Cells) -> Floats:
+    """What a table publishes of each cell: its value, or its weight where nothing was added up."""
+    return cells.known("value" if "value" in cells.more.columns else "total")
 
 
 def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:

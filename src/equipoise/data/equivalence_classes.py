@@ -9,8 +9,9 @@ import polars as pl
 from equipoise.data.cells import Cells
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.missing_keys import Meeting, meetings
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import RolesError
-from equipoise.ground.packed_keys import Floats, Integers, group
+from equipoise.ground.packed_keys import group
 
 PIECE = 1 << 22
 """Places of a table of classes by values that is made at a time."""

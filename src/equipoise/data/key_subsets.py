@@ -8,8 +8,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from equipoise.data.cells import Cells
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Integers, group
+from equipoise.ground.packed_keys import group
 
 MOST = 100_000
 """Subsets of keys that are looked at, at most."""

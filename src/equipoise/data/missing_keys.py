@@ -11,7 +11,8 @@ from math import prod
 
 import numpy as np
 
-from equipoise.ground.packed_keys import LARGEST, Cube, Floats, Integers, group
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import LARGEST, Cube, group
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,8 +12,9 @@ import polars as pl
 from equipoise.data.category_order import similar_order
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import RolesError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 
 Columns = tuple[str, ...]
 

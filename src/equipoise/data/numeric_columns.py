@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records, collect_one
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats
 
 DIGITS = 12
 """Significant digits that moments are rounded to, so that engines which add in another order give the same ones."""

@@ -14,8 +14,8 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Law, Records
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, EngineError, RolesError
-from equipoise.ground.packed_keys import Floats
 
 Change = Callable[[pl.Series], pl.Series]
 

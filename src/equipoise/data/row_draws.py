@@ -8,8 +8,8 @@ import polars as pl
 
 from equipoise.data import engines
 from equipoise.data.records import Law, Records, collect_one
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EngineError, RolesError
-from equipoise.ground.packed_keys import Integers
 
 Change = Callable[[pl.DataFrame, pl.Series], pl.DataFrame]
 """From a table and the key of each record's draws to the changed table: same rows, same order, same column types."""

@@ -8,8 +8,8 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.numeric_columns import floats, numeric_columns
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, EngineError
-from equipoise.ground.packed_keys import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)

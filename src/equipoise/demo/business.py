@@ -10,10 +10,8 @@ its parent's. Only `random` and `standard_normal` are drawn from the generator.
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from equipoise.ground.arrays import Floats, Integers
 
 SEED = 2003
 POPULATION = 40_000
@@ -77,13 +75,13 @@ def business() -> pl.DataFrame:
     return frame[chosen].with_columns(pl.Series("weight", weight))
 
 
-def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Ints:
+def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Integers:
     """Codes 0, 1, ... drawn with the given shares."""
     steps = np.cumsum(shares)
     return np.searchsorted(steps / steps[-1], rng.random(size), side="right").astype(np.int64)
 
 
-def _industries(rng: np.random.Generator, section: Ints) -> pl.Series:
+def _industries(rng: np.random.Generator, section: Integers) -> pl.Series:
     """A code for each enterprise: its section, a division of it, a group of that; low numbers more often."""
     depth, group = rng.random(POPULATION) ** 1.6, _draw(rng, [0.5**i for i in range(GROUPS)], POPULATION)
     first = np.array([s[0].start for s in SECTIONS.values()])[section]
@@ -104,7 +102,7 @@ def _regions(rng: np.random.Generator) -> pl.Series:
     return names + pl.Series(middle).cast(pl.String) + pl.Series(last).cast(pl.String)
 
 
-def _employees(rng: np.random.Generator, section: Ints) -> Ints:
+def _employees(rng: np.random.Generator, section: Integers) -> Integers:
     """Lognormal by section, the largest with a Pareto tail; at least one."""
     centre = np.array([s[2] for s in SECTIONS.values()])[section]
     drawn = np.exp(centre + SPREAD_OF_SIZE * rng.standard_normal(POPULATION))
@@ -113,7 +111,7 @@ def _employees(rng: np.random.Generator, section: Ints) -> Ints:
     return np.maximum(1, np.rint(drawn)).astype(np.int64)
 
 
-def _amounts(rng: np.random.Generator, section: Ints, employees: Ints) -> dict[str, Ints]:
+def _amounts(rng: np.random.Generator, section: Integers, employees: Integers) -> dict[str, Integers]:
     """Turnover, wages, investment and exports, in thousands."""
     productivity = np.array([s[3] for s in SECTIONS.values()])[section]
     noise = rng.standard_normal((4, POPULATION))
@@ -128,13 +126,13 @@ def _amounts(rng: np.random.Generator, section: Ints, employees: Ints) -> dict[s
     return {name: np.rint(values).astype(np.int64) for name, values in named.items()}
 
 
-def _forms(rng: np.random.Generator, employees: Ints) -> Ints:
+def _forms(rng: np.random.Generator, employees: Integers) -> Integers:
     """Legal form: the larger, the more often a company."""
     score = 0.9 * np.log(employees) + 1.2 * rng.standard_normal(POPULATION)
     return np.searchsorted([0.3, 1.0, 5.2], score).astype(np.int64)
 
 
-def _holdings(rng: np.random.Generator, employees: Ints) -> Ints:
+def _holdings(rng: np.random.Generator, employees: Integers) -> Integers:
     """The holding of each enterprise: its own number, or that of one that controls several, large ones above all."""
     alone = np.arange(500_001, 500_001 + POPULATION)
     wait = -np.log(1 - rng.random(POPULATION)) / employees**0.8
@@ -144,7 +142,7 @@ def _holdings(rng: np.random.Generator, employees: Ints) -> Ints:
     return alone
 
 
-def _sampled(rng: np.random.Generator, section: Ints, size: Ints) -> tuple[Ints, Floats]:
+def _sampled(rng: np.random.Generator, section: Integers, size: Integers) -> tuple[Integers, Floats]:
     """The places of the sample, in order, and each one's weight: strata are sections by size classes."""
     stratum = section * len(SIZES) + size
     total = np.bincount(stratum, minlength=len(SECTIONS) * len(SIZES))

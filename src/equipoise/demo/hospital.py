@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from equipoise.ground.arrays import Floats, Integers
 
 SEED = 1893
 PATIENTS = 9_000
@@ -83,13 +82,13 @@ def hospital() -> pl.DataFrame:
     return ordered.with_columns(stay=pl.int_range(1, pl.len() + 1)).select("stay", *frame.columns)
 
 
-def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Ints:
+def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Integers:
     """Codes 0, 1, ... drawn with the given shares."""
     steps = np.cumsum(shares)
     return np.searchsorted(steps / steps[-1], rng.random(size), side="right").astype(np.int64)
 
 
-def _ages(rng: np.random.Generator, chapter: Ints) -> Ints:
+def _ages(rng: np.random.Generator, chapter: Integers) -> Integers:
     """Age at the first of the two years, around the mean of the chapter; infections and injuries also hit children."""
     mean = np.array([c[2] for c in CHAPTERS.values()], dtype=np.float64)[chapter]
     child = rng.random(PATIENTS) < np.where(mean < 50, 0.22, 0.03)
@@ -97,7 +96,7 @@ def _ages(rng: np.random.Generator, chapter: Ints) -> Ints:
     return np.clip(np.rint(drawn), 0, 101).astype(np.int64)
 
 
-def _postcodes(rng: np.random.Generator) -> tuple[pl.Series, Ints]:
+def _postcodes(rng: np.random.Generator) -> tuple[pl.Series, Integers]:
     """A postcode of five digits for each patient, and the district it is in."""
     district = _draw(rng, list(DISTRICTS.values()), PATIENTS)
     place = (rng.random(PATIENTS) ** 1.8 * PLACES).astype(np.int64)
@@ -106,7 +105,7 @@ def _postcodes(rng: np.random.Generator) -> tuple[pl.Series, Ints]:
     return names + pl.Series(place + 1).cast(pl.String) + pl.Series(street + 10).cast(pl.String), district
 
 
-def _repeats(rng: np.random.Generator, chapter: Ints, age: Ints) -> tuple[Ints, Ints]:
+def _repeats(rng: np.random.Generator, chapter: Integers, age: Integers) -> tuple[Integers, Integers]:
     """The patient of each stay and which of their stays it is: chronic patients come again, the old more often."""
     chronic = rng.random(PATIENTS) < np.array([c[3] for c in CHAPTERS.values()])[chapter]
     again = np.where(chronic, 0.62, 0.10) + np.where(age > 70, 0.06, 0.0)
@@ -116,7 +115,9 @@ def _repeats(rng: np.random.Generator, chapter: Ints, age: Ints) -> tuple[Ints, 
     return patient, np.arange(len(patient)) - np.repeat(np.cumsum(stays) - stays, stays)
 
 
-def _diagnoses(rng: np.random.Generator, chapter: Ints, patient: Ints, number: Ints) -> tuple[Ints, Ints, Ints]:
+def _diagnoses(
+    rng: np.random.Generator, chapter: Integers, patient: Integers, number: Integers
+) -> tuple[Integers, Integers, Integers]:
     """Chapter, category and subcategory of each stay; a patient keeps them, one later stay in four is for another."""
     size = len(patient)
     fresh = (rng.random(size) < 0.25) & (number > 0)
@@ -126,7 +127,7 @@ def _diagnoses(rng: np.random.Generator, chapter: Ints, patient: Ints, number: I
     return own, category, sub
 
 
-def _zipf(chapter: Ints, uniform: Floats) -> Ints:
+def _zipf(chapter: Integers, uniform: Floats) -> Integers:
     """A category of each chapter with shares 1 / rank^ZIPF."""
     found = np.zeros(len(chapter), dtype=np.int64)
     for code, (count, *_) in enumerate(CHAPTERS.values()):
@@ -136,20 +137,20 @@ def _zipf(chapter: Ints, uniform: Floats) -> Ints:
     return found
 
 
-def _codes(chapter: Ints, category: Ints, sub: Ints) -> pl.Series:
+def _codes(chapter: Integers, category: Integers, sub: Integers) -> pl.Series:
     """J45.0: the numbers of a chapter's categories are spread over 00 to 99 by a fixed stride."""
     number = pl.Series((category * 37 + chapter * 11) % 100).cast(pl.String).str.zfill(2)
     return pl.Series(list(CHAPTERS)).gather(chapter) + number + "." + pl.Series(sub).cast(pl.String)
 
 
-def _lengths(rng: np.random.Generator, chapter: Ints, age: Ints) -> Ints:
+def _lengths(rng: np.random.Generator, chapter: Integers, age: Integers) -> Integers:
     """Days in hospital: lognormal, longer for the old; some stay for hours only."""
     centre = np.array([c[4] for c in CHAPTERS.values()])[chapter] + 0.006 * (age - 50)
     drawn = np.exp(centre + 0.8 * rng.standard_normal(len(chapter)))
     return np.where(rng.random(len(chapter)) < 0.12, 0, np.minimum(np.rint(drawn), 120)).astype(np.int64)
 
 
-def _days(rng: np.random.Generator, patient: Ints, length: Ints) -> Ints:
+def _days(rng: np.random.Generator, patient: Integers, length: Integers) -> Integers:
     """Day of admission since 1970: a patient's stays follow each other, more of them begin in winter."""
     start = rng.random(PATIENTS) ** 1.15 * DAYS
     start += 18 * np.sin(2 * np.pi * start / 365.25)
@@ -160,16 +161,16 @@ def _days(rng: np.random.Generator, patient: Ints, length: Ints) -> Ints:
     span = np.zeros(PATIENTS, dtype=np.int64)
     np.maximum.at(span, patient, since + length)
     begun = np.clip(np.floor(start), 0, np.maximum(DAYS - 1 - span, 0)).astype(np.int64)
-    day: Ints = (FIRST - date(1970, 1, 1)).days + begun[patient] + since
+    day: Integers = (FIRST - date(1970, 1, 1)).days + begun[patient] + since
     return day
 
 
-def _ageing(age: Ints, day: Ints) -> Ints:
+def _ageing(age: Integers, day: Integers) -> Integers:
     """The age on admission: a year more in the second year."""
     return age + (day >= (date(2024, 1, 1) - date(1970, 1, 1)).days)
 
 
-def _deaths(rng: np.random.Generator, chapter: Ints, age: Ints, patient: Ints) -> NDArray[np.bool_]:
+def _deaths(rng: np.random.Generator, chapter: Integers, age: Integers, patient: Integers) -> NDArray[np.bool_]:
     """Who dies in hospital: only at the last stay."""
     chance = np.array([c[5] for c in CHAPTERS.values()])[chapter] * np.exp(0.045 * (age - 70))
     last = np.append(patient[1:] != patient[:-1], True)
@@ -177,17 +178,18 @@ def _deaths(rng: np.random.Generator, chapter: Ints, age: Ints, patient: Ints) -
     return died
 
 
-def _outcomes(rng: np.random.Generator, died: NDArray[np.bool_]) -> Ints:
+def _outcomes(rng: np.random.Generator, died: NDArray[np.bool_]) -> Integers:
     return np.where(died, 2, rng.random(len(died)) < 0.07).astype(np.int64)
 
 
-def _hospitals(rng: np.random.Generator, district: Ints) -> Ints:
+def _hospitals(rng: np.random.Generator, district: Integers) -> Integers:
     """Mostly the hospital of the district, else the university's."""
     near = np.array([0, 0, 1, 1, 2, 3])[district]
     return np.where(rng.random(len(district)) < 0.25, 4, near).astype(np.int64)
 
 
-def _costs(rng: np.random.Generator, length: Ints) -> Ints:
+def _costs(rng: np.random.Generator, length: Integers) -> Integers:
     """Cost of a stay: a fixed part, the days, and a skewed rest."""
     rest = np.exp(6.3 + 0.9 * rng.standard_normal(len(length)))
-    return np.rint(COST_OF_STAY + COST_PER_DAY * length + rest).astype(np.int64)
+    cost: Integers = np.rint(COST_OF_STAY + COST_PER_DAY * length + rest).astype(np.int64)
+    return cost

@@ -12,10 +12,9 @@ are dealt out along that order. Only `random` and `standard_normal` are drawn fr
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from equipoise.ground.arrays import Floats, Integers
 
 SEED = 1997
 
@@ -108,25 +107,25 @@ def survey() -> pl.DataFrame:
     )
 
 
-def _names(names: list[str] | dict[str, int] | dict[str, float], codes: Ints) -> pl.Series:
+def _names(names: list[str] | dict[str, int] | dict[str, float], codes: Integers) -> pl.Series:
     """The names that the codes stand for."""
     return pl.Series(list(names)).gather(codes)
 
 
-def _draw(rng: np.random.Generator, shares: ArrayLike, size: int) -> Ints:
+def _draw(rng: np.random.Generator, shares: ArrayLike, size: int) -> Integers:
     """Codes 0, 1, ... drawn with the given shares."""
     steps = np.cumsum(shares)
     return np.searchsorted(steps / steps[-1], rng.random(size), side="right").astype(np.int64)
 
 
-def _deal(score: Floats, values: Ints, counts: Ints) -> Ints:
+def _deal(score: Floats, values: Integers, counts: Integers) -> Integers:
     """Deal out exactly `counts` of each of `values` along the order of the score, lowest first."""
     dealt = np.empty(len(score), dtype=np.int64)
     dealt[np.argsort(score, kind="stable")] = np.repeat(values, counts)
     return dealt
 
 
-def _curve(at: Floats | Ints, points: dict[int, float]) -> Floats:
+def _curve(at: Floats | Integers, points: dict[int, float]) -> Floats:
     """The broken line through the points, level beyond its ends."""
     return np.interp(at, list(points), list(points.values()))
 
@@ -141,7 +140,7 @@ def _logistic(rng: np.random.Generator, size: int) -> Floats:
     return _logit(np.clip(rng.random(size), 1e-12, None))
 
 
-def _households(rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
+def _households(rng: np.random.Generator) -> tuple[Integers, Integers, Floats]:
     """Household number, place in the household and latent age of every person."""
     n = HOUSEHOLDS_DRAWN
     band = _draw(rng, HEAD_SHARES, n)
@@ -163,7 +162,7 @@ def _households(rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
     return number, PLACES[column], ages[number, column]
 
 
-def _single_years() -> tuple[Ints, Ints]:
+def _single_years() -> tuple[Integers, Integers]:
     """Ages 14..90 and how many have each: every AGE5 band is split along the slope of its neighbours."""
     years, counts = [14, 15], [AGE5[0] // 2, AGE5[0] - AGE5[0] // 2]
     for i in range(1, len(AGE5)):
@@ -178,7 +177,7 @@ def _single_years() -> tuple[Ints, Ints]:
     return np.array(years), np.array(counts)
 
 
-def _races(rng: np.random.Generator, household: Ints, latent_age: Floats, region: Ints) -> Ints:
+def _races(rng: np.random.Generator, household: Integers, latent_age: Floats, region: Integers) -> Integers:
     """Race: minorities get whole households until their count is full, then a few persons are mixed."""
     race = np.zeros(PERSONS, dtype=np.int64)
     head = np.searchsorted(household, np.arange(len(region)))
@@ -196,7 +195,7 @@ def _races(rng: np.random.Generator, household: Ints, latent_age: Floats, region
     return race
 
 
-def _sexes(rng: np.random.Generator, place: Ints, age: Ints) -> Ints:
+def _sexes(rng: np.random.Generator, place: Integers, age: Integers) -> Integers:
     """Sex (1 is female): spouses differ, the others make up the count; old singles are mostly women."""
     spouse = np.flatnonzero(place == SPOUSE)
     head_is_woman = rng.random(len(spouse)) < 0.2
@@ -211,7 +210,7 @@ def _sexes(rng: np.random.Generator, place: Ints, age: Ints) -> Ints:
     return sex
 
 
-def _education(rng: np.random.Generator, age: Ints, race: Ints, luck: Floats) -> Ints:
+def _education(rng: np.random.Generator, age: Integers, race: Integers, luck: Floats) -> Integers:
     """Education: rising over the cohorts, alike within a household, never ahead of the age."""
     score = 0.5 * luck + 0.85 * rng.standard_normal(PERSONS)
     score += _curve(age, {25: 0.1, 50: 0.15, 65: -0.35, 85: -0.75})
@@ -220,7 +219,7 @@ def _education(rng: np.random.Generator, age: Ints, race: Ints, luck: Floats) ->
     return np.minimum(reached, np.searchsorted([17, 19, 22, 25], age, side="right")).astype(np.int64)
 
 
-def _marital(rng: np.random.Generator, place: Ints, age: Ints, sex: Ints) -> Ints:
+def _marital(rng: np.random.Generator, place: Integers, age: Integers, sex: Integers) -> Integers:
     """Marital state: couples are married, except some of the young; the others by age, sex and place."""
     u = rng.random(PERSONS)
     widowed = _curve(age, {40: 0, 60: 0.15, 75: 0.55, 90: 0.85}) * np.where(sex == 1, 1.0, 0.6)
@@ -234,8 +233,14 @@ def _marital(rng: np.random.Generator, place: Ints, age: Ints, sex: Ints) -> Int
 
 
 def _salaries(
-    rng: np.random.Generator, age: Ints, sex: Ints, race: Ints, education: Ints, marital: Ints, luck: Floats
-) -> Ints:
+    rng: np.random.Generator,
+    age: Integers,
+    sex: Integers,
+    race: Integers,
+    education: Integers,
+    marital: Integers,
+    luck: Floats,
+) -> Integers:
     """Salary in dollars: who has none, then the bracket of the others by latent pay, then a round figure."""
     idle = _logit(np.where(sex == 1, _curve(age, IDLE_WOMEN), _curve(age, IDLE_MEN)))
     idle += _logistic(rng, PERSONS) - 0.5 * PAY_BY_EDUCATION[education]
@@ -253,7 +258,9 @@ def _salaries(
     return np.where(salaried, salary, 0).astype(np.int64)
 
 
-def _homes(rng: np.random.Generator, household: Ints, age: Ints, salary: Ints, region: Ints) -> tuple[Ints, Ints, Ints]:
+def _homes(
+    rng: np.random.Generator, household: Integers, age: Integers, salary: Integers, region: Integers
+) -> tuple[Integers, Integers, Integers]:
     """Tenure, rooms and monthly cost of every household, from its salaries, size, oldest member, region."""
     n = len(region)
     size = np.bincount(household)
@@ -276,7 +283,7 @@ def _homes(rng: np.random.Generator, household: Ints, age: Ints, salary: Ints, r
     return tenure, rooms.astype(np.int64), cost.astype(np.int64)
 
 
-def _weights(rng: np.random.Generator, household: Ints, region: Ints) -> Floats:
+def _weights(rng: np.random.Generator, household: Integers, region: Integers) -> Floats:
     """Persons that each record stands for: one weight per household, 2,000 on average over the records."""
     weight = np.array([1.06, 0.92, 1.0, 1.05])[region] * np.exp(0.25 * rng.standard_normal(len(region)))
     weight *= 2_000 / weight[household].mean()

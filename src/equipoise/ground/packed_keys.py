@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-Integers = NDArray[Any]
-Floats = NDArray[np.float64]
+from equipoise.ground.arrays import Floats, Integers
 
 ROOM = 4
 """Up to this many places for each record a cross-classification is counted in an array of its own size."""

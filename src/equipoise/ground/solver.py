@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError
-from equipoise.ground.packed_keys import Floats, Integers
 
 TIGHT = 1e-9
 """Feasibility asked of the solver where a first answer was not exact enough."""

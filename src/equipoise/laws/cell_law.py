@@ -39,8 +39,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 Kind = Literal["mixing", "leaving"]
 SLACK = 1e-12

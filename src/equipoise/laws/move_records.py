@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.moving_units import Units, cell_of, members, profiled
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.randomness import Draws
 from equipoise.laws.cell_law import CellLaw
 

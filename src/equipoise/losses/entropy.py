@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.coarsening.lattice import Lattice, Node
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior, called, posterior
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, hint
-from equipoise.ground.packed_keys import Floats
 from equipoise.losses.gamma_uniques import GammaUniques
 from equipoise.losses.respondents import Respondents
 from equipoise.losses.silence import Silence, Unit

@@ -7,8 +7,8 @@ import numpy as np
 
 from equipoise.coarsening.coded_levels import Ladder
 from equipoise.coarsening.lattice import Lattice, Node
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.coarsening.lattice import Lattice, Node
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

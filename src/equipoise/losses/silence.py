@@ -6,8 +6,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 
 Unit = Literal["cell", "y", "Y", "n", "N"]
 

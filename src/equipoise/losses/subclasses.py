@@ -8,8 +8,8 @@ import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior, positive
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError
-from equipoise.ground.packed_keys import Floats, Integers
 
 TIE = 1e-9
 """Squared distances that differ by less than this share are equal: rounding must not choose between records."""

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.randomness import Draws
 
 

@@ -11,8 +11,8 @@ from equipoise.data.cells import Cells
 from equipoise.data.labels import Tail
 from equipoise.data.recode_values import Data, recoded
 from equipoise.data.records import Law
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Integers
 from equipoise.ground.randomness import Draws
 from equipoise.masks._tail_values import ReplaceBy, replace_tail
 from equipoise.methods.method import name_of

@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Integers
 
 ReplaceBy = Literal["mean", "median", "threshold"]
 WIDEST = 1 << 100

@@ -16,8 +16,9 @@ from equipoise.data.levels import ORIGINAL, as_text, leaf_text
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles, names
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EngineError, InfeasibleError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Integers, group
+from equipoise.ground.packed_keys import group
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_recoding.clusters import Items, islands, local_classes
 from equipoise.masks._local_recoding.merge_cost import Boxes, Span, Spans

@@ -12,8 +12,8 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.key_subsets import ClassSizes, subsets
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_suppression import FREE, Answer, Demand, Problem, blank, excess
 from equipoise.masks._swap_partners import together

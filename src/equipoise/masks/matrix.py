@@ -13,8 +13,9 @@ from equipoise.data import engines
 from equipoise.data.numeric_columns import floats, numeric_columns, share, times
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles, names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.packed_keys import code, group
 from equipoise.ground.randomness import Draws
 from equipoise.masks._swap_partners import together
 from equipoise.masks._tail_values import integer_ends

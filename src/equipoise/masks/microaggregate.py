@@ -10,8 +10,9 @@ import polars as pl
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
 from equipoise.data.row_draws import whole
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Coded, Floats, Integers, code, group
+from equipoise.ground.packed_keys import Coded, code, group
 from equipoise.ground.randomness import Draws
 from equipoise.masks._microaggregation import mdav, means, optimal, tree
 

@@ -23,8 +23,8 @@ from equipoise.data.numeric_columns import (
 from equipoise.data.records import Law, Records, collect_one
 from equipoise.data.roles import names
 from equipoise.data.row_draws import rowwise, whole
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.ground.randomness import Draws
 from equipoise.masks._tail_values import integer_ends
 

@@ -14,8 +14,8 @@ from equipoise.data.moving_units import Units, units
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
 from equipoise.data.row_draws import rowwise, whole
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Integers
 from equipoise.ground.randomness import Draws
 from equipoise.laws.cell_law import CellLaw, leaving_law, mixing_law, theta_for
 from equipoise.laws.move_records import Plan

@@ -10,8 +10,9 @@ from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
 from equipoise.data.row_draws import rowwise
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers, group
+from equipoise.ground.packed_keys import group
 from equipoise.ground.randomness import Draws
 from equipoise.laws.column_transitions import Transition
 

@@ -10,8 +10,8 @@ from equipoise.data.numeric_columns import share
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
 from equipoise.data.row_draws import whole
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, RolesError
-from equipoise.ground.packed_keys import Integers
 from equipoise.ground.randomness import Draws
 from equipoise.masks._swap_partners import compact, disjoint
 

@@ -10,8 +10,8 @@ from equipoise.data.cells import Cells
 from equipoise.data.recode_values import recoded
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import RolesError
-from equipoise.ground.packed_keys import Integers
 from equipoise.ground.randomness import Draws
 
 

@@ -8,8 +8,9 @@ import polars as pl
 from equipoise.data.numeric_columns import share
 from equipoise.data.records import Law, Records
 from equipoise.data.row_draws import picked
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 
 

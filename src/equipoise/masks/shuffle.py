@@ -9,8 +9,9 @@ from equipoise.data import engines
 from equipoise.data.numeric_columns import beside, numeric_columns, root, times
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, code
+from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.masks._swap_partners import together
 

@@ -10,8 +10,8 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EngineError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Integers
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule, label
 from equipoise.methods.sensitive_values import flagged, sensitive_of

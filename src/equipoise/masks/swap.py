@@ -10,8 +10,9 @@ from equipoise.data import engines
 from equipoise.data.numeric_columns import share, significant
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.packed_keys import code, group
 from equipoise.ground.randomness import Draws
 from equipoise.masks._swap_partners import compact, disjoint, together
 from equipoise.methods.method import Rule

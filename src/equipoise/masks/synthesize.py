@@ -11,8 +11,8 @@ import polars as pl
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles, names
 from equipoise.data.row_draws import whole
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Integers
 from equipoise.ground.randomness import Draws
 from equipoise.masks._synthesis.normal import Normal
 from equipoise.masks._synthesis.relations import Relations

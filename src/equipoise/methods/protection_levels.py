@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, amount
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers
 
 TIE = 1e-9
 """A lack that is a smaller share of the cell's value is a tie: decided by the rule, not by rounding."""
@@ -95,11 +95,6 @@ def protection(flagged: Integers, lack: Floats, cells: Cells) -> pl.DataFrame:
 def _largest(found: list[pl.DataFrame]) -> pl.DataFrame:
     columns = {side: np.max([table[side].to_numpy() for table in found], axis=0) for side in ("lower", "upper")}
     return pl.DataFrame(columns)
-
-
-def amount(cells: Cells) -> Floats:
-    """What a table publishes of each cell: its value, or its weight where nothing was added up."""
-    return cells.known("value" if "value" in cells.more.columns else "total")
 
 
 def tops(cells: Cells, many: int) -> Floats:

@@ -17,8 +17,8 @@ from equipoise.data.equivalence_classes import Classes, Split
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Integers
 from equipoise.methods.protection_levels import Both, Either, Together
 
 Merging = Literal["any", "safe", ""]

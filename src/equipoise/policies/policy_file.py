@@ -34,8 +34,7 @@ from equipoise.policies.table_section import Tabulation, plain_of
 from equipoise.policies.toml_lines import Lines, lines_of
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import build, find, form, to_plain
-from equipoise.recipe.recipe import Recipe, recipes, spread
-from equipoise.search.table_sweep import refuse_strangers
+from equipoise.recipe.recipe import Recipe, recipes, refuse_strangers, spread
 from equipoise.tables import Exposed
 
 OWN = ("folder", "written")

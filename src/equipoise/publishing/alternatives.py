@@ -8,8 +8,9 @@ import polars as pl
 
 from equipoise.beta_binomial.posterior import Posterior
 from equipoise.data.hierarchy import Hierarchy
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 from equipoise.losses.expectation import Loss, expected
 from equipoise.publishing.cell_losses import ClassLoss
 from equipoise.publishing.cells_of_domains import Domains

@@ -8,8 +8,8 @@ import polars as pl
 
 from equipoise.beta_binomial.posterior import Posterior, called
 from equipoise.data.cells import count
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.losses.expectation import PER_CELL, UNITS, Loss, Shape, expected, read, shape
 from equipoise.losses.subclasses import Subclasses
 from equipoise.publishing.cells_of_domains import Domains, summed

@@ -13,8 +13,8 @@ from equipoise.data import engines
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers
 
 COUNTS = ("n", "N", "y")
 MOST = 5_000_000

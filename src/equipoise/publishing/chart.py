@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 from equipoise.presentation.numbers import fraction, listed, percent
 from equipoise.presentation.style import BLUE, FAMILIES, GREY, INK, SCHEMA, VERMILLION, Spec, labels, look, one_row
 from equipoise.publishing.trade_off import TradeOff

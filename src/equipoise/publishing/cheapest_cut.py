@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers
 
 Price = Callable[[Integers, Integers, int], Floats]
 """The costs of pieces: from their first leaves, their ends (the first leaf after each) and their height."""

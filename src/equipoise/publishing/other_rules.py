@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, hint
-from equipoise.ground.packed_keys import Floats
 from equipoise.losses.expectation import expected, plugged, read
 from equipoise.publishing.cell_losses import by_class, silence
 from equipoise.publishing.trade_off import TradeOff, limit, ordered, ratios, tie_rank

@@ -7,8 +7,8 @@ import polars as pl
 
 from equipoise.beta_binomial.posterior import Posterior
 from equipoise.beta_binomial.prior import Errors, Fit, Misfit, misfit, residuals
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, labels, look
 from equipoise.publishing.cells_of_domains import Domains
 

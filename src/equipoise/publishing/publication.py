@@ -12,8 +12,8 @@ from equipoise.beta_binomial.posterior import Posterior, posterior
 from equipoise.beta_binomial.prior import Fit, fit
 from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.losses.expectation import Loss, expected, plugged, read, shape, taylor, written
 from equipoise.losses.threshold import Threshold
 from equipoise.presentation.numbers import fraction, percent

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 TIED = 1e-9
 """Ratios that differ by less, relatively, are tied."""

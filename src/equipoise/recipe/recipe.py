@@ -13,8 +13,8 @@ from equipoise.data.records import Records
 from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.randomness import Draws, new_seed
-from equipoise.methods.method import Coarsening, Mask, Rule, label, name_of
-from equipoise.recipe.catalogue import form, typed
+from equipoise.methods.method import Coarsening, Mask, Measure, Rule, label, name_of
+from equipoise.recipe.catalogue import FAMILIES, form, typed
 
 Data = TypeVar("Data", Records, Table)
 """What masks change: records, or a table."""
@@ -139,3 +139,20 @@ def recipes(*steps: Mask | Iterable[Mask | None], seed: int | None = None) -> tu
     """
     choices = [(step,) if isinstance(step, Mask) else tuple(step) for step in steps]
     return tuple(Recipe(tuple(m for m in chosen if m is not None), seed) for chosen in product(*choices))
+
+
+def refuse_strangers(recipes: Sequence[Recipe], measures: Sequence[Measure]) -> None:
+    """Refuse what is for records: it would run, and mean nothing."""
+    for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
+        if getattr(FAMILIES["masks"], kind.__name__, None) is kind:
+            raise ParameterError(f"{kind.__name__} changes records, not tables: take a method of tables.")
+    for kind in dict.fromkeys(map(type, measures)):
+        if any(getattr(FAMILIES[name], kind.__name__, None) is kind for name in ("risk", "attacks", "utility")):
+            raise ParameterError(f"{kind.__name__} measures records, not tables: take a measure of tables.")
+
+
+def refuse_tables(recipes: Sequence[Recipe]) -> None:
+    """Refuse methods for tables where there are records."""
+    for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
+        if getattr(FAMILIES["tables"], kind.__name__, None) is kind:
+            raise ParameterError(f"{kind.__name__} changes tables, not records: make one with eq.table(records, by).")

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import pairwise
 from math import asinh, floor, log10
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from equipoise.data.aligned_files import aligned, in_order
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import EngineError
 from equipoise.presentation.numbers import number, said
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 MOST, MOST_RECORDS = 12, 5_000_000
 """Variables drawn at most, and records beyond which none are."""
 BINS, BARS, SAMPLE = 32, 10, 200_000

@@ -2,7 +2,7 @@
 
 from equipoise.data.cells import Cells, by_record
 from equipoise.data.records import Records
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 from equipoise.methods.score import Score
 
 

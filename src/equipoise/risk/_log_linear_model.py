@@ -12,8 +12,9 @@ from math import prod
 
 import numpy as np
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Cube, Floats, Integers, pack
+from equipoise.ground.packed_keys import Cube, pack
 
 Axes = tuple[int, ...]
 Factor = tuple[Axes, Floats]

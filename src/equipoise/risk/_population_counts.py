@@ -9,8 +9,9 @@ import polars as pl
 from equipoise.data.cells import Cells, count
 from equipoise.data.missing_keys import alike
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, RolesError
-from equipoise.ground.packed_keys import Floats, code, tally
+from equipoise.ground.packed_keys import code, tally
 
 Given = str | Path | Records
 """A population: a file that has the keys, or records that were read."""

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.data.missing_keys import alike, missing
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import ROOM, Cube, Floats, Integers, group, pack
+from equipoise.ground.packed_keys import ROOM, Cube, group, pack
 
 Places = tuple[int, ...]
 Bits = NDArray[np.uint8]

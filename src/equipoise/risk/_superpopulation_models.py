@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 
 PITMAN, GAMMA, ZAYATZ, SLIDE, BEST = "pitman", "poisson-gamma", "zayatz", "slide", "best"
 MODELS = (ZAYATZ, PITMAN, GAMMA, SLIDE, BEST)

@@ -9,8 +9,8 @@ from equipoise.data.cells import Cells
 from equipoise.data.equivalence_classes import Classes, Split
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import Integers
 from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import cell_score

@@ -7,7 +7,8 @@ import polars as pl
 
 from equipoise.data.aligned_files import aligned
 from equipoise.data.records import Records
-from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import code, group
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 

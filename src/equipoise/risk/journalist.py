@@ -9,8 +9,8 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.files import read
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score

@@ -12,8 +12,8 @@ from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
 from equipoise.data.sampling_fraction import check_fraction, fraction_of
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RolesError, hint
-from equipoise.ground.packed_keys import Floats
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import Plan
 from equipoise.methods.method import as_cells, label

@@ -11,8 +11,8 @@ import polars as pl
 from equipoise.data.cells import by_record
 from equipoise.data.moving_units import Units, units
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.laws.cell_law import CellLaw
 from equipoise.laws.move_records import Plan
 from equipoise.methods.method import label

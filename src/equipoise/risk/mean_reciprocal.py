@@ -14,7 +14,7 @@ stable for every f and p: nothing overflows and nothing cancels.
 import numpy as np
 
 from equipoise.data.cells import Cells
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 LARGE = 24
 TERMS = 60

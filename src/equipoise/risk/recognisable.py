@@ -4,19 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from equipoise.data.aligned_files import aligned
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import MissingExtraError, ParameterError
-from equipoise.ground.packed_keys import Floats, code
+from equipoise.ground.packed_keys import code
 from equipoise.laws.move_records import Plan
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
 FOLDS = 5
-Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

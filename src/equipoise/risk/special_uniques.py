@@ -11,8 +11,8 @@ from equipoise.data.cells import Cells, by_record
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.sampling_fraction import check_fraction, fraction_of
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._suda import dis, dis_scores, elliot, ihsn, minimal_uniques

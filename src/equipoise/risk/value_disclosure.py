@@ -9,8 +9,8 @@ from equipoise.data.aligned_files import aligned
 from equipoise.data.numeric_columns import floats, numeric_columns
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.data.equivalence_classes import Split
-from equipoise.ground.packed_keys import Integers
+from equipoise.ground.arrays import Integers
 from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
 
 

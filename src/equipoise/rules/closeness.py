@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 
 from equipoise.data.equivalence_classes import Split
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from equipoise.data.equivalence_classes import Split
 from equipoise.data.levels import as_text
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Integers
 from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others
 
 

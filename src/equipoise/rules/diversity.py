@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from equipoise.data.equivalence_classes import Split
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Integers
 from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, amount
 from equipoise.data.numeric_columns import share
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
-from equipoise.methods.protection_levels import Together, amount, exceeds, one, protection, tops
+from equipoise.methods.protection_levels import Together, exceeds, one, protection, tops
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, amount
 from equipoise.data.numeric_columns import share
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import Rule, label
-from equipoise.methods.protection_levels import amount, tops
+from equipoise.methods.protection_levels import tops
 
 MOST = 10_000
 """Contributors up to which a counterexample is looked for."""

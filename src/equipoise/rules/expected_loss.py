@@ -11,8 +11,8 @@ from equipoise.beta_binomial.posterior import positive
 from equipoise.beta_binomial.prior import fit
 from equipoise.data.cells import Cells
 from equipoise.data.roles import names
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.losses.expectation import LISTED, read, risks, written
 from equipoise.methods.protection_levels import Together
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, amount
 from equipoise.data.numeric_columns import share
 from equipoise.data.tables.cell_status import marked
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
-from equipoise.methods.protection_levels import Together, amount, protection
+from equipoise.methods.protection_levels import Together, protection
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, amount
 from equipoise.data.equivalence_classes import Classes
 from equipoise.data.numeric_columns import share
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Integers
-from equipoise.methods.protection_levels import Together, amount, protection, refuse_uncounted
+from equipoise.methods.protection_levels import Together, protection, refuse_uncounted
 from equipoise.methods.sensitive_values import Merging
 
 

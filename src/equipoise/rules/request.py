@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 
 from equipoise.data import numeric_columns
-from equipoise.data.cells import Cells
-from equipoise.ground.packed_keys import Integers
-from equipoise.methods.protection_levels import Together, amount, one, protection
+from equipoise.data.cells import Cells, amount
+from equipoise.ground.arrays import Integers
+from equipoise.methods.protection_levels import Together, one, protection
 
 
 @dataclass(frozen=True, slots=True)

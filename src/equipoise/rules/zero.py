@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.data.cells import Cells
-from equipoise.methods.protection_levels import Together, amount, one, protection, refuse_uncounted
+from equipoise.data.cells import Cells, amount
+from equipoise.methods.protection_levels import Together, one, protection, refuse_uncounted
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from itertools import count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.ground.arrays import Floats
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.recipe.recipe import Recipe
-from equipoise.search._adaptive.gaussian_process import Floats, Surface
+from equipoise.search._adaptive.gaussian_process import Surface
 from equipoise.search._adaptive.search_state import Plot, corners, near
 from equipoise.search.ranking import Rank, inside, loss, ranking, shortfall
 from equipoise.search.recipe_space import Family, Point, everywhere

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.presentation.notebook import frontier_html
 from equipoise.trials.trial import Trial
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 BLOCK = 64
 """Trials that are held against all others at a time."""
 
@@ -84,7 +82,7 @@ def _table(trials: Sequence[Trial]) -> tuple[Floats, Floats]:
     return losses.reshape(shape), errors.reshape(shape)
 
 
-def _beaten(losses: Floats, errors: Floats, others: Floats, theirs: Floats) -> Flags:
+def _beaten(losses: Floats, errors: Floats, others: Floats, theirs: Floats) -> Booleans:
     """Which trials one of the others beats, as `Trial.beats` has it: within error is a tie, NaN is no match."""
     worse = np.ones((len(others), len(losses)), dtype=np.bool_)
     better = np.zeros_like(worse)
@@ -94,5 +92,5 @@ def _beaten(losses: Floats, errors: Floats, others: Floats, theirs: Floats) -> F
             tied = np.abs(gap) <= theirs[:, place, None] + errors[None, :, place]
             worse &= tied | (gap < 0)
             better |= ~tied & (gap < 0)
-    found: Flags = np.asarray((worse & better).any(axis=0))
+    found: Booleans = np.asarray((worse & better).any(axis=0))
     return found

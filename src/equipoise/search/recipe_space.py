@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from equipoise.data.cells import count
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.masks import Recode
 from equipoise.methods.method import Coarsening, Mask
@@ -20,7 +21,6 @@ from equipoise.recipe.recipe import Recipe, spread
 from equipoise.search._adaptive.coarsening_order import Alone, Partitions, Slot, partitions
 from equipoise.trials.scorer import prefix_of
 
-Floats = NDArray[np.float64]
 Point = tuple[int, ...]
 Scale = tuple[Floats, bool]
 """Where the values of an axis stand, and whether in bits."""

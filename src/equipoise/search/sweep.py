@@ -15,12 +15,12 @@ from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Measure
 from equipoise.policies.policy import Policy, scored
-from equipoise.recipe.recipe import Recipe
+from equipoise.recipe.recipe import Recipe, refuse_strangers, refuse_tables
 from equipoise.search.adaptive_search import Search
 from equipoise.search.frontier import frontier
 from equipoise.search.ranking import ahead_of
 from equipoise.search.recipe_space import pooled
-from equipoise.search.table_sweep import refuse_strangers, refuse_tables, sweep_table
+from equipoise.search.table_sweep import sweep_table
 from equipoise.trials.runner import Runner
 from equipoise.trials.table_runner import TableRunner, sure
 from equipoise.trials.trial import LeftOut, Trial, Trials

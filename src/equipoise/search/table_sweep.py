@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise import masks, tables
+from equipoise import tables
 from equipoise.data.tables.table import Table
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 from equipoise.ground.progress import Progress
@@ -12,8 +12,8 @@ from equipoise.methods.method import Measure, Rule
 from equipoise.methods.score import Scores
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.policies.policy import Policy
-from equipoise.recipe.catalogue import FAMILIES, parse
-from equipoise.recipe.recipe import Recipe
+from equipoise.recipe.catalogue import parse
+from equipoise.recipe.recipe import Recipe, refuse_strangers
 from equipoise.search.frontier import Frontier, frontier
 from equipoise.trials.table_method_names import recipe_text
 from equipoise.trials.table_runner import TableRunner
@@ -122,20 +122,3 @@ def diagnoses(made: Table, methods: Iterable[Any]) -> tuple[Diagnosis, ...]:
     """What the rules of methods and measures miss in the table, where they use dominance."""
     found = (diagnose(made, rule) for rule in dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))
     return tuple(diagnosis for diagnosis in found if diagnosis)
-
-
-def refuse_strangers(recipes: Sequence[Recipe], measures: Sequence[Measure]) -> None:
-    """Refuse what is for records: it would run, and mean nothing."""
-    for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
-        if getattr(masks, kind.__name__, None) is kind:
-            raise ParameterError(f"{kind.__name__} changes records, not tables: take a method of tables.")
-    for kind in dict.fromkeys(map(type, measures)):
-        if any(getattr(FAMILIES[name], kind.__name__, None) is kind for name in ("risk", "attacks", "utility")):
-            raise ParameterError(f"{kind.__name__} measures records, not tables: take a measure of tables.")
-
-
-def refuse_tables(recipes: Sequence[Recipe]) -> None:
-    """Refuse methods for tables where there are records."""
-    for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
-        if getattr(tables, kind.__name__, None) is kind:
-            raise ParameterError(f"{kind.__name__} changes tables, not records: make one with eq.table(records, by).")

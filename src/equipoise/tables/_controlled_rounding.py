@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.data.tables.additivity import Additive
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.solver import Answer, Program
 
 EXACT = 1e-9

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError
-from equipoise.ground.packed_keys import Floats, Integers
 
 SURE = 1e-6
 """How far the probabilities of a row may miss 1, files having few digits."""

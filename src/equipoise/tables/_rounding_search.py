@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 TRIES = 12
 """How many of the best flips are tried together with a second one before the search ends."""

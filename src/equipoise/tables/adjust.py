@@ -9,8 +9,8 @@ from equipoise.data.numeric_columns import share
 from equipoise.data.records import Law
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, changed, holds, labels, whole
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.randomness import Draws
 from equipoise.ground.solver import Answer, Program
 from equipoise.methods.method import Rule

@@ -5,12 +5,12 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import label
-from equipoise.methods.protection_levels import amount
 from equipoise.methods.score import Score
 
 Kind = Literal["share", "mean", "largest", "hellinger"]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both, holds
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import label
-from equipoise.methods.protection_levels import amount
 from equipoise.methods.score import Score
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from equipoise.data.records import Law
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, changed, holds, labels, whole
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.ground.randomness import Draws
 from equipoise.tables._controlled_rounding import controlled, split
 from equipoise.tables._rounding_search import settle

@@ -5,11 +5,11 @@ from typing import Literal
 
 import numpy as np
 
+from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
-from equipoise.methods.protection_levels import amount
 from equipoise.methods.score import Score
 
 

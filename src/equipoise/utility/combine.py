@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 
 GRID = (np.arange(1000) + 0.5) / 1000
 """Probabilities at which the posterior of the variance between samples is taken."""

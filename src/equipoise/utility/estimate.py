@@ -10,8 +10,8 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.data.weighted_samples import covariance, ratio, said, weights, with_weight
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 

@@ -8,7 +8,7 @@ import polars as pl
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
 from equipoise.data.weighted_samples import Sample, pair, ratio, said
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 

@@ -11,8 +11,8 @@ from equipoise.data.cells import Cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.weighted_samples import said
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score
 

@@ -9,8 +9,9 @@ import polars as pl
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.weighted_samples import said, weights, with_weight
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, MissingExtraError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
 from equipoise.methods.score import Score

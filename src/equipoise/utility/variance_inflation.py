@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 

@@ -8,8 +8,9 @@ import polars as pl
 
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, EngineError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 
 
 def averaged(releases: Sequence[Records]) -> Records:

@@ -7,7 +7,7 @@ from equipoise.attacks._informed.knowledge import Guess, joint_both
 from equipoise.attacks._nearest.box_search import Points, Questions, first, inside
 from equipoise.attacks._nearest.neighbours import count
 from equipoise.attacks._nearest.points import Cloud
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 Coordinate = tuple[Floats, Floats, Floats, Floats, Floats]
 """Released values, expected values, weights, and the lower and upper ends of intervals."""

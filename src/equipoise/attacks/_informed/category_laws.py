@@ -11,7 +11,7 @@ from equipoise.attacks._informed.knowledge import Files, Guess, alike, joint, jo
 from equipoise.attacks._nearest.cell_pairs_by_cost import runs
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.laws.cell_law import CellLaw
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import Plan

@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.packed_keys import code, group
 
 
 @dataclass(frozen=True, eq=False, repr=False)

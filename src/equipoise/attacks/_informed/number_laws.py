@@ -8,7 +8,7 @@ from equipoise.attacks._informed.knowledge import Files, alike, joint_both, numb
 from equipoise.data.numeric_columns import root
 from equipoise.data.records import Law
 from equipoise.data.weighted_samples import Sample
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 HAIR = 1e-9
 """Means are compared with values to this share of the largest value, for sums are rounded."""

@@ -9,7 +9,7 @@ from equipoise.attacks._informed.candidates import Space
 from equipoise.attacks._informed.knowledge import Files, Guess, alike
 from equipoise.attacks._informed.uninformed import labelled, unread
 from equipoise.data.records import Law
-from equipoise.ground.packed_keys import Integers
+from equipoise.ground.arrays import Integers
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import Plan
 

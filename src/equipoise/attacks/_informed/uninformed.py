@@ -5,7 +5,7 @@ import polars as pl
 
 from equipoise.attacks._informed.candidates import Space
 from equipoise.attacks._informed.knowledge import Files, Guess, alike, is_number, numbers
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 
 FLAT = 1e-12
 """A column whose standard deviation is a smaller share of its mean does not vary."""

@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from equipoise.attacks._nearest.comparable_numbers import is_date
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import Cube, Floats, Integers, code, group
+from equipoise.ground.packed_keys import Cube, code, group
 
 MOST = 12
 """Variables that can be compared: 2^12 patterns."""

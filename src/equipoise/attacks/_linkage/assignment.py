@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 DENSE = 1_000_000
 """Places of a component of candidates up to which its assignment is solved as a full matrix."""

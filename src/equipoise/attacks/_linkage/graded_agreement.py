@@ -18,8 +18,9 @@ from equipoise.attacks._linkage.agreement_patterns import CLOSE, DIGITS, EDGE, R
 from equipoise.attacks._linkage.string_similarity import Similarity, Words
 from equipoise.attacks._nearest.cell_pairs_by_cost import parts, runs
 from equipoise.attacks._nearest.comparable_numbers import DAY, is_date, numbers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers, group
+from equipoise.ground.packed_keys import group
 
 COMPARED = 200_000_000
 """Pairs of distinct value combinations that are compared at most: about a minute."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.attacks._linkage.agreement_patterns import Crossed
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 ROUNDS = 12
 """Times that the beliefs of both files are fitted to each other."""

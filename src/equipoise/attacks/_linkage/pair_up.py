@@ -28,7 +28,7 @@ from equipoise.attacks._linkage.assignment import assign, components, mutual, sp
 from equipoise.attacks._linkage.graded_agreement import Compared
 from equipoise.attacks._linkage.match_shares import Right
 from equipoise.attacks._linkage.simulated_truth import drawn
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 RECORDS = 100_000
 """Records of a file up to which the assignment is solved; beyond, cells are assigned to cells."""

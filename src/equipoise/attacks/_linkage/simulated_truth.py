@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from equipoise.attacks._linkage.agreement_patterns import Crossed, joined
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 SEED = 1990
 """Public seed of the rehearsal."""

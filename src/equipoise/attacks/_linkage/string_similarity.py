@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import MissingExtraError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 Similarity = Literal["jaro-winkler", "levenshtein"]
 SIMILARITIES: tuple[Similarity, ...] = ("jaro-winkler", "levenshtein")

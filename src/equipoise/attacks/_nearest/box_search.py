@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.attacks._nearest.cell_pairs_by_cost import runs
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 LEAF = 16
 """Points of a node that is not halved any more."""

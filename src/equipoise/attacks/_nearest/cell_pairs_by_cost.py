@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.attacks._linkage.string_similarity import EDGES, Words
 from equipoise.attacks._nearest.points import Side, cells
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 TIE = 1e-9
 """Distances that differ by no more than this share of themselves are equal."""

@@ -11,8 +11,9 @@ from equipoise.attacks._nearest.comparable_numbers import is_date, numbers
 from equipoise.attacks._nearest.points import Cloud
 from equipoise.data.aligned_files import Matched
 from equipoise.data.records import Law
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.packed_keys import code
 
 FLAT = 1e-12
 """A column whose standard deviation is a smaller share of its mean does not vary."""

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats
 
 DAY = 86_400e6
 """Microseconds of a day, what points in time are counted in."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from equipoise.attacks._nearest.cell_pairs_by_cost import CHUNK, TIE, Costs, every_pair, meet, parts, visits
 from equipoise.attacks._nearest.points import Cloud, Side, distinct
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 
 MOST = 11
 """Closer records are counted up to this many."""

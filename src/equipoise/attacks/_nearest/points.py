@@ -6,7 +6,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from equipoise.ground.packed_keys import Floats, Integers, group
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import group
 
 
 @dataclass(frozen=True, eq=False, repr=False)

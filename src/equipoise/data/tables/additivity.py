@@ -11,12 +11,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import LARGEST, Floats, Integers
-
-Booleans = NDArray[np.bool_]
+from equipoise.ground.packed_keys import LARGEST
 
 TOLERANCE = 1e-6
 """Share of the sum of absolute values in a relation by which it may miss zero."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import Original, as_text
-from equipoise.ground.packed_keys import Integers
+from equipoise.ground.arrays import Integers
 
 TOTAL = "Total"
 MISSING = "(missing)"

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.data.cells import amount
 from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers
-from equipoise.methods.protection_levels import amount
 
 SAME = 1e-6
 """Share by which the value of a cell may differ between two tables that hold it."""

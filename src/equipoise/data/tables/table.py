@@ -11,15 +11,15 @@ import numpy as np
 import polars as pl
 
 from equipoise.data import engines
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, amount
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.ready_table import Ready, ready_cells
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import LARGEST, Floats, Integers, code
-from equipoise.methods.protection_levels import amount
+from equipoise.ground.packed_keys import LARGEST, code
 
 TOP = 3
 """How many of the largest contributions a table keeps unless told."""

@@ -10,8 +10,8 @@ from equipoise.data.cells import Cells
 from equipoise.data.records import Law
 from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.table import Table
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers
 
 CLOSE = 1e-9
 """Share of its value by which a published number may differ and still be the same."""

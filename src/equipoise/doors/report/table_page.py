@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.data.cells import amount
 from equipoise.data.tables.axes import Axis
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.intruder_section import charted
 from equipoise.doors.report.method_notes import described
 from equipoise.doors.report.table_map_section import compared_facts, map_of
 from equipoise.methods.method import name_of
-from equipoise.methods.protection_levels import amount
 from equipoise.policies.dominance_check import parts_of
 from equipoise.presentation.numbers import listed, number, said, title
 from equipoise.recipe.catalogue import parse

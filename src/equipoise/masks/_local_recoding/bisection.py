@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.masks._local_recoding.merge_cost import Span, Spans, cost, joint, ranked
 
 STEPS = 4096

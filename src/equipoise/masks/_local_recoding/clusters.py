@@ -13,7 +13,8 @@ from math import prod
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers, group
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import group
 from equipoise.masks._local_recoding.bisection import TIE, bisected, halves
 from equipoise.masks._local_recoding.exchange import Groups, exchanged, founded, matched
 from equipoise.masks._local_recoding.merge_cost import Boxes, Spans, joint, ranked

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.masks._local_recoding.merge_cost import Boxes, Spans, cost, joint, ranked
 
 NEAR = 2

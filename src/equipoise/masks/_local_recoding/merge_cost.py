@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.coarsening.coded_levels import Ladder
-from equipoise.ground.packed_keys import LARGEST, Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import LARGEST
 
 Worth = Literal["granularity", "entropy"]
 TABLE = 1500

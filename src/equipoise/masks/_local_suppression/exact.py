@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Integers
+from equipoise.ground.arrays import Integers
 from equipoise.ground.solver import Program
 from equipoise.masks._local_suppression.problem import FREE, Problem, bits, cheapest_first, places
 

@@ -11,7 +11,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.masks._local_suppression.problem import FREE, Demand, Problem, bits, places
 
 ALL = 10

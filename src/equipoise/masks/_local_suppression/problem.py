@@ -12,7 +12,8 @@ from math import prod
 
 import numpy as np
 
-from equipoise.ground.packed_keys import LARGEST, Floats, Integers, group
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import LARGEST, group
 
 FREE = np.iinfo(np.int64).max
 """The cap of a key that has none."""

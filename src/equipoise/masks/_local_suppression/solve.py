@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Integers
+from equipoise.ground.arrays import Integers
 from equipoise.masks._local_suppression.exact import own
 from equipoise.masks._local_suppression.greedy import shared, wholly
 from equipoise.masks._local_suppression.problem import Problem

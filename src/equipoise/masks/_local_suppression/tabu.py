@@ -12,7 +12,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from equipoise.ground.packed_keys import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.masks._local_suppression.problem import FREE, Demand, Problem, bits
 
 STEPS = 600

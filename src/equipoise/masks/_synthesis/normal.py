@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.masks._synthesis.variables import Bounds, Variable, within
 
 LEVELS = 30

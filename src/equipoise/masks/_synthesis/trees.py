@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import MissingExtraError
-from equipoise.ground.packed_keys import Floats, Integers, code, group
+from equipoise.ground.packed_keys import code, group
 from equipoise.masks._synthesis.variables import Variable, weighted
 
 CLASSES = 40

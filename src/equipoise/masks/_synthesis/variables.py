@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Coded, Floats, Integers, code
+from equipoise.ground.packed_keys import Coded, code
 from equipoise.ground.randomness import Draws
 
 SPIKE = 0.05

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from equipoise.data.cells import amount
 from equipoise.data.records import Law
 from equipoise.data.tables.table import Table, table
 from equipoise.files import read
-from equipoise.methods.protection_levels import amount
 
 CELLS = "table.sbs"
 """The private file with every cell and its status, which can be read back and audited."""

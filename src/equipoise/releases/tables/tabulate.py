@@ -9,18 +9,18 @@ import numpy as np
 import polars as pl
 
 from equipoise import rules
+from equipoise.data.cells import amount
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.ready_table import Ready
 from equipoise.data.tables.table import Table, table
 from equipoise.data.tables.table_arrays import without
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RefusedError
-from equipoise.ground.packed_keys import Floats
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Rule, label, name_of
-from equipoise.methods.protection_levels import amount
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.policies.table_section import refuse_labels, refuse_names, rules_of, top_of, with_keys
 from equipoise.presentation.notebook import tabulated_html

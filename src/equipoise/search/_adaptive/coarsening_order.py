@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EquipoiseError
 from equipoise.methods.method import Coarsening, Mask
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Point = tuple[int, ...]
 Slot = tuple[tuple[int, ...], Callable[..., Mask | None]]
 """Axes of a family, and the mask that places on them make."""

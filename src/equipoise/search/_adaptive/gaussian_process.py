@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from equipoise.ground.arrays import Floats
+
 Shape = tuple[Floats, float]
 """The length of each axis, and the nugget."""
 LENGTHS = (0.12, 0.25, 0.5, 1.0, 2.0, 4.0)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.ground.arrays import Floats
 from equipoise.search._adaptive.gaussian_process import Shape, Surface
-from equipoise.search.recipe_space import Family, Floats, Point
+from equipoise.search.recipe_space import Family, Point
 from equipoise.trials.trial import LeftOut, Trial
 
 CHANCE, SAME = 0.05, 1e-9

@@ -16,7 +16,7 @@ import numpy as np
 from equipoise.coarsening.cells_at_nodes import Levels
 from equipoise.coarsening.coded_levels import Ladder
 from equipoise.coarsening.lattice import CoarseningLoss, Lattice, Node
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Floats
 from equipoise.ground.progress import Progress
 from equipoise.methods.sensitive_values import merging
 from equipoise.search._best_coarsening.nodes import node_at, walk

@@ -11,7 +11,8 @@ from equipoise.coarsening.coded_levels import Ladder
 from equipoise.coarsening.lattice import Lattice, Node
 from equipoise.data.cells import Cells
 from equipoise.data.equivalence_classes import Classes
-from equipoise.ground.packed_keys import Cube, Integers
+from equipoise.ground.arrays import Integers
+from equipoise.ground.packed_keys import Cube
 from equipoise.methods.protection_levels import Both, Either
 from equipoise.methods.sensitive_values import sensitive_of
 

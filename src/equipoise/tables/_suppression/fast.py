@@ -8,9 +8,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from equipoise.data.tables.additivity import Booleans
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import Finder, Move
 from equipoise.tables._suppression.problem import EXACT, Demands, unprotectable

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.data.tables.additivity import Booleans
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Answer, Program
 from equipoise.tables._suppression.cheapest_move import NEAR, WIDEST, Finder, Move, Ways

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.data.tables.additivity import Additive, Booleans
+from equipoise.data.tables.additivity import Additive
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 
 EXACT = 1e-9
 """Share of its level by which a move may fall short: rounding, not disclosure."""

@@ -7,7 +7,7 @@ are suppressed, and nothing where it cannot move at all. A p% rule has counted w
 their own cell already: this keeps the rest from being known closely to them, too.
 """
 
-from equipoise.ground.packed_keys import Integers
+from equipoise.ground.arrays import Integers
 from equipoise.tables._suppression.cheapest_move import Finder
 from equipoise.tables._suppression.problem import EXACT, NEGLIGIBLE, Demands
 

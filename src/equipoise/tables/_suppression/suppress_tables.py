@@ -10,8 +10,8 @@ import polars as pl
 from equipoise.data.records import Law
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
-from equipoise.ground.packed_keys import Floats
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule, label
 from equipoise.methods.protection_levels import levels

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.data.tables.additivity import Additive, Booleans
+from equipoise.data.tables.additivity import Additive
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError, ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import FAULT, Finder
 from equipoise.tables._suppression.fast import Cover

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.data.tables.additivity import Additive, Booleans
+from equipoise.data.tables.additivity import Additive
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Answer, Program, Unbounded
 from equipoise.tables._suppression.problem import Table, marked

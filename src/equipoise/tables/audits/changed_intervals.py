@@ -3,11 +3,11 @@
 import numpy as np
 import polars as pl
 
-from equipoise.data.tables.additivity import Booleans
+from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
-from equipoise.methods.protection_levels import amount, levels
+from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.changed_tables import narrowed
 from equipoise.tables.audits.exposure import Exposure
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError
-from equipoise.ground.packed_keys import Floats
-from equipoise.methods.protection_levels import amount
 from equipoise.tables.audits.attacker_intervals import audit
 
 CHANGES = ("round", "cell_key", "adjust")

@@ -5,11 +5,11 @@ from functools import cached_property
 
 import numpy as np
 
-from equipoise.data.tables.additivity import Booleans
+from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
-from equipoise.ground.packed_keys import Floats
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
-from equipoise.methods.protection_levels import amount, levels
+from equipoise.methods.protection_levels import levels
 from equipoise.tables._suppression.suppress_tables import intervals
 from equipoise.tables.audits.changed_tables import CHANGES, narrowed
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data.tables.additivity import Booleans
+from equipoise.data.cells import amount
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import CLOSE
-from equipoise.ground.packed_keys import Floats
-from equipoise.methods.protection_levels import amount
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.tables.audits.attacker_intervals import audit
 from equipoise.tables.audits.changed_tables import MOST, limits
 

@@ -11,17 +11,18 @@ import numpy as np
 import polars as pl
 
 from equipoise.attacks import Nearest
-from equipoise.attacks._wilson import wilson
 from equipoise.data.cells import Cells, coded
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.doors.web.memory import Held, frozen
 from equipoise.doors.web.work.open_file import role_of
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.ground.packed_keys import LARGEST, Coded, Integers, group, pack, tally
+from equipoise.ground.packed_keys import LARGEST, Coded, group, pack, tally
 from equipoise.ground.progress import Progress, report
 from equipoise.intrusion import knowledge
 from equipoise.methods.score import Score
+from equipoise.methods.share_interval import wilson
 from equipoise.presentation.style import Spec
 from equipoise.risk import Prosecutor, Uniques
 

@@ -8,7 +8,8 @@ import polars as pl
 
 from equipoise.data.branches import NESTING
 from equipoise.data.levels import DatePart
-from equipoise.ground.packed_keys import Floats, Integers, code
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import code
 
 SINGLE = 150
 """Whole numbers over so short a range have a bar each."""

@@ -8,8 +8,9 @@ import polars as pl
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import Bands, DatePart, Everything, Head, Level, Lookup, Original, as_text
 from equipoise.doors.web.work import key_histograms as pictures
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError
-from equipoise.ground.packed_keys import Integers, code
+from equipoise.ground.packed_keys import code
 
 LONGEST = 30
 """Characters of the longest code of which prefixes are offered."""

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import Cells
-from equipoise.ground.packed_keys import Integers, code, group, order_of
+from equipoise.ground.arrays import Integers
+from equipoise.ground.packed_keys import code, group, order_of
 from equipoise.utility.entropy import bits
 
 SMALL = 3

@@ -18,8 +18,9 @@ from equipoise.doors.web.memory import Held, frozen
 from equipoise.doors.web.work.edit_hierarchy import free_name, with_level, without_level
 from equipoise.doors.web.work.level_editors import editors, shown
 from equipoise.doors.web.work.regroup_key import Stage, numbers, stage_of
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, hint
-from equipoise.ground.packed_keys import Integers, code
+from equipoise.ground.packed_keys import code
 from equipoise.rules import MinCount
 from equipoise.search.best_coarsening import best_coarsening
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import count
+from equipoise.data.cells import amount, count
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, ROOT
 from equipoise.data.records import Law, Records
@@ -18,7 +18,6 @@ from equipoise.doors.web.memory import Held, frozen
 from equipoise.doors.web.work import table_settings as plain
 from equipoise.doors.web.work.table_settings import LARGEST, Plain
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
-from equipoise.methods.protection_levels import amount
 from equipoise.policies.dominance_check import diagnose
 from equipoise.policies.table_section import Tabulation, top_of
 from equipoise.recipe.catalogue import parse

@@ -10,8 +10,8 @@ import polars as pl
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
 from equipoise.doors.web.memory import Held, frozen
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError, RolesError
-from equipoise.ground.packed_keys import Integers
 from equipoise.inspection.assess import by_category, by_key, refuse_unfit, standard
 from equipoise.inspection.worst_records import helps, mildest, worst
 from equipoise.methods.method import Measure
