@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import equipoise as eq
 from benchmarks.drawn import SEED, drawn
-from equipoise.search.adaptive_search import Search
+from equipoise.search.adaptive_search import AdaptiveSearch
 from equipoise.search.recipe_space import described
 from equipoise.search.sweep import adaptively, all_of
 from equipoise.trials.runner import Runner
@@ -60,7 +60,7 @@ def compared(seed: int, share: int = SHARE) -> Compared:
     families = described(case.candidates, case.records, SEED)
     assert families is not None
     with Runner(case.records, case.measures) as runner:
-        some = adaptively(runner, Search(families, policy, len(recipes) // share), draws=DRAWS, policy=policy)
+        some = adaptively(runner, AdaptiveSearch(families, policy, len(recipes) // share), draws=DRAWS, policy=policy)
     made, passing = len(some) + len(some.left_out), sum(map(bool, map(policy.judge, every)))
     best, found = chosen(policy, every), chosen(policy, some)
     gap = 0.0

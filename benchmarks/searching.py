@@ -13,7 +13,7 @@ import equipoise as eq
 from benchmarks.rows import Row, Scale, Skipped, fresh, measured
 from equipoise.methods.method import Measure
 from equipoise.policies.sections import Candidate
-from equipoise.search.adaptive_search import Search
+from equipoise.search.adaptive_search import AdaptiveSearch
 from equipoise.search.recipe_space import described
 from equipoise.search.sweep import adaptively
 from equipoise.trials.runner import Runner
@@ -61,7 +61,7 @@ def tried(case: Case, records: eq.Records, budget: int) -> int:
     families = described([candidate], records, 5)
     assert families is not None
     with Runner(records, measures, processes=CORES) as runner:
-        return len(adaptively(runner, Search(families, policy, budget), draws=1, policy=policy))
+        return len(adaptively(runner, AdaptiveSearch(families, policy, budget), draws=1, policy=policy))
 
 
 def people(size: int) -> eq.Records:

@@ -9,7 +9,7 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from equipoise.beta_binomial.likelihood import LEAST, MOST, sample_of, slopes
-from equipoise.beta_binomial.prior import Fit, fit, misfit, residuals
+from equipoise.beta_binomial.prior import PriorFit, fit, misfit, residuals
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 
 SAXONY = (3, 24, 104, 286, 670, 1033, 1343, 1112, 829, 478, 181, 45, 7)
@@ -359,7 +359,7 @@ def test_refused_covariates_and_classes() -> None:
 
 def test_residuals_by_hand() -> None:
     """Uniform prior, n = 3: y has 4 equally likely values, and the place within the quarter is the uniform number."""
-    found = Fit(1.0, 1.0, 0.5, 2.0, None, 0.0, True, None, 1, "")  # type: ignore[arg-type]
+    found = PriorFit(1.0, 1.0, 0.5, 2.0, None, 0.0, True, None, 1, "")  # type: ignore[arg-type]
     y, uniform = np.array([0.0, 1, 2, 3]), np.array([0.5, 0.2, 0.9, 0.999])
     expected = stats.norm.ppf((y + uniform) / 4)
     assert residuals(y, np.full(4, 3.0), found, uniform) == pytest.approx(expected, abs=1e-12)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.coarsening import cells_at_nodes as module
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.search._best_coarsening.nodes import lattice_of, walk
 
 
@@ -72,7 +72,7 @@ def test_the_shelf_lets_old_folds_go() -> None:
 def test_shares_count_leaves_that_nobody_has() -> None:
     """The domain is the rows of the hierarchy, as in ARX: ages 1 to 100 though ages 17 to 90 occur."""
     rows = {str(age): (f"{(age - 1) // 20}", "*") for age in range(1, 101)}
-    ladder, _ = Ladder.of("age", pl.Series([17, 18, 90]), np.array([1, 1, 1]), eq.Hierarchy.mapping(rows))
+    ladder, _ = CodedLevels.of("age", pl.Series([17, 18, 90]), np.array([1, 1, 1]), eq.Hierarchy.mapping(rows))
     assert ladder.domain == 100
     assert [share.tolist() for share in ladder.shares] == [[0.01] * 3, [0.2] * 3, [1.0] * 3]
     assert ladder.chain
@@ -80,7 +80,7 @@ def test_shares_count_leaves_that_nobody_has() -> None:
 
 def test_values_beside_the_hierarchy_are_leaves_too() -> None:
     tree = eq.Hierarchy.mapping({"a": "v", "b": "c"}, other="c", root=True)
-    ladder, place = Ladder.of("x", pl.Series(["a", "b", "z"]), np.array([1, 1, 1]), tree)
+    ladder, place = CodedLevels.of("x", pl.Series(["a", "b", "z"]), np.array([1, 1, 1]), tree)
     assert ladder.domain == 3
     assert [ladder.shares[1][place[i]] for i in range(3)] == pytest.approx([1 / 3, 2 / 3, 2 / 3])
     assert ladder.shares[2].tolist() == [1.0] * 3
@@ -88,7 +88,7 @@ def test_values_beside_the_hierarchy_are_leaves_too() -> None:
 
 def test_levels_that_do_not_nest() -> None:
     tree = eq.Hierarchy.intervals([5, 10], root=True) | eq.Hierarchy.intervals(3)
-    ladder, _ = Ladder.of("x", pl.Series(range(30)), np.ones(30, dtype=np.int64), tree)
+    ladder, _ = CodedLevels.of("x", pl.Series(range(30)), np.ones(30, dtype=np.int64), tree)
     names = ladder.names
     up = {names[i]: {names[j] for j in above} for i, above in enumerate(ladder.above)}
     assert up == {"original": {"5", "3"}, "5": {"10"}, "10": {"all"}, "3": {"all"}, "all": set()}
@@ -99,7 +99,7 @@ def test_levels_that_do_not_nest() -> None:
 def test_leaves_of_a_column_of_floats() -> None:
     """A file lists 2.0 for 2: the same leaf."""
     tree = eq.Hierarchy.mapping({"1.0": "low", "2.0": "low", "3": "high"})
-    ladder, _ = Ladder.of("x", pl.Series([1.0, 2.0, None]), np.array([1, 1, 1]), tree)
+    ladder, _ = CodedLevels.of("x", pl.Series([1.0, 2.0, None]), np.array([1, 1, 1]), tree)
     assert ladder.domain == 3
     assert [share.tolist() for share in ladder.shares] == [
         pytest.approx([1 / 3] * 3),

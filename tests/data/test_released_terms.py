@@ -8,7 +8,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.data.records import Law, Records
-from equipoise.data.released_terms import Files, comparable, rows
+from equipoise.data.released_terms import ComparableFiles, comparable, rows
 from equipoise.ground.randomness import Draws
 
 
@@ -16,10 +16,12 @@ def read(table: pl.DataFrame, id: str | None = None) -> Records:
     return Records.of(table, eq.Roles(id=id))
 
 
-def files(here: pl.DataFrame, there: pl.DataFrame, held: pl.DataFrame | None = None, law: Law | None = None) -> Files:
+def files(
+    here: pl.DataFrame, there: pl.DataFrame, held: pl.DataFrame | None = None, law: Law | None = None
+) -> ComparableFiles:
     original, released = read(there), read(here)
     released = released if law is None else released.with_frame(released.frame, law)
-    return Files.read(
+    return ComparableFiles.read(
         released, replace(original, holdout=read(held) if held is not None else None), tuple(there.columns)
     )
 
@@ -68,7 +70,7 @@ def test_the_level_of_a_recode_holds_for_synthetic_files_too() -> None:
     original = replace(eq.read(table, roles), holdout=eq.read(table.with_columns(age=pl.Series([2, 30, None])), roles))
     released = eq.masks.Recode("age", "10").apply(original, Draws(1))
     made = released.with_frame(released.frame, Law("synthesize", ("age",), "drawn", {"synthetic": "full"}))
-    found = Files.read(made, original, ("age",)).in_terms("age")
+    found = ComparableFiles.read(made, original, ("age",)).in_terms("age")
     assert not found.in_step
     assert found.there["age"].to_list() == ["10-19", "20-29", "30-39"]
     assert found.held is not None
@@ -77,7 +79,7 @@ def test_the_level_of_a_recode_holds_for_synthetic_files_too() -> None:
 
 def test_rows_by_id() -> None:
     table = pl.DataFrame({"id": [3, 1, 2], "x": [30, 10, 20]})
-    found = Files.read(read(table, "id"), read(table.reverse(), "id"), ("x",))
+    found = ComparableFiles.read(read(table, "id"), read(table.reverse(), "id"), ("x",))
     assert found.in_step
     assert found.there["x"].to_list() == [10, 20, 30]
     assert rows(read(table, "id"), risk=found.there["x"].to_numpy()).equals(table.rename({"x": "risk"}))
@@ -98,6 +100,6 @@ def test_kinds_that_can_be_compared() -> None:
 def test_columns_that_are_not_there() -> None:
     table = pl.DataFrame({"age": [1]})
     with pytest.raises(eq.RolesError, match="Did you mean"):
-        Files.read(read(table), read(table), ("agee",))
+        ComparableFiles.read(read(table), read(table), ("agee",))
     with pytest.raises(eq.RolesError, match="released file has no column"):
-        Files.read(read(pl.DataFrame({"x": [1]})), read(table), ("age",))
+        ComparableFiles.read(read(pl.DataFrame({"x": [1]})), read(table), ("age",))

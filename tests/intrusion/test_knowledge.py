@@ -6,7 +6,7 @@ from math import comb
 import polars as pl
 import pytest
 
-from equipoise.intrusion.knowledge import MOST, Plan, chart, growth, sweep
+from equipoise.intrusion.knowledge import MOST, KnowledgePlan, chart, growth, sweep
 from equipoise.methods.score import Score
 from equipoise.presentation.style import BLUE, GREY
 
@@ -23,7 +23,7 @@ def score(known: tuple[str, ...]) -> Score:
 @pytest.mark.parametrize("size", [1, 2, 3, 10])
 @pytest.mark.parametrize("records", [10, 10**5, 10**6, 10**8])
 def test_the_plan_counts_what_is_tried(columns: int, size: int, records: int) -> None:
-    plan = Plan.of(columns, size, records)
+    plan = KnowledgePlan.of(columns, size, records)
     asked: list[tuple[str, ...]] = []
     sweep(NAMES[:columns], plan, lambda known: asked.append(known) or score(known), None, None)
     assert len(asked) == len(set(asked)) == plan.total
@@ -34,7 +34,7 @@ def test_the_plan_counts_what_is_tried(columns: int, size: int, records: int) ->
 
 
 def test_a_million_records_are_tried_with_few_columns() -> None:
-    plan = Plan.of(9, 2, 1_000_000)
+    plan = KnowledgePlan.of(9, 2, 1_000_000)
     assert plan.total <= 20
     assert (plan.full, plan.asked) == (1, 2)
     assert plan.words().startswith("Each of 9 columns was tried; larger ones by adding the column that helps most")
@@ -42,7 +42,7 @@ def test_a_million_records_are_tried_with_few_columns() -> None:
 
 
 def test_beyond_the_size_the_best_is_extended() -> None:
-    plan = Plan.of(5, 2, 100)
+    plan = KnowledgePlan.of(5, 2, 100)
     found = sweep(NAMES[:5], plan, score, None, None)
     assert growth(found)["known"].to_list() == ["e", "d, e", "c, d, e", "b, c, d, e", "a, b, c, d, e"]
     assert found.height == comb(5, 1) + comb(5, 2) + 3 + 2 + 1
@@ -53,12 +53,14 @@ def test_beyond_the_size_the_best_is_extended() -> None:
 
 def test_what_is_known_already_is_not_tried_again() -> None:
     asked: list[tuple[str, ...]] = []
-    sweep(NAMES[:2], Plan.of(2, 2, 10), lambda known: asked.append(known) or score(known), score(NAMES[:2]), None)
+    sweep(
+        NAMES[:2], KnowledgePlan.of(2, 2, 10), lambda known: asked.append(known) or score(known), score(NAMES[:2]), None
+    )
     assert ("a", "b") not in asked
 
 
 def test_the_chart() -> None:
-    spec = chart(sweep(NAMES[:4], Plan.of(4, 2, 100), score, None, None))
+    spec = chart(sweep(NAMES[:4], KnowledgePlan.of(4, 2, 100), score, None, None))
     layers = {layer["name"]: layer for layer in spec["layer"]}
     assert [row["known"] for row in layers["best"]["data"]["values"]] == ["d", "c, d", "b, c, d", "a, b, c, d"]
     assert len(layers["tried"]["data"]["values"]) == 4 + 6 + 2 + 1 - 4

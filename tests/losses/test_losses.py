@@ -11,7 +11,7 @@ from scipy.stats import betabinom
 import equipoise as eq
 from equipoise import losses
 from equipoise.beta_binomial.posterior import Posterior, posterior
-from equipoise.losses.expectation import LISTED, Shape, plugged, read, shape, taylor, written
+from equipoise.losses.expectation import LISTED, LossShape, plugged, read, shape, taylor, written
 
 EACH = [
     losses.Uniques(10),
@@ -100,19 +100,19 @@ def test_listed_losses_have_their_source_and_an_honest_line() -> None:
 @pytest.mark.parametrize(
     ("loss", "known"),
     [
-        (losses.Uniques(10), Shape(True, True)),
-        (losses.GammaUniques(10, 0.3), Shape(True, True)),
-        (losses.SmallGroup(1000), Shape(True, True)),
-        (losses.Respondents(3), Shape(True, True)),
-        (losses.Threshold(12), Shape(True, False)),
-        (lambda y, Y, n, N: Y / N, Shape(False, True)),
-        (lambda y, Y, n, N: np.exp(-((Y / 30) ** 2)), Shape(True, False)),
+        (losses.Uniques(10), LossShape(True, True)),
+        (losses.GammaUniques(10, 0.3), LossShape(True, True)),
+        (losses.SmallGroup(1000), LossShape(True, True)),
+        (losses.Respondents(3), LossShape(True, True)),
+        (losses.Threshold(12), LossShape(True, False)),
+        (lambda y, Y, n, N: Y / N, LossShape(False, True)),
+        (lambda y, Y, n, N: np.exp(-((Y / 30) ** 2)), LossShape(True, False)),
     ],
 )
-def test_shape(loss: Any, known: Shape, cells: Posterior) -> None:
+def test_shape(loss: Any, known: LossShape, cells: Posterior) -> None:
     found = shape(loss, cells)
     assert found == known
-    assert ("as it should" in found.words("x")) == (known == Shape(True, True))
+    assert ("as it should" in found.words("x")) == (known == LossShape(True, True))
 
 
 def test_taylor_of_a_function_is_that_of_the_formula(cells: Posterior) -> None:

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 
 import equipoise as eq
 from equipoise.ground.randomness import Draws
-from equipoise.laws.move_records import Plan
+from equipoise.laws.move_records import MovePlan
 from equipoise.masks import Pram
 from equipoise.masks.pram import _chunks
 
@@ -27,9 +27,9 @@ def moved(mask: Pram, table: Any, roles: eq.Roles, seed: int = 1) -> pl.DataFram
     return mask.apply(eq.read(table, roles), Draws(seed)).collect()
 
 
-def plan_of(records: eq.Records) -> Plan:
+def plan_of(records: eq.Records) -> MovePlan:
     found = records.history[-1].detail
-    assert isinstance(found, Plan)
+    assert isinstance(found, MovePlan)
     return found
 
 

@@ -14,7 +14,7 @@ from equipoise.ground.randomness import Draws
 from equipoise.masks import Synthesize
 from equipoise.masks._synthesis.relations import Relations
 from equipoise.masks._synthesis.trees import classes, ordered
-from equipoise.masks._synthesis.variables import Variable
+from equipoise.masks._synthesis.variables import SynthesisVariable
 from equipoise.rules import MinCount
 
 pytest.importorskip("sklearn")
@@ -330,5 +330,5 @@ def test_categories_are_ordered_by_what_they_say() -> None:
         [places[1], places[2], places[0]],
         [places[0], places[2], places[1]],
     )
-    many = Variable.of(pl.Series([f"v{i % 60}" for i in range(600)]))
+    many = SynthesisVariable.of(pl.Series([f"v{i % 60}" for i in range(600)]))
     assert classes([many]).max() == 40

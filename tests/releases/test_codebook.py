@@ -13,7 +13,7 @@ import equipoise as eq
 from equipoise.data.labels import Column, Labels
 from equipoise.data.records import Law, Records
 from equipoise.recipe.catalogue import methods
-from equipoise.releases.codebook import Codebook, Variable, codebook
+from equipoise.releases.codebook import Codebook, CodebookVariable, codebook
 from equipoise.releases.valid_uses import ENTRIES, Seen, effect_of
 
 N = 20_000
@@ -42,7 +42,7 @@ def told(table: pl.DataFrame, *masks: Any, **roles: Any) -> tuple[Codebook, pl.D
     return codebook(released, records, title="t", file="data.csv"), released.collect()
 
 
-def of(book: Codebook, name: str) -> Variable:
+def of(book: Codebook, name: str) -> CodebookVariable:
     return next(v for v in book.variables if v.name == name)
 
 

@@ -21,8 +21,8 @@ from equipoise.risk._superpopulation_models import (
     PITMAN,
     SLIDE,
     ZAYATZ,
-    Classes,
-    Fit,
+    ClassSizes,
+    ModelFit,
     best,
     fitted,
     pitman,
@@ -35,9 +35,9 @@ SIZES = [1] * 40 + [2] * 14 + [3] * 8 + [4] * 5 + [6] * 3 + [11, 15, 29, 60]
 SKEWED = st.lists(st.integers(1, 9) | st.integers(10, 400), min_size=1, max_size=40)
 
 
-def classes(sizes: list[int] | np.ndarray[Any, Any]) -> Classes:
+def classes(sizes: list[int] | np.ndarray[Any, Any]) -> ClassSizes:
     size, number = np.unique(np.asarray(sizes), return_counts=True)
-    return Classes(size.astype(np.float64), number.astype(np.float64))
+    return ClassSizes(size.astype(np.float64), number.astype(np.float64))
 
 
 def partitions(n: int) -> Iterator[list[list[int]]]:
@@ -175,7 +175,7 @@ def test_slide_by_its_definition() -> None:
 # --- where a model holds, it is right -----------------------------------------------------------------------------
 
 
-def drawn(people: np.ndarray[Any, Any], fraction: float, rng: np.random.Generator) -> tuple[Classes, int]:
+def drawn(people: np.ndarray[Any, Any], fraction: float, rng: np.random.Generator) -> tuple[ClassSizes, int]:
     """A sample of a population given by its class sizes, and how many of its records are population uniques."""
     owner = np.repeat(np.arange(len(people)), people)
     sample = rng.choice(owner, round(fraction * len(owner)), replace=False)
@@ -290,7 +290,7 @@ def test_the_corners(model: str, sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("model", [PITMAN, GAMMA, SLIDE, BEST])
 def test_the_same_every_time(model: str) -> None:
-    found: list[Fit] = [fitted(model, classes(SIZES), 0.07, 500) for _ in range(2)]
+    found: list[ModelFit] = [fitted(model, classes(SIZES), 0.07, 500) for _ in range(2)]
     assert found[0] == found[1]
 
 

@@ -15,7 +15,7 @@ from equipoise.methods.method import Measure, label
 from equipoise.policies.sections import Candidate
 from equipoise.recipe.catalogue import find
 from equipoise.recipe.recipe import recipes
-from equipoise.search.adaptive_search import BATCH, Search
+from equipoise.search.adaptive_search import BATCH, AdaptiveSearch
 from equipoise.search.ranking import inside, loss, ranking
 from equipoise.search.recipe_space import described
 from equipoise.search.sweep import adaptively, all_of
@@ -110,7 +110,7 @@ def both_ways(name: str, seed: int) -> tuple[eq.Policy, Trials, Trials]:
     assert families is not None
     assert sum(family.grid for family in families) == len(grid)
     with Runner(data, measures) as runner:
-        some = adaptively(runner, Search(families, policy, len(grid) // 5), draws=DRAWS, policy=policy)
+        some = adaptively(runner, AdaptiveSearch(families, policy, len(grid) // 5), draws=DRAWS, policy=policy)
         assert len(some) <= len(grid) / 5
     return policy, every, some
 
@@ -142,7 +142,7 @@ def test_a_search_keeps_its_budget_and_repeats_nothing(seed: int) -> None:
     policy = eq.Policy({label(case.measures[0]): "<= 0.5"})
     tried = []
     for _ in range(2):
-        search = Search(families, policy, 25)
+        search = AdaptiveSearch(families, policy, 25)
         with Runner(case.records, case.measures) as runner:
             seen: list[eq.Recipe] = []
             while asks := search.ask():
@@ -162,7 +162,9 @@ def test_the_same_again(people_records: eq.Records) -> None:
     tried = []
     for _ in range(2):
         with Runner(data, measures) as runner:
-            tried.append([t.recipe for t in adaptively(runner, Search(families, policy, 13), draws=1, policy=policy)])
+            tried.append(
+                [t.recipe for t in adaptively(runner, AdaptiveSearch(families, policy, 13), draws=1, policy=policy)]
+            )
     assert tried[0] == tried[1]
     assert len(set(map(repr, tried[0]))) == 13
 
@@ -172,7 +174,7 @@ def test_never_beyond_the_budget_nor_the_family() -> None:
     candidates = [Candidate(masks=({"use": "recode", "column": "age", "level": ["2", "4", "8"]},))]
     families = described(candidates, data, SEED)
     assert families is not None
-    search = Search(families, eq.Policy({"uniques": "< 0.1"}))
+    search = AdaptiveSearch(families, eq.Policy({"uniques": "< 0.1"}))
     assert search.budget == 3
     seen = []
     with Runner(data, [eq.risk.Uniques(), eq.utility.Entropy()]) as runner:
@@ -212,7 +214,7 @@ def test_what_may_be_chosen_is_drawn_to_the_full() -> None:
     families = described(candidates, data, SEED)
     assert families is not None
     with Runner(data, measures) as runner:
-        trials = adaptively(runner, Search(families, policy, 12), draws=3, policy=policy)
+        trials = adaptively(runner, AdaptiveSearch(families, policy, 12), draws=3, policy=policy)
     chosen = min((t for t in trials if inside(policy, t)), key=ranking(policy, trials))
     assert len(chosen.draws) == 3
     assert all(len(trial.draws) == 3 for trial in eq.frontier([t for t in trials if t.draws]))

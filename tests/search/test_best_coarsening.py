@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import equipoise as eq
 from equipoise.methods.protection_levels import Either
 from equipoise.search import best_coarsening as module
-from equipoise.search._best_coarsening.exact import Search
+from equipoise.search._best_coarsening.exact import LatticeSearch
 
 TREES: dict[str, list[tuple[str, ...]]] = {
     "a": [(str(v), "lo" if v < 3 else "hi", "*") for v in range(6)],
@@ -101,7 +101,7 @@ def test_large_files_are_judged_by_a_slice_first(rows: list[Any], k: int, limit:
     """With slices and folds in two stages, the same optimum."""
     records = eq.read(made(rows), roles())
     whole = eq.best_coarsening(records, eq.rules.MinCount(1), suppress_at_most=limit).search
-    assert isinstance(whole, Search)
+    assert isinstance(whole, LatticeSearch)
     assert whole.slices == ()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("equipoise.search._best_coarsening.slices.LARGE", 1)

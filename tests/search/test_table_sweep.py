@@ -11,7 +11,7 @@ from equipoise.data.tables.table import Table
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.tables.tabulate import tabulate
 from equipoise.search.table_map import score_name, score_words, table_map
-from equipoise.search.table_sweep import Comparison, original_trial, standard
+from equipoise.search.table_sweep import TableComparison, original_trial, standard
 from equipoise.tables import Adjust, CellKey, Distance, Exposed, Round, Suppress, Withheld
 from equipoise.trials.table_method_names import method_text, rule_text
 
@@ -139,7 +139,7 @@ def test_rules_and_methods_as_they_are_written() -> None:
 def test_the_map_names_axes_methods_and_limits(made: Table, trials: Any) -> None:
     measures = (Exposed(P10), Withheld(), Distance())
     policy = eq.Policy({"exposed": "<= 0", "distance": "< 30%"})
-    compared = Comparison(trials, original_trial(made, measures), trials[0], policy)
+    compared = TableComparison(trials, original_trial(made, measures), trials[0], policy)
     spec = table_map(compared)
     assert spec["encoding"]["y"]["axis"]["title"] == "Share of sensitive cells an attacker could bound too closely"
     assert spec["encoding"]["x"]["axis"]["title"] == "Share of the value that was moved or withheld"

@@ -14,7 +14,7 @@ from equipoise.masks import Noise, Recode, TopCode
 from equipoise.provenance.journal import Journal
 from equipoise.trials import runner as running
 from equipoise.trials.runner import Runner
-from equipoise.trials.scorer import Bench, Kept
+from equipoise.trials.scorer import Bench, ByteCache
 from equipoise.trials.time_left import Pace
 from equipoise.trials.trial import Trial
 
@@ -82,7 +82,7 @@ def test_without_room_nothing_is_kept(people_records: eq.Records) -> None:
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
-    kept = Kept(10)
+    kept = ByteCache(10)
     for name in "abc":
         kept.put(name, name, 3)
     assert kept.get("a") == "a"

@@ -34,7 +34,7 @@ FEWEST = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Known:
+class KnownColumns:
     """What is known of `split` released records and, after them, of people: codes, coordinates, categories, features.
 
     Numbers and dates are coordinates in standard deviations of the release, a missing one stands at the mean and
@@ -50,7 +50,7 @@ class Known:
     nominal: tuple[bool, ...]
 
     @classmethod
-    def of(cls, here: pl.DataFrame, people: pl.DataFrame, columns: tuple[str, ...]) -> "Known":
+    def of(cls, here: pl.DataFrame, people: pl.DataFrame, columns: tuple[str, ...]) -> "KnownColumns":
         """Both files side by side. O(records x columns)."""
         size, split = here.height + people.height, here.height
         codes, sizes, points, marks, features, nominal = [], [], [], [], [], []
@@ -124,14 +124,14 @@ class Secret:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Guess:
+class GuessedValues:
     """For each person the probability that the guess is right, and for numbers its expected squared error."""
 
     hit: Floats
     error: Floats | None = None
 
 
-def match(known: Known, secret: Secret) -> Guess:
+def match(known: KnownColumns, secret: Secret) -> GuessedValues:
     """Take the value of the released record nearest to what is known; one at random of those that tie.
 
     Whoever has equals in the file is matched with them; only the others are looked for by distance. Cost: that of the
@@ -144,10 +144,10 @@ def match(known: Known, secret: Secret) -> Guess:
         hit[who] = _share_right(secret, who, of, owner, rows)
         if secret.values is not None:
             error[who] = _square(secret, who, of, owner, rows)
-    return Guess(hit, None if secret.values is None else error)
+    return GuessedValues(hit, None if secret.values is None else error)
 
 
-def by_class(known: Known, secret: Secret) -> Guess:
+def by_class(known: KnownColumns, secret: Secret) -> GuessedValues:
     """Guess the mode (one at random of those that tie) or mean of the released records with equal known values.
 
     Without any, the last known column is left out, and so on to the whole file. O(records x columns).
@@ -165,12 +165,12 @@ def by_class(known: Known, secret: Secret) -> Guess:
         open_[told] = False
         if not open_.any():
             break
-    return Guess(hit, None if secret.values is None else error)
+    return GuessedValues(hit, None if secret.values is None else error)
 
 
 def boosted(
-    known: Known, secret: Secret, places: Floats, folds: Integers | None, asked: Integers, seed: int
-) -> Guess | None:
+    known: KnownColumns, secret: Secret, places: Floats, folds: Integers | None, asked: Integers, seed: int
+) -> GuessedValues | None:
     """Guess by gradient boosted trees, fitted on released records of other folds than the person's.
 
     `places` orders the released records at random, `folds` has their folds (None: nobody's own record is there, so one
@@ -192,9 +192,9 @@ def boosted(
             predict = _fitted(known, rows, target[rows], labels is not None, seed)
             guess[people] = predict(known.features[known.split + people[first]])[back]
     if labels is None:
-        return Guess(secret.right(guess), (guess - secret.told()[1]) ** 2)
+        return GuessedValues(secret.right(guess), (guess - secret.told()[1]) ** 2)
     named = labels[guess.astype(np.int64)]
-    return Guess(((named >= secret.low) & (named < secret.high)).astype(np.float64))
+    return GuessedValues(((named >= secret.low) & (named < secret.high)).astype(np.float64))
 
 
 def overall(secret: Secret) -> Floats:
@@ -206,7 +206,7 @@ def overall(secret: Secret) -> Floats:
     return secret.right(np.full(len(people), float(np.sort(secret.values).mean())))
 
 
-def _pools(known: Known, pool: Integers, people: Integers, met: Any) -> Iterator[tuple[Integers, ...]]:
+def _pools(known: KnownColumns, pool: Integers, people: Integers, met: Any) -> Iterator[tuple[Integers, ...]]:
     """People, the pool each draws from, and the pools: an owner and a released row for every entry."""
     near, far = np.flatnonzero(met), np.flatnonzero(~met)
     if len(near):
@@ -290,14 +290,16 @@ def _target(secret: Secret) -> tuple[Floats, Integers | None]:
     return number[secret.ranks].astype(np.float64), labels
 
 
-def _canonical(known: Known, target: Floats, rows: Integers | None, places: Floats) -> Integers:
+def _canonical(known: KnownColumns, target: Floats, rows: Integers | None, places: Floats) -> Integers:
     """Records to learn from, drawn by their places, in an order that the order of the file has no part in."""
     rows = np.arange(known.split) if rows is None else rows
     drawn = rows[np.argsort(places[rows], kind="stable")[:LEARNT]]
     return drawn[np.lexsort((places[drawn], target[drawn], known.whole[drawn]))]
 
 
-def _fitted(known: Known, rows: Integers, target: Floats, category: bool, seed: int) -> Callable[[Floats], Floats]:
+def _fitted(
+    known: KnownColumns, rows: Integers, target: Floats, category: bool, seed: int
+) -> Callable[[Floats], Floats]:
     """What predicts from features: trees on the columns that have values, or the mean or mode where there are none."""
     told = ~np.isnan(known.features[rows]).all(axis=0)
     if not told.any() or len(np.unique(target)) < 2:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._guessing import Guess, Known, Secret, boosted, by_class, match, overall
+from equipoise.attacks._guessing import GuessedValues, KnownColumns, Secret, boosted, by_class, match, overall
 from equipoise.data.records import Records
-from equipoise.data.released_terms import Files, by_id, comparable, rows
+from equipoise.data.released_terms import ComparableFiles, by_id, comparable, rows
 from equipoise.data.roles import Roles, names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
@@ -86,15 +86,15 @@ class Inference:
         known = self.known or tuple(c for c in original.roles.keys if c != self.sensitive)
         if not known:
             raise RolesError("No known columns were named, and no other column is a key.")
-        case = _Case.of(Files.read(released, original, (*known, self.sensitive)), original, known, self)
+        case = _Case.of(ComparableFiles.read(released, original, (*known, self.sensitive)), original, known, self)
         if not case.here.height:
             return self._nothing(case, original)
         return self._score(case, self._guesses(case, known), original)
 
-    def _guesses(self, case: "_Case", known: tuple[str, ...]) -> dict[str, Guess]:
+    def _guesses(self, case: "_Case", known: tuple[str, ...]) -> dict[str, GuessedValues]:
         """What each snooper makes of all people; trees without enough to learn from are left out."""
-        table = Known.of(case.here, case.people, known)
-        found: dict[str, Guess | None] = {}
+        table = KnownColumns.of(case.here, case.people, known)
+        found: dict[str, GuessedValues | None] = {}
         for name in self.snoopers:
             if name == "match":
                 found[name] = match(table, case.secret)
@@ -104,7 +104,7 @@ class Inference:
                 found[name] = boosted(table, case.secret, case.places, case.folds, case.fold, self.seed)
         return {name: guess for name, guess in found.items() if guess is not None}
 
-    def _score(self, case: "_Case", guesses: dict[str, Guess], original: Records) -> Score:
+    def _score(self, case: "_Case", guesses: dict[str, GuessedValues], original: Records) -> Score:
         if not guesses:
             raise DataError(
                 f"There is too little in the release to learn {self.sensitive!r} from: name other snoopers."
@@ -141,7 +141,7 @@ class Inference:
             cells=lambda: table, records=lambda: rows(original, risk=case.everybody(np.zeros(case.n))),
         )  # fmt: skip
 
-    def _spread(self, case: "_Case", guesses: dict[str, Guess], picks: list[str]) -> tuple[str, ...]:
+    def _spread(self, case: "_Case", guesses: dict[str, GuessedValues], picks: list[str]) -> tuple[str, ...]:
         """For numbers: what right means, and the share of the variance that the guesses know."""
         one, two = guesses[picks[1]].error, guesses[picks[0]].error
         if case.secret.truth is None or one is None or two is None:
@@ -151,7 +151,7 @@ class Inference:
         known = f"; 1 - MSE / variance is {1 - error / spread:.4g}" if spread > 0 else ""
         return (f"Right is within {self.within:g} standard deviations{known}.",)
 
-    def _passed_over(self, case: "_Case", guesses: dict[str, Guess], original: Records) -> tuple[str, ...]:
+    def _passed_over(self, case: "_Case", guesses: dict[str, GuessedValues], original: Records) -> tuple[str, ...]:
         lacking = len(case.asked) - case.n
         found = {
             f"{lacking:,} people without a value of {self.sensitive!r} were passed over.": lacking > 0,
@@ -183,7 +183,7 @@ class _Case:
     folds: Integers | None
 
     @classmethod
-    def of(cls, files: Files, original: Records, known: tuple[str, ...], attack: Inference) -> "_Case":
+    def of(cls, files: ComparableFiles, original: Records, known: tuple[str, ...], attack: Inference) -> "_Case":
         sensitive = attack.sensitive
         number = _many_numbers(files.here[sensitive], files.there[sensitive])
         lots, asked = _lots(files, original, attack.seed), _told(files.there[sensitive])
@@ -215,7 +215,7 @@ def _told(column: pl.Series) -> Integers:
     return np.asarray(found)
 
 
-def _lots(files: Files, original: Records, seed: int) -> tuple[Floats, Floats, Floats]:
+def _lots(files: ComparableFiles, original: Records, seed: int) -> tuple[Floats, Floats, Floats]:
     """Three random numbers for each released record, each person of the original and each of the holdout.
 
     By id, or by what the files hold of them; a released record that is a person's own has those of the person.
@@ -257,7 +257,7 @@ def _categories(released: pl.Series, truth: pl.Series, n: int) -> Secret:
     return Secret.categories(pl.Series(values[place]), truth)
 
 
-def _strongest(guesses: dict[str, Guess], people: Integers) -> str:
+def _strongest(guesses: dict[str, GuessedValues], people: Integers) -> str:
     """The snooper who is right most often among some people of the original; the first named of those that tie."""
     shares = {name: float(guess.hit[: len(people)][people].sum()) for name, guess in guesses.items()}
     return max(shares, key=lambda name: round(shares[name], 9))
@@ -273,7 +273,7 @@ def _row(name: str, hit: Floats, n: int) -> dict[str, object]:
     return {"snooper": name, "risk": value, "baseline": control, "excess": above, "low": low, "high": high}
 
 
-def _strength(picks: list[str], guesses: dict[str, Guess], n: int) -> tuple[str, ...]:
+def _strength(picks: list[str], guesses: dict[str, GuessedValues], n: int) -> tuple[str, ...]:
     chosen = " or ".join(SNOOPERS[name] for name in dict.fromkeys(picks))
     shares = "; ".join(f"{SNOOPERS[name]}: {float(guess.hit[:n].mean()):.4g}" for name, guess in guesses.items())
     how = "chosen on one half of the people and scored on the other" if len(guesses) > 1 else "the only one tried"

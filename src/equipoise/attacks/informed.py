@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from equipoise.attacks._informed.average_releases import samples
-from equipoise.attacks._informed.knowledge import Files, Guess
+from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess
 from equipoise.attacks._informed.read_laws import Reading, read
 from equipoise.attacks._informed.uninformed import nearest
 from equipoise.data.aligned_files import aligned
@@ -91,13 +91,13 @@ class Informed:
             "right", "intruder", descending=[True, False]
         )
 
-    def _tried(self, released: Records, original: Records, copies: int) -> tuple[Reading, list[Guess]]:
+    def _tried(self, released: Records, original: Records, copies: int) -> tuple[Reading, list[RecordGuess]]:
         """The laws as read, and what each intruder finds; the one who has read nothing comes last."""
         pooled = samples(released, original) if copies > 1 else released
         reading = read(self._files(pooled, original), households=original.roles.household is not None)
         return reading, [*reading.guesses(), nearest(reading.files)]
 
-    def _files(self, released: Records, original: Records) -> Files:
+    def _files(self, released: Records, original: Records) -> IntruderFiles:
         roles = original.roles
         known = self.known or self.variables or tuple(dict.fromkeys((*roles.keys, *roles.numeric)))
         if not known:
@@ -109,9 +109,9 @@ class Informed:
                     raise RolesError.missing(column, list(schema))
         spoken = [c for law in released.history for c in law.columns if all(c in schema for schema in schemas)]
         here, there = aligned(released, original, tuple(dict.fromkeys((*known, *spoken))))
-        return Files(here, there.select(known), known, released.history)
+        return IntruderFiles(here, there.select(known), known, released.history)
 
-    def _score(self, reading: Reading, guesses: list[Guess], asked: Records, copies: int) -> Score:
+    def _score(self, reading: Reading, guesses: list[RecordGuess], asked: Records, copies: int) -> Score:
         best = max(guesses, key=lambda guess: float(guess.risk.mean()))
         n, value = len(best.risk), float(best.risk.mean())
         columns = {"candidates": pl.Series(guesses[0].candidates, dtype=pl.Int64), "risk": pl.Series(best.risk)}
@@ -135,7 +135,7 @@ def _copies(released: Records) -> int:
     return 1 if name is None else int(released.collect(name)[name].n_unique())
 
 
-def _notes(reading: Reading, guesses: list[Guess], best: Guess, copies: int) -> tuple[str, ...]:
+def _notes(reading: Reading, guesses: list[RecordGuess], best: RecordGuess, copies: int) -> tuple[str, ...]:
     tried = ", ".join(f"{guess.name} {float(guess.risk.mean()):.4g}" for guess in guesses)
     many = (f"{copies} samples of the same people were averaged first.",) if copies > 1 else ()
     return (

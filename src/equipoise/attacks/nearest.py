@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.attacks._linkage.string_similarity import known as known_similarity
-from equipoise.attacks._nearest.common_space import Clouds, Kind, Space, kind_of
+from equipoise.attacks._nearest.common_space import Clouds, CommonSpace, Kind, kind_of
 from equipoise.attacks._nearest.neighbours import MOST, PLACES, count, nearest, others
 from equipoise.attacks._nearest.points import Cloud
 from equipoise.data.aligned_files import Matched, matched
@@ -158,7 +158,7 @@ class Nearest:
     def _space(self, files: Matched, columns: tuple[str, ...], laws: tuple[Law, ...]) -> Clouds:
         """Both files as points: numbers scaled, categories coded, and what a difference in each category costs."""
         given = dict(zip(self.variables or (), self.weights or (), strict=False))
-        space = Space(files, laws)
+        space = CommonSpace(files, laws)
         for column in columns:
             space.add(column, self._kind(column, files), given.get(column, 1.0), self.similarity)
         for column in self.blocks or ():

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
-from equipoise.data.released_terms import Files, comparable, rows
+from equipoise.data.released_terms import ComparableFiles, comparable, rows
 from equipoise.data.roles import Roles, names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
@@ -85,7 +85,7 @@ class SinglingOut:
         columns = self.columns or tuple(dict.fromkeys((*roles.keys, *roles.sensitive, *roles.numeric)))
         if not columns:
             raise RolesError("No columns were named, and none has a role: there is nothing to make predicates of.")
-        raw = Files.read(released, original, columns)
+        raw = ComparableFiles.read(released, original, columns)
         files = raw.in_terms(*columns)
         here, there, held, ordered = _sides(files, columns)
         drawn = None if self.mode == "univariate" else _Drawn.of(raw.here, len(columns), self)
@@ -200,7 +200,7 @@ class _Side:
         return held
 
 
-def _sides(files: Files, columns: tuple[str, ...]) -> tuple[_Side, _Side, _Side | None, tuple[bool, ...]]:
+def _sides(files: ComparableFiles, columns: tuple[str, ...]) -> tuple[_Side, _Side, _Side | None, tuple[bool, ...]]:
     """All files coded alike, and which columns have an order."""
     tables = [table for table in (files.here, files.there, files.held) if table is not None]
     cuts = np.cumsum([table.height for table in tables])[:-1]
@@ -316,7 +316,7 @@ def _isolating(found: Integers, n: int, m: int) -> float:
     return float(np.where(possible, c * np.exp(log), 0.0).mean())
 
 
-def _uniform(files: Files, here: _Side, there: _Side, made: _Predicates) -> float:
+def _uniform(files: ComparableFiles, here: _Side, there: _Side, made: _Predicates) -> float:
     """What values drawn uniformly from the released range or categories give, columns by their predicates."""
     shares = np.zeros(len(here.codes))
     for column, name in enumerate(files.here.columns):

@@ -25,7 +25,7 @@ FLAT, RUNAWAY = 25.0, 100.0
 """A fitted logit beyond the first has run off to a share of 0 or 1, a parameter beyond the second to infinity."""
 
 
-class Steps(NamedTuple):
+class DistinctValues(NamedTuple):
     """A column by its distinct values, so that special functions of it and one number are computed once per value."""
 
     values: Floats
@@ -38,35 +38,35 @@ class Steps(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class DistinctRows:
     """Distinct rows: counts, how often each occurs, the design (intercept first, covariates centred and scaled)."""
 
     y: Floats
     n: Floats
     weight: Floats
     design: Floats
-    yes: Steps
-    no: Steps
-    total: Steps
+    yes: DistinctValues
+    no: DistinctValues
+    total: DistinctValues
 
 
-def sample_of(y: Floats, n: Floats, design: Floats) -> Sample:
+def sample_of(y: Floats, n: Floats, design: Floats) -> DistinctRows:
     """Equal rows once."""
     first, _, counts = collapse(y, n, *design.T[1:])
     return _gathered(y[first], n[first], counts.astype(float), design[first])
 
 
-def _gathered(y: Floats, n: Floats, weight: Floats, design: Floats) -> Sample:
-    yes, no, total = (Steps(*np.unique(column, return_inverse=True)) for column in (y, n - y, n))
-    return Sample(y, n, weight, design, yes, no, total)
+def _gathered(y: Floats, n: Floats, weight: Floats, design: Floats) -> DistinctRows:
+    yes, no, total = (DistinctValues(*np.unique(column, return_inverse=True)) for column in (y, n - y, n))
+    return DistinctRows(y, n, weight, design, yes, no, total)
 
 
-def logits(sample: Sample, theta: Floats) -> Floats:
+def logits(sample: DistinctRows, theta: Floats) -> Floats:
     """x'gamma per row, or one number where there is an intercept alone."""
     return theta[:1] if sample.design.shape[1] == 1 else np.asarray(sample.design @ theta[:-1])
 
 
-def _value(sample: Sample, theta: Floats) -> float:
+def _value(sample: DistinctRows, theta: Floats) -> float:
     """The log-likelihood, up to a constant of the data."""
     from scipy.special import expit, log_expit
 
@@ -76,7 +76,7 @@ def _value(sample: Sample, theta: Floats) -> float:
     return float(sample.weight @ (binomial + spread))
 
 
-def slopes(sample: Sample, theta: Floats) -> tuple[Floats, Floats]:
+def slopes(sample: DistinctRows, theta: Floats) -> tuple[Floats, Floats]:
     """Gradient and Hessian of the log-likelihood in (gamma, log phi)."""
     from scipy.special import expit
 
@@ -96,7 +96,7 @@ def slopes(sample: Sample, theta: Floats) -> tuple[Floats, Floats]:
     return np.append(design.T @ (weight * by_mean), weight @ by_spread), hessian
 
 
-def _climb(sample: Sample, start: Floats, free: int) -> tuple[Floats, bool]:
+def _climb(sample: DistinctRows, start: Floats, free: int) -> tuple[Floats, bool]:
     """Newton's method over the first `free` parameters, on a part of many rows first; and whether it settled."""
     if len(sample.y) > MANY:
         rough, settled = _climb(_thinned(sample), start, free)
@@ -114,7 +114,7 @@ def _climb(sample: Sample, start: Floats, free: int) -> tuple[Floats, bool]:
     return theta, False
 
 
-def _step(sample: Sample, theta: Floats, free: int) -> tuple[Floats, float]:
+def _step(sample: DistinctRows, theta: Floats, free: int) -> tuple[Floats, float]:
     """The Newton step, uphill even where the likelihood is not concave (along |curvature|), and what it promises."""
     gradient, hessian = slopes(sample, theta)
     curvature, axes = np.linalg.eigh(-hessian[:free, :free])
@@ -124,7 +124,7 @@ def _step(sample: Sample, theta: Floats, free: int) -> tuple[Floats, float]:
     return step * min(1.0, 3.0 / np.abs(step).max(initial=1e-300)), float(gradient @ step)
 
 
-def _halved(sample: Sample, theta: Floats, step: Floats, least: float) -> tuple[Floats, float]:
+def _halved(sample: DistinctRows, theta: Floats, step: Floats, least: float) -> tuple[Floats, float]:
     """The first of the step, its half, its quarter ... that ends at `least` or above; else no step at all."""
     for _ in range(30):
         moved = theta + step
@@ -135,13 +135,13 @@ def _halved(sample: Sample, theta: Floats, step: Floats, least: float) -> tuple[
     return theta, least
 
 
-def _thinned(sample: Sample) -> Sample:
+def _thinned(sample: DistinctRows) -> DistinctRows:
     """Every so many-th row, some MANY in all."""
     kept = slice(None, None, -(-len(sample.y) // MANY))
     return _gathered(sample.y[kept], sample.n[kept], sample.weight[kept], sample.design[kept])
 
 
-def best(sample: Sample) -> tuple[Floats, str | None, bool]:
+def best(sample: DistinctRows) -> tuple[Floats, str | None, bool]:
     """The highest point, which boundary it lies on, and whether the climb got there."""
     width = sample.design.shape[1]
     yes, no = sample.weight @ sample.y, sample.weight @ (sample.n - sample.y)
@@ -165,7 +165,7 @@ def best(sample: Sample) -> tuple[Floats, str | None, bool]:
     return top, None, converged
 
 
-def _precisions(sample: Sample, edge: Floats, rarer: float) -> tuple[float, ...]:
+def _precisions(sample: DistinctRows, edge: Floats, rarer: float) -> tuple[float, ...]:
     """The moment estimate, from E (y - n mu)^2 = n mu (1 - mu) (1 + (n - 1)/(phi + 1)), and a few orders of size."""
     from scipy.special import expit
 
@@ -175,7 +175,7 @@ def _precisions(sample: Sample, edge: Floats, rarer: float) -> tuple[float, ...]
     return (float(1 / inflation - 1), *(size / rarer for size in TRIED))
 
 
-def _spread_score(sample: Sample, edge: Floats) -> float:
+def _spread_score(sample: DistinctRows, edge: Floats) -> float:
     """Twice the slope of the log-likelihood in 1/phi at 0: positive where domains differ more than by chance."""
     from scipy.special import expit
 

@@ -43,7 +43,7 @@ class Errors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit:
+class PriorFit:
     """A fitted prior.
 
     `alpha` and `beta` are numbers, or one per row given where there are classes or covariates: they broadcast against
@@ -64,7 +64,7 @@ class Fit:
     rows: int
     words: str
     coefficients: Floats | None = None
-    parts: tuple["Fit", ...] = ()
+    parts: tuple["PriorFit", ...] = ()
 
     def __repr__(self) -> str:
         return f"Fit({self.words!r})"
@@ -76,7 +76,7 @@ class Fit:
 
 def fit(
     y: Floats, n: Floats, classes: Integers | None = None, covariates: Floats | None = None, *, unit: str = "domains"
-) -> Fit:
+) -> PriorFit:
     """The prior of the domains' shares, by maximum likelihood.
 
     `y` of `n` sampled people of each domain are in the cell; `n` (and `y`) may be fractions, effective sample sizes:
@@ -121,14 +121,14 @@ def _checked(y: Floats, n: Floats, covariates: Floats | None) -> tuple[Floats, F
     return y, n, x
 
 
-def _of_class(k: int, of: int, y: Floats, n: Floats, x: Floats | None, unit: str) -> Fit:
+def _of_class(k: int, of: int, y: Floats, n: Floats, x: Floats | None, unit: str) -> PriorFit:
     try:
         return _single(y, n, x, unit)
     except InfeasibleError as problem:
         raise InfeasibleError(f"Class {k + 1} of {of} (in the order of the codes): {problem}") from None
 
 
-def _single(y: Floats, n: Floats, x: Floats | None, unit: str) -> Fit:
+def _single(y: Floats, n: Floats, x: Floats | None, unit: str) -> PriorFit:
     used = n > 0
     _refuse_what_cannot_tell(y[used], n[used], unit)
     design, back = _design(None if x is None else x[used], int(used.sum()), unit)
@@ -185,7 +185,7 @@ def _covariance(information: Floats, back: Floats, boundary: str | None) -> Floa
     return covariance
 
 
-def _estimates(theta: Floats, covariance: Floats, x: Floats | None) -> Fit:
+def _estimates(theta: Floats, covariance: Floats, x: Floats | None) -> PriorFit:
     """alpha, beta, mean and precision with standard errors by the delta method; the rest of the Fit is still empty."""
     from scipy.special import expit
 
@@ -203,9 +203,9 @@ def _estimates(theta: Floats, covariance: Floats, x: Floats | None) -> Fit:
     nothing = (0.0, True, None, 0, "")
     if x is None:
         errors = Errors(float(of[0][0]), float(of[1][0]), float(of_mean[0]), of_precision)
-        return Fit(float(alpha[0]), float(beta[0]), float(mean[0]), precision, errors, *nothing)
+        return PriorFit(float(alpha[0]), float(beta[0]), float(mean[0]), precision, errors, *nothing)
     errors = Errors(of[0], of[1], of_mean, of_precision, of_coefficients)
-    return Fit(alpha, beta, mean, precision, errors, *nothing, coefficients=theta[:-1])
+    return PriorFit(alpha, beta, mean, precision, errors, *nothing, coefficients=theta[:-1])
 
 
 def _delta(slopes: Floats, covariance: Floats) -> Floats:
@@ -213,7 +213,7 @@ def _delta(slopes: Floats, covariance: Floats) -> Floats:
     return np.asarray(np.sqrt(((slopes @ covariance) * slopes).sum(axis=1)))
 
 
-def _words(found: Fit, unit: str) -> str:
+def _words(found: PriorFit, unit: str) -> str:
     fitted = f"fitted by maximum likelihood to {found.rows:,} {unit}"
     fitted += "." if found.converged else ", but the climb did not settle: the numbers are not to be relied on."
     spread = f"precision {found.precision:.3g} (s.e. {found.errors.precision:.2g})"
@@ -234,7 +234,7 @@ def _words(found: Fit, unit: str) -> str:
     return f"alpha {alpha}, beta {beta}, {fitted}"
 
 
-def _joined(parts: Sequence[Fit], order: Sequence[Integers], rows: int, unit: str) -> Fit:
+def _joined(parts: Sequence[PriorFit], order: Sequence[Integers], rows: int, unit: str) -> PriorFit:
     """The fits of the classes as one: alpha and beta by row, the rest by class (by row with covariates)."""
     by_row = parts[0].coefficients is not None
 
@@ -255,7 +255,7 @@ def _joined(parts: Sequence[Fit], order: Sequence[Integers], rows: int, unit: st
         np.array([part.errors.coefficients for part in parts]) if by_row else None,
     )
     ends = sorted({part.boundary for part in parts if part.boundary})
-    found = Fit(
+    found = PriorFit(
         scattered([part.alpha for part in parts]),
         scattered([part.beta for part in parts]),
         gathered([part.mean for part in parts]),
@@ -272,7 +272,7 @@ def _joined(parts: Sequence[Fit], order: Sequence[Integers], rows: int, unit: st
     return replace(found, words=_class_words(parts, found.rows, unit))
 
 
-def _class_words(parts: Sequence[Fit], rows: int, unit: str) -> str:
+def _class_words(parts: Sequence[PriorFit], rows: int, unit: str) -> str:
     precisions = [float(part.precision) for part in parts if part.boundary is None]
     said = f"a prior for each of {len(parts)} classes, fitted by maximum likelihood to {rows:,} rows of {unit}"
     if precisions:
@@ -284,7 +284,7 @@ def _class_words(parts: Sequence[Fit], rows: int, unit: str) -> str:
     return said + (f"; not settled in {unsettled} of them, which are not to be relied on." if unsettled else ".")
 
 
-def residuals(y: Floats, n: Floats, fit: Fit, uniform: Floats) -> Floats:
+def residuals(y: Floats, n: Floats, fit: PriorFit, uniform: Floats) -> Floats:
     """Randomised quantile residuals: the normal quantile of a point between P(Y <= y - 1) and P(Y <= y).
 
     `uniform` holds one number in (0, 1) per row, the place of that point. Under the model the residuals are standard

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 import polars as pl
 
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.data.equivalence_classes import Classes
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
@@ -49,7 +49,7 @@ class Folds:
 
     def __init__(
         self,
-        ladders: Sequence[Ladder],
+        ladders: Sequence[CodedLevels],
         codes: Sequence[Integers],
         n: Integers,
         sensitive: Mapping[str, tuple[Integers, pl.Series]] | None = None,
@@ -183,7 +183,7 @@ class Folds:
 class _Shelf:
     """The folds that are kept: the first always, of the others the newest."""
 
-    def __init__(self, ladders: tuple[Ladder, ...], base: Fold) -> None:
+    def __init__(self, ladders: tuple[CodedLevels, ...], base: Fold) -> None:
         most = max(len(ladder) for ladder in ladders)
         self.fits = np.zeros((len(ladders), most + 1, most), dtype=np.bool_)
         for j, ladder in enumerate(ladders):

@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.data.levels import Level, Lookup, Original, as_text
+from equipoise.data.levels import Level, Lookup, OriginalLevel, as_text
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import code
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ladder:
+class CodedLevels:
     """A key's levels that may be released.
 
     `names` are their names; `steps[l][v]` is the category of value v at level l, `labels[l]` the categories;
@@ -27,7 +27,7 @@ class Ladder:
     level, the first, with one leaf.
 
     >>> tree = Hierarchy.mapping({"a": "vowel", "b": "consonant", "c": "consonant", "e": "vowel"}, root=True)
-    >>> ladder, place = Ladder.of("letter", pl.Series(["a", "b", "c"]), np.array([5, 1, 1]), tree)
+    >>> ladder, place = CodedLevels.of("letter", pl.Series(["a", "b", "c"]), np.array([5, 1, 1]), tree)
     >>> ladder.names, ladder.domain, [step.tolist() for step in ladder.steps]
     (('original', '1', 'all'), 4, [[0, 1, 2], [0, 0, 1], [0, 0, 0]])
     >>> place.tolist(), ladder.shares[1].tolist()
@@ -45,9 +45,9 @@ class Ladder:
     @classmethod
     def of(
         cls, key: str, values: pl.Series, counts: Integers, tree: Hierarchy | None = None
-    ) -> tuple["Ladder", Integers]:
+    ) -> tuple["CodedLevels", Integers]:
         """The ladder of these distinct values, and the code of each value on it."""
-        levels = tree.allowed if tree else (Original(),)
+        levels = tree.allowed if tree else (OriginalLevel(),)
         everything = tree.levels if tree else levels
         texts = [level.label(values) for level in levels]
         coded = [code(text).codes.astype(np.int64) for text in texts]
@@ -143,7 +143,7 @@ def _leaves(level: Lookup, values: pl.Series) -> pl.Series:
 def _share(level: Level, values: pl.Series, domain: int) -> Floats:
     """The share of the domain under the category of each value."""
     own = np.where(values.is_null().to_numpy(), 1 / domain, np.nan)
-    if isinstance(level, Original):
+    if isinstance(level, OriginalLevel):
         return np.where(np.isnan(own), 1 / domain, own)
     labels = level.label(values)
     counted = pl.DataFrame({"label": labels}).filter(values.is_not_null()).group_by("label").agg(n=pl.len())

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from equipoise.coarsening.cells_at_nodes import Folds, Levels
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.data.equivalence_classes import Classes
 from equipoise.ground.arrays import Floats, Integers
 
@@ -20,7 +20,7 @@ class Lattice:
     In the columns `open` some values are missing, and match anything.
     """
 
-    ladders: tuple[Ladder, ...]
+    ladders: tuple[CodedLevels, ...]
     records: int
     folds: Folds
     open: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ DEPTH = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ladder:
+class CategoryCodes:
     """The code of each value of a key at every level, the finest first: what is equal at a level meets there."""
 
     levels: tuple[Integers, ...]
@@ -24,7 +24,7 @@ class Ladder:
     def distance(self, a: Integers, b: Integers) -> Floats:
         """0 for equal values, else the share of the levels that must be climbed before the two meet (1: they never do).
 
-        >>> town = Ladder((np.array([0, 1, 2, 3]), np.array([0, 0, 1, 1])))
+        >>> town = CategoryCodes((np.array([0, 1, 2, 3]), np.array([0, 0, 1, 1])))
         >>> town.distance(np.array([0, 0, 0]), np.array([0, 1, 2])).tolist()
         [0.0, 0.5, 1.0]
         """
@@ -34,15 +34,15 @@ class Ladder:
         return climbed / len(self.levels)
 
 
-def ladder(values: pl.Series, tree: Hierarchy | None) -> Ladder:
+def ladder(values: pl.Series, tree: Hierarchy | None) -> CategoryCodes:
     """The levels of a key: those of its hierarchy, halvings of its order for numbers and dates, or none."""
     finest = np.arange(len(values))
     if tree is not None:
-        return Ladder((finest, *_coarser(values, tree)))
+        return CategoryCodes((finest, *_coarser(values, tree)))
     if values.dtype.is_numeric() or values.dtype.is_temporal():
         steps = max(1, min(DEPTH, int(np.ceil(np.log2(max(2, len(values)))))))
-        return Ladder((finest, *(finest * 2**s // max(1, len(values)) for s in range(steps - 1, 0, -1))))
-    return Ladder((finest,))
+        return CategoryCodes((finest, *(finest * 2**s // max(1, len(values)) for s in range(steps - 1, 0, -1))))
+    return CategoryCodes((finest,))
 
 
 def _coarser(values: pl.Series, tree: Hierarchy) -> list[Integers]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.branches import Branch, Breaks, Calendar, Intervals, Leaves, Prefix, as_tuple, plain_branch
-from equipoise.data.levels import ORIGINAL, Closed, Level, Original, Part, Style
+from equipoise.data.levels import ORIGINAL, Closed, Level, OriginalLevel, Part, Style
 from equipoise.ground.errors import DataError, ParameterError
 
 
@@ -181,7 +181,7 @@ class Hierarchy:
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The original, then every level of every branch once."""
-        found: dict[str, Level] = {ORIGINAL: Original()}
+        found: dict[str, Level] = {ORIGINAL: OriginalLevel()}
         for branch in self.branches:
             for level in branch.levels():
                 if found.setdefault(level.name, level) != level:
@@ -202,7 +202,9 @@ class Hierarchy:
     @cached_property
     def allowed(self) -> tuple[Level, ...]:
         """The levels that may be released: none finer than the floor."""
-        finer = {level.name for branch in self.branches for level in (Original(), *branch.levels())[: branch.finest()]}
+        finer = {
+            level.name for branch in self.branches for level in (OriginalLevel(), *branch.levels())[: branch.finest()]
+        }
         return tuple(level for level in self.levels if level.name not in finer)
 
     def to_plain(self) -> list[dict[str, Any]]:

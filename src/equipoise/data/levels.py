@@ -27,7 +27,7 @@ class Level(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
+class OriginalLevel:
     """The values as they are."""
 
     name: str = ORIGINAL

@@ -18,7 +18,7 @@ DIGITS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class ColumnMoments:
     """Mean and standard deviation (divisor n) of each column over its known values, and the correlations."""
 
     mean: Floats
@@ -78,7 +78,7 @@ def times(x: Floats, right: Floats) -> Floats:
     return found
 
 
-def moments(records: Records, columns: tuple[str, ...], *, joint: bool = False) -> Moments:
+def moments(records: Records, columns: tuple[str, ...], *, joint: bool = False) -> ColumnMoments:
     """Means and standard deviations from the engine; with `joint` also correlations, over records without gaps.
 
     Unweighted: they describe the file. Two passes, three with `joint`; O(records x columns^2) for the correlations.
@@ -90,7 +90,7 @@ def moments(records: Records, columns: tuple[str, ...], *, joint: bool = False) 
     if not (np.isfinite(mean) | np.isnan(mean)).all() or np.isinf(square).any():
         raise DataError("A column holds infinite values: remove them first.")
     alike = _correlations(centred, columns) if joint and len(columns) > 1 else np.eye(len(columns))
-    return Moments(_rounded(mean), _rounded(np.sqrt(square)), _rounded(alike))
+    return ColumnMoments(_rounded(mean), _rounded(np.sqrt(square)), _rounded(alike))
 
 
 def known(column: str) -> nw.Expr:

@@ -21,7 +21,7 @@ Change = Callable[[pl.Series], pl.Series]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Files:
+class ComparableFiles:
     """The columns of a release (`here`), of the original (`there`) and of its holdout (`held`, if one was reserved).
 
     `in_step` says that equal rows are the same people. The original is in the order of its ids, where it has any, and
@@ -36,7 +36,7 @@ class Files:
     levels: dict[str, Hierarchy]
 
     @classmethod
-    def read(cls, released: Records, original: Records, columns: tuple[str, ...]) -> "Files":
+    def read(cls, released: Records, original: Records, columns: tuple[str, ...]) -> "ComparableFiles":
         """Some columns of the files; refused where one of them lacks a column."""
         there, here = original.schema(), released.schema()
         for column in columns:
@@ -52,7 +52,7 @@ class Files:
             return cls(released.collect(*columns), by_id(original, columns), held, False, laws, levels)
         return cls(one, two, held, True, laws, levels)
 
-    def in_terms(self, *columns: str) -> "Files":
+    def in_terms(self, *columns: str) -> "ComparableFiles":
         """The same files, these original columns as the release would show them. O(records) for each."""
         changes = {c: change for c in columns if (change := self._change(c)) is not None}
         there, held = (

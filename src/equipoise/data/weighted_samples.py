@@ -13,10 +13,10 @@ from equipoise.ground.errors import DataError, EngineError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sample:
+class WeightedSample:
     """The columns of a file, a row per record, missing as NaN, and the weight of each record (1 without a weight role).
 
-    >>> two = Sample(("x",), np.array([[1.0], [3.0], [np.nan]]), np.ones(3))
+    >>> two = WeightedSample(("x",), np.array([[1.0], [3.0], [np.nan]]), np.ones(3))
     >>> two.means().tolist(), two.variances().tolist()
     ([2.0], [2.0])
     """
@@ -48,10 +48,10 @@ class Sample:
                 found[i, j] = found[j, i] = correlation(self.values[:, i], self.values[:, j], self.weights)
         return found
 
-    def complete(self) -> "Sample":
+    def complete(self) -> "WeightedSample":
         """The records that have every column."""
         rows = self.known.all(axis=1)
-        return Sample(self.names, self.values[rows], self.weights[rows])
+        return WeightedSample(self.names, self.values[rows], self.weights[rows])
 
 
 def covariance(x: Floats, y: Floats, weights: Floats) -> float:
@@ -92,14 +92,14 @@ def weights(records: Records, table: pl.DataFrame) -> Floats:
     return np.ones(table.height) if name is None else table[name].cast(pl.Float64).to_numpy()
 
 
-def sample(records: Records, columns: tuple[str, ...]) -> Sample:
+def sample(records: Records, columns: tuple[str, ...]) -> WeightedSample:
     """Numeric columns of a file. O(records x columns)."""
     wanted = numeric_columns(records, columns)
     table = records.collect(*with_weight(records, wanted))
-    return checked(Sample(wanted, floats(table, wanted), weights(records, table)))
+    return checked(WeightedSample(wanted, floats(table, wanted), weights(records, table)))
 
 
-def pair(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[Sample, Sample]:
+def pair(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[WeightedSample, WeightedSample]:
     """The same records twice, each with the original's weight and with a value missing in one file missing in both.
 
     Refused where the files do not hold the same records.
@@ -112,7 +112,7 @@ def pair(released: Records, original: Records, columns: tuple[str, ...]) -> tupl
     new, old, weight = floats(here, wanted), floats(there, wanted), weights(original, there)
     gaps = np.isnan(new) | np.isnan(old)
     new, old = np.where(gaps, np.nan, new), np.where(gaps, np.nan, old)
-    return checked(Sample(wanted, new, weight)), checked(Sample(wanted, old, weight))
+    return checked(WeightedSample(wanted, new, weight)), checked(WeightedSample(wanted, old, weight))
 
 
 def with_weight(records: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def with_weight(records: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*columns, *((records.roles.weight,) if records.roles.weight else ()))))
 
 
-def checked(found: Sample) -> Sample:
+def checked(found: WeightedSample) -> WeightedSample:
     """Refuse infinite values, and files without any value."""
     if np.isinf(found.values).any():
         raise DataError("A column holds infinite values: remove them first.")

@@ -16,7 +16,7 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Column, Labels, parted
 from equipoise.data.roles import Roles
 from equipoise.data.tables.axes import Axis
-from equipoise.files.argus_metadata import Meta, Variable, text_of
+from equipoise.files.argus_metadata import ArgusVariable, Meta, text_of
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import two
 from equipoise.files.statistical import GAP
@@ -102,7 +102,7 @@ def _filled(values: pl.Series) -> pl.Series:
     return values.str.strip_chars().replace("-", "0")
 
 
-def _table_roles(variables: list[Variable], meta: Meta) -> Roles:
+def _table_roles(variables: list[ArgusVariable], meta: Meta) -> Roles:
     """Recodeable variables are the columns of the table; the value is the numeric one that is nothing else."""
     trees = {v.name: _with_missing(tree, v) for v in variables if (tree := _tree(v, meta)) is not None}
     return Roles(
@@ -112,7 +112,7 @@ def _table_roles(variables: list[Variable], meta: Meta) -> Roles:
     )
 
 
-def _with_missing(tree: Hierarchy, variable: Variable) -> Hierarchy:
+def _with_missing(tree: Hierarchy, variable: ArgusVariable) -> Hierarchy:
     """The hierarchy with the codes for missing, each a group of its own."""
     branch = tree.branches[0]
     if not isinstance(branch, Leaves):
@@ -189,7 +189,7 @@ def _separated(path: Path, meta: Meta) -> pl.DataFrame:
     return table
 
 
-def _typed(values: pl.Series, variable: Variable) -> pl.Series:
+def _typed(values: pl.Series, variable: ArgusVariable) -> pl.Series:
     texts = values.str.strip_chars()
     texts = pl.select(pl.when(pl.lit(texts) != "").then(pl.lit(texts)).alias(values.name)).to_series()
     if not variable.number:
@@ -202,7 +202,7 @@ def _typed(values: pl.Series, variable: Variable) -> pl.Series:
     return numbers.cast(pl.Int64) if whole else numbers
 
 
-def _column(variable: Variable, meta: Meta) -> Column:
+def _column(variable: ArgusVariable, meta: Meta) -> Column:
     codes = tuple(
         float(code) if variable.number else code for code in variable.missing if not variable.number or _is(code)
     )
@@ -227,7 +227,7 @@ def _roles(meta: Meta) -> Roles:
     )
 
 
-def _tree(variable: Variable, meta: Meta) -> Hierarchy | None:
+def _tree(variable: ArgusVariable, meta: Meta) -> Hierarchy | None:
     if variable.hierarchy:
         return Hierarchy.from_hrc(meta.beside(variable.hierarchy), lead=variable.lead)
     ends = [sum(variable.digits[: i + 1]) for i, n in enumerate(variable.digits) if n]

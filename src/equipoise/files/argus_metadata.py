@@ -24,7 +24,7 @@ STATUSES = {"SAFE": "s", "UNSAFE": "u", "PROTECT": "z"}
 
 
 @dataclass(frozen=True)
-class Variable:
+class ArgusVariable:
     """One variable: where it stands (`start` from 1, 0 in separated files), and what its tags say.
 
     In a table `part` is what the variable tells of a cell, and `total` the code of the total.
@@ -55,7 +55,7 @@ class Meta:
     """A metadata file: its variables, the separator of the data if it has one, and the letters of its statuses."""
 
     path: Path
-    variables: tuple[Variable, ...]
+    variables: tuple[ArgusVariable, ...]
     separator: str | None = None
     letters: tuple[tuple[str, str], ...] = ()
 
@@ -64,7 +64,7 @@ class Meta:
         if not path.is_file():
             raise DataError(f"No metadata file at {str(path)!r}.")
         separator: str | None = None
-        variables: list[Variable] = []
+        variables: list[ArgusVariable] = []
         letters: dict[str, str] = {}
         for line in text_of(path).splitlines():
             tags = TAG.findall(line)
@@ -87,7 +87,7 @@ class Meta:
             raise DataError(f"{str(self.path)!r} names the file {name!r}, which is not beside it.")
         return near[name.lower()]
 
-    def codes(self, variable: Variable) -> tuple[tuple[Any, str], ...]:
+    def codes(self, variable: ArgusVariable) -> tuple[tuple[Any, str], ...]:
         """The labels of a code list: code, text in each line."""
         if not variable.codelist:
             return ()
@@ -111,17 +111,17 @@ def _words(text: str) -> list[str]:
     return [quoted or plain for quoted, plain in WORD.findall(text)]
 
 
-def _placed(given: list[tuple[str, str]], separator: str | None, path: Path) -> Variable:
+def _placed(given: list[tuple[str, str]], separator: str | None, path: Path) -> ArgusVariable:
     """name, start, width, missing codes; without the start where a separator rules. What is quoted is no place."""
     words = [quoted or plain for quoted, plain in given]
     numbers = [plain for _, plain in given[1 : 2 if separator else 3] if plain]
     if not all(word.isdecimal() for word in numbers) or (not separator and len(numbers) < 2):
         raise DataError(f"{str(path)!r} is not tau-ARGUS metadata: a variable has no place.")
     start, width = (0, int(numbers[0]) if numbers else 0) if separator else (int(numbers[0]), int(numbers[1]))
-    return Variable(words[0], start, width, tuple(words[1 + len(numbers) :]))
+    return ArgusVariable(words[0], start, width, tuple(words[1 + len(numbers) :]))
 
 
-def _tagged(variable: Variable, tags: list[tuple[str, str]], path: Path) -> Variable:
+def _tagged(variable: ArgusVariable, tags: list[tuple[str, str]], path: Path) -> ArgusVariable:
     for tag, rest in tags:
         words = _words(rest)
         known: dict[str, dict[str, Any]] = {

@@ -16,7 +16,7 @@ from equipoise.data.labels import Labels
 from equipoise.files import sas_transport, statistical
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import lettered
-from equipoise.files.stored_dates import Clock
+from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
 
 DAYS = (
@@ -28,7 +28,7 @@ DAYS = (
 MOMENTS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
 PACKAGE = statistical.Package(
     "SAS",
-    Clock(date(1960, 1, 1), 1, 1, DAYS, MOMENTS, ("TIME", "TOD", "HHMM", "E8601TM")),
+    DateUnits(date(1960, 1, 1), 1, 1, DAYS, MOMENTS, ("TIME", "TOD", "HHMM", "E8601TM")),
     ("DATE9", "DATETIME20", "TIME8"),
     re.compile("[^%].*"),
 )

@@ -13,11 +13,11 @@ from equipoise.data.labels import Code, Column, Labels
 from equipoise.files import statistical
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import numbered
-from equipoise.files.stored_dates import Clock
+from equipoise.files.stored_dates import DateUnits
 
 PACKAGE = statistical.Package(
     "SPSS",
-    Clock(
+    DateUnits(
         date(1582, 10, 14), 86_400, 1, ("DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"),
         ("DATETIME", "YMDHMS"), ("TIME",),
     ),

@@ -12,12 +12,12 @@ from equipoise.data.labels import Column, Labels
 from equipoise.files import statistical
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import lettered
-from equipoise.files.stored_dates import Clock
+from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
 
 PACKAGE = statistical.Package(
     "Stata",
-    Clock(date(1960, 1, 1), 1, 1000, ("%TD", "%D"), ("%TC",)),
+    DateUnits(date(1960, 1, 1), 1, 1000, ("%TD", "%D"), ("%TC",)),
     ("%td", "%tc", "%tcHH:MM:SS"),
     re.compile("%.*"),
 )

@@ -11,7 +11,7 @@ import polars as pl
 from equipoise.data.labels import Code, Column, Labels, parted
 from equipoise.files.format import Loaded
 from equipoise.files.memory import refuse_beyond
-from equipoise.files.stored_dates import Clock
+from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError, MissingExtraError
 
 INSTEAD = "this format cannot be read in pieces, so use a machine with more, or save it as Parquet or CSV first"
@@ -28,7 +28,7 @@ class Package:
     """One family of files: its name, its clock, its usual formats of dates, date-times and times, all its own ones."""
 
     name: str
-    clock: Clock
+    clock: DateUnits
     usual: tuple[str, str, str]
     own: re.Pattern[str]
 
@@ -143,7 +143,7 @@ def _untagged(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     return table, pl.DataFrame(tags) if tags else None
 
 
-def _typed(table: pl.DataFrame, labels: Labels, clock: Clock) -> pl.DataFrame:
+def _typed(table: pl.DataFrame, labels: Labels, clock: DateUnits) -> pl.DataFrame:
     """Dates as dates, whole codes as integers, empty texts as null: there the formats have no other missing text."""
     columns = []
     for values in table.get_columns():

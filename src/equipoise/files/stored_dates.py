@@ -11,7 +11,7 @@ NAME = re.compile(r"[%A-Za-z]+(?:\d+[A-Za-z]+)*")
 
 
 @dataclass(frozen=True)
-class Clock:
+class DateUnits:
     """How one package counts: from `epoch`, days in `per_day` and seconds in `per_second` units.
 
     `days`, `moments` and `hours` are the formats of dates, of date-times and of times of day, the usual one first.

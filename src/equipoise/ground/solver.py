@@ -20,7 +20,7 @@ STEPS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer:
+class Solution:
     """The optimum of a program: a value for each column, a price for each row, and a bound no solution beats."""
 
     values: Floats
@@ -128,7 +128,7 @@ class Program:
         columns = np.arange(self.columns, dtype=np.int32)
         self.highs.setSolution(self.columns, columns, values)
 
-    def solve(self) -> Answer | None:
+    def solve(self) -> Solution | None:
         """The optimum, or None when no solution exists. Raises `Unbounded` when there is no limit.
 
         That there is no solution is believed only of a program solved from scratch: an old basis can mislead.
@@ -143,7 +143,7 @@ class Program:
         self.work += (STEPS + max(int(self.highs.getInfo().simplex_iteration_count), 0)) * self.columns
         return self._read(status)
 
-    def _read(self, status: Any) -> Answer | None:
+    def _read(self, status: Any) -> Solution | None:
         if status in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
             return self._answer(status == self.kinds.kOptimal)
         if status == self.kinds.kInfeasible:
@@ -152,8 +152,8 @@ class Program:
             raise Unbounded
         raise EngineError(f"The solver stopped without an answer ({self.highs.modelStatusToString(status)}).")
 
-    def _answer(self, complete: bool) -> Answer:
+    def _answer(self, complete: bool) -> Solution:
         solution, info = self.highs.getSolution(), self.highs.getInfo()
         found = info.objective_function_value
         bound = info.mip_dual_bound if not complete or info.mip_node_count >= 0 else found
-        return Answer(np.array(solution.col_value), np.array(solution.row_dual), found, bound, complete)
+        return Solution(np.array(solution.col_value), np.array(solution.row_dual), found, bound, complete)

@@ -40,7 +40,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Shape:
+class Pattern:
     """A pattern that whole values have, separators in `strip` taken out first, and the check of their digits.
 
     `least` is the share of distinct values that must have it, lower where nothing else looks like it; `spread` the
@@ -91,35 +91,35 @@ PHONES = rf"{FAR}|{NEAR}|{AMERICAN}|\d{{3}}[- ]\d{{2,3}}[- ]\d{{2}}[- ]\d{{2}}|[
 WEB = r"(?i)(?:https?://|www\.)\S+|[a-z0-9-]+(\.[a-z0-9-]+)*\.(?:com|org|net)/\S*"
 HOUSE = r"^\d{1,4}\p{L}?,? \p{L}{2,}|\p{L}{3,},? \d{1,4} ?\p{L}?(?:,|$)"
 FRENCH = r"[1-4]\d{4}[\dAB]{2}\d{8}"
-SHAPES: tuple[Shape, ...] = (
-    Shape("email", "e-mail addresses", FREE, least=0.2, few=2),
-    Shape("url", "web addresses", WEB, least=0.5),
-    Shape("ip", "IP addresses", f"{FOUR}|{SIX}", least=0.5),
-    Shape("mac", "hardware addresses", r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}", least=0.5),
-    Shape("coordinates", "geographical coordinates", r"\(?-?\d{1,2}\.\d{3,}[,; ]+-?\d{1,3}\.\d{3,}\)?", least=0.5),
-    Shape("iban", "bank accounts (IBAN)", r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", check.iban, least=0.5, few=2),
-    Shape("italian code", "Italian tax codes (codice fiscale)", ITALIAN, check.italian_code, least=0.5, few=2),
-    Shape("dni", "Spanish identity numbers (DNI, NIE)", r"[0-9XYZ]\d{7}[A-Z]", check.spanish_dni, least=0.5),
-    Shape("nir", "French social security numbers (NIR)", FRENCH, check.french_nir, least=0.5, length=15),
-    Shape("ahv", "Swiss insurance numbers (AHV)", r"756\d{10}", check.swiss_number, least=0.5, length=13),
-    Shape("pesel", "Polish personal numbers (PESEL)", r"\d{11}", check.polish_pesel, length=11),
-    Shape("tax id", "German tax numbers", r"[1-9]\d{10}", check.german_tax, length=11),
-    Shape("niss", "Belgian national numbers", r"\d{11}", check.belgian_number, length=11),
-    Shape("cpf", "Brazilian tax numbers (CPF)", r"\d{11}", check.brazilian_cpf, length=11),
-    Shape("bsn", "Dutch citizen numbers (BSN)", r"\d{9}", check.dutch_bsn, length=9),
-    Shape("nif", "Portuguese tax numbers (NIF)", r"[1-9]\d{8}", check.portuguese_nif, length=9),
-    Shape("nhs", "British NHS numbers", r"\d{10}", check.british_nhs, length=10),
-    Shape("personal number", "Swedish personal numbers", r"\d{2}[01]\d[0-3]\d{5}", check.luhn, r"[ +-]", length=10),
-    Shape(
+SHAPES: tuple[Pattern, ...] = (
+    Pattern("email", "e-mail addresses", FREE, least=0.2, few=2),
+    Pattern("url", "web addresses", WEB, least=0.5),
+    Pattern("ip", "IP addresses", f"{FOUR}|{SIX}", least=0.5),
+    Pattern("mac", "hardware addresses", r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}", least=0.5),
+    Pattern("coordinates", "geographical coordinates", r"\(?-?\d{1,2}\.\d{3,}[,; ]+-?\d{1,3}\.\d{3,}\)?", least=0.5),
+    Pattern("iban", "bank accounts (IBAN)", r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", check.iban, least=0.5, few=2),
+    Pattern("italian code", "Italian tax codes (codice fiscale)", ITALIAN, check.italian_code, least=0.5, few=2),
+    Pattern("dni", "Spanish identity numbers (DNI, NIE)", r"[0-9XYZ]\d{7}[A-Z]", check.spanish_dni, least=0.5),
+    Pattern("nir", "French social security numbers (NIR)", FRENCH, check.french_nir, least=0.5, length=15),
+    Pattern("ahv", "Swiss insurance numbers (AHV)", r"756\d{10}", check.swiss_number, least=0.5, length=13),
+    Pattern("pesel", "Polish personal numbers (PESEL)", r"\d{11}", check.polish_pesel, length=11),
+    Pattern("tax id", "German tax numbers", r"[1-9]\d{10}", check.german_tax, length=11),
+    Pattern("niss", "Belgian national numbers", r"\d{11}", check.belgian_number, length=11),
+    Pattern("cpf", "Brazilian tax numbers (CPF)", r"\d{11}", check.brazilian_cpf, length=11),
+    Pattern("bsn", "Dutch citizen numbers (BSN)", r"\d{9}", check.dutch_bsn, length=9),
+    Pattern("nif", "Portuguese tax numbers (NIF)", r"[1-9]\d{8}", check.portuguese_nif, length=9),
+    Pattern("nhs", "British NHS numbers", r"\d{10}", check.british_nhs, length=10),
+    Pattern("personal number", "Swedish personal numbers", r"\d{2}[01]\d[0-3]\d{5}", check.luhn, r"[ +-]", length=10),
+    Pattern(
         "personal number", "Swedish personal numbers", r"(?:19|20)\d{2}[01]\d[0-3]\d{5}", check.last_ten, r"[ +-]",
         length=12,
     ),
-    Shape("card", "card numbers", r"[3-6]\d{12,18}", check.luhn, length=16),
-    Shape("ssn", "US social security numbers", r"\d{3}-\d{2}-\d{4}", spread=0.3),
-    Shape("nino", "British national insurance numbers", r"(?i)[A-CEGHJ-PR-TW-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]"),
-    Shape("insurance number", "German insurance numbers", r"\d{2} ?[0-3]\d[01]\d{3} ?[A-Z] ?\d{3}"),
-    Shape("hetu", "Finnish personal codes", r"[0-3]\d[01]\d{3}[-+A]\d{3}[0-9A-Y]"),
-    Shape("phone", "telephone numbers", PHONES, least=0.6, spread=0.3, digits=7),
+    Pattern("card", "card numbers", r"[3-6]\d{12,18}", check.luhn, length=16),
+    Pattern("ssn", "US social security numbers", r"\d{3}-\d{2}-\d{4}", spread=0.3),
+    Pattern("nino", "British national insurance numbers", r"(?i)[A-CEGHJ-PR-TW-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]"),
+    Pattern("insurance number", "German insurance numbers", r"\d{2} ?[0-3]\d[01]\d{3} ?[A-Z] ?\d{3}"),
+    Pattern("hetu", "Finnish personal codes", r"[0-3]\d[01]\d{3}[-+A]\d{3}[0-9A-Y]"),
+    Pattern("phone", "telephone numbers", PHONES, least=0.6, spread=0.3, digits=7),
 )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def _padded(facts: Facts) -> pl.Series:
     return texts.str.zfill(int(longest or 0))
 
 
-def _long_enough(shape: Shape, texts: pl.Series) -> bool:
+def _long_enough(shape: Pattern, texts: pl.Series) -> bool:
     """A number without letters has the shape only where most of the column has its length."""
     sizes = texts.str.strip_chars_start("0").str.len_chars()
     return bool(shape.length and len(texts) and (sizes >= shape.length - 2).mean() > 0.9)  # type: ignore[operator]

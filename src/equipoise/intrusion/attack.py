@@ -153,7 +153,7 @@ def attack(
         raise DataError("The data has one record only: there is nobody to confuse it with.")
     aim = _Aim.of(files, given, _wanted(files, sensitive))
     asked = [_filled(method, files, aim) for method in attacks] if attacks is not None else _every(files, aim)
-    plan = steps.Plan.of(len(given), size, files.original.height())
+    plan = steps.KnowledgePlan.of(len(given), size, files.original.height())
     return _found(files, given, asked, plan, strict=attacks is not None, progress=progress)
 
 
@@ -168,7 +168,7 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
     try:
         files = pair(released, original, known)
         asked = _every(files, _Aim.of(files, known, files.original.roles.sensitive), REPORTED)
-        plan = steps.Plan.of(len(known), 2, files.original.height(), WORK)
+        plan = steps.KnowledgePlan.of(len(known), 2, files.original.height(), WORK)
         return _found(files, known, asked, plan, strict=False, progress=progress)
     except Cancelled:
         raise
@@ -177,7 +177,13 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
 
 
 def _found(
-    files: Pair, known: Known, asked: Sequence[Measure], plan: steps.Plan, *, strict: bool, progress: Progress | None
+    files: Pair,
+    known: Known,
+    asked: Sequence[Measure],
+    plan: steps.KnowledgePlan,
+    *,
+    strict: bool,
+    progress: Progress | None,
 ) -> Attack:
     scenarios, untried = _scenarios(files, known, asked, strict=strict, progress=progress)
     table = _swept(files, known, plan, scenarios, progress)
@@ -334,7 +340,7 @@ def _intruder(method: Measure, known: Known) -> tuple[Any, ...]:
 
 
 def _swept(
-    files: Pair, known: Known, plan: steps.Plan, scenarios: Sequence[Scenario], progress: Progress | None
+    files: Pair, known: Known, plan: steps.KnowledgePlan, scenarios: Sequence[Scenario], progress: Progress | None
 ) -> pl.DataFrame:
     """The nearest-record attack for what each combination of columns tells."""
     nearest = methods("measure")["nearest"]

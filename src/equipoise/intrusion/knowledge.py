@@ -32,7 +32,7 @@ Try = Callable[[Known], Score]
 
 
 @dataclass(frozen=True)
-class Plan:
+class KnowledgePlan:
     """Which combinations of so many columns are tried: all up to a size, then the best one with one column more."""
 
     columns: int
@@ -42,11 +42,11 @@ class Plan:
     allowed: int
 
     @classmethod
-    def of(cls, columns: int, size: int, records: int, work: int = WORK) -> "Plan":
+    def of(cls, columns: int, size: int, records: int, work: int = WORK) -> "KnowledgePlan":
         """The largest plan within the bound.
 
-        >>> Plan.of(4, 2, 1000)
-        Plan(columns=4, asked=2, full=2, reach=4, allowed=500)
+        >>> KnowledgePlan.of(4, 2, 1000)
+        KnowledgePlan(columns=4, asked=2, full=2, reach=4, allowed=500)
         """
         allowed = max(1, min(MOST, work // max(1, records)))
         full = reach = max((k for k in range(1, min(size, columns) + 1) if _all(columns, k) <= allowed), default=1)
@@ -76,7 +76,9 @@ def _all(columns: int, size: int) -> int:
     return sum(comb(columns, k) for k in range(1, size + 1))
 
 
-def sweep(columns: Known, plan: Plan, attempt: Try, whole: Score | None, progress: Progress | None) -> pl.DataFrame:
+def sweep(
+    columns: Known, plan: KnowledgePlan, attempt: Try, whole: Score | None, progress: Progress | None
+) -> pl.DataFrame:
     """Success by what is known, the most dangerous first; `whole` is the success of who knows all, where known."""
     found: dict[Known, Score] = {columns: whole} if whole is not None else {}
     done = 0
@@ -93,7 +95,7 @@ def sweep(columns: Known, plan: Plan, attempt: Try, whole: Score | None, progres
     )
 
 
-def _next(columns: Known, size: int, plan: Plan, found: dict[Known, Score]) -> list[Known]:
+def _next(columns: Known, size: int, plan: KnowledgePlan, found: dict[Known, Score]) -> list[Known]:
     """The combinations of a size: all, or those that extend the best of the size before."""
     if size <= plan.full:
         return list(combinations(columns, size))

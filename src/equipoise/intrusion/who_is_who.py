@@ -8,7 +8,7 @@ import polars as pl
 
 from equipoise.data import engines
 from equipoise.data.records import Law, Records
-from equipoise.data.released_terms import Files
+from equipoise.data.released_terms import ComparableFiles
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import DataError, EquipoiseError, RolesError, hint
 from equipoise.ground.randomness import Draws
@@ -42,7 +42,7 @@ class Pair:
     def in_terms(self, columns: tuple[str, ...]) -> Records:
         """The original as the release would show it: what was merely coarsened by its released label."""
         name = self.original.roles.id
-        table = Files.read(self.released, self.original, columns).in_terms(*columns).there
+        table = ComparableFiles.read(self.released, self.original, columns).in_terms(*columns).there
         ids = [self.original.collect(name)[name].sort()] if name else []
         return Records.of(table.with_columns(ids), Roles(domain=columns, id=name))
 

@@ -12,7 +12,7 @@ from equipoise.laws.cell_law import CellLaw
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class MovePlan:
     """Which unit cells there are, and how their units move."""
 
     units: Units

@@ -121,7 +121,7 @@ def risks(
 
 
 @dataclass(frozen=True)
-class Shape:
+class LossShape:
     """How a loss behaves as the population of a cell grows: what a loss of disclosure should do."""
 
     decreasing: bool
@@ -138,7 +138,7 @@ class Shape:
         )
 
 
-def shape(loss: Loss, cells: Posterior) -> Shape:
+def shape(loss: Loss, cells: Posterior) -> LossShape:
     """Whether a loss falls (or stays) and is convex in Y, on a grid from y to N in up to 40 different cells."""
     few, _ = cells.kinds
     some = few.take(
@@ -152,7 +152,7 @@ def shape(loss: Loss, cells: Posterior) -> Shape:
     slope = np.divide(rise, run, out=np.zeros_like(rise), where=run > 0)
     pairs = (run[:, :-1] > 0) & (run[:, 1:] > 0)
     bent = (slope[:, 1:] - slope[:, :-1] >= -slack) | ~pairs
-    return Shape(decreasing=bool((rise <= slack).all()), convex=bool(bent.all()))
+    return LossShape(decreasing=bool((rise <= slack).all()), convex=bool(bent.all()))
 
 
 def plugged(loss: Loss, cells: Posterior, estimate: Floats) -> Floats:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import Lattice, Node
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
@@ -64,7 +64,7 @@ def _losses(covered: Floats, records: int, domain: Integers) -> Floats:
     return np.maximum(lost, 0.0)
 
 
-def _covered(ladder: Ladder, share: Floats, suppressed: int) -> float:
+def _covered(ladder: CodedLevels, share: Floats, suppressed: int) -> float:
     """The sum of shares when at least so many records are withheld: those whose values cover most already."""
     if not suppressed:
         return float(share @ ladder.counts)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.data import engines
 from equipoise.data.cells import Cells, count
 from equipoise.data.equivalence_classes import Classes
@@ -187,7 +187,7 @@ def _spans(cells: Cells, keys: tuple[str, ...], roles: Roles, loss: Any) -> tupl
     """The span of each key, and the place of every cell on it."""
     spans, codes = [], []
     for key in keys:
-        ladder, place = Ladder.of(key, cells.values(key), cells.counts(key), roles.hierarchies.get(key))
+        ladder, place = CodedLevels.of(key, cells.values(key), cells.counts(key), roles.hierarchies.get(key))
         span, line = Span.of(ladder, loss, _nested(roles.hierarchies.get(key)))
         spans.append(span)
         codes.append(line[place[cells.cube.codes[cells.place(key)]]])

@@ -15,7 +15,7 @@ from equipoise.data.records import Law, Records
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
 from equipoise.ground.randomness import Draws
-from equipoise.masks._local_suppression import FREE, Answer, Demand, Problem, blank, excess
+from equipoise.masks._local_suppression import FREE, Blanks, Demand, SuppressionProblem, blank, excess
 from equipoise.masks._swap_partners import together
 from equipoise.methods.method import Rule, label
 from equipoise.methods.protection_levels import Either
@@ -75,7 +75,7 @@ class LocalSuppress:
         roles = replace(data.roles, missing="any")
         return replace(data.with_frame(engines.like(data.frame, done), self.law(cells.by, answer)), roles=roles)
 
-    def law(self, keys: tuple[str, ...], answer: Answer | None = None) -> Law:
+    def law(self, keys: tuple[str, ...], answer: Blanks | None = None) -> Law:
         """What the public may know. How many values of each key were blanked stays in memory, in the detail."""
         given: dict[str, Any] = {"rule": label(self.rule), "missing": "any"}
         for name in ("importance", "max_per_key"):
@@ -96,7 +96,7 @@ class LocalSuppress:
         told = [f"at least {n:,} records{f' on any {m} keys' if m is not None else ''}" for n, m in asked]
         return f"every class has {' and '.join(told)}{', with the blanks of others' if self.shared else ''}"
 
-    def _problem(self, cells: Cells) -> Problem:
+    def _problem(self, cells: Cells) -> SuppressionProblem:
         keys = cells.by
         weights, most = _numbers(self.importance), _numbers(self.max_per_key, keys)
         for key in (*weights, *most):
@@ -104,9 +104,9 @@ class LocalSuppress:
                 raise RolesError(f"{key!r} is no key.{hint(key, keys)}")
         price = np.array([weights.get(key, 1.0) for key in keys], dtype=np.float64)
         caps = np.array([int(most.get(key, FREE)) for key in keys], dtype=np.int64)
-        return Problem(_codes(cells), cells.n, _demands(self.rule, keys), price, caps)
+        return SuppressionProblem(_codes(cells), cells.n, _demands(self.rule, keys), price, caps)
 
-    def _refusal(self, problem: Problem, answer: Answer, keys: tuple[str, ...]) -> InfeasibleError:
+    def _refusal(self, problem: SuppressionProblem, answer: Blanks, keys: tuple[str, ...]) -> InfeasibleError:
         """Why there is no way: too few records, or caps, with what they lack."""
         records = int(problem.n.sum())
         if records < problem.largest:
@@ -146,7 +146,7 @@ def _codes(cells: Cells) -> Integers:
     return np.stack([codes.astype(np.int64) + (0 if values.null_count() else 1) for codes, values in axes])
 
 
-def _blanked(table: pl.DataFrame, cells: Cells, answer: Answer, drawn: Floats) -> pl.DataFrame:
+def _blanked(table: pl.DataFrame, cells: Cells, answer: Blanks, drawn: Floats) -> pl.DataFrame:
     """The table with the blanks of each cell given to its records in the order of their draws."""
     cell = cell_of(table, cells)
     order = np.lexsort((drawn, cell))

@@ -135,7 +135,7 @@ class Matrix:
         return isinstance(self.A, str) and self.A.startswith("sample:")
 
 
-class Held:
+class FrozenArray:
     """An array held by a mask: equal where its numbers are, shown by its shape."""
 
     def __init__(self, array: Any) -> None:
@@ -150,7 +150,7 @@ class Held:
         return told.hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and self.mark == other.mark
+        return isinstance(other, FrozenArray) and self.mark == other.mark
 
     def __hash__(self) -> int:
         return hash(self.mark)
@@ -169,12 +169,12 @@ def _transposes(value: Any) -> bool:
 
 def _left(given: Any) -> Any:
     """A as it is kept: None, text, pairs, or an array held."""
-    if given is None or isinstance(given, Held):
+    if given is None or isinstance(given, FrozenArray):
         return given
     if isinstance(given, str):
         return _text(given)
     if _is_sparse(given):
-        return Held(given.tocsr().astype(np.float64))
+        return FrozenArray(given.tocsr().astype(np.float64))
     if isinstance(given, np.ndarray):
         return _held(given, "A")
     pairs = tuple(tuple(pair) if isinstance(pair, tuple | list) else () for pair in given) if _several(given) else ((),)
@@ -200,7 +200,7 @@ def _text(given: str) -> str:
 
 def _table(given: Any, name: str) -> Any:
     """B as it is kept: None, a path, rows of numbers, or an array held."""
-    if given is None or isinstance(given, Held):
+    if given is None or isinstance(given, FrozenArray):
         return given
     if isinstance(given, str):
         if Path(given).suffix not in (".npz", ".npy"):
@@ -231,10 +231,10 @@ def _finite(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _held(given: Any, name: str) -> Held:
+def _held(given: Any, name: str) -> FrozenArray:
     if given.ndim != 2 or given.dtype.kind not in "biuf" or not np.isfinite(given).all():
         raise ParameterError(f"{name} must be a matrix of finite numbers.")
-    return Held(np.array(given, dtype=np.float64))
+    return FrozenArray(np.array(given, dtype=np.float64))
 
 
 def _loaded(path: str) -> Any:
@@ -257,7 +257,7 @@ def _sparse(given: Any) -> Any:
 
 
 def _array(given: Any) -> Floats:
-    found = _loaded(given) if isinstance(given, str) else given.array if isinstance(given, Held) else given
+    found = _loaded(given) if isinstance(given, str) else given.array if isinstance(given, FrozenArray) else given
     return np.asarray(found.toarray() if _is_sparse(found) else found, dtype=np.float64)
 
 
@@ -397,7 +397,7 @@ def _told(value: Any) -> str:
         return repr(value)
     if isinstance(value, float):
         return f"= {value:g}"
-    if isinstance(value, Held):
+    if isinstance(value, FrozenArray):
         return f"of {value!r}"
     if isinstance(value[0], float):
         return f"of {len(value)} numbers"

@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data import engines
 from equipoise.data.numeric_columns import (
-    Moments,
+    ColumnMoments,
     beside,
     floats,
     known,
@@ -107,7 +107,7 @@ class Noise:
         frame = whole(data, adds) if self.preserve else rowwise(data, adds)
         return data.with_frame(frame, self.law(columns, found, _effects(data, adds)))
 
-    def law(self, columns: tuple[str, ...], found: Moments, effects: dict[str, dict[str, float]]) -> Law:
+    def law(self, columns: tuple[str, ...], found: ColumnMoments, effects: dict[str, dict[str, float]]) -> Law:
         """What the public may know; the noise's own size is needed to correct for it, and given to 3 digits."""
         given: dict[str, Any] = {"columns": list(columns), "scale": self.scale, "kind": self.kind}
         given |= {"preserve": self.preserve} if self.preserve else {}
@@ -127,14 +127,14 @@ class Noise:
         columns = ", ".join(self.columns) or "the numeric columns"
         return f"{self.kind} noise of {self.scale:g} standard deviations added to {columns}{kept}{held}{zero}"
 
-    def spread(self, x: Floats, found: Moments) -> Floats:
+    def spread(self, x: Floats, found: ColumnMoments) -> Floats:
         """The standard deviation of the noise of each value."""
         if self.kind != "multiplicative":
             return np.broadcast_to(self.scale * found.sd, x.shape)
         factor = np.divide(self.scale * found.sd, np.hypot(found.sd, found.mean))
         return np.abs(x) * factor
 
-    def _refuse_flat(self, columns: tuple[str, ...], found: Moments) -> None:
+    def _refuse_flat(self, columns: tuple[str, ...], found: ColumnMoments) -> None:
         for column, sd in zip(columns, found.sd, strict=True):
             if sd == 0:
                 raise DataError(f"Column {column!r} has no spread: a share of its standard deviation is no noise.")
@@ -155,7 +155,7 @@ class _Adds:
 
     mask: Noise
     columns: tuple[str, ...]
-    moments: Moments
+    moments: ColumnMoments
     low: Floats
     high: Floats
     draws: Draws
@@ -264,7 +264,7 @@ def _effect(histogram: pl.DataFrame, adds: _Adds, place: int, whole_number: bool
     one = _Adds(
         adds.mask,
         adds.columns[place : place + 1],
-        Moments(adds.moments.mean[[place]], adds.moments.sd[[place]], np.eye(1)),
+        ColumnMoments(adds.moments.mean[[place]], adds.moments.sd[[place]], np.eye(1)),
         adds.low[[place]],
         adds.high[[place]],
         adds.draws,

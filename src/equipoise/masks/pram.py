@@ -18,7 +18,7 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError
 from equipoise.ground.randomness import Draws
 from equipoise.laws.cell_law import CellLaw, leaving_law, mixing_law, theta_for
-from equipoise.laws.move_records import Plan
+from equipoise.laws.move_records import MovePlan
 
 AUTO = "auto"
 CLAIMS = {
@@ -94,7 +94,7 @@ class Pram:
         law = replace(self.law(plan), detail=plan)
         return data.with_frame(self._moved(data, plan, draws), law)
 
-    def plan(self, records: Records) -> Plan:
+    def plan(self, records: Records) -> MovePlan:
         """The units, and the law by which they move: from counts and key labels only."""
         keys = self.keys or records.roles.keys
         if not keys:
@@ -104,11 +104,11 @@ class Pram:
         refuse_telling(records, keys, self._columns())
         made = units(records, keys, self._columns())
         try:
-            return Plan(made, self._law_of(made))
+            return MovePlan(made, self._law_of(made))
         except InfeasibleError as error:
             raise InfeasibleError(f"{error}{self._nearest(records, keys)}") from None
 
-    def law(self, plan: Plan) -> Law:
+    def law(self, plan: MovePlan) -> Law:
         """What the public may know: the method and its parameters, never the draws."""
         given: dict[str, Any] = {
             "xi": self.xi,
@@ -158,17 +158,17 @@ class Pram:
             return " Records that miss the same keys are a group too: fill those keys in, or leave the records out."
         return ""
 
-    def _moved(self, data: Records, plan: Plan, draws: Draws) -> engines.Frame:
+    def _moved(self, data: Records, plan: MovePlan, draws: Draws) -> engines.Frame:
         if data.roles.household:
             return whole(data, partial(_move_households, plan, data.roles.household, draws))
         return rowwise(data, partial(_move, plan, draws))
 
 
-def _move(plan: Plan, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+def _move(plan: MovePlan, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     return plan.move(table, ids, draws)
 
 
-def _move_households(plan: Plan, household: str, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+def _move_households(plan: MovePlan, household: str, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     return plan.move_households(table, household, draws)
 
 

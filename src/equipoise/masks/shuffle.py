@@ -71,7 +71,7 @@ class Shuffle:
         done = table.with_columns(_dealt(table[c], wanted[:, i]) for i, c in enumerate(columns))
         return data.with_frame(engines.like(data.frame, done), self.law(columns, given, model))
 
-    def law(self, columns: tuple[str, ...], given: tuple[str, ...], model: "Model") -> Law:
+    def law(self, columns: tuple[str, ...], given: tuple[str, ...], model: "ScoreModel") -> Law:
         """What the public may know; `explained` is the share of each column's scores that `given` predicts."""
         told = {c: round(float(r), 2) for c, r in zip(columns, model.explained, strict=True)}
         parameters = {"columns": list(columns), "given": list(given), "explained": told}
@@ -95,7 +95,7 @@ class Shuffle:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class ScoreModel:
     """The fitted scores: slopes on the design, the root of the residual covariance, the share explained."""
 
     slopes: Floats
@@ -103,7 +103,7 @@ class Model:
     explained: Floats
 
 
-def _fitted(scores: Floats, design: Floats) -> tuple[Model, Floats]:
+def _fitted(scores: Floats, design: Floats) -> tuple[ScoreModel, Floats]:
     """Least squares column by column over its known values, and the fitted scores of every record.
 
     Residual correlations are those of records without gaps; a trace of noise is always left, to tell equals apart.
@@ -117,7 +117,7 @@ def _fitted(scores: Floats, design: Floats) -> tuple[Model, Floats]:
     explained = 1 - np.divide(spread**2, total, out=np.ones(len(total)), where=total > 0)
     residual = root(spread[:, None] * _alike(left if there.all() else left[there.all(axis=1)]) * spread)
     trace = 10.0**-DIGITS * np.eye(len(total))
-    return Model(slopes, np.round(residual, DIGITS) + trace, np.clip(explained, 0, 1)), centre
+    return ScoreModel(slopes, np.round(residual, DIGITS) + trace, np.clip(explained, 0, 1)), centre
 
 
 def _alike(left: Floats) -> Floats:

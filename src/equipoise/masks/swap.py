@@ -92,7 +92,7 @@ class Swap:
         done = table.with_columns(table.select(moving)[source].get_columns())
         return data.with_frame(engines.like(data.frame, done), self.law(_report(self, data, units, pairs, table, done)))
 
-    def law(self, report: "Swapped") -> Law:
+    def law(self, report: "SwapLog") -> Law:
         """What the public may know: the policy, how many partners candidates have, what areas lost."""
         given: dict[str, Any] = {"keys": list(self.keys), "attribute": self.attribute}
         given |= {"protected": list(self.protected), "rate": self.rate}
@@ -126,7 +126,7 @@ class Swap:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Swapped:
+class SwapLog:
     """What a swap did, for audits: exact, in memory only.
 
     `partners` is K of every candidate, in no order; `within` and `between` hold, for each numeric protected column, the
@@ -367,7 +367,7 @@ def _runs(*columns: Integers) -> tuple[Integers, Integers]:
 
 def _report(
     mask: Swap, data: Records, units: _Units, pairs: _Pairs, before: pl.DataFrame, after: pl.DataFrame
-) -> Swapped:
+) -> SwapLog:
     """K of every candidate, and the variances within and between areas of the numeric columns, before and after."""
     known = np.flatnonzero(units.area != NOWHERE)
     partners = _choices(units, known)[units.wanted]
@@ -376,7 +376,7 @@ def _report(
     first, second = ({c: _parts(t, mask.attribute, c) for c in numeric} for t in (before, after))
     within = {c: (first[c][0], second[c][0]) for c in numeric}
     between = {c: (first[c][1], second[c][1]) for c in numeric}
-    return Swapped(np.sort(partners), len(pairs.first), within, between)
+    return SwapLog(np.sort(partners), len(pairs.first), within, between)
 
 
 def _parts(table: pl.DataFrame, attribute: str, column: str) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from equipoise.masks._synthesis.normal import Normal
 from equipoise.masks._synthesis.relations import Relations
 from equipoise.masks._synthesis.smoothed_bootstrap import Smoothed
 from equipoise.masks._synthesis.trees import Trees
-from equipoise.masks._synthesis.variables import Variable, generator, weighted
+from equipoise.masks._synthesis.variables import SynthesisVariable, generator, weighted
 from equipoise.methods.method import Rule, label
 from equipoise.methods.sensitive_values import chosen
 
@@ -205,7 +205,7 @@ class _Task:
 
     mask: Synthesize
     table: pl.DataFrame
-    variables: dict[str, Variable]
+    variables: dict[str, SynthesisVariable]
     made: tuple[str, ...]
     kept: tuple[str, ...]
     weight: str | None
@@ -216,13 +216,13 @@ class _Task:
     def of(cls, mask: Synthesize, table: pl.DataFrame, made: tuple[str, ...], roles: Roles, chosen: Any) -> "_Task":
         related = Relations.of(mask.relations)
         drawn = [c for c in made if c not in related.totals]
-        variables = {c: Variable.of(table[c]) for c in drawn}
+        variables = {c: SynthesisVariable.of(table[c]) for c in drawn}
         apart = {*made, roles.id, roles.household, roles.sample, *related.totals}
         for column in (c for c in table.columns if c not in apart):
             with suppress(DataError):  # what no model can use is not a predictor
-                variables[column] = Variable.of(table[column])
+                variables[column] = SynthesisVariable.of(table[column])
         if isinstance(mask.only, Rule) and not chosen.all():
-            variables[FLAG] = Variable.of(pl.Series(FLAG, chosen))
+            variables[FLAG] = SynthesisVariable.of(pl.Series(FLAG, chosen))
         kept = tuple(c for c in variables if c not in drawn)
         rank = {c: i for i, c in enumerate(mask.order or ())}
         last = len(rank)

@@ -13,7 +13,7 @@ from equipoise.ground.errors import EquipoiseError, hint
 from equipoise.methods.method import Mask, Measure, name_of
 from equipoise.policies.limits import Limit, at_odds, expanded, limits_of, never, tables
 from equipoise.policies.scoped_measures import FREE, KEYS, Wanted, scale
-from equipoise.policies.sections import Candidate, Choose, Intruder, LimitTable, Problem
+from equipoise.policies.sections import Candidate, Choose, Intruder, LimitTable, PolicyProblem
 from equipoise.policies.toml_lines import Place
 from equipoise.recipe.catalogue import build, family, find, form, typed
 from equipoise.recipe.recipe import spread
@@ -28,7 +28,7 @@ ATTACK = "attack"
 """What a policy may waive, with its reason."""
 
 
-def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tuple[dict[str, Any], list[Problem]]:
+def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tuple[dict[str, Any], list[PolicyProblem]]:
     """The fields of a dataclass from plain data, each by itself, and what is wrong with the others."""
     from pydantic import TypeAdapter, ValidationError
 
@@ -38,7 +38,7 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
     problems = []
     for name, given in plain.items():
         if name not in known:
-            problems.append(Problem((name,), "is not known here." + hint(name, known)))
+            problems.append(PolicyProblem((name,), "is not known here." + hint(name, known)))
             continue
         try:
             values[name] = TypeAdapter(hints[name]).validate_python(given)
@@ -74,7 +74,7 @@ def _spared(given: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
     return [_spared(v, inner.get(i, [])) for i, v in enumerate(given)] if isinstance(given, list) else given
 
 
-def _told(name: str, given: Any, error: Any, kind: Any) -> Problem:
+def _told(name: str, given: Any, error: Any, kind: Any) -> PolicyProblem:
     """One finding of the validation, at the deepest place that the file has."""
     place: list[str | int] = [name]
     here = given
@@ -86,11 +86,11 @@ def _told(name: str, given: Any, error: Any, kind: Any) -> Problem:
             place.append(part)
     if error["type"] in STRANGE:
         near = hint(str(place[-1]), _keys(kind)) if _keys(kind) else ""
-        return Problem(tuple(place), "is not known here." + near)
+        return PolicyProblem(tuple(place), "is not known here." + near)
     words = "is missing" if error["type"] == "missing" else re.sub(r"^Value error, ", "", str(error["msg"]))
     if isinstance(here, Mapping) and words.split()[0] in here:
         place.append(words.split()[0])
-    return Problem(tuple(place), words if words[:5] != "Input" else words[0].lower() + words[1:])
+    return PolicyProblem(tuple(place), words if words[:5] != "Input" else words[0].lower() + words[1:])
 
 
 def _keys(kind: Any) -> list[str]:
@@ -101,10 +101,10 @@ def _keys(kind: Any) -> list[str]:
     return []
 
 
-def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
+def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[PolicyProblem]:
     """Unknown roles, each hierarchy by itself, then all together."""
     known = [f.name for f in fields(Roles)]
-    yield from (Problem(("roles", n), f"No role {n!r}.{hint(n, known)}") for n in plain if n not in known)
+    yield from (PolicyProblem(("roles", n), f"No role {n!r}.{hint(n, known)}") for n in plain if n not in known)
     trees = plain.get("hierarchies", {})
     good = {}
     for column, tree in trees.items() if isinstance(trees, Mapping) else ():
@@ -112,14 +112,14 @@ def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[Problem]:
             Roles.from_plain({"hierarchies": {column: tree}}, folder)
             good[column] = tree
         except EquipoiseError as error:
-            yield Problem(("roles", "hierarchies", column), str(error))
+            yield PolicyProblem(("roles", "hierarchies", column), str(error))
         except (TypeError, ValueError, IndexError):
-            yield Problem(("roles", "hierarchies", column), f"The hierarchy of {column!r} has unfit fields.")
+            yield PolicyProblem(("roles", "hierarchies", column), f"The hierarchy of {column!r} has unfit fields.")
     rest = {n: v for n, v in plain.items() if n in known and n != "hierarchies"}
     try:
         Roles.from_plain({**rest, "hierarchies": good if isinstance(trees, Mapping) else trees}, folder)
     except EquipoiseError as error:
-        yield Problem(_role_place(str(error), rest), str(error))
+        yield PolicyProblem(_role_place(str(error), rest), str(error))
 
 
 def readable(plain: Mapping[str, Any], folder: Path, columns: Iterable[str]) -> Roles:
@@ -138,31 +138,35 @@ def _role_place(words: str, plain: Mapping[str, Any]) -> Place:
     return ("roles", named) if named else ("roles",)
 
 
-def of_scenarios(scenarios: Sequence[Intruder]) -> Iterator[Problem]:
+def of_scenarios(scenarios: Sequence[Intruder]) -> Iterator[PolicyProblem]:
     for i, one in enumerate(scenarios):
         if not re.fullmatch(r"\w[\w -]*", one.name) or one.name == KEYS:
-            yield Problem(("scenarios", i, "name"), f"{one.name!r} cannot name a scenario: use letters, not {KEYS!r}.")
+            yield PolicyProblem(
+                ("scenarios", i, "name"), f"{one.name!r} cannot name a scenario: use letters, not {KEYS!r}."
+            )
         if one.name in [other.name for other in scenarios[:i]]:
-            yield Problem(("scenarios", i, "name"), f"Two scenarios are named {one.name!r}.")
+            yield PolicyProblem(("scenarios", i, "name"), f"Two scenarios are named {one.name!r}.")
         if not one.known:
-            yield Problem(("scenarios", i, "known"), "Nothing is known: name the columns of which the intruder knows.")
+            yield PolicyProblem(
+                ("scenarios", i, "known"), "Nothing is known: name the columns of which the intruder knows."
+            )
 
 
-def of_limits(limits: Mapping[str, Any], scenarios: tuple[Intruder, ...]) -> Iterator[Problem]:
+def of_limits(limits: Mapping[str, Any], scenarios: tuple[Intruder, ...]) -> Iterator[PolicyProblem]:
     """Limits that cannot be read, cannot hold, or cannot hold together."""
     found: list[tuple[Place, Limit]] = []
     for name, given in limits.items():
         for place, table, fault in _tables(name, given):
             if table is None:
-                yield Problem(place, fault)
+                yield PolicyProblem(place, fault)
                 continue
             for one in _of_limit(place, name, table, scenarios):
-                if isinstance(one, Problem):
+                if isinstance(one, PolicyProblem):
                     yield one
                 else:
                     found.append((place, one))
     where = {limit.score: place for place, limit in found}
-    yield from (Problem(where[s], words) for s, words in at_odds([limit for _, limit in found], scenarios))
+    yield from (PolicyProblem(where[s], words) for s, words in at_odds([limit for _, limit in found], scenarios))
 
 
 def _tables(name: str, given: Any) -> Iterator[tuple[Place, LimitTable | None, str]]:
@@ -187,70 +191,72 @@ def _tables(name: str, given: Any) -> Iterator[tuple[Place, LimitTable | None, s
                 yield place, None, str(error).removeprefix(f"limits.{name}: ")
 
 
-def _of_limit(place: Place, name: str, table: LimitTable, scenarios: tuple[Intruder, ...]) -> Iterator[Limit | Problem]:
+def _of_limit(
+    place: Place, name: str, table: LimitTable, scenarios: tuple[Intruder, ...]
+) -> Iterator[Limit | PolicyProblem]:
     for score in expanded(name, table, scenarios):
         try:
             measure = scale(score, scenarios)
             if Wanted.of(score).scenario and name_of(type(getattr(measure, "inner", measure))) in FREE:
-                yield Problem(place, f"{name} does not depend on what an intruder knows: leave out the scenario.")
+                yield PolicyProblem(place, f"{name} does not depend on what an intruder knows: leave out the scenario.")
             for limit in limits_of(score, table.limit, table.reason):
                 told = never(limit, measure)
-                yield Problem(place, told) if told else limit
+                yield PolicyProblem(place, told) if told else limit
         except EquipoiseError as error:
-            yield Problem(place, str(error))
+            yield PolicyProblem(place, str(error))
             return
 
 
-def of_measures(names: Iterable[str], scenarios: tuple[Intruder, ...]) -> Iterator[Problem]:
+def of_measures(names: Iterable[str], scenarios: tuple[Intruder, ...]) -> Iterator[PolicyProblem]:
     for i, name in enumerate(names):
         try:
             scale(name, scenarios)
         except EquipoiseError as error:
-            yield Problem(("measures", i), str(error))
+            yield PolicyProblem(("measures", i), str(error))
 
 
-def of_weights(choose: Choose) -> Iterator[Problem]:
+def of_weights(choose: Choose) -> Iterator[PolicyProblem]:
     """Weights are of utilities, 0 or more, and count only where utility is preferred."""
     for name, weight in choose.weights.items():
         place: Place = ("choose", "weights", name)
         try:
             kind = family(type(getattr(made := scale(name), "inner", made)))
         except EquipoiseError as error:
-            yield Problem(place, str(error))
+            yield PolicyProblem(place, str(error))
             continue
         if kind in ("risk", "attacks"):
-            yield Problem(place, f"{name} is a risk: weights are of utilities.")
+            yield PolicyProblem(place, f"{name} is a risk: weights are of utilities.")
         if not weight >= 0:
-            yield Problem(place, "A weight is 0 or more.")
+            yield PolicyProblem(place, "A weight is 0 or more.")
 
 
-def of_candidates(candidates: Sequence[Candidate]) -> Iterator[Problem]:
+def of_candidates(candidates: Sequence[Candidate]) -> Iterator[PolicyProblem]:
     for i, candidate in enumerate(candidates):
         if not candidate.coarsenings and not candidate.masks:
-            yield Problem(("candidates", i), "gives no recipe: say coarsenings = true, or name masks.")
+            yield PolicyProblem(("candidates", i), "gives no recipe: say coarsenings = true, or name masks.")
         for j, table in enumerate(candidate.masks):
             yield from _of_mask(dict(table), ("candidates", i, "masks", j))
         for j, table in enumerate(candidate.then):
             yield from _of_mask(dict(table), ("candidates", i, "then", j))
         if candidate.then and not candidate.coarsenings:
-            yield Problem(
+            yield PolicyProblem(
                 ("candidates", i, "then"), "follows coarsenings = true; without it, write all steps as masks."
             )
 
 
-def _of_mask(table: dict[str, Any], place: Place) -> Iterator[Problem]:
+def _of_mask(table: dict[str, Any], place: Place) -> Iterator[PolicyProblem]:
     """One mask: its name, each parameter by itself, then the mask with the first value of each."""
     name = str(table.pop("use", ""))
     if not name:
-        yield Problem(place, 'each mask needs use = "its name".')
+        yield PolicyProblem(place, 'each mask needs use = "its name".')
         return
     try:
         known = {f.name: f for f in form(find(name, "mask"))}
     except EquipoiseError as error:
-        yield Problem((*place, "use"), str(error))
+        yield PolicyProblem((*place, "use"), str(error))
         return
     lacking = [f.name for f in known.values() if f.required and f.name not in table]
-    found = [Problem(place, f"{name} needs {', '.join(lacking)}.")] if lacking else []
+    found = [PolicyProblem(place, f"{name} needs {', '.join(lacking)}.")] if lacking else []
     for key, value in table.items():
         found += _of_parameter(name, known, key, value, (*place, key))
     yield from found
@@ -258,19 +264,19 @@ def _of_mask(table: dict[str, Any], place: Place) -> Iterator[Problem]:
         yield from _built(name, known, table, place)
 
 
-def _of_parameter(name: str, known: Mapping[str, Any], key: str, value: Any, place: Place) -> list[Problem]:
+def _of_parameter(name: str, known: Mapping[str, Any], key: str, value: Any, place: Place) -> list[PolicyProblem]:
     field = known.get(key.replace("-", "_"))
     if field is None:
-        return [Problem(place, f"{name} has no parameter {key!r}.{hint(key, list(known))}")]
+        return [PolicyProblem(place, f"{name} has no parameter {key!r}.{hint(key, list(known))}")]
     try:
         for one in spread(value, "tuple" in field.kind):
             typed(one, field.type, f"{name}: {key}")
     except EquipoiseError as error:
-        return [Problem(place, str(error))]
+        return [PolicyProblem(place, str(error))]
     return []
 
 
-def _built(name: str, known: Mapping[str, Any], table: Mapping[str, Any], place: Place) -> Iterator[Problem]:
+def _built(name: str, known: Mapping[str, Any], table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
     """What a mask refuses when it is made: each value of a grid beside the first ones of the others."""
     grids = {k: spread(v, "tuple" in known[k.replace("-", "_")].kind) for k, v in table.items()}
     first = {k: values[0] for k, values in grids.items()}
@@ -282,7 +288,7 @@ def _built(name: str, known: Mapping[str, Any], table: Mapping[str, Any], place:
             except EquipoiseError as error:
                 where = next((k for k in table if re.search(rf"\b{k}\b", str(error))), None)
                 told.add(((*place, where) if where else place, str(error)))
-    yield from (Problem(*one) for one in sorted(told, key=str))
+    yield from (PolicyProblem(*one) for one in sorted(told, key=str))
 
 
 def changes(mask: Mask | type) -> bool:

@@ -13,7 +13,7 @@ from equipoise.ground.errors import EquipoiseError, RolesError
 from equipoise.methods.method import name_of
 from equipoise.policies.limits import tables
 from equipoise.policies.scoped_measures import Wanted
-from equipoise.policies.sections import Candidate, Intruder, Problem
+from equipoise.policies.sections import Candidate, Intruder, PolicyProblem
 from equipoise.policies.toml_lines import Place
 from equipoise.recipe.catalogue import find, form
 from equipoise.recipe.recipe import spread
@@ -35,7 +35,7 @@ def misfits(
     limits: Mapping[str, Any],
     measures: Iterable[str],
     scenarios: Sequence[Intruder],
-) -> Iterator[Problem]:
+) -> Iterator[PolicyProblem]:
     """Every misfit of a policy and the columns of its data; what cannot be read is passed over."""
     schema = records.schema()
     for i, candidate in enumerate(candidates):
@@ -51,7 +51,7 @@ def misfits(
         yield from _absent(Wanted.of(name).by, schema, ("measures", i))
 
 
-def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[Problem]:
+def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[PolicyProblem]:
     """Columns under [roles] that the data does not have, or that are no numbers where numbers are needed."""
     schema = records.schema()
     for role, given in roles.items():
@@ -66,15 +66,15 @@ def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[Problem
                 yield from _absent((column,), schema, where)
                 if role in ("weight", "numeric") and column in schema and not schema[column].is_numeric():
                     words = f"Column {column!r} has the role {role} but is {schema[column]}, not numeric."
-                    yield Problem(where, words)
+                    yield PolicyProblem(where, words)
 
 
-def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> Iterator[Problem]:
+def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
     """A hierarchy of intervals on a column that has no numbers."""
     kinds = [one.get("kind") for one in (tree if isinstance(tree, list) else [tree]) if isinstance(one, Mapping)]
     kind = schema.get(column)
     if kind is not None and {"intervals", "breaks"} & set(kinds) and not (kind.is_numeric() or kind == nw.Unknown):
-        yield Problem(place, f"Column {column!r} is {kind}, not numeric: intervals cannot be made of it.")
+        yield PolicyProblem(place, f"Column {column!r} is {kind}, not numeric: intervals cannot be made of it.")
 
 
 def _groups(name: str, given: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
@@ -86,11 +86,11 @@ def _groups(name: str, given: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
             yield place, tuple(c for table in tables(one, name) for c in (*table.by, *Wanted.of(name).by))
 
 
-def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[Problem]:
-    yield from (Problem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
+def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+    yield from (PolicyProblem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
 
 
-def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place) -> Iterator[Problem]:
+def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place) -> Iterator[PolicyProblem]:
     try:
         method = find(str(table.pop("use", "")), "mask")
     except EquipoiseError:
@@ -103,7 +103,7 @@ def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, pla
         yield from _absent(columns, schema, (*place, key))
         for column in (c for c in columns if c in schema and key in CHANGED):
             if words := _unfit(name_of(method), column, schema[column]):
-                yield Problem((*place, key), words)
+                yield PolicyProblem((*place, key), words)
     if name_of(method) == "recode" and {"column", "level"} <= set(table):
         yield from _of_levels(table, schema, roles, place)
 
@@ -132,17 +132,23 @@ def _unfit(name: str, column: str, kind: Any) -> str:
     return ""
 
 
-def _of_levels(table: Mapping[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place) -> Iterator[Problem]:
+def _of_levels(
+    table: Mapping[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place
+) -> Iterator[PolicyProblem]:
     """A level that the hierarchy of the column has, and allows."""
     columns = [c for c in _values(table["column"], False) if c in schema]
     for column in columns:
         if column not in roles.hierarchies:
-            yield Problem((*place, "column"), f"The column {column!r} has no hierarchy under [roles.hierarchies].")
+            yield PolicyProblem(
+                (*place, "column"), f"The column {column!r} has no hierarchy under [roles.hierarchies]."
+            )
             continue
         tree = roles.hierarchies[column]
         for level in _values(table["level"], False):
             try:
                 if tree.level(level) not in tree.allowed:
-                    yield Problem((*place, "level"), f"The level {level!r} of {column!r} is finer than its floor.")
+                    yield PolicyProblem(
+                        (*place, "level"), f"The level {level!r} of {column!r} is finer than its floor."
+                    )
             except EquipoiseError as error:
-                yield Problem((*place, "level"), str(error))
+                yield PolicyProblem((*place, "level"), str(error))

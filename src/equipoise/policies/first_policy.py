@@ -29,7 +29,7 @@ FEW = 30
 
 
 @dataclass(frozen=True)
-class Found:
+class FileFindings:
     """What was seen in the data: the roles it suggests, and how many stand alone now and at the coarsest."""
 
     name: str
@@ -68,7 +68,7 @@ def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
     """
     import tomllib
 
-    found = _counted(Found("", "", _given(records.roles), records), cells)
+    found = _counted(FileFindings("", "", _given(records.roles), records), cells)
     plain = tomllib.loads("\n".join([*_measures(found), *_body(found, None)]))
     return {name: plain[name] for name in ("measures", "limits", "candidates") if name in plain}
 
@@ -81,24 +81,24 @@ def _given(roles: Roles) -> Suggestion:
     return Suggestion(tuple(found), 0, 0)
 
 
-def _body(found: Found, preset: Preset | None) -> list[str]:
+def _body(found: FileFindings, preset: Preset | None) -> list[str]:
     """Limits and candidates."""
     if not found.roles.of("key"):
         return _numbers(found, preset)
     return [*_limits(found, preset), *_candidates(found, preset)]
 
 
-def _look(source: str | Path, path: str, given: dict[str, Any]) -> Found:
+def _look(source: str | Path, path: str, given: dict[str, Any]) -> FileFindings:
     records = read(source, **given)
     roles = suggest_roles(records)
     if set(records.schema()) <= set(roles.roles.direct):
         raise DataError(NOTHING)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
-    return _counted(Found(Path(path).name, path, roles, records, reading={k: str(v) for k, v in given.items()}))
+    return _counted(FileFindings(Path(path).name, path, roles, records, reading={k: str(v) for k, v in given.items()}))
 
 
-def _counted(found: Found, cells: Cells | None = None) -> Found:
+def _counted(found: FileFindings, cells: Cells | None = None) -> FileFindings:
     """With the levels of the keys, and who stands alone at the finest and the coarsest."""
     records = found.records
     if not found.roles.of("key"):
@@ -116,7 +116,7 @@ def _alone(cells: Cells) -> float:
     return float(cells.n[cells.alike[0] == 1].sum() / cells.records)
 
 
-def _head(found: Found, preset: Preset | None) -> Iterator[str]:
+def _head(found: FileFindings, preset: Preset | None) -> Iterator[str]:
     yield f"# A first policy for {_flat(found.name)}, written by looking at the data. It is a proposal, not a decision."
     yield "#   1. Read every line and change what is wrong: the roles first."
     yield "#   2. equipoise check POLICY.toml      says in plain words what it means."
@@ -132,20 +132,20 @@ def _head(found: Found, preset: Preset | None) -> Iterator[str]:
         yield from _measures(found)
 
 
-def _measures(found: Found) -> Iterator[str]:
+def _measures(found: FileFindings) -> Iterator[str]:
     if found.roles.of("key"):
         told = [f"attribute_disclosure(sensitive={column!r})" for column in found.roles.of("sensitive")]
         yield "\n# Reported beside the limits; nothing is decided by them."
         yield f"measures = {_quoted(['uniques(k=2)', *told, 'entropy'])}"
 
 
-def _data(found: Found) -> Iterator[str]:
+def _data(found: FileFindings) -> Iterator[str]:
     yield "\n[data]"
     yield f"path = {_quoted(found.path)}"
     yield from (f"{name} = {_quoted(value)}" for name, value in found.reading.items())
 
 
-def _slots(found: Found, preset: Preset | None) -> Iterator[str]:
+def _slots(found: FileFindings, preset: Preset | None) -> Iterator[str]:
     """The columns that a preset asks for, as far as they can be guessed."""
     wanted = slots_of(preset) if preset else ()
     if wanted:
@@ -158,7 +158,7 @@ def _slots(found: Found, preset: Preset | None) -> Iterator[str]:
         yield from (f"{name} = {_quoted(guessed[name])}" for name in wanted if guessed.get(name))
 
 
-def _guesses(found: Found) -> dict[str, Any]:
+def _guesses(found: FileFindings) -> dict[str, Any]:
     kinds: dict[str, list[str]] = {}
     for proposal in found.roles.proposals:
         meaning = meaning_of(proposal.column)
@@ -170,14 +170,14 @@ def _guesses(found: Found) -> dict[str, Any]:
     return {**kinds, **{name: kinds[name][0] for name in ("age", "zip") if name in kinds}}
 
 
-def _roles(found: Found, preset: Preset | None) -> Iterator[str]:
+def _roles(found: FileFindings, preset: Preset | None) -> Iterator[str]:
     yield "\n# What each column is, as its name and values suggest, with the reason."
     slots = _guesses(found) if preset and slots_of(preset) else {}
     taken = [c for value in slots.values() for c in ([value] if isinstance(value, str) else value)]
     yield from found.roles.lines("roles.", taken)
 
 
-def _limits(found: Found, preset: Preset | None) -> Iterator[str]:
+def _limits(found: FileFindings, preset: Preset | None) -> Iterator[str]:
     yield f"\n# As the file is, {found.now:.1%} of the records are alone on the keys,"
     yield f"# with every key as coarse as it gets {found.coarsest:.1%}."
     if preset is None:
@@ -191,7 +191,7 @@ def _limits(found: Found, preset: Preset | None) -> Iterator[str]:
     yield 'prefer = "utility"    # "risk": the safest release inside the limits'
 
 
-def _candidates(found: Found, preset: Preset | None) -> Iterator[str]:
+def _candidates(found: FileFindings, preset: Preset | None) -> Iterator[str]:
     if preset is not None and slots_of(preset):
         return
     if not found.levels:
@@ -233,7 +233,7 @@ def _drop(least: int) -> str:
     return f'{{ use = "suppress_records", rule = "min-count:{least}" }}'
 
 
-def _tidied(found: Found) -> list[str]:
+def _tidied(found: FileFindings) -> list[str]:
     """New numbers for the groups and, where ids tell records apart, a new order: the old ones may be known."""
     wanted = {"renumber": found.roles.of("household"), "shuffle_order": found.roles.of("id")}
     return [f'{{ use = "{mask}" }}' for mask, given in wanted.items() if given]
@@ -259,7 +259,7 @@ def _thinned(levels: dict[str, list[str]]) -> dict[str, list[str]]:
     return kept
 
 
-def _numbers(found: Found, preset: Preset | None) -> list[str]:
+def _numbers(found: FileFindings, preset: Preset | None) -> list[str]:
     """Limits and candidates of a file without keys: its numbers are changed."""
     numbers = list(found.roles.of("numeric"))
     if not numbers:
@@ -278,7 +278,7 @@ def _numbers(found: Found, preset: Preset | None) -> list[str]:
     ]
 
 
-def _table(found: Found, preset: Preset) -> Iterator[str]:
+def _table(found: FileFindings, preset: Preset) -> Iterator[str]:
     """[table] by the coarsest columns there are."""
     cells = count(found.records) if found.roles.of("key") else None
     by = [key for key in cells.by if len(cells.values(key)) <= FEW][:2] if cells else []

@@ -28,7 +28,17 @@ from equipoise.policies.coarsenings import coarsenings
 from equipoise.policies.policy import Policy
 from equipoise.policies.presets import extended, presets
 from equipoise.policies.scoped_measures import scale
-from equipoise.policies.sections import FORBID, Candidate, Choose, Data, Intruder, Output, Problem, Search, refusal
+from equipoise.policies.sections import (
+    FORBID,
+    Candidate,
+    Choose,
+    Data,
+    Intruder,
+    Output,
+    PolicyProblem,
+    SearchSection,
+    refusal,
+)
 from equipoise.policies.table_checks_on_data import table_misfits
 from equipoise.policies.table_section import Tabulation, plain_of
 from equipoise.policies.toml_lines import Lines, lines_of
@@ -70,7 +80,7 @@ class Job:
     title: str | None = None
     table: Tabulation | None = None
     scenarios: tuple[Intruder, ...] = ()
-    search: Search = Search()
+    search: SearchSection = SearchSection()
     extends: str | None = None
     slots: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     waive: dict[str, str] = field(default_factory=dict)
@@ -88,14 +98,14 @@ class Job:
     def from_plain(cls, plain: Mapping[str, Any], path: Path, lines: Lines | None = None) -> "Job":
         """From plain data, as a file at this path would have it."""
         written = Written(path.name, lines or {})
-        problems: list[Problem] = []
+        problems: list[PolicyProblem] = []
         try:
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
-            problems.append(Problem(("extends",), str(error)))
+            problems.append(PolicyProblem(("extends",), str(error)))
         values, found = validated(cls, plain_of(plain), OWN)
         problems += found
-        problems += [Problem((name,), "is missing") for name in ("data", "roles") if name not in plain_of(plain)]
+        problems += [PolicyProblem((name,), "is missing") for name in ("data", "roles") if name not in plain_of(plain)]
         safe = {"data": Data("."), "roles": {}, **values}
         job = cls(**safe, folder=path.parent, written=written)
         problems += job._problems(failed={p.place[0] for p in problems})
@@ -104,7 +114,7 @@ class Job:
             raise refusal(path.name, [*problems, *lost, *job._unfit()], written.lines)
         return job
 
-    def _unfit(self) -> list[Problem]:
+    def _unfit(self) -> list[PolicyProblem]:
         """What does not fit the data, where it can be read: a policy that has other problems is told of all at once."""
         if self.absent():
             return []
@@ -115,7 +125,7 @@ class Job:
         except EquipoiseError:
             return []
 
-    def _problems(self, failed: set[str | int]) -> list[Problem]:
+    def _problems(self, failed: set[str | int]) -> list[PolicyProblem]:
         """Everything that can be wrong before data is read; what failed already is not looked at again."""
         found = [
             *of_roles(self.roles, self.folder), *of_scenarios(self.scenarios),
@@ -123,7 +133,7 @@ class Job:
             *of_weights(self.choose), *of_candidates(self.candidates),
         ]  # fmt: skip
         found += [
-            Problem(("waive", name), f"Only {ATTACK!r} can be waived, and its reason must be told.")
+            PolicyProblem(("waive", name), f"Only {ATTACK!r} can be waived, and its reason must be told.")
             for name, why in self.waive.items()
             if name != ATTACK or not why.strip()
         ]
@@ -136,32 +146,34 @@ class Job:
             "name at least one.": ("candidates", not self.candidates),
             "at least 1.": ("draws", self.draws < 1),
         }  # fmt: skip
-        found += [Problem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
+        found += [PolicyProblem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
         if (kind := self.output.format) is not None and kind not in FORMATS:
-            found.append(Problem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
+            found.append(PolicyProblem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
         return found + (list(self._unsearched()) if "search" not in failed else [])
 
-    def _unsearched(self) -> Iterator[Problem]:
+    def _unsearched(self) -> Iterator[PolicyProblem]:
         """What [search] asks for, and what would be passed over in silence."""
         how = self.search
         for name in ("budget", "seconds") if how.search == "grid" else ():
             if getattr(how, name) is not None:
-                yield Problem(("search", name), 'A grid tries all candidates: say search = "adaptive" to stop before.')
+                yield PolicyProblem(
+                    ("search", name), 'A grid tries all candidates: say search = "adaptive" to stop before.'
+                )
         if self.table is not None and how.processes > 1:
-            yield Problem(("search", "processes"), "The methods for a table are tried in one process.")
+            yield PolicyProblem(("search", "processes"), "The methods for a table are tried in one process.")
 
-    def _at_odds(self) -> Iterator[Problem]:
+    def _at_odds(self) -> Iterator[PolicyProblem]:
         """What does not go together."""
         if (why := self.unattacked()) and ATTACK not in self.waive:
-            yield Problem(("limits",), why)
+            yield PolicyProblem(("limits",), why)
         if self.table is not None:
-            yield from (Problem(("scenarios",), "are of records, not of tables.") for _ in self.scenarios[:1])
+            yield from (PolicyProblem(("scenarios",), "are of records, not of tables.") for _ in self.scenarios[:1])
             try:
                 self._check_table()
             except EquipoiseError as error:
                 place, _, words = str(error).partition(": ")
                 known = place in ("candidates", "limits", "register")
-                yield Problem((place,) if known else ("table",), words if known else str(error))
+                yield PolicyProblem((place,) if known else ("table",), words if known else str(error))
 
     def unattacked(self) -> str:
         """Why this policy must limit an attack; nothing where it need not."""
@@ -225,13 +237,13 @@ class Job:
         options["metadata"] = self.folder / self.data.metadata if self.data.metadata else None
         return read(self.folder / self.data.path, roles, **options)
 
-    def misfits(self, records: Records) -> list[Problem]:
+    def misfits(self, records: Records) -> list[PolicyProblem]:
         """What does not fit the columns of the data."""
         if self.table is not None:
             return list(table_misfits(records, self.table, self.folder))
         return list(misfits(records, self.candidates, self.limits, self.measures, self.scenarios))
 
-    def absent(self) -> list[Problem]:
+    def absent(self) -> list[PolicyProblem]:
         """Files that the policy names and that are not there."""
         named: dict[tuple[str, ...], str | None] = {
             ("data", "metadata"): self.data.metadata,
@@ -241,7 +253,7 @@ class Job:
         pattern = any(sign in self.data.path for sign in "*?[")
         named |= {} if pattern else {("data", "path"): self.data.path}
         return [
-            Problem(place, f"No file at {name!r}.")
+            PolicyProblem(place, f"No file at {name!r}.")
             for place, name in named.items()
             if name and not (self.folder / name).exists()
         ]
@@ -348,6 +360,6 @@ def _told(value: Any) -> Any:
     """Plain TOML data without what was not given."""
     if isinstance(value, Mapping):
         return {k: _told(v) for k, v in value.items() if v is not None and v != () and v != {}}
-    if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | Search):
+    if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | SearchSection):
         return _told({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
     return [_told(v) for v in value] if isinstance(value, tuple | list) else value

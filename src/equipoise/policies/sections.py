@@ -42,7 +42,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchSection:
     """[search]: how candidates are tried: all of them, or from coarse to fine until trials or seconds are used up."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = FORBID
@@ -93,16 +93,16 @@ class LimitTable:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PolicyProblem:
     """Something that is wrong with a policy file, and where."""
 
     place: Place
     words: str
     line: int | None = None
 
-    def on(self, lines: Lines) -> "Problem":
+    def on(self, lines: Lines) -> "PolicyProblem":
         """The same with its line."""
-        return Problem(self.place, self.words, line_at(lines, self.place))
+        return PolicyProblem(self.place, self.words, line_at(lines, self.place))
 
     def __str__(self) -> str:
         where = f"line {self.line}, " if self.line else ""
@@ -112,7 +112,7 @@ class Problem:
         return {"line": self.line, "place": named(self.place), "problem": self.words}
 
 
-def refusal(name: str, problems: list[Problem], lines: Lines) -> ParameterError:
+def refusal(name: str, problems: list[PolicyProblem], lines: Lines) -> ParameterError:
     """One error that has every problem, in the order of the lines."""
     told = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
     error = ParameterError(f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in told) + ".")

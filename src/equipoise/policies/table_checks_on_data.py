@@ -7,7 +7,7 @@ from typing import Any
 from equipoise.data.records import Records
 from equipoise.data.tables.ready_table import Ready
 from equipoise.ground.errors import EquipoiseError, RolesError
-from equipoise.policies.sections import Problem
+from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.table_section import Tabulation, refuse_names, tree
 from equipoise.policies.toml_lines import Place
 
@@ -17,20 +17,20 @@ COLUMNS = ("n", "contributors", "top", "sensitive", "lower", "upper", "cost", "s
 """What of a ready table names columns."""
 
 
-def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator[Problem]:
+def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator[PolicyProblem]:
     """Every misfit of a table and the columns of its data. Cost: a pass over the records where groups are columns."""
     schema = records.schema()
     yield from _absent(table.by, schema, ("table", "by"))
     try:
         refuse_names(records, table.by)
     except EquipoiseError as error:
-        yield Problem(("table", "by"), str(error))
+        yield PolicyProblem(("table", "by"), str(error))
     for name in (*NUMBERS, "holding"):
         column = getattr(table, name)
         if column is not None and column not in schema:
             yield from _absent((column,), schema, ("table", name))
         elif column is not None and name in NUMBERS and not _fits(name, schema[column]):
-            yield Problem(("table", name), f"must be a number, and the column {column!r} is {schema[column]}.")
+            yield PolicyProblem(("table", name), f"must be a number, and the column {column!r} is {schema[column]}.")
     yield from _of_ready(table.given, schema)
     yield from _of_levels(records, table)
     for column, given in table.hierarchies.items():
@@ -41,32 +41,32 @@ def _fits(name: str, kind: Any) -> bool:
     return bool(kind.is_numeric() or (name == "request" and str(kind) == "Boolean"))
 
 
-def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[Problem]:
-    yield from (Problem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
+def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+    yield from (PolicyProblem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
 
 
-def _of_ready(given: bool | Ready, schema: Mapping[str, Any]) -> Iterator[Problem]:
+def _of_ready(given: bool | Ready, schema: Mapping[str, Any]) -> Iterator[PolicyProblem]:
     for name in COLUMNS if isinstance(given, Ready) else ():
         said = getattr(given, name)
         columns = (said,) if isinstance(said, str) else tuple(said or ())
         yield from _absent(columns, schema, ("table", "ready", name))
 
 
-def _of_levels(records: Records, table: Tabulation) -> Iterator[Problem]:
+def _of_levels(records: Records, table: Tabulation) -> Iterator[PolicyProblem]:
     """Levels that the hierarchy of a column has, and allows."""
     for column, level in table.coarsen.items():
         place, trees = ("table", "coarsen", column), records.roles.hierarchies
         if column not in trees:
-            yield Problem(place, f"The column {column!r} has no hierarchy under [roles.hierarchies].")
+            yield PolicyProblem(place, f"The column {column!r} has no hierarchy under [roles.hierarchies].")
             continue
         try:
             if trees[column].level(level) not in trees[column].allowed:
-                yield Problem(place, f"The level {level!r} of {column!r} is finer than its floor.")
+                yield PolicyProblem(place, f"The level {level!r} of {column!r} is finer than its floor.")
         except EquipoiseError as error:
-            yield Problem(place, str(error))
+            yield PolicyProblem(place, str(error))
 
 
-def _of_groups(records: Records, table: Tabulation, column: str, given: Any, folder: Path) -> Iterator[Problem]:
+def _of_groups(records: Records, table: Tabulation, column: str, given: Any, folder: Path) -> Iterator[PolicyProblem]:
     """A hierarchy that can be read; that of a column which is coarsened first is read when the table is made."""
     place, schema = ("table", "hierarchies", column), records.schema()
     lists = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
@@ -77,4 +77,4 @@ def _of_groups(records: Records, table: Tabulation, column: str, given: Any, fol
     try:
         tree(records, column, given, folder)
     except EquipoiseError as error:
-        yield Problem(place, str(error))
+        yield PolicyProblem(place, str(error))

@@ -13,7 +13,7 @@ UNPROVEN = (
 
 
 @dataclass(frozen=True)
-class Check:
+class Finding:
     """One thing that was looked at: it holds, it does not, or it could not be tried (None).
 
     `proof` marks a check that nobody can pass by writing hashes anew: a signature by a known key, or making the release
@@ -30,12 +30,12 @@ class Check:
 class Verification:
     """The checks of one release folder and their outcome; true when verified.
 
-    >>> bool(Verification(Path("r"), (Check("files", True, "Every file is as the evidence says."),)))
+    >>> bool(Verification(Path("r"), (Finding("files", True, "Every file is as the evidence says."),)))
     False
     """
 
     folder: Path
-    checks: tuple[Check, ...]
+    checks: tuple[Finding, ...]
 
     @property
     def outcome(self) -> Outcome:
@@ -69,7 +69,7 @@ class Verification:
         return {"folder": str(self.folder), "outcome": self.outcome, "words": self.words, "checks": told}
 
 
-def failing(name: str, faults: Iterable[str], otherwise: str, *, proof: bool = False) -> Check:
+def failing(name: str, faults: Iterable[str], otherwise: str, *, proof: bool = False) -> Finding:
     """A check that fails with all its faults, or holds in other words."""
     found = list(faults)
-    return Check(name, not found, " ".join(found) if found else otherwise, proof=proof)
+    return Finding(name, not found, " ".join(found) if found else otherwise, proof=proof)

@@ -32,7 +32,7 @@ print("Made again in", made.folder)
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredRecipe:
     """What a private folder keeps of the recipe."""
 
     masks: tuple[Mask, ...]
@@ -47,7 +47,7 @@ def recipe_text(recipe: Recipe, measures: Iterable[str], draw: int) -> str:
     return json.dumps(plain, indent=2, default=str) + "\n"
 
 
-def read_recipe(path: Path) -> Kept:
+def read_recipe(path: Path) -> StoredRecipe:
     """The recipe from its file; refused in one sentence where it cannot be read."""
     try:
         plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -56,4 +56,4 @@ def read_recipe(path: Path) -> Kept:
         measures, draw = tuple(map(str, plain["measures"])), int(plain["draw"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(path)!r}: it is not the recipe of a release.") from None
-    return Kept(tuple(build(name, "mask", given) for name, given in named), measures, draw)
+    return StoredRecipe(tuple(build(name, "mask", given) for name, given in named), measures, draw)

@@ -46,7 +46,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Terms:
+class LossTerms:
     """What an answer is chosen by: the exchange of the two losses and what coarseness and the further ways cost."""
 
     cutoff: float = 1.0
@@ -66,7 +66,7 @@ class Terms:
 
 def answers(
     data: Domains, cells: Posterior, losses: tuple[Floats, Floats], disclosure: Loss, along: str, tree: Hierarchy,
-    terms: Terms,
+    terms: LossTerms,
 ) -> Answers:  # fmt: skip
     """The cheapest cut of the hierarchy of one column, for every value of the others.
 
@@ -105,7 +105,7 @@ def _compatible(data: Domains, cells: Posterior) -> tuple[Posterior, tuple[str, 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Row:
+class _PathCells:
     """Cells in the order of their paths, and for each height the node of each."""
 
     order: Integers
@@ -113,7 +113,7 @@ class _Row:
     names: tuple[str, ...]
 
 
-def _order(data: Domains, along: str, tree: Hierarchy) -> _Row:
+def _order(data: Domains, along: str, tree: Hierarchy) -> _PathCells:
     """The path of each cell: the values of the other columns, then the groups of its own from coarse to fine."""
     others = [c for c in data.keys if c != along]
     fixed = data.table.select(pl.struct(others).rank("dense"))[:, 0].to_numpy() if others else np.zeros(len(data.table))
@@ -127,7 +127,7 @@ def _order(data: Domains, along: str, tree: Hierarchy) -> _Row:
     for height in range(1, len(groups) + 1):
         pairs = np.stack([key[order] for key in keys[height:]], 1)
         paths.append(np.cumsum(np.append(0, (pairs[1:] != pairs[:-1]).any(axis=1))))
-    return _Row(order, paths, tuple(level.name for level in tree.branches[0].levels()))
+    return _PathCells(order, paths, tuple(level.name for level in tree.branches[0].levels()))
 
 
 def _placed(labels: pl.Series) -> Integers:
@@ -145,7 +145,7 @@ class _Study:
     cells: Posterior
     losses: tuple[Floats, Floats]
     disclosure: Loss
-    terms: Terms
+    terms: LossTerms
     along: str
 
     def alone(self) -> tuple[Floats, Integers]:
@@ -194,7 +194,7 @@ def _sums(values: Floats, start: Integers, stop: Integers) -> Floats:
     return found
 
 
-def _told(study: _Study, row: _Row, cut: Cut, notes: tuple[str, ...]) -> Answers:
+def _told(study: _Study, row: _PathCells, cut: Cut, notes: tuple[str, ...]) -> Answers:
     starts, costs, way = cut.starts, *study.alone()
     stops = np.append(starts[1:], len(cut.piece))
     answer = np.array(["publish", "suppress", *study.terms.ways], dtype=object)[way[starts]]

@@ -10,7 +10,7 @@ from equipoise.beta_binomial.posterior import Posterior, called
 from equipoise.data.cells import count
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.losses.expectation import PER_CELL, UNITS, Loss, Shape, expected, read, shape
+from equipoise.losses.expectation import PER_CELL, UNITS, Loss, LossShape, expected, read, shape
 from equipoise.losses.subclasses import Subclasses
 from equipoise.publishing.cells_of_domains import Domains, summed
 
@@ -73,9 +73,9 @@ class ClassLoss:
     def counts_uniques(self) -> bool:
         return all(getattr(loss, "counts_uniques", False) for loss in self.losses)
 
-    def shape(self, cells: Posterior) -> Shape:
+    def shape(self, cells: Posterior) -> LossShape:
         parts = [shape(loss, cells.take(np.flatnonzero(self.code == k))) for k, loss in enumerate(self.losses)]
-        return Shape(all(part.decreasing for part in parts), all(part.convex for part in parts))
+        return LossShape(all(part.decreasing for part in parts), all(part.convex for part in parts))
 
 
 def by_class(loss: Loss, data: Domains) -> Loss:
@@ -116,7 +116,7 @@ def _counted(table: pl.DataFrame) -> Subclasses:
 
 
 @dataclass(frozen=True)
-class Misfit:
+class UniquesMisfit:
     """Uniques on the keys among each cell's own records: how many the loss expects, and how many there are.
 
     In the sample itself everything is known: with Y = y the loss is the number of records that should be alone on the
@@ -150,7 +150,7 @@ class Misfit:
         return f"{found}: the loss {more} disclosure, and the order of cells may be wrong."
 
 
-def misfit(named: Loss, loss: Loss, data: Domains, law: Posterior) -> Misfit | None:
+def misfit(named: Loss, loss: Loss, data: Domains, law: Posterior) -> UniquesMisfit | None:
     """The uniques that a loss expects in the sample against those counted; None where it is no count of uniques.
 
     Counted on the keys an intruder may know, or on those of the loss where the roles name none."""
@@ -169,7 +169,7 @@ def misfit(named: Loss, loss: Loss, data: Domains, law: Posterior) -> Misfit | N
     cells = data.table.select(data.keys).join(alone, on=data.keys, how="left", nulls_equal=True, maintain_order="left")
     values = called(loss, law.y, law.y, law.n, law.N)
     cells = cells.with_columns(pl.col("counted").fill_null(0), expected=values)
-    return Misfit(keys, float(values.sum()), int(cells["counted"].sum()), cells)
+    return UniquesMisfit(keys, float(values.sum()), int(cells["counted"].sum()), cells)
 
 
 def silence(nonpublication: Any, data: Domains) -> Loss:

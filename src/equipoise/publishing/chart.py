@@ -12,7 +12,7 @@ from equipoise.presentation.style import BLUE, FAMILIES, GREY, INK, SCHEMA, VERM
 from equipoise.publishing.trade_off import TradeOff
 
 if TYPE_CHECKING:
-    from equipoise.publishing.other_rules import Comparison
+    from equipoise.publishing.other_rules import RuleComparison
     from equipoise.publishing.publication import Decision
 
 WIDTH, HEIGHT = 720, 400
@@ -76,7 +76,7 @@ class _Path:
         ]
 
 
-def curve_chart(comparison: "Comparison", decision: "Decision | None" = None) -> Spec:
+def curve_chart(comparison: "RuleComparison", decision: "Decision | None" = None) -> Spec:
     """Risk against what is withheld, both relative: the best order as a line, other rules dashed, chance dotted.
 
     Long curves are thinned to steps of theirs; rules that cannot be told apart share a line.
@@ -300,7 +300,7 @@ def _chosen_spot(decision: "Decision", steep: bool) -> _Spot:
     return _Spot(_chosen_text(decision), WIDTH * along, HEIGHT * (1 - decision.risk), decision.withheld < 0.6)
 
 
-def _described(comparison: "Comparison", level: float, decision: "Decision | None") -> str:
+def _described(comparison: "RuleComparison", level: float, decision: "Decision | None") -> str:
     """The chart in words, for those who hear it."""
     rest = (
         listed(

@@ -38,7 +38,7 @@ class Cut:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Row:
+class _HeightNodes:
     """The nodes of one height: where each begins and ends, what the best way to tell it costs, and how it is told.
 
     `child` numbers the first node below, `back` tells for each place in the row below how long the last run is when
@@ -66,7 +66,9 @@ def cheapest(paths: Sequence[Integers], price: Price, reach: int = 2) -> Cut:
     """
     leaves = np.arange(len(paths[0]))
     rows = [
-        _Row(leaves, leaves + 1, price(leaves, leaves + 1, 0), leaves, leaves, np.ones(len(leaves), dtype=np.bool_))
+        _HeightNodes(
+            leaves, leaves + 1, price(leaves, leaves + 1, 0), leaves, leaves, np.ones(len(leaves), dtype=np.bool_)
+        )
     ]
     for height, ancestors in enumerate(paths[1:], start=1):
         rows.append(_above(rows[-1], _starts(ancestors, rows[-1].start), height, price, reach))
@@ -81,18 +83,18 @@ def _starts(ancestors: Integers, below: Integers) -> Integers:
     return starts
 
 
-def _above(below: _Row, starts: Integers, height: int, price: Price, reach: int) -> _Row:
+def _above(below: _HeightNodes, starts: Integers, height: int, price: Price, reach: int) -> _HeightNodes:
     """The row of the parents: each told whole, or its children cut into runs."""
     child = np.searchsorted(below.start, starts)
     many = np.diff(np.append(child, len(below.start)))
     stops = below.stop[child + many - 1]
     whole = np.where(many > 1, price(starts, stops, height), np.inf)
     cut, back = _runs(below, child, many, height, price, reach)
-    return _Row(starts, stops, np.minimum(whole, cut), child, back, whole < cut)
+    return _HeightNodes(starts, stops, np.minimum(whole, cut), child, back, whole < cut)
 
 
 def _runs(
-    below: _Row, child: Integers, many: Integers, height: int, price: Price, reach: int
+    below: _HeightNodes, child: Integers, many: Integers, height: int, price: Price, reach: int
 ) -> tuple[Floats, Integers]:
     """The cheapest cut of each parent's children into runs of up to `reach`, and the last run at each place."""
     sums = np.zeros(len(below.start) + len(child))  # for parent p, places child[p] + p to child[p] + p + many[p]
@@ -112,7 +114,7 @@ def _runs(
     return sums[base + many], back
 
 
-def _told(rows: Sequence[_Row], leaves: int) -> Cut:
+def _told(rows: Sequence[_HeightNodes], leaves: int) -> Cut:
     """Read the best cut back from the roots down."""
     piece, high = np.zeros(leaves, dtype=np.int64), np.zeros(leaves, dtype=np.int64)
     nodes = np.arange(len(rows[-1].start))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Mapping[str, TradeOff]):
+class RuleComparison(Mapping[str, TradeOff]):
     """Rules by name, each a TradeOff in the losses of one publication; 'optimal' is its own."""
 
     of: "Publication"

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.beta_binomial.prior import Errors, Fit, Misfit, misfit, residuals
+from equipoise.beta_binomial.prior import Errors, Misfit, PriorFit, misfit, residuals
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, labels, look
@@ -51,7 +51,7 @@ def checked(data: Domains, law: Posterior, seed: int = SEED) -> Residuals:
     y, n = data.column("y_eff"), data.column("n_eff")
     alpha, beta = law.a - y, law.b - np.maximum(n - y, 0.0)
     unknown = float("nan")
-    prior = Fit(
+    prior = PriorFit(
         alpha, beta, alpha / (alpha + beta), alpha + beta, Errors(unknown, unknown, unknown, unknown), unknown, True,
         None, len(y), "as given",
     )  # fmt: skip

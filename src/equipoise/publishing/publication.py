@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.beta_binomial.posterior import Posterior, posterior
-from equipoise.beta_binomial.prior import Fit, fit
+from equipoise.beta_binomial.prior import PriorFit, fit
 from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
@@ -18,11 +18,11 @@ from equipoise.losses.expectation import Loss, expected, plugged, read, shape, t
 from equipoise.losses.threshold import Threshold
 from equipoise.presentation.numbers import fraction, percent
 from equipoise.presentation.style import Spec
-from equipoise.publishing.alternatives import Answers, Terms, Ways, answers
-from equipoise.publishing.cell_losses import ClassLoss, Misfit, by_class, misfit, silence
+from equipoise.publishing.alternatives import Answers, LossTerms, Ways, answers
+from equipoise.publishing.cell_losses import ClassLoss, UniquesMisfit, by_class, misfit, silence
 from equipoise.publishing.cells_of_domains import Domains, domains, of_domain
 from equipoise.publishing.chart import curve_chart
-from equipoise.publishing.other_rules import Comparison, built_in, rival
+from equipoise.publishing.other_rules import RuleComparison, built_in, rival
 from equipoise.publishing.prior_fit import Residuals, checked
 from equipoise.publishing.trade_off import Elicited, Point, TradeOff, above_zero, elicited, ordered, ratios
 
@@ -77,8 +77,8 @@ class Publication:
     loss: Loss
     R0: Floats
     R1: Floats
-    prior: Fit | None = None
-    misfit: Misfit | None = None
+    prior: PriorFit | None = None
+    misfit: UniquesMisfit | None = None
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -179,7 +179,7 @@ class Publication:
 
     def compare(
         self, alternatives: Mapping[str, tuple[Any, Any]] | None = None, *, ties: Any = "stated", standard: bool = True
-    ) -> Comparison:
+    ) -> RuleComparison:
         """Other rules on the same axes: what would the wrong loss cost?
 
         Each alternative is a pair (L1, L0) whose order is followed while the losses of this publication are counted.
@@ -189,9 +189,9 @@ class Publication:
         """
         named = {name: rival(self, *pair, ties) for name, pair in _pairs(alternatives).items()}
         usual = built_in(self, ties) if standard else {}
-        return Comparison(self, {"optimal": self.trade_off, **named, **usual})
+        return RuleComparison(self, {"optimal": self.trade_off, **named, **usual})
 
-    def chart(self, decision: Decision | None = None, comparison: Comparison | None = None) -> Spec:
+    def chart(self, decision: Decision | None = None, comparison: RuleComparison | None = None) -> Spec:
         """The curve, the decision on it, and other rules beside it, as a Vega-Lite chart."""
         return curve_chart(comparison or self.compare(), decision)
 
@@ -232,7 +232,7 @@ class Publication:
         tree = hierarchy or (self.data.records and self.data.records.roles.hierarchies.get(along))
         if not tree:
             raise ParameterError(f"Column {along!r} has no hierarchy: give one, or name it in the roles.")
-        terms = Terms(cutoff, coarseness, reach, dict(ways or {}))
+        terms = LossTerms(cutoff, coarseness, reach, dict(ways or {}))
         return answers(self.data, self.posterior, (self.R0, self.R1), self.loss, along, tree, terms)
 
     def __repr__(self) -> str:
@@ -327,11 +327,11 @@ def publication(
     return Publication(data, law, named, quiet, loss, R0, R1, fitted, known, notes)
 
 
-def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, Fit | None]:
+def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, PriorFit | None]:
     """alpha and beta of each cell, and the fit where they were fitted."""
     if prior is None:
         return _fitted(data, covariates)
-    if isinstance(prior, Fit):
+    if isinstance(prior, PriorFit):
         return *prior.per_row(data.table.height), prior
     if isinstance(prior, Mapping):
         return *_by_class(prior, data), None
@@ -342,7 +342,7 @@ def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, Fit | 
     return alpha, beta, None
 
 
-def _fitted(data: Domains, covariates: Any) -> tuple[Floats, Floats, Fit]:
+def _fitted(data: Domains, covariates: Any) -> tuple[Floats, Floats, PriorFit]:
     if data.configurations:
         raise ParameterError(
             "A table of configurations with shares holds no domains to fit a prior to: give the prior."
@@ -370,8 +370,8 @@ def _said(
     law: Posterior,
     published: Floats,
     withheld: Floats,
-    fitted: Fit | None,
-    known: Misfit | None,
+    fitted: PriorFit | None,
+    known: UniquesMisfit | None,
 ) -> tuple[str, ...]:
     """What has to be known beside the numbers."""
     said = [f"Prior: {fitted.words}"] if fitted is not None else []

@@ -13,7 +13,7 @@ from equipoise.data.records import Records
 from equipoise.ground.errors import ParameterError
 from equipoise.losses.expectation import read, written
 from equipoise.publishing.alternatives import Answers, Ways
-from equipoise.publishing.other_rules import Comparison
+from equipoise.publishing.other_rules import RuleComparison
 from equipoise.publishing.prior_fit import Residuals
 from equipoise.publishing.publication import Decision, Publication, publication
 
@@ -30,7 +30,7 @@ class Published:
 
     publication: Publication
     decision: Decision
-    comparison: Comparison
+    comparison: RuleComparison
     residuals: Residuals | None = None
     answers: Answers | None = None
     notes: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class PublicationChoice:
     """Cells to publish: risk and silence as read off the curve, and as whole cells realise them."""
 
     risk: float
@@ -85,7 +85,7 @@ class TradeOff:
         _, risk, left = self.steps
         return Point(_between(1 - withheld, 1 - left, risk), withheld)
 
-    def choose(self, *, risk_at_most: float | None = None, publish_share: float | None = None) -> "Choice":
+    def choose(self, *, risk_at_most: float | None = None, publish_share: float | None = None) -> "PublicationChoice":
         """Publish in order up to a risk, or until a share of what there is to say is published."""
         if (risk_at_most is None) == (publish_share is None):
             raise ParameterError("Give one of risk_at_most, publish_share and cutoff.")
@@ -96,12 +96,12 @@ class TradeOff:
             point, told = self.at_silence(1 - share), self.fewest(share)
         return replace(self.first(told), risk=point.risk, withheld=point.withheld)
 
-    def first(self, count: int) -> "Choice":
+    def first(self, count: int) -> "PublicationChoice":
         """The first so many cells published."""
         publish = np.zeros(len(self.order), dtype=np.bool_)
         publish[self.order[:count]] = True
         point = self.step(count)
-        return Choice(*point, realised=point, publish=publish)
+        return PublicationChoice(*point, realised=point, publish=publish)
 
     def step(self, published: int) -> Point:
         """Both losses with so many cells published."""

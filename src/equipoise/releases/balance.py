@@ -25,7 +25,7 @@ from equipoise.recipe.recipe import Recipe
 from equipoise.releases.refusal import refused_of
 from equipoise.releases.release import Release, refuse_existing, release
 from equipoise.releases.report_facts import Render, ends
-from equipoise.search.adaptive_search import Search
+from equipoise.search.adaptive_search import AdaptiveSearch
 from equipoise.search.explain_choice import refusal
 from equipoise.search.ranking import ahead_of, inside
 from equipoise.search.recipe_space import Family, described, first_of, pooled
@@ -103,7 +103,7 @@ def tried(
     with Runner(records, scales, journal=journal, processes=how.processes, progress=progress) as runner:
         if how.search == "grid":
             return scales, all_of(runner, recipes, job.draws)
-        search = Search(families, job.policy(), how.budget)
+        search = AdaptiveSearch(families, job.policy(), how.budget)
         return scales, adaptively(runner, search, draws=job.draws, policy=job.policy(), seconds=how.seconds)
 
 

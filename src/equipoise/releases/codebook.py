@@ -34,7 +34,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Variable:
+class CodebookVariable:
     """A column as a data user meets it."""
 
     name: str
@@ -58,7 +58,7 @@ class Codebook:
     title: str
     file: str
     records: int
-    variables: tuple[Variable, ...]
+    variables: tuple[CodebookVariable, ...]
     records_changes: tuple[Change, ...] = ()
     withheld: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ def _texts(released: Records, names: Iterable[str]) -> dict[str, pl.Series]:
     return {name: table[name] for name in table.columns}
 
 
-def _variable(released: Records, name: str, values: pl.Series | None, seen: Seen) -> Variable:
+def _variable(released: Records, name: str, values: pl.Series | None, seen: Seen) -> CodebookVariable:
     told = released.labels.of(name)
     laws = [law for law in released.history if name in law.columns]
     effects = [effect_of(law, name, seen) for law in laws]
@@ -106,7 +106,7 @@ def _variable(released: Records, name: str, values: pl.Series | None, seen: Seen
     changes = tuple(_as_change(law, effect) for law, effect in zip(laws, effects, strict=True))
     kind = _kind(str(released.schema()[name]))
     codes = tuple(f"{low}" if low == high else f"{low} to {high}" for low, high in told.missing)
-    return Variable(name, told.label, kind, listed, more, codes, changes, sum(added) if added else None)
+    return CodebookVariable(name, told.label, kind, listed, more, codes, changes, sum(added) if added else None)
 
 
 def _change(law: Law, column: str, seen: Seen) -> Change:
@@ -171,7 +171,7 @@ def _preface(book: Codebook) -> list[str]:
     return [*lines, ""]
 
 
-def _section(variable: Variable) -> list[str]:
+def _section(variable: CodebookVariable) -> list[str]:
     lines = [f"## {variable.name}", ""]
     lines += [variable.label, ""] if variable.label else []
     lines += [f"Type: {variable.kind}."]

@@ -85,22 +85,22 @@ def overlays(original: Records, released: Records, columns: Iterable[str]) -> tu
 
 
 @dataclass(frozen=True)
-class Side:
+class CountedValues:
     """The values of one file, and what each counts."""
 
     values: pl.Series
     weights: Floats
 
     @classmethod
-    def of(cls, records: Records, column: str, weight: str) -> "Side":
+    def of(cls, records: Records, column: str, weight: str) -> "CountedValues":
         table = records.collect(*dict.fromkeys((column, weight) if weight else (column,)))
         counts = table[weight].cast(pl.Float64).fill_null(0.0).to_numpy() if weight else np.ones(table.height)
         return cls(table[column], counts)
 
-    def as_number(self) -> "Side | None":
+    def as_number(self) -> "CountedValues | None":
         """The same as numbers; nothing where they are none."""
         numbers = as_number(self.values)
-        return None if numbers is None else Side(numbers, self.weights)
+        return None if numbers is None else CountedValues(numbers, self.weights)
 
     @property
     def known(self) -> tuple[Floats, Floats]:
@@ -123,11 +123,13 @@ def weight_of(original: Records, released: Records, column: str) -> str:
 
 def _overlay(original: Records, released: Records, column: str) -> Overlay:
     weight = weight_of(original, released, column)
-    before, after = (Side.of(records, column, weight) for records in (original, released))
+    before, after = (CountedValues.of(records, column, weight) for records in (original, released))
     return replace(_drawn(original, released, column, before, after, weight), weight=weight)
 
 
-def _drawn(original: Records, released: Records, column: str, before: Side, after: Side, weight: str) -> Overlay:
+def _drawn(
+    original: Records, released: Records, column: str, before: CountedValues, after: CountedValues, weight: str
+) -> Overlay:
     one, two = before.as_number(), after.as_number()
     few = _few(before.values) and _few(after.values)
     if one is None or few or one.values.null_count() == len(one.values):
@@ -174,12 +176,12 @@ def _plain(values: pl.Series) -> bool:
     return values.dtype.is_numeric()
 
 
-def _moments(before: Side, after: Side) -> str:
+def _moments(before: CountedValues, after: CountedValues) -> str:
     pairs = zip(("mean", "standard deviation"), _mean_and_sd(before), _mean_and_sd(after), strict=True)
     return ", ".join(f"{name} {number(one)} → {number(two)}" for name, one, two in pairs)
 
 
-def _mean_and_sd(side: Side) -> tuple[float, float]:
+def _mean_and_sd(side: CountedValues) -> tuple[float, float]:
     """m = sum w x / sum w, s^2 = sum w (x - m)^2 / sum w."""
     values, weights = side.known
     mean = float(np.average(values, weights=weights))
@@ -192,7 +194,7 @@ def _mean_and_sd(side: Side) -> tuple[float, float]:
 def _histogram(
     column: str,
     raw: pl.Series,
-    sides: tuple[Side, Side],
+    sides: tuple[CountedValues, CountedValues],
     words: str,
     share: Callable[[Floats], Floats],
     missing: float | None = None,
@@ -244,7 +246,7 @@ def _sampled(values: pl.Series) -> pl.Series:
     return known.gather_every(max(1, -(-len(known) // SAMPLE)))
 
 
-def _shares(side: Side, edges: Floats) -> Floats:
+def _shares(side: CountedValues, edges: Floats) -> Floats:
     """The share of known values in each bin; what lies beyond is in the last ones."""
     known, weights = side.known
     places = np.clip(np.searchsorted(edges, known, side="right") - 1, 0, len(edges) - 2)
@@ -302,7 +304,7 @@ def _day(days: float) -> str:
 # Categories -----------------------------------------------------------------------------------------------------------
 
 
-def _bars(column: str, before: Side, after: Side, pairs: pl.DataFrame | None = None) -> Overlay:
+def _bars(column: str, before: CountedValues, after: CountedValues, pairs: pl.DataFrame | None = None) -> Overlay:
     """Every category of either file, the most frequent ones by name and the rest together."""
     one, two = _counts(before, "before"), _counts(after, "after")
     words = f"{one.height:,} categories → {two.height:,}" if one.height != two.height else ""
@@ -338,7 +340,7 @@ def _grouped(counts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     return told.group_by("label").agg(pl.col("before", "n").sum())
 
 
-def _counts(side: Side, name: str) -> pl.DataFrame:
+def _counts(side: CountedValues, name: str) -> pl.DataFrame:
     table = pl.DataFrame({"label": side.values.cast(pl.String), name: side.weights}).drop_nulls("label")
     return table.group_by("label").agg(pl.col(name).sum(), n=pl.len())
 

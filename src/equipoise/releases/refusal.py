@@ -6,7 +6,7 @@ from functools import cached_property
 
 from equipoise.ground.errors import RefusedError
 from equipoise.policies.policy import Limit, Policy, scored
-from equipoise.search.explain_choice import Choice, Move
+from equipoise.search.explain_choice import Choice, LimitMove
 from equipoise.search.frontier import Frontier, frontier
 from equipoise.search.ranking import ahead_of, inside
 from equipoise.trials.trial import LeftOut, Trial, Trials
@@ -49,7 +49,7 @@ class Refused:
         """The limits that the nearest trial breaks."""
         return tuple(limit for limit in self.policy.parsed if not limit.holds(scored(self.near, limit)))
 
-    def move(self, limit: Limit) -> Move | None:
+    def move(self, limit: Limit) -> LimitMove | None:
         """How far this limit alone would have to be moved for a trial to pass; None where that is not enough."""
         return next((move for move in self.choice.moves if move.limit == limit), None)
 

@@ -13,7 +13,7 @@ from equipoise.files import read
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
 from equipoise.methods.score import Score, Scores
 from equipoise.presentation.missing_both_ways import both_ways
-from equipoise.provenance.findings import Check, Verification, failing
+from equipoise.provenance.findings import Finding, Verification, failing
 from equipoise.provenance.fingerprint import content_hash, hash_of, keyed_hash
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.codebook import codebook
@@ -104,7 +104,7 @@ def _evidence(public: Path) -> tuple[dict[str, Any], bytes]:
 # --- the folder alone ---------------------------------------------------------------------------------------------
 
 
-def _files(public: Path, evidence: dict[str, Any]) -> Check:
+def _files(public: Path, evidence: dict[str, Any]) -> Finding:
     said, found = evidence["files"], hashes(public)
     faults = [f"{name!r} is missing." for name in said if name not in found]
     faults += [f"{name!r} is not a file of this release." for name in found if name not in said]
@@ -126,7 +126,7 @@ def _outputs(evidence: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _secrets(
     public: Path, private: Path | None, evidence: dict[str, Any], canaries: tuple[str, ...]
-) -> Iterator[Check]:
+) -> Iterator[Finding]:
     """Nothing secret is published: not the seed, not the key of the hashes; no canary beside the data."""
     everything = [path for path in sorted(public.rglob("*")) if path.is_file()]
     if private:
@@ -157,28 +157,28 @@ def _within(path: Path, texts: Iterable[str]) -> bool:
     return False
 
 
-def _signed(public: Path, text: bytes, key: str | Path | None) -> Check:
+def _signed(public: Path, text: bytes, key: str | Path | None) -> Finding:
     """The signature: by the key that is asked for it is proof; by the key beside it alone it is not."""
     wanted = read_key(key) if key is not None else None
     if not (public / SIGNATURE).is_file():
-        return Check("signature", None if wanted is None else False, "The evidence is not signed.")
+        return Finding("signature", None if wanted is None else False, "The evidence is not signed.")
     try:
         pem = wanted or read_key(public / KEY)
         good, name = holds(pem, (public / SIGNATURE).read_bytes(), text), key_name(pem)
     except EquipoiseError:
-        return Check("signature", False, "The public key beside the signature cannot be read.")
+        return Finding("signature", False, "The public key beside the signature cannot be read.")
     if not good:
-        return Check("signature", False, "The signature is not one under this evidence by this key.")
+        return Finding("signature", False, "The signature is not one under this evidence by this key.")
     if wanted is None:
-        return Check("signature", None, f"Signed by the key {name}, which came with it: give the key that you know.")
-    return Check("signature", True, f"The evidence is signed by the key {name}.", proof=True)
+        return Finding("signature", None, f"Signed by the key {name}, which came with it: give the key that you know.")
+    return Finding("signature", True, f"The evidence is signed by the key {name}.", proof=True)
 
 
-def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Check:
+def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Finding:
     """The evidence and the policy are those that this private folder was written with."""
     secret = read_secret(private)
     if "seal" not in secret or "hash_key" not in secret:
-        return Check("seal", None, "The private folder has no seal.")
+        return Finding("seal", None, "The private folder has no seal.")
     key = bytes.fromhex(secret["hash_key"])
     faults = (
         [] if sealed(text, key) == secret["seal"] else ["The evidence is not the one that private/ was written with."]
@@ -189,17 +189,17 @@ def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Check:
     return failing("seal", faults, "Evidence and policy are those that private/ was written with.")
 
 
-def _alone(public: Path, evidence: dict[str, Any]) -> Check:
+def _alone(public: Path, evidence: dict[str, Any]) -> Finding:
     """The scores that need only the released data, measured again."""
     wanted = {name: m for name in evidence["scores"] if isinstance(m := _measure(name), ALONE)}
     if not wanted:
-        return Check("scores", None, "No score can be measured on the released data alone.")
+        return Finding("scores", None, "No score can be measured on the released data alone.")
     try:
         roles = Roles.from_plain(evidence["roles"])
         released = read(public / Path(str(evidence["output"]["file"])).name, roles)
         found = Scores(measure.measure(released, released) for measure in wanted.values())
     except (EquipoiseError, KeyError, TypeError, OSError):
-        return Check("scores", None, "The released data could not be measured on its own.")
+        return Finding("scores", None, "The released data could not be measured on its own.")
     many = f"{len(found)} {'score' if len(found) == 1 else 'scores'}"
     return failing("scores", _different(found, evidence), f"Measured again on the released data, {many} as told.")
 
@@ -222,11 +222,11 @@ def _different(found: Iterable[Score], evidence: dict[str, Any]) -> Iterator[str
 # --- with private/ and the original -------------------------------------------------------------------------------
 
 
-def _not_made(reason: str) -> Check:
-    return Check("again", None, f"The release was not made again: {reason}.")
+def _not_made(reason: str) -> Finding:
+    return Finding("again", None, f"The release was not made again: {reason}.")
 
 
-def _made_again(place: Path, evidence: dict[str, Any], original: Records | str | Path | None) -> list[Check]:
+def _made_again(place: Path, evidence: dict[str, Any], original: Records | str | Path | None) -> list[Finding]:
     """Run the recipe once more on the original, and compare data, laws, scores, limits and codebook."""
     try:
         found = again(place, original)
@@ -235,14 +235,14 @@ def _made_again(place: Path, evidence: dict[str, Any], original: Records | str |
         return [_not_made(str(error).rstrip("."))]
     secret = read_secret(place / "private")
     if _another_input(records, evidence, secret):
-        return [Check("original", False, "The original is not the file that was released.")]
+        return [Finding("original", False, "The original is not the file that was released.")]
     try:
         released = found.recipe.run(records, found.draw)
         checks = [_same_data(place, evidence, released, found)]
         checks.append(_same_scores(evidence, released, records, found))
         checks.append(_same_words(place, evidence, released, records))
     except EquipoiseError as error:
-        return [Check("again", False, f"The release cannot be made again: {error}")]
+        return [Finding("again", False, f"The release cannot be made again: {error}")]
     return checks
 
 
@@ -251,22 +251,24 @@ def _another_input(records: Records, evidence: dict[str, Any], secret: dict[str,
     return said is not None and keyed_hash(records, bytes.fromhex(secret["hash_key"])) != said
 
 
-def _same_data(place: Path, evidence: dict[str, Any], released: Records, found: Again) -> Check:
+def _same_data(place: Path, evidence: dict[str, Any], released: Records, found: Again) -> Finding:
     """The data written once more: byte for byte, or with the same content."""
     name, kind = str(evidence["output"]["file"]), data_format(place)
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / f"data.{kind}"
         write_data(released, path, kind, tuple(evidence["withheld"]), found.recipe.seed)
         if hash_of(path) == hash_of(place / "public" / Path(name).name):
-            return Check("again", True, "Made again from the original, the data is the same byte for byte.", proof=True)
+            return Finding(
+                "again", True, "Made again from the original, the data is the same byte for byte.", proof=True
+            )
         content = content_hash(path)
     if content is not None and content == content_hash(place / "public" / Path(name).name):
-        return Check("again", True, "Made again from the original, the data has the same content.", proof=True)
+        return Finding("again", True, "Made again from the original, the data has the same content.", proof=True)
     other = "" if evidence["versions"] == versions() else " The versions differ from those of the release."
-    return Check("again", False, f"Made again from the original, the data is another one.{other}")
+    return Finding("again", False, f"Made again from the original, the data is another one.{other}")
 
 
-def _same_scores(evidence: dict[str, Any], released: Records, records: Records, found: Again) -> Check:
+def _same_scores(evidence: dict[str, Any], released: Records, records: Records, found: Again) -> Finding:
     """Every score measured once more, and judged by the limits of the policy."""
     policy = found.job.policy()
     scores = Scores(both_ways(measure, released, records) for measure in found.measures)
@@ -280,10 +282,10 @@ def _same_scores(evidence: dict[str, Any], released: Records, records: Records, 
     return failing("limits", faults, f"Measured again, {len(scores)} scores are as told and within the limits.{left}")
 
 
-def _same_words(place: Path, evidence: dict[str, Any], released: Records, records: Records) -> Check:
+def _same_words(place: Path, evidence: dict[str, Any], released: Records, records: Records) -> Finding:
     """The laws of the masks and the codebook, as the same versions write them."""
     if evidence["versions"] != versions():
-        return Check("codebook", None, "Codebook and laws were not compared: the versions differ.")
+        return Finding("codebook", None, "Codebook and laws were not compared: the versions differ.")
     laws = json.loads(json.dumps([told(law) for law in released.history]))
     faults = [] if laws == evidence["masks"] else ["The masks are not those of the release."]
     pages = [place / "public" / name for name in ("codebook.json", "codebook.md")]

@@ -34,7 +34,7 @@ CRITICAL = 1.96
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Model:
+class LogLinearModel:
     """The mean of a cell is `total` times the product of its factors."""
 
     sizes: tuple[int, ...]
@@ -92,7 +92,7 @@ def spread(table: Floats, axes: Axes, among: Sequence[int]) -> Floats:
     return table.reshape([table.shape[axes.index(axis)] if axis in axes else 1 for axis in among])
 
 
-def fit(cube: Cube, interactions: Iterable[Axes]) -> Model:
+def fit(cube: Cube, interactions: Iterable[Axes]) -> LogLinearModel:
     """The maximum likelihood fit to the counts of the full cross, with main effects and these interactions.
 
     Margins that are zero make cells impossible. Cost: O(cells met) for each interaction, and for each group that needs
@@ -107,7 +107,7 @@ def fit(cube: Cube, interactions: Iterable[Axes]) -> Model:
     joined = [tuple(sorted(axes)) for axes in interactions]
     groups = _groups(len(cube.axes), joined)
     factors = [factor for group in groups for factor in _fit_group(cube, group, joined)]
-    return Model(cube.sizes, float(cube.n.sum()), tuple(factors))
+    return LogLinearModel(cube.sizes, float(cube.n.sum()), tuple(factors))
 
 
 def fits(cube: Cube, interactions: Iterable[Axes]) -> bool:
@@ -194,7 +194,7 @@ def proportional(sizes: Sequence[int], group: Axes, shares: Sequence[Factor], re
 
 
 @dataclass(frozen=True)
-class Check:
+class FitCheck:
     """The estimated bias of the two risks and their standard errors if the model holds."""
 
     uniques: float
@@ -208,7 +208,7 @@ class Check:
         return self.matches / self.matches_error if self.matches_error else 0.0
 
 
-def check(model: Model, codes: Sequence[Integers], n: Integers, fraction: float) -> Check | None:
+def check(model: LogLinearModel, codes: Sequence[Integers], n: Integers, fraction: float) -> FitCheck | None:
     """How far the risks of sample uniques are off because the model does not hold; None where the cross is too large.
 
     With the population mean lambda of a cell, mu = fraction x lambda and risk h(lambda), each cell adds
@@ -229,7 +229,7 @@ def check(model: Model, codes: Sequence[Integers], n: Integers, fraction: float)
     for risk, (a, b) in enumerate(coefficients(mu / fraction, fraction)):
         bias[risk] += (n * (a + b * (n - 1 - 2 * mu))).sum()
     errors = np.sqrt(variance)
-    return Check(float(bias[0]), float(errors[0]), float(bias[1]), float(errors[1]))
+    return FitCheck(float(bias[0]), float(errors[0]), float(bias[1]), float(errors[1]))
 
 
 def coefficients(mean: Floats, fraction: float) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
@@ -284,7 +284,7 @@ def choose(cube: Cube, fraction: float) -> tuple[Axes, ...]:
     return chosen
 
 
-def _gains(cube: Cube, chosen: tuple[Axes, ...], model: Model) -> Iterator[tuple[Axes, float]]:
+def _gains(cube: Cube, chosen: tuple[Axes, ...], model: LogLinearModel) -> Iterator[tuple[Axes, float]]:
     """Each pair that can be added, and by how many standard deviations it fits better than chance would."""
     before = model.at(cube.codes)
     for pair in combinations(range(len(cube.axes)), 2):

@@ -29,7 +29,7 @@ KEPT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Margin:
+class KeyCells:
     """The cells of some keys: `state` is 0, 1 or 2 for no, one or several records, `one` says which the one is.
 
     Records are told by their cell of all keys. Dense margins have a place for every combination of values, in the
@@ -127,8 +127,8 @@ class _Plain:
         self.number = np.zeros(len(cube), dtype=np.int32)
         self.number[rows] = np.arange(len(rows), dtype=np.int32)
         state = np.minimum(cube.n, 2).astype(np.uint8)
-        self.finest = Margin(self._ordered(range(len(order))), state, np.arange(len(cube), dtype=np.int32), False)
-        self.kept: dict[frozenset[int], Margin] = {}
+        self.finest = KeyCells(self._ordered(range(len(order))), state, np.arange(len(cube), dtype=np.int32), False)
+        self.kept: dict[frozenset[int], KeyCells] = {}
 
     def _ordered(self, places: Sequence[int]) -> Places:
         """Axes with more values last: adding up over any of them then runs through memory in order."""
@@ -149,7 +149,7 @@ class _Plain:
         self.kept = kept
         return found
 
-    def _margin(self, places: Places) -> Margin:
+    def _margin(self, places: Places) -> KeyCells:
         """From the smallest margin there is with one axis more, or from the cells of all keys."""
         if len(places) == len(self.finest.places):
             return self.finest
@@ -159,17 +159,17 @@ class _Plain:
         return add_up(parent, places, self.cube) if parent.dense else count_up(parent, places, self.cube)
 
 
-def add_up(parent: Margin, places: Places, cube: Cube) -> Margin:
+def add_up(parent: KeyCells, places: Places, cube: Cube) -> KeyCells:
     """A dense margin summed over the one axis that is not in `places`."""
     gone = next(spot for spot, place in enumerate(parent.places) if place not in places)
     sizes = [cube.sizes[place] for place in parent.places]
     shape = (prod(sizes[:gone]), sizes[gone], prod(sizes[gone + 1 :]))
     held = parent.state.reshape(shape).sum(axis=1, dtype=np.uint32)
     one = parent.one.reshape(shape).sum(axis=1, dtype=np.int32)
-    return Margin(places, np.minimum(held, 2).astype(np.uint8).ravel(), one.ravel(), True)
+    return KeyCells(places, np.minimum(held, 2).astype(np.uint8).ravel(), one.ravel(), True)
 
 
-def count_up(parent: Margin, places: Places, cube: Cube) -> Margin:
+def count_up(parent: KeyCells, places: Places, cube: Cube) -> KeyCells:
     """A margin counted over the cells of a sparse one: dense where it has few places for each of them."""
     whole = len(parent.places) == len(cube.axes)
     codes = [cube.codes[place] if whole else cube.codes[place].take(parent.one) for place in places]
@@ -179,10 +179,10 @@ def count_up(parent: Margin, places: Places, cube: Cube) -> Margin:
     state = np.minimum(np.bincount(ids, minlength=prod(sizes) if dense else 0), 2).astype(np.uint8)
     state[ids[parent.state == 2]] = 2
     if not dense:
-        return Margin(places, state, parent.one[first], False)
+        return KeyCells(places, state, parent.one[first], False)
     one = np.zeros(len(state), dtype=np.int32)
     one[ids] = parent.one
-    return Margin(places, state, one, True)
+    return KeyCells(places, state, one, True)
 
 
 def elliot(keys: int, most: int) -> Floats:

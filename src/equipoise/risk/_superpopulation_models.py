@@ -32,7 +32,7 @@ NONE = "every record is alone in its class, so the likelihood has no maximum"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Classes:
+class ClassSizes:
     """How many `classes` of the sample there are of each of these distinct `sizes`, ascending."""
 
     sizes: Floats
@@ -53,7 +53,7 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class Fit:
+class ModelFit:
     """A fitted model: P(population unique | sample unique), and the sample uniques it would have expected.
 
     `limit` says which end of the parameters' range the likelihood rises to, where it does; not `solved` if there is no
@@ -69,15 +69,15 @@ class Fit:
     instead: str = ""
 
 
-def fitted(model: str, seen: Classes, fraction: float, cells: float) -> Fit:
+def fitted(model: str, seen: ClassSizes, fraction: float, cells: float) -> ModelFit:
     """Fit a model by name. `cells` is the number of combinations that people may have, for the Poisson-gamma model.
 
-    >>> file = Classes(np.array([1.0, 2.0, 3.0]), np.array([30.0, 10.0, 5.0]))
+    >>> file = ClassSizes(np.array([1.0, 2.0, 3.0]), np.array([30.0, 10.0, 5.0]))
     >>> [round(fitted(model, file, 0.5, 100).stays, 3) for model in MODELS]
     [0.684, 0.662, 0.52, 0.403, 0.403]
     """
     if fraction == 1 or not seen.alone:
-        return Fit(model, float(fraction == 1), seen.alone)
+        return ModelFit(model, float(fraction == 1), seen.alone)
     if model == BEST:
         return best(seen, fraction)
     if model == GAMMA:
@@ -85,7 +85,7 @@ def fitted(model: str, seen: Classes, fraction: float, cells: float) -> Fit:
     return {ZAYATZ: zayatz, PITMAN: pitman, SLIDE: slide}[model](seen, fraction)
 
 
-def best(seen: Classes, fraction: float) -> Fit:
+def best(seen: ClassSizes, fraction: float) -> ModelFit:
     """The published choice: Pitman's model in small samples, else the smaller of the slide model and Zayatz.
 
     Where its likelihood has no maximum, Zayatz instead. Source: Dankar, El Emam, Neisa and Roffey (2012).
@@ -96,11 +96,11 @@ def best(seen: Classes, fraction: float) -> Fit:
     return found if fraction <= SMALL or found.stays <= plain.stays else plain
 
 
-def zayatz(seen: Classes, fraction: float) -> Fit:
+def zayatz(seen: ClassSizes, fraction: float) -> ModelFit:
     """Zayatz (1991): m_1 h(1) / sum of m_i h(i), in logarithms so that no size overflows."""
     n = round(seen.records)
     ratios = np.exp(_log_one_record(seen.sizes, n, max(n, round(n / fraction))))
-    return Fit(ZAYATZ, float(seen.alone * ratios[0] / (seen.classes * ratios).sum()), seen.alone)
+    return ModelFit(ZAYATZ, float(seen.alone * ratios[0] / (seen.classes * ratios).sum()), seen.alone)
 
 
 def _log_one_record(sizes: Floats, n: int, population: int) -> Floats:
@@ -116,7 +116,7 @@ def _log_one_record(sizes: Floats, n: int, population: int) -> Floats:
     return found
 
 
-def pitman(seen: Classes, fraction: float) -> Fit:
+def pitman(seen: ClassSizes, fraction: float) -> ModelFit:
     """Pitman's sampling formula with 0 <= alpha < 1 and theta > -alpha, by maximum likelihood (Hoshino 2001).
 
     With n records in u classes, s_j of size j, its logarithm is, but for a constant,
@@ -129,17 +129,17 @@ def pitman(seen: Classes, fraction: float) -> Fit:
 
     n, size = seen.records, float(seen.records / fraction)
     if seen.number > n - 0.5:
-        return Fit(PITMAN, 1.0, seen.alone, limit=NONE, solved=False)
+        return ModelFit(PITMAN, 1.0, seen.alone, limit=NONE, solved=False)
     logit = _peak(lambda grid: _pitman_profile(seen, grid)[0], -EDGE, EDGE)
     alpha, rest = float(expit(logit)), float(expit(-logit))
     both = float(_pitman_profile(seen, np.array([logit]))[1][0])
     stays = np.exp(betaln(both + size - 1, rest) - betaln(both + n - 1, rest))
     expected = n * np.exp(betaln(both + n - 1, rest) - betaln(both, rest))
     found = (("theta", both - alpha), ("alpha", alpha))
-    return Fit(PITMAN, float(stays), float(expected), found, EWENS if logit < 1 - EDGE else "")
+    return ModelFit(PITMAN, float(stays), float(expected), found, EWENS if logit < 1 - EDGE else "")
 
 
-def _pitman_profile(seen: Classes, logit: Floats) -> tuple[Floats, Floats]:
+def _pitman_profile(seen: ClassSizes, logit: Floats) -> tuple[Floats, Floats]:
     """For each alpha, the log likelihood at its best theta, and theta + alpha there."""
     from scipy.special import betaln, expit, gammaln
 
@@ -167,7 +167,7 @@ def _digammas(start: Floats, steps: float) -> Floats:
     return np.where(start > LARGE, far, digamma(near + steps) - digamma(near))
 
 
-def poisson_gamma(seen: Classes, fraction: float, cells: float) -> Fit:
+def poisson_gamma(seen: ClassSizes, fraction: float, cells: float) -> ModelFit:
     """Cell counts are Poisson, their rates gamma (Bethlehem, Keller and Pannekoek 1990), by maximum likelihood.
 
     Of K cells, empty ones too, each has a rate from gamma(alpha, beta) with K alpha beta = 1; a sample of n has counts
@@ -190,10 +190,10 @@ def poisson_gamma(seen: Classes, fraction: float, cells: float) -> Fit:
     stays = np.exp((1 + alpha) * (np.log1p(n * beta) - np.log1p(n / fraction * beta)))
     expected = n * np.exp(-(1 + alpha) * np.log1p(n * beta))
     found = (("alpha", alpha), ("beta", beta), ("cells", cells))
-    return Fit(GAMMA, float(stays), float(expected), found, ALIKE if peak > edge - 1 else "")
+    return ModelFit(GAMMA, float(stays), float(expected), found, ALIKE if peak > edge - 1 else "")
 
 
-def slide(seen: Classes, fraction: float) -> Fit:
+def slide(seen: ClassSizes, fraction: float) -> ModelFit:
     """Slide negative binomial (Chen and Keller-McNulty 1998): a class has 1 + X people, by maximum likelihood.
 
     X is negative binomial, P(X = 0) = beta^alpha, and each person is in the sample with probability pi. Then the
@@ -205,7 +205,7 @@ def slide(seen: Classes, fraction: float) -> Fit:
     the small classes, so that a few large ones, which no such model fits, do not decide about uniques.
     """
     if seen.number > seen.records - 0.5:
-        return Fit(SLIDE, 1.0, seen.alone, limit=NONE, solved=False)
+        return ModelFit(SLIDE, 1.0, seen.alone, limit=NONE, solved=False)
     size = np.log(seen.records / fraction)
     span = np.array([(-EDGE - size, size), (-EDGE, EDGE)])
     at = _highest(lambda points: _slide_likelihood(seen, points, fraction), span)
@@ -215,10 +215,10 @@ def slide(seen: Classes, fraction: float) -> Fit:
     classes = float(seen.number / -np.expm1(none))
     found = (("alpha", alpha), ("beta", alpha / (alpha + mean)), ("classes", classes))
     inside = bool((at > span[:, 0] + 0.1).all() and (at < span[:, 1] - 0.1).all())
-    return Fit(SLIDE, float(stays), float(classes * np.exp(one)), found, "" if inside else FAR_OUT)
+    return ModelFit(SLIDE, float(stays), float(classes * np.exp(one)), found, "" if inside else FAR_OUT)
 
 
-def _slide_likelihood(seen: Classes, points: Floats, fraction: float) -> Floats:
+def _slide_likelihood(seen: ClassSizes, points: Floats, fraction: float) -> Floats:
     """Of so many classes of 1, 2, ... and more than RARE records, at each point."""
     rare = np.arange(1.0, RARE + 1)
     few = seen.sizes <= RARE

@@ -15,18 +15,18 @@ from equipoise.data.sampling_fraction import check_fraction, fraction_of
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.laws.column_transitions import Transition
-from equipoise.laws.move_records import Plan
+from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._log_linear_model import CRITICAL, Axes, Check, check, choose, fit, risks
+from equipoise.risk._log_linear_model import CRITICAL, Axes, FitCheck, check, choose, fit, risks
 
 MODELS = ("main", "all", "best")
 LAW = "law"
 
 
 @dataclass(frozen=True)
-class Estimate:
+class LogLinearEstimate:
     """What is expected among the sample uniques, and by which model.
 
     `statistic` is standard normal if the model holds: far above 0 the model is too simple and risk overstated, far
@@ -93,10 +93,10 @@ class LogLinear:
         more = {"risk": found.matched, "unique": found.unique, "mean": found.mean}
         return replace(score, cells=lambda: found.cells.table.with_columns(**more))
 
-    def estimate(self, released: Records | Cells) -> Estimate:
+    def estimate(self, released: Records | Cells) -> LogLinearEstimate:
         """The expected numbers and the model behind them."""
         found = self._fitted(released)
-        return Estimate(
+        return LogLinearEstimate(
             int((found.cells.n == 1).sum()),
             float(found.unique.sum()),
             float(found.matched.sum()),
@@ -157,7 +157,7 @@ class _Fitted:
     unique: Floats
     matched: Floats
     mean: Floats
-    check: Check | None
+    check: FitCheck | None
     said: tuple[str, ...]
     hope: str
 
@@ -253,7 +253,7 @@ def _by_law(law: Law, cells: Cells, later: tuple[Law, ...]) -> Floats:
         if isinstance(detail, Transition) and set(detail.strata.columns) <= set(cells.by):
             place, stratum = detail.places(cells.table[detail.column]), detail.stratum(cells.table)
             return np.where((place < 0) | (stratum < 0), 1.0, detail.tables[stratum, place, place])
-        if isinstance(detail, Plan) and detail.units.of_people and detail.units.cells.by == cells.by:
+        if isinstance(detail, MovePlan) and detail.units.of_people and detail.units.cells.by == cells.by:
             return np.asarray(1 - detail.law.leave()[cell_of(cells.table, detail.units.cells)], dtype=np.float64)
     raise ParameterError(
         f"The law of {law.mask} does not say how often these keys stay as they were: give it as misclassification."

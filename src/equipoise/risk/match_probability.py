@@ -14,7 +14,7 @@ from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.laws.cell_law import CellLaw
-from equipoise.laws.move_records import Plan
+from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 
@@ -85,19 +85,19 @@ class MatchProbability:
         return match_curve(plan_of(released).law)
 
 
-def plan_of(released: Records) -> Plan:
+def plan_of(released: Records) -> MovePlan:
     """The units and the law of a release; standing still where it was only coarsened."""
     laws = [law for law in released.history if not law.coarsens]
-    if len(laws) == 1 and isinstance(laws[0].detail, Plan):
+    if len(laws) == 1 and isinstance(laws[0].detail, MovePlan):
         refuse_other_keys(released, laws[0].detail)
         return laws[0].detail
     if laws:
         raise ParameterError("The match probability is known for coarsened files and for one Pram mask.")
     made = units(released, released.roles.keys, ())
-    return Plan(made, _still(made))
+    return MovePlan(made, _still(made))
 
 
-def refuse_other_keys(released: Records, plan: Plan) -> None:
+def refuse_other_keys(released: Records, plan: MovePlan) -> None:
     """An intruder who knows a key that Pram did not count by sees smaller cells than its law is about."""
     others = [key for key in released.roles.keys if key not in plan.units.cells.by]
     if others:
@@ -112,7 +112,7 @@ def _still(made: Units) -> CellLaw:
     return CellLaw("mixing", made.counts, nobody, np.ones(len(made)), np.zeros(0))
 
 
-def _plain(released: Records, plan: Plan) -> bool:
+def _plain(released: Records, plan: MovePlan) -> bool:
     return released.coarsened and plan.units.of_people
 
 
@@ -306,7 +306,7 @@ def _one_group(counts: Integers, theta: float) -> Iterator[Class]:
         yield t, m, here, chance
 
 
-def audit(plan: Plan) -> pl.DataFrame:
+def audit(plan: MovePlan) -> pl.DataFrame:
     """Every cell with its match probabilities."""
     law = plan.law
     table = worst_table(law)

@@ -15,7 +15,7 @@ from equipoise.ground.errors import EquipoiseWarning, ParameterError
 from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, Classes, Fit, fitted
+from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ClassSizes, ModelFit, fitted
 
 FAR = 10
 """A population of more than ten times the sample is outside what Zayatz's estimator was checked for."""
@@ -25,7 +25,7 @@ NAMES = {"zayatz": "Zayatz's", "pitman": "Pitman's", "poisson-gamma": "the Poiss
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PopulationEstimate:
     """What is expected of the sample uniques, and by which model.
 
     `expected` is how many sample uniques the fitted model would have foreseen: far from `sample_uniques` it fits badly.
@@ -105,22 +105,22 @@ class PopulationUniques:
             notes = (far, *notes)
         return cell_score(label(self), released, cells, np.where(cells.alike[0] == 1, fit.stays, 0.0), notes)
 
-    def estimate(self, released: Records | Cells) -> Estimate:
+    def estimate(self, released: Records | Cells) -> PopulationEstimate:
         """The expected numbers and the model behind them."""
         seen, fit = self._fitted(self._cells(released))
         number = fit.stays * seen.alone
-        return Estimate(
+        return PopulationEstimate(
             fit.model, round(seen.alone), number, number / self.fraction, fit.expected, tuple(fit.parameters)
         )
 
     def _cells(self, released: Records | Cells) -> Cells:
         return released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
 
-    def _fitted(self, cells: Cells) -> tuple[Classes, Fit]:
+    def _fitted(self, cells: Cells) -> tuple[ClassSizes, ModelFit]:
         seen = classes_of(cells)
         return seen, fitted(self.model, seen, self.fraction, combinations(cells))
 
-    def _said(self, seen: Classes, fit: Fit) -> tuple[str, ...]:
+    def _said(self, seen: ClassSizes, fit: ModelFit) -> tuple[str, ...]:
         """What a reader must know of the fit."""
         if self.model == ZAYATZ or not seen.alone or self.fraction == 1:
             return ()
@@ -136,10 +136,10 @@ class PopulationUniques:
         return tuple(notes)
 
 
-def classes_of(cells: Cells) -> Classes:
+def classes_of(cells: Cells) -> ClassSizes:
     """The classes of a file by size; where missing keys make classes overlap, a record is one over the size of one."""
     sizes, place = np.unique(cells.alike[0], return_inverse=True)
-    return Classes(sizes.astype(np.float64), np.bincount(place, weights=cells.n) / sizes)
+    return ClassSizes(sizes.astype(np.float64), np.bincount(place, weights=cells.n) / sizes)
 
 
 def combinations(cells: Cells) -> float:

@@ -11,7 +11,7 @@ from equipoise.data.records import Records
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import MissingExtraError, ParameterError
 from equipoise.ground.packed_keys import code
-from equipoise.laws.move_records import Plan
+from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
@@ -79,7 +79,7 @@ def _per_record(released: Records, guess: Floats) -> pl.DataFrame:
 
 def _movable(released: Records, here: pl.DataFrame) -> Booleans:
     """The records in cells that Pram may have moved somebody into: those an intruder wonders about."""
-    plans = [law.detail for law in released.history if isinstance(law.detail, Plan)]
+    plans = [law.detail for law in released.history if isinstance(law.detail, MovePlan)]
     if len(plans) != 1 or not plans[0].units.of_people:
         return np.ones(here.height, dtype=bool)
     return np.asarray(plans[0].law.block[cell_of(here, plans[0].units.cells)] >= 0)

@@ -56,7 +56,7 @@ class Ask:
     recipe: Recipe
 
 
-class Search:
+class AdaptiveSearch:
     """Asks for recipes, batch by batch, and is told their trials.
 
     Parameters

@@ -23,7 +23,7 @@ from equipoise.methods.sensitive_values import sensitive_of
 from equipoise.presentation.notebook import coarsening_html
 from equipoise.recipe.recipe import Recipe
 from equipoise.search._best_coarsening.beam import Beam
-from equipoise.search._best_coarsening.exact import Clock, Found, Search, level_column
+from equipoise.search._best_coarsening.exact import LatticeSearch, SafeNode, SearchClock, level_column
 from equipoise.search._best_coarsening.nodes import lattice_of
 
 MOST = 1_000_000
@@ -54,7 +54,7 @@ class BestCoarsening:
     recipe: Recipe
     rule: Any
     measured_by: CoarseningLoss
-    search: Search | Beam = field(repr=False)
+    search: LatticeSearch | Beam = field(repr=False)
 
     @property
     def interrupted(self) -> bool:
@@ -73,7 +73,7 @@ class BestCoarsening:
         `known` is "counted", "inferred" (it cannot satisfy the rules), "dearer" (its `bound` is above the best loss) or
         "open". What was not counted is null. Of a lattice too large to hold, the nodes that were counted.
         """
-        return _frame(self.search) if isinstance(self.search, Search) else self.search.frame()
+        return _frame(self.search) if isinstance(self.search, LatticeSearch) else self.search.frame()
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -151,12 +151,12 @@ def best_coarsening(
     if seconds is not None and not seconds > 0:
         raise ParameterError(f"seconds must be above 0, got {seconds:g}.")
     cells, keys = _counted(records, rule)
-    lattice, clock = lattice_of(cells, keys, rule), Clock(seconds, progress)
+    lattice, clock = lattice_of(cells, keys, rule), SearchClock(seconds, progress)
     limit = int(np.floor(suppress_at_most * lattice.records + 1e-9))
     if lattice.nodes > MOST:
         beam = Beam(cells, lattice, rule, priced, limit, clock)
         return _answer(beam, beam.run(), keys)
-    search = Search(lattice, rule, priced, limit, clock)
+    search = LatticeSearch(lattice, rule, priced, limit, clock)
     return _answer(search, search.run(whole), keys)
 
 
@@ -192,7 +192,7 @@ def _counted(records: Records, rule: Any) -> tuple[Cells, tuple[str, ...]]:
     return count(records, (*keys, *sensitive)), keys
 
 
-def _answer(search: Search | Beam, finished: bool, keys: tuple[str, ...]) -> BestCoarsening:
+def _answer(search: LatticeSearch | Beam, finished: bool, keys: tuple[str, ...]) -> BestCoarsening:
     best, lattice = search.best, search.lattice
     if best is None and not finished:
         raise Cancelled("Stopped before any coarsening was found that satisfies the rules. Nothing was written.")
@@ -209,12 +209,12 @@ def _answer(search: Search | Beam, finished: bool, keys: tuple[str, ...]) -> Bes
     )  # fmt: skip
 
 
-def _recipe(levels: dict[str, str], rule: Any, best: Found, keys: tuple[str, ...]) -> Recipe:
+def _recipe(levels: dict[str, str], rule: Any, best: SafeNode, keys: tuple[str, ...]) -> Recipe:
     coarser = [Recode(key, level) for key, level in levels.items() if level != ORIGINAL]
     return Recipe((*coarser, *([SuppressRecords(rule, keys)] if best.suppressed else [])))
 
 
-def _frame(search: Search) -> pl.DataFrame:
+def _frame(search: LatticeSearch) -> pl.DataFrame:
     grids = np.indices(search.lattice.shape).reshape(len(search.lattice.shape), -1)
     levels = {
         level_column(ladder): pl.Series(ladder.names).gather(grid)

@@ -23,7 +23,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Margin:
+class LimitMargin:
     """A limit and how far the chosen trial is from it; it binds where without it another trial would be chosen."""
 
     limit: Limit
@@ -41,7 +41,7 @@ class Margin:
 
 
 @dataclass(frozen=True)
-class Step:
+class FrontierStep:
     """A neighbour on the frontier: what changes, and which limits it would break."""
 
     trial: Trial
@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Move:
+class LimitMove:
     """A limit moved so far that one more trial passes."""
 
     limit: Limit
@@ -71,7 +71,7 @@ class Move:
 
         >>> from equipoise.methods.score import Scores
         >>> from equipoise.recipe.recipe import Recipe
-        >>> Move(Limit("uniques", "<", 0.01), 0.0123412, Trial(Recipe(), Scores(()))).to
+        >>> LimitMove(Limit("uniques", "<", 0.01), 0.0123412, Trial(Recipe(), Scores(()))).to
         Limit(score='uniques', sign='<=', bound=0.01235)
         """
         way = ROUND_CEILING if self.limit.sign[0] == "<" else ROUND_FLOOR
@@ -150,18 +150,18 @@ class Choice:
         return tuple(t for t in self.accepted if rank(t) < chosen and not spread.likely(limits, t))
 
     @cached_property
-    def margins(self) -> tuple[Margin, ...]:
+    def margins(self) -> tuple[LimitMargin, ...]:
         """Each limit, how near it is, and whether it binds."""
         limits = self.policy.parsed
         found = []
         for place, limit in enumerate(limits) if self.trial else ():
             assert self.trial is not None
             without = self._best(self.policy, (*limits[:place], *limits[place + 1 :]))
-            found.append(Margin(limit, scored(self.trial, limit).value, without is not self.trial))
+            found.append(LimitMargin(limit, scored(self.trial, limit).value, without is not self.trial))
         return tuple(found)
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[FrontierStep, ...]:
         """The nearest trials on the frontier with more utility, then those with less risk."""
         pair = main_pair(self.trials[0], self.policy)
         if self.trial is None or pair is None:
@@ -171,7 +171,7 @@ class Choice:
         for name in (pair[1], pair[0]):
             ahead = [t for t in others if t.scores[name].gap(at.scores[name]) < 0 and t not in found]
             found += sorted(ahead, key=lambda t: loss(t.scores[name]), reverse=True)[:SHOWN]
-        return tuple(Step(t, _changes(t, at, pair), self.broken(t)) for t in found)
+        return tuple(FrontierStep(t, _changes(t, at, pair), self.broken(t)) for t in found)
 
     def broken(self, trial: Trial) -> tuple[Limit, ...]:
         """The limits a trial breaks."""
@@ -196,14 +196,14 @@ class Choice:
         return tuple(t for t in self.accepted if t is not self.trial and t.scores[first].gap(mine) == 0)
 
     @cached_property
-    def moves(self) -> tuple[Move, ...]:
+    def moves(self) -> tuple[LimitMove, ...]:
         """For each limit that alone refuses some trial, how far it would have to be moved for the nearest to pass."""
         found = []
         for limit in self.policy.parsed:
             alone = [trial for trial in self.trials if self.broken(trial) == (limit,)]
             if alone:
                 near = min(alone, key=lambda trial, limit=limit: limit.shortfall(scored(trial, limit)))  # type: ignore[misc]
-                found.append(Move(limit, scored(near, limit).value, near))
+                found.append(LimitMove(limit, scored(near, limit).value, near))
         return tuple(found)
 
     @property

@@ -34,7 +34,7 @@ ENDS = ({"from", "to"}, {"from", "to", "steps"})
 
 
 @dataclass(frozen=True)
-class Step:
+class MaskStep:
     """One mask of a recipe: the values of each parameter that may be turned, in order, and how the mask is made."""
 
     values: tuple[tuple[Any, ...], ...]
@@ -108,7 +108,7 @@ def described(candidates: Iterable[Any], records: Records, seed: int) -> tuple[F
     return tuple(found)
 
 
-def _of(steps: Sequence[Step], seed: int, records: Records) -> Family:
+def _of(steps: Sequence[MaskStep], seed: int, records: Records) -> Family:
     sizes = tuple(len(values) for step in steps for values in step.values)
 
     def make(point: Point) -> Recipe:
@@ -125,7 +125,7 @@ def alone(columns: Sequence[Partitions], records: Records) -> Alone:
     return Alone.of(records, [column.column for column in columns]) if columns else Alone(1)
 
 
-def _slots(steps: Sequence[Step]) -> Iterator[Slot]:
+def _slots(steps: Sequence[MaskStep]) -> Iterator[Slot]:
     """The axes of each step, and its mask at places on them."""
     start = 0
     for step in steps:
@@ -143,10 +143,10 @@ def _lattice(records: Records, seed: int) -> Family:
         tuple(None if level.name == ORIGINAL else Recode(key, level.name) for level in tree.allowed)
         for key, tree in trees.items()
     ]
-    return _of([Step((masks,), lambda mask: mask, len(masks)) for masks in choices], seed, records)
+    return _of([MaskStep((masks,), lambda mask: mask, len(masks)) for masks in choices], seed, records)
 
 
-def _step(table: dict[str, Any]) -> Step | None:
+def _step(table: dict[str, Any]) -> MaskStep | None:
     """A mask as a policy file writes it, with lists and ranges."""
     name = table.pop("use", None)
     if not isinstance(name, str):
@@ -168,7 +168,7 @@ def _step(table: dict[str, Any]) -> Step | None:
         made: Mask = build(name, "mask", {**fixed, **dict(zip(turned, chosen, strict=True))})
         return made
 
-    return Step(tuple(grids[key] for key in turned), make, coarse)
+    return MaskStep(tuple(grids[key] for key in turned), make, coarse)
 
 
 def fine(ends: Mapping[str, Any], whole: bool) -> tuple[float, ...]:

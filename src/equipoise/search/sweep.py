@@ -16,7 +16,7 @@ from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Measure
 from equipoise.policies.policy import Policy, scored
 from equipoise.recipe.recipe import Recipe, refuse_strangers, refuse_tables
-from equipoise.search.adaptive_search import Search
+from equipoise.search.adaptive_search import AdaptiveSearch
 from equipoise.search.frontier import frontier
 from equipoise.search.ranking import ahead_of
 from equipoise.search.recipe_space import pooled
@@ -105,7 +105,7 @@ def sweep(
         refuse_strangers(tried, scales)
         tries = TableRunner(records, scales, progress=progress, details=details)
         none = Records.of(pl.DataFrame({"none": [0]}), Roles())
-        found = Search(pooled(tried, none), policy, budget)
+        found = AdaptiveSearch(pooled(tried, none), policy, budget)
         return adaptively(tries, found, draws=draws, policy=policy, seconds=seconds)
     refuse_tables(tried)
     _refuse_strangers(tried, records)
@@ -114,7 +114,7 @@ def sweep(
         if search == "grid":
             return all_of(runner, tried, draws)
         return adaptively(
-            runner, Search(pooled(tried, original), policy, budget), draws=draws, policy=policy, seconds=seconds
+            runner, AdaptiveSearch(pooled(tried, original), policy, budget), draws=draws, policy=policy, seconds=seconds
         )
 
 
@@ -126,7 +126,7 @@ def all_of(runner: Tries, recipes: Sequence[Recipe], draws: int) -> Trials:
 
 
 def adaptively(
-    runner: Tries, search: Search, *, draws: int, policy: Policy | None = None, seconds: float | None = None
+    runner: Tries, search: AdaptiveSearch, *, draws: int, policy: Policy | None = None, seconds: float | None = None
 ) -> Trials:
     """The trials a search asks for, until its budget is used up, or the time.
 

@@ -8,7 +8,7 @@ from equipoise.presentation.numbers import in_words, percent, title
 from equipoise.presentation.style import VERMILLION, Spec, labels
 from equipoise.recipe.catalogue import parse
 from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
-from equipoise.search.table_sweep import Comparison
+from equipoise.search.table_sweep import TableComparison
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
 
@@ -65,7 +65,7 @@ def score_name(score: Score) -> str:
     return score_words(score) + (f", by {rule_text(rule)}" if rule is not None else "")
 
 
-def table_map(compared: Comparison, mark: str = "released") -> Spec:
+def table_map(compared: TableComparison, mark: str = "released") -> Spec:
     """The map of a table's methods as a Vega-Lite specification: further down is safer, further right more useful."""
     policy = compared.policy if compared.policy.limits else None
     spec = risk_utility_map(
@@ -125,7 +125,7 @@ def _renamed(layer: Spec, shown: Axes) -> Spec:
     return layer
 
 
-def _methods(compared: Comparison, shown: Axes) -> Spec:
+def _methods(compared: TableComparison, shown: Axes) -> Spec:
     """A point for every trial; the legend names the methods."""
     families = list(dict.fromkeys(trial.recipe.family for trial in compared.trials))
     looks = [LOOKS.get(name, OTHER) for name in families]
@@ -155,7 +155,7 @@ def _row(trial: Trial, number: int, shown: Axes) -> Spec:
     }  # fmt: skip
 
 
-def _numbers(compared: Comparison, shown: Axes, scales: Spec) -> Spec:
+def _numbers(compared: TableComparison, shown: Axes, scales: Spec) -> Spec:
     """The number of each point; points that stand close share a label."""
     groups: list[list[tuple[int, float, float]]] = []
     places = [(number, *_spot(trial, shown, scales)) for number, trial in enumerate(compared.trials, start=1)]
@@ -174,7 +174,7 @@ def _spot(trial: Trial, shown: Axes, scales: Spec) -> tuple[float, float]:
     return (utility.value - low) / (high - low), (max(0.0, risk.value) / most) ** 0.5 if most > 0 else 0.0
 
 
-def _label(numbers: list[int], compared: Comparison, shown: Axes) -> Spec:
+def _label(numbers: list[int], compared: TableComparison, shown: Axes) -> Spec:
     """The numbers of a group over its middle, at its highest point."""
     scores = [shown.of(compared.trials[number - 1]) for number in numbers]
     across = [utility.value for _, utility in scores]

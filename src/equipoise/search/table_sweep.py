@@ -21,7 +21,7 @@ from equipoise.trials.trial import LeftOut, Trial, Trials
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class TableComparison:
     """What a protected table was held against: the trials, the table as it is, what was published, and the limits."""
 
     trials: Trials
@@ -105,14 +105,14 @@ def asked_beside(compare: Sequence[Any], rule: Rule | None) -> tuple[Any, ...]:
     return found
 
 
-def beside(made: Table, shown: Table, method: Any, rule: Rule, others: Sequence[Any], seed: int) -> Comparison:
+def beside(made: Table, shown: Table, method: Any, rule: Rule, others: Sequence[Any], seed: int) -> TableComparison:
     """What is published of a table on one map with what other methods would have made of it, under the same rule."""
     measures = standard(rule)
     recipe = Recipe((method,), seed)
     scores = Scores(m.measure(shown, made).brief() for m in measures)
     chosen = Trial(recipe, scores, name=recipe_text(recipe))
     tried = attempted(made, [Recipe((other,), seed) for other in others], measures)
-    return Comparison(
+    return TableComparison(
         Trials((chosen, *tried), tried.left_out), original_trial(made, measures), chosen,
         diagnoses=diagnoses(made, others),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 
 from equipoise.data.tables.additivity import Additive
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.solver import Answer, Program
+from equipoise.ground.solver import Program, Solution
 
 EXACT = 1e-9
 """Share by which a value may miss a multiple of the base and still be one."""
@@ -93,7 +93,7 @@ def _nearest(additive: Additive, low: Floats, aims: Floats, cost: Floats, second
     return _verified(additive, Rounded(low + up, 0, _cost(up, aims), bound))
 
 
-def _solved(program: Program, cost: Floats, seconds: float) -> Answer | None:
+def _solved(program: Program, cost: Floats, seconds: float) -> Solution | None:
     gains = cost < 0
     gap = GAP * len(cost) / max(float(-cost[gains].sum()), EXACT)
     program.whole(np.arange(len(cost)), seconds=seconds, gap=min(gap, 1.0))

@@ -31,14 +31,14 @@ def settle(holds: Any, parts: Floats, draws: Floats) -> Integers:
     """
     if not len(parts):
         return np.zeros(0, dtype=np.int64)
-    search = _Search(holds, parts, draws)
+    search = _RoundingSearch(holds, parts, draws)
     while search.steps < STEPS and (search.single() or search.double()):
         pass
     found: Integers = search.up.astype(np.int64)
     return found
 
 
-class _Search:
+class _RoundingSearch:
     """Where the search stands: what is up, and for each part the sum of the misses of the groups that hold it."""
 
     def __init__(self, holds: Any, parts: Floats, draws: Floats) -> None:

@@ -12,7 +12,7 @@ from equipoise.data.tables.table_arrays import additive, changed, holds, labels,
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError
 from equipoise.ground.randomness import Draws
-from equipoise.ground.solver import Answer, Program
+from equipoise.ground.solver import Program, Solution
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.changed_tables import Room
@@ -78,7 +78,7 @@ class Adjust:
         gap = max(0.0, (answer.objective - answer.bound) / max(abs(answer.objective), 1e-9))
         return changed(table, told, self._law("", problem, told, round(gap, 4)))
 
-    def _solved(self, problem: "_Problem", number: Floats) -> Answer:
+    def _solved(self, problem: "_Problem", number: Floats) -> Solution:
         program = problem.program(number)
         program.whole(problem.integers, seconds=self.seconds, gap=GAP)
         answer = program.solve()
@@ -184,7 +184,7 @@ class _Problem:
         high[self.cells] = told[self.cells] + FURTHER * self.lower
         return Room(low, high)
 
-    def told(self, answer: Answer, table: Table) -> Floats:
+    def told(self, answer: Solution, table: Table) -> Floats:
         """Margins added up again from inner cells, so that nothing of the solver's tolerance is left."""
         size = len(self.values)
         moved = self.scale * (answer.values[:size] - answer.values[size : 2 * size])

@@ -30,10 +30,10 @@ def prefix_of(masks: Sequence[Mask]) -> Hashable:
 
 
 @dataclass
-class Kept:
+class ByteCache:
     """What was made last, up to so many bytes; what was not asked for longest goes first.
 
-    >>> kept = Kept(10)
+    >>> kept = ByteCache(10)
     >>> kept.put("a", 1, 6); kept.put("b", 2, 6); kept.get("a"), kept.get("b")
     (None, 2)
     """
@@ -67,7 +67,7 @@ class Bench:
         self.measures = tuple(measures)
         self.only_cells = all(isinstance(m, OnCells) for m in measures)
         self.scales = [(m, m.by(original.roles)) for m in measures if isinstance(m, OnCells)]
-        self.kept = Kept(min(MOST, (system.free_memory() or MOST) // 8) if room is None else room)
+        self.kept = ByteCache(min(MOST, (system.free_memory() or MOST) // 8) if room is None else room)
         self.first: dict[By, Cells] = {}
 
     def on_cells(self, recipe: Recipe) -> bool:

@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import Sample, said, sample
+from equipoise.data.weighted_samples import WeightedSample, said, sample
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -56,7 +56,7 @@ class Eigenvalues:
         )
 
 
-def _spectrum(side: Sample, unit: Floats) -> Floats:
+def _spectrum(side: WeightedSample, unit: Floats) -> Floats:
     """Eigenvalues of the covariance matrix of the scaled columns, largest first; none is below 0."""
     whole = side.complete()
     n = len(whole.values)

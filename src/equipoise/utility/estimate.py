@@ -87,18 +87,18 @@ class Question:
     columns: tuple[str, ...]
     share: float = 0.5
 
-    def terms(self, here: pl.DataFrame, there: pl.DataFrame) -> "Terms":
+    def terms(self, here: pl.DataFrame, there: pl.DataFrame) -> "Quantities":
         """What is estimated, the same for both files."""
         if self.kind == "table":
             return _table(self.columns, here, there)
         _refuse_text(self.columns[0], here, there)
         if self.kind == "quantile":
-            return Terms(self.columns, lambda table, w: quantile(_values(table[self.columns[0]]), w, self.share))
+            return Quantities(self.columns, lambda table, w: quantile(_values(table[self.columns[0]]), w, self.share))
         return _regression(self.columns, here, there)
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class Quantities:
     """Names of the quantities, and how a file gives an estimate and a standard error of each."""
 
     names: tuple[str, ...]
@@ -213,7 +213,7 @@ def quantile(x: Floats, w: Floats, share: float) -> tuple[Floats, Floats]:
     return np.array([middle]), np.array([error])
 
 
-def _regression(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFrame) -> Terms:
+def _regression(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFrame) -> Quantities:
     """Slopes of the first column on the others; a mean is the intercept alone."""
     makers = [_causes(column, here, there) for column in columns[1:]]
     names = tuple(name for found, _ in makers for name in found)
@@ -223,7 +223,7 @@ def _regression(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFram
         slopes, errors = least_squares(np.column_stack(parts), _values(table[columns[0]]), w)
         return (slopes[1:], errors[1:]) if names else (slopes, errors)
 
-    return Terms(names or columns, fit)
+    return Quantities(names or columns, fit)
 
 
 def _causes(
@@ -245,7 +245,7 @@ def _causes(
     return names, indicators
 
 
-def _table(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFrame) -> Terms:
+def _table(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFrame) -> Quantities:
     """The share of each cell that is occupied in either file."""
     kinds: Any = {c: _shared(here.schema[c], there.schema[c]) for c in columns}
     both = [table.select(columns).cast(kinds) for table in (there, here)]
@@ -260,7 +260,7 @@ def _table(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFrame) ->
         near = (known * p + 2) / (known + 4)
         return p, np.sqrt(near * (1 - near) / known)
 
-    return Terms(names, fit)
+    return Quantities(names, fit)
 
 
 def _shared(one: pl.DataType, two: pl.DataType) -> pl.DataType:
@@ -272,7 +272,9 @@ def _shared(one: pl.DataType, two: pl.DataType) -> pl.DataType:
 # --- the comparison -----------------------------------------------------------------------------------------------
 
 
-def _combined(asked: Terms, question: Question, released: Records, here: pl.DataFrame, n: int) -> tuple[Floats, Floats]:
+def _combined(
+    asked: Quantities, question: Question, released: Records, here: pl.DataFrame, n: int
+) -> tuple[Floats, Floats]:
     """Estimate and error of the released file; of m synthetic sets, combined."""
     column = released.roles.sample
     sets = [here] if column is None else here.partition_by(column, maintain_order=True)

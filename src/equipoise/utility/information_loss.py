@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import Sample, pair, ratio, said
+from equipoise.data.weighted_samples import WeightedSample, pair, ratio, said
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -50,7 +50,7 @@ class InformationLoss:
         )
 
 
-def _losses(here: Sample, there: Sample) -> Floats:
+def _losses(here: WeightedSample, there: WeightedSample) -> Floats:
     """The mean of |x - x'| / (sqrt(2) S) of each column, NaN where it has no value."""
     change = np.nan_to_num(np.abs(here.values - there.values))
     totals = here.known.T @ here.weights

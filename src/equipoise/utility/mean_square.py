@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import Sample, pair, ratio, said
+from equipoise.data.weighted_samples import WeightedSample, pair, ratio, said
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -49,7 +49,7 @@ class MeanSquare:
         )
 
 
-def _errors(here: Sample, there: Sample) -> pl.DataFrame:
+def _errors(here: WeightedSample, there: WeightedSample) -> pl.DataFrame:
     totals = here.known.T @ here.weights
     change = np.nan_to_num(here.values - there.values)
     mse = ratio((change**2).T @ here.weights, totals, np.nan)

@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import Sample, correlation, covariance, pair, said, sample
+from equipoise.data.weighted_samples import WeightedSample, correlation, covariance, pair, said, sample
 from equipoise.ground.errors import EngineError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -71,7 +71,7 @@ class Moments:
         )
 
 
-def _means(here: Sample, there: Sample) -> list[tuple[Any, ...]]:
+def _means(here: WeightedSample, there: WeightedSample) -> list[tuple[Any, ...]]:
     old, new = np.nan_to_num(there.means()), np.nan_to_num(here.means())
     spread = np.sqrt(there.variances())
     unit = np.where(spread > 0, spread, np.where(old != 0, np.abs(old), 1.0))
@@ -79,7 +79,7 @@ def _means(here: Sample, there: Sample) -> list[tuple[Any, ...]]:
     return [("mean", name, None, *map(float, row)) for name, *row in zip(here.names, old, new, change, strict=True)]
 
 
-def _variances(here: Sample, there: Sample) -> list[tuple[Any, ...]]:
+def _variances(here: WeightedSample, there: WeightedSample) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for name, new, old in zip(here.names, here.variances().tolist(), there.variances().tolist(), strict=True):
         largest = max(new, old)
@@ -87,7 +87,7 @@ def _variances(here: Sample, there: Sample) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _correlations(here: Sample, there: Sample) -> list[tuple[Any, ...]]:
+def _correlations(here: WeightedSample, there: WeightedSample) -> list[tuple[Any, ...]]:
     new, old = here.correlations().tolist(), there.correlations().tolist()
     return [
         ("correlation", here.names[j], here.names[i], old[i][j], new[i][j], abs(new[i][j] - old[i][j]))

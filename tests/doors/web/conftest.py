@@ -239,10 +239,10 @@ def near(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Workbench:
     import json
 
     from equipoise.doors.web.background_runs import Run, Runs
-    from equipoise.doors.web.memory import Held
+    from equipoise.doors.web.memory import Memory
     from equipoise.doors.web.worker import Desk, answered
 
-    held = Held()
+    held = Memory()
 
     def start(runs: Any, kind: str, work: Callable[..., Any], *given: Any, about: Any = None) -> Run:
         run = runs._runs[f"{kind}{len(runs._runs)}"] = Run(f"{kind}{len(runs._runs)}", kind, about)

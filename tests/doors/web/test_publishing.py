@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors.web.memory import Held
+from equipoise.doors.web.memory import Memory
 from equipoise.doors.web.work import publish as work
 from equipoise.presentation.numbers import said
 
@@ -136,13 +136,13 @@ def test_the_curve_and_the_other_rules_are_those_of_the_library(near: Any) -> No
 
 def test_the_proposed_loss_expects_the_uniques_that_there_are(near: Any) -> None:
     opened(near)
-    settings = work.settled(Held(), near.folder, near.policy, {})
+    settings = work.settled(Memory(), near.folder, near.policy, {})
     assert (settings["domain"], settings["target"]) == (["area"], ["sex"])
     near.post("/publish/columns", {"domain": ["area"], "target": ["job"], "nonpublication": "cell"})
     settings = near.office.session.draft["publish"]
-    made = work.weighed(Held(), near.folder, near.policy, settings).found
+    made = work.weighed(Memory(), near.folder, near.policy, settings).found
     S = work.fitting(made)  # noqa: N806
-    again = work.weighed(Held(), near.folder, near.policy, {**settings, "loss": {"use": "uniques", "S": S}}).found
+    again = work.weighed(Memory(), near.folder, near.policy, {**settings, "loss": {"use": "uniques", "S": S}}).found
     assert again.misfit is not None
     assert again.misfit.expected == pytest.approx(again.misfit.counted, rel=0.05)
     assert again.misfit.fits
@@ -152,7 +152,7 @@ def test_the_proposed_loss_expects_the_uniques_that_there_are(near: Any) -> None
 def test_a_prior_that_was_fitted_before_gives_the_same_losses(near: Any) -> None:
     """Another loss on the same cells takes the prior that is known: nothing else may change."""
     opened(near)
-    held = Held()
+    held = Memory()
     base = {"domain": ["area"], "target": ["job"], "levels": {}, "population": "", "nonpublication": "y", "risk": 0.2}
     work.weighed(held, near.folder, near.policy, {**base, "loss": {"use": "uniques", "S": 5}})
     made = work.weighed(held, near.folder, near.policy, {**base, "loss": {"use": "uniques", "S": 40}}).found

@@ -13,7 +13,7 @@ from equipoise import masks, risk, utility
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Held
+from equipoise.doors.web.memory import Memory
 from equipoise.doors.web.work import shape as work
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.randomness import Draws
@@ -52,9 +52,9 @@ def policy_of(keys: list[str], **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> tuple[Held, Path]:
+def held(tmp_path: Path) -> tuple[Memory, Path]:
     people().write_parquet(tmp_path / "people.parquet")
-    return Held(), tmp_path
+    return Memory(), tmp_path
 
 
 def groups(codes: list[list[int]], of: int, **more: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from equipoise.attacks import Nearest
 from equipoise.data.cells import count
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Held
+from equipoise.doors.web.memory import Memory
 from equipoise.doors.web.work import intruder_knowledge, understand
 from equipoise.ground.errors import Cancelled, ParameterError, RolesError
 from equipoise.ground.packed_keys import code
@@ -68,7 +68,7 @@ def places(*columns: str) -> list[int]:
 
 
 def test_the_risks_are_those_of_assess(file: Path) -> None:
-    found = understand.glance(Held(), file, POLICY)
+    found = understand.glance(Memory(), file, POLICY)
     scores = assess(recorded()).scores
     same = ("uniques", "individual", "household", "population_uniques")
     named = {name.partition("(")[0]: score for name, score in scores.items() if name != "uniques(k=2)"}
@@ -84,7 +84,7 @@ def test_the_risks_are_those_of_assess(file: Path) -> None:
 
 
 def test_classes_are_counted_as_by_hand(file: Path) -> None:
-    found = understand.glance(Held(), file, POLICY)
+    found = understand.glance(Memory(), file, POLICY)
     sizes = Counter(people().select(KEYS).rows())
     by_size = Counter(sizes[row] for row in people().select(KEYS).rows())
     assert found["smallest"] == min(by_size)
@@ -98,15 +98,15 @@ def test_classes_are_counted_as_by_hand(file: Path) -> None:
 
 
 def test_the_sentence_says_what_is_at_stake(file: Path) -> None:
-    words = understand.glance(Held(), file, POLICY)["sentence"].replace("\xa0", " ")
+    words = understand.glance(Memory(), file, POLICY)["sentence"].replace("\xa0", " ")
     alone = sum(n == 1 for n in Counter(people().select(KEYS).rows()).values())
     assert words.startswith(f"{100 * alone / 400:.0f} % of the records are alone on what an outsider may know; ")
-    safe = understand.glance(Held(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
+    safe = understand.glance(Memory(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
     assert safe.startswith("No record is alone on what an outsider may know: each has at least")
 
 
 def test_without_weights_the_file_is_the_population(file: Path) -> None:
-    found = understand.glance(Held(), file, POLICY | {"roles": {"keys": KEYS}})
+    found = understand.glance(Memory(), file, POLICY | {"roles": {"keys": KEYS}})
     assert found["individual"]["notes"][0] == understand.CENSUS
     assert found["individual"]["share"] == found["matched"]["share"]
     assert found["population"] is None
@@ -116,14 +116,14 @@ def test_without_weights_the_file_is_the_population(file: Path) -> None:
 def test_a_household_that_is_missing_is_said_in_its_card(tmp_path: Path) -> None:
     table = people().with_columns(home=pl.when(pl.col("nr") == 1003).then(None).otherwise("home"))
     table.write_parquet(tmp_path / "people.parquet")
-    found = understand.glance(Held(), tmp_path, POLICY)
+    found = understand.glance(Memory(), tmp_path, POLICY)
     assert found["household"]["share"] is None
     assert "1 records have no household" in found["household"]["notes"][0]
     assert found["uniques"]["share"] > 0
 
 
 def test_keys_are_told_by_what_goes_without_them(file: Path) -> None:
-    found, there = understand.keys(Held(), file, POLICY), assess(recorded())
+    found, there = understand.keys(Memory(), file, POLICY), assess(recorded())
     rows = {row["key"]: row for row in there.keys.iter_rows(named=True)}
     for row in found["rows"]:
         assert row["gone"] == rows[row["key"]]["uniques"] - rows[row["key"]]["without"]
@@ -132,7 +132,7 @@ def test_keys_are_told_by_what_goes_without_them(file: Path) -> None:
 
 
 def test_the_worst_records_are_by_id_until_values_are_asked_for(file: Path) -> None:
-    held, records = Held(), recorded()
+    held, records = Memory(), recorded()
     found = understand.people(held, file, POLICY, False)
     there = worst(records, count(records))
     assert [row["id"] for row in found["rows"]] == [str(nr) for nr in there["nr"]]
@@ -150,7 +150,7 @@ def test_the_worst_records_are_by_id_until_values_are_asked_for(file: Path) -> N
 
 @pytest.mark.parametrize("known", [("sex",), ("sex", "ill"), tuple(KEYS), ("age", "pay"), ("town", "ill", "rent"), ()])
 def test_matching_is_that_of_counting_by_hand(file: Path, known: tuple[str, ...]) -> None:
-    found = intruder_knowledge.knows(Held(), file, POLICY, places(*known))
+    found = intruder_knowledge.knows(Memory(), file, POLICY, places(*known))
     sizes = Counter(people().select(known).rows() if known else [()] * 400)
     assert found["right"] == pytest.approx(sum(1 / sizes[row] * n for row, n in sizes.items()) / 400)
     assert found["alone"] == sum(n == 1 for n in sizes.values())
@@ -161,7 +161,7 @@ def test_matching_is_that_of_counting_by_hand(file: Path, known: tuple[str, ...]
 
 def test_a_missing_key_matches_anything_where_the_roles_say_so(file: Path) -> None:
     roles = ROLES | {"missing": "any"}
-    found = intruder_knowledge.knows(Held(), file, POLICY | {"roles": roles}, places("sex", "town", "ill"))
+    found = intruder_knowledge.knows(Memory(), file, POLICY | {"roles": roles}, places("sex", "town", "ill"))
     rows = people().select("sex", "town", "ill").rows()
     alike = [sum(a == c and i == e and (b == d or None in (b, d)) for c, d, e in rows) for a, b, i in rows]
     assert found["right"] == pytest.approx(np.mean([1 / n for n in alike]))
@@ -176,7 +176,7 @@ def test_few_cells_are_added_up_instead_of_records(tmp_path: Path) -> None:
     )
     table.write_parquet(tmp_path / "people.parquet")
     policy = POLICY | {"roles": {"keys": ["a", "b", "c"]}}
-    found = intruder_knowledge.knows(Held(), tmp_path, policy, [0, 2])
+    found = intruder_knowledge.knows(Memory(), tmp_path, policy, [0, 2])
     sizes = Counter(table.select("a", "c").rows())
     assert (found["right"], found["smallest"]) == (len(sizes) / 900, min(sizes.values()))
 
@@ -190,18 +190,18 @@ def test_class_sizes_of_very_many_combinations() -> None:
 
 
 def test_columns_that_could_be_known(file: Path) -> None:
-    found = intruder_knowledge.columns(Held(), file, POLICY)
+    found = intruder_knowledge.columns(Memory(), file, POLICY)
     names = {kind: [row["name"] for row in rows] for kind, rows in found.items()}
     assert names == {"keys": KEYS, "others": ["ill"], "numbers": ["pay", "rent"], "left": ["nr", "name", "w", "home"]}
     for column in ("nr", "name", "w", "home"):
         with pytest.raises(RolesError, match="not one that somebody outside knows"):
-            intruder_knowledge.knows(Held(), file, POLICY, places(column))
+            intruder_knowledge.knows(Memory(), file, POLICY, places(column))
     with pytest.raises(ParameterError, match="not in the file"):
-        intruder_knowledge.knows(Held(), file, POLICY, [99])
+        intruder_knowledge.knows(Memory(), file, POLICY, [99])
 
 
 def test_the_worst_combinations_are_the_worst_of_all(file: Path) -> None:
-    found = intruder_knowledge.combinations(Held(), file, POLICY)
+    found = intruder_knowledge.combinations(Memory(), file, POLICY)
     for size, row in enumerate(found["rows"], start=1):
         every = {c: len(set(people().select(c).rows())) / 400 for c in combinations(KEYS, size)}
         assert row["right"] == pytest.approx(max(every.values()))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.masks._local_recoding import clusters as local
 from equipoise.masks._local_recoding.bisection import bisected, halves
@@ -16,7 +16,7 @@ from equipoise.masks._local_recoding.merge_cost import Span, cost
 
 TREE = Hierarchy.intervals([2, 4, 8], root=True)
 SPANS = tuple(
-    Span.of(Ladder.of(k, pl.Series(range(16)), np.ones(16, dtype=int), TREE)[0], "granularity")[0] for k in "xy"
+    Span.of(CodedLevels.of(k, pl.Series(range(16)), np.ones(16, dtype=int), TREE)[0], "granularity")[0] for k in "xy"
 )
 FILES = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15), st.integers(1, 9)), min_size=3, max_size=40)
 
@@ -95,7 +95,7 @@ def test_matches_are_disjoint_and_the_best_is_among_them() -> None:
 def test_islands_stay_apart() -> None:
     """Without a common level two halves of a key never meet."""
     tree = Hierarchy.intervals(8)
-    made, line = Span.of(Ladder.of("x", pl.Series(range(16)), np.ones(16, dtype=int), tree)[0], "granularity")
+    made, line = Span.of(CodedLevels.of("x", pl.Series(range(16)), np.ones(16, dtype=int), tree)[0], "granularity")
     codes = line[np.arange(16)][None]
     labels, boxes = local_classes((made,), codes, Items.of(np.ones(16, dtype=np.int64), 3), 3, 5)
     assert np.bincount(labels).min() >= 3
@@ -107,7 +107,7 @@ def test_blocks_cut_no_island_too_short(monkeypatch: pytest.MonkeyPatch) -> None
     """Blocks of 10 items over islands of 3 to 40: every class is whole and large enough."""
     monkeypatch.setattr(local, "BLOCK", 10)
     tree = Hierarchy.intervals(4)
-    ladder = Ladder.of("x", pl.Series(range(16)), np.ones(16, dtype=int), tree)[0]
+    ladder = CodedLevels.of("x", pl.Series(range(16)), np.ones(16, dtype=int), tree)[0]
     made, line = Span.of(ladder, "granularity")
     rng = np.random.default_rng(2)
     x = np.sort(np.concatenate([[0, 1, 2], 4 + rng.integers(0, 4, 40), 8 + rng.integers(0, 4, 17), [12, 13, 15]]))

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.masks._local_recoding import merge_cost
 from equipoise.masks._local_recoding.merge_cost import Span, Worth, cost, joint, ranked
@@ -16,7 +16,7 @@ TREE = Hierarchy.intervals([2, 6], root=True)
 
 
 def span(worth: Worth = "granularity") -> tuple[Span, "np.ndarray[tuple[int], np.dtype[np.int32]]"]:
-    ladder, place = Ladder.of("x", pl.Series("x", VALUES), np.arange(1, 13), TREE)
+    ladder, place = CodedLevels.of("x", pl.Series("x", VALUES), np.arange(1, 13), TREE)
     made, line = Span.of(ladder, worth)
     return made, line[place]
 

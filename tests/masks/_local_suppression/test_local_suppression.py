@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.masks._local_suppression import FREE, Demand, Problem, blank, excess
+from equipoise.masks._local_suppression import FREE, Demand, SuppressionProblem, blank, excess
 from equipoise.masks._local_suppression.problem import cheapest_first, places
 
 
-def problem(rows: np.ndarray, k: int, price: Any = None, caps: Any = None, sets: Any = None) -> Problem:
+def problem(rows: np.ndarray, k: int, price: Any = None, caps: Any = None, sets: Any = None) -> SuppressionProblem:
     """A problem of records, coded from 1, 0 where missing; equal records are one cell."""
     cells, n = np.unique(rows, axis=0, return_counts=True)
     keys = rows.shape[1]
     demands = tuple(Demand(tuple(chosen), k) for chosen in sets or [range(keys)])
-    return Problem(
+    return SuppressionProblem(
         cells.T.astype(np.int64),
         n.astype(np.int64),
         demands,
@@ -26,7 +26,7 @@ def problem(rows: np.ndarray, k: int, price: Any = None, caps: Any = None, sets:
     )
 
 
-def released(asked: Problem, answer: Any) -> np.ndarray:
+def released(asked: SuppressionProblem, answer: Any) -> np.ndarray:
     """The records after the blanks, one by one."""
     rows = []
     for cell, n in enumerate(asked.n):

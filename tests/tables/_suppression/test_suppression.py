@@ -11,7 +11,7 @@ from scipy.optimize import LinearConstraint, linprog, milp
 
 import equipoise as eq
 from equipoise.data.tables.additivity import Additive
-from equipoise.tables._suppression.problem import Table
+from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.suppression_pattern import protected, suppress
 from equipoise.tables.audits.attacker_intervals import audit
 
@@ -103,7 +103,7 @@ def test_no_primary_is_ever_inside_its_protection_interval(trees: list[Any], see
     found = attempt(t)
     if found is not None:
         assert_protected(t, found.suppressed)
-        found.verify(Table.of(t["additive"], t["values"], t["low"], t["high"]))
+        found.verify(SuppressionTable.of(t["additive"], t["values"], t["low"], t["high"]))
         assert found.bound <= found.cost
         intervals = audit(t["additive"], t["values"], found.suppressed, low=t["low"], high=t["high"])
         assert (intervals.upper[t["primary"]] >= (t["values"] + t["upl"])[t["primary"]] * (1 - 1e-9)).all()

@@ -13,7 +13,7 @@ from equipoise.releases.tables.table_register import known
 from equipoise.releases.tables.tabulate import Tabulated
 from equipoise.releases.verify import verify
 from equipoise.tables import CellKey, Round
-from equipoise.tables.audits.joint_audit import Known, intervals, joint, kept, otherwise, read_back
+from equipoise.tables.audits.joint_audit import KnownTable, intervals, joint, kept, otherwise, read_back
 
 CELLS = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m")]
 
@@ -27,7 +27,7 @@ FILES = np.stack(np.meshgrid(*[np.arange(25)] * 4, indexing="ij"), axis=-1).resh
 """Every file of up to 24 records in each inner cell."""
 
 
-def possible(tables: list[Known]) -> list[tuple[float, float]]:
+def possible(tables: list[KnownTable]) -> list[tuple[float, float]]:
     """By trying every file: the least and the most that each cell of the tables can be, one after the other."""
     rows = [row for one in tables for row in one.table.table.select(one.table.by).to_dicts()]
     named = [(row.get("k", "Total"), row.get("s", "Total")) for row in rows]
@@ -58,8 +58,8 @@ def test_exact_and_too_close_by_hand() -> None:
     nothing, guarded = np.zeros(3), np.array([False, True, False])
     level = np.array([0.0, 2.0, 0.0])
 
-    def told(low: list[float], high: list[float]) -> Known:
-        return Known(
+    def told(low: list[float], high: list[float]) -> KnownTable:
+        return KnownTable(
             table, "round", np.array([10.0, 4, 6]), np.array(low, float), np.array(high, float), guarded, level, level
         )
 
@@ -69,7 +69,7 @@ def test_exact_and_too_close_by_hand() -> None:
     assert joint([wide, b_near]) == (0, 2, True)
     exact = told([0, 0, 6], [99, 99, 6])
     assert joint([wide, exact]) == (2, 0, True)
-    plain = Known(table, "round", nothing, wide.low, wide.high, guarded, nothing, nothing)
+    plain = KnownTable(table, "round", nothing, wide.low, wide.high, guarded, nothing, nothing)
     assert joint([plain, told([0, 0, 6], [99, 99, 7])])[1] == 1
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._informed.knowledge import Guess, joint_both
+from equipoise.attacks._informed.knowledge import RecordGuess, joint_both
 from equipoise.attacks._nearest.box_search import Points, Questions, first, inside
 from equipoise.attacks._nearest.neighbours import count
 from equipoise.attacks._nearest.points import Cloud
@@ -13,7 +13,7 @@ Coordinate = tuple[Floats, Floats, Floats, Floats, Floats]
 """Released values, expected values, weights, and the lower and upper ends of intervals."""
 
 
-class Space:
+class CandidateSpace:
     """What must agree, intervals that a released coordinate cannot leave, and squared distances that make it unlikely.
 
     Every coordinate has the released value of each record and, for each person, the interval, the expected value and a
@@ -55,7 +55,7 @@ class Space:
         """All people have the same weights."""
         return all((weight[:1] == weight).all() for _, _, weight, *_ in self.coordinates)
 
-    def guesses(self, name: str, boxes: str) -> list[Guess]:
+    def guesses(self, name: str, boxes: str) -> list[RecordGuess]:
         """The nearest possible record and, where intervals are all there is, any of the possible ones."""
         block, sought = joint_both(self.blocks, self.size)
         if not self.boxed and self.even:
@@ -63,9 +63,9 @@ class Space:
         points, asked, who = self._asked(self.coordinates, block, sought)
         many = inside(points, asked)[who]
         tied = first(points, asked)[who]
-        guesses = [Guess(name, _chance(tied), many)]
+        guesses = [RecordGuess(name, _chance(tied), many)]
         if self.flat:
-            guesses.append(Guess(boxes, np.where(self._own(block, sought), _chance(many), 0.0), many))
+            guesses.append(RecordGuess(boxes, np.where(self._own(block, sought), _chance(many), 0.0), many))
         return guesses
 
     def possible(self) -> Integers:
@@ -73,16 +73,16 @@ class Space:
         points, asked, who = self._asked(self.coordinates, *joint_both(self.blocks, self.size))
         return inside(points, asked)[who]
 
-    def least(self, name: str, values: Integers) -> Guess:
+    def least(self, name: str, values: Integers) -> RecordGuess:
         """Of the possible records the one with the smallest of these values, one for each released record."""
         still, free = np.zeros(self.size), np.full(self.size, np.inf)
         held = [(here, there, still, low, high) for here, there, _, low, high in self.coordinates]
         held.append((values.astype(np.float64), still, still + 1, -free, free))
         points, asked, who = self._asked(held, *joint_both(self.blocks, self.size))
         tied = first(points, asked)[who]
-        return Guess(name, _chance(tied), tied)
+        return RecordGuess(name, _chance(tied), tied)
 
-    def _nearest(self, name: str, block: Integers, sought: Integers) -> Guess:
+    def _nearest(self, name: str, block: Integers, sought: Integers) -> RecordGuess:
         """Without intervals: by trees that look for neighbours."""
         shape = (self.size, len(self.coordinates))
         here, there = (np.empty(shape), np.empty(shape))
@@ -93,7 +93,7 @@ class Space:
         found = count(Cloud(here, codes[0]), Cloud(there, codes[1]), penalties, np.arange(self.size))
         hit = np.isfinite(found.distance) & (found.closer == 0)
         sizes = np.bincount(block, minlength=int(sought.max(initial=0)) + 1)[sought]
-        return Guess(name, np.where(hit, 1.0 / np.maximum(found.tied, 1), 0.0), sizes)
+        return RecordGuess(name, np.where(hit, 1.0 / np.maximum(found.tied, 1), 0.0), sizes)
 
     def _asked(
         self, coordinates: list[Coordinate], block: Integers, sought: Integers

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from equipoise.attacks._informed.candidates import distinct
-from equipoise.attacks._informed.knowledge import Files, Guess, alike, joint, joint_both
+from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike, joint, joint_both
 from equipoise.attacks._nearest.cell_pairs_by_cost import runs
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.laws.cell_law import CellLaw
 from equipoise.laws.column_transitions import Transition
-from equipoise.laws.move_records import Plan
+from equipoise.laws.move_records import MovePlan
 
 TIE = 1e-9
 """Chances that differ by no more than this share of themselves are equal."""
@@ -40,7 +40,7 @@ class Factor:
     penalty: float
 
 
-def matrix(files: Files, law: Law) -> Factor:
+def matrix(files: IntruderFiles, law: Law) -> Factor:
     """A transition matrix for one column (in each stratum); missing values stay missing."""
     told: Transition = law.detail
     here, there = (told.places(table[told.column]) for table in (files.released, files.original))
@@ -56,9 +56,9 @@ def matrix(files: Files, law: Law) -> Factor:
     return Factor((stratum, there + 1), here + 1, there + 1, apart, chance, penalty)
 
 
-def moved(files: Files, law: Law) -> Factor:
+def moved(files: IntruderFiles, law: Law) -> Factor:
     """Post-randomization between cells of several keys, by a law kept as a few numbers for each cell."""
-    plan: Plan = law.detail
+    plan: MovePlan = law.detail
     cell_law = plan.law
     here, there = (cell_of(table, plan.units.cells) for table in (files.released, files.original))
     still = np.arange(len(cell_law)) + int(cell_law.block.max(initial=-1)) + 1
@@ -84,7 +84,7 @@ def _transition(law: CellLaw, old: Integers, new: Integers) -> Floats:
     return np.where(law.block[old] < 0, same.astype(np.float64), found)
 
 
-def swapped(files: Files, law: Law) -> Factor:
+def swapped(files: IntruderFiles, law: Law) -> Factor:
     """Swapping: a candidate with K possible partners is released with a partner's value with probability rate.
 
     A candidate is alone in its area with its keys, which the released file shows, for the table of keys and area is
@@ -110,7 +110,7 @@ def swapped(files: Files, law: Law) -> Factor:
     return Factor((there, steps, own_group), here, there, None, chance, _penalty(stays, float(partners.clip(1).mean())))
 
 
-def _rates(files: Files, law: Law, partners: Integers, group: Integers, own_group: Integers) -> Floats:
+def _rates(files: IntruderFiles, law: Law, partners: Integers, group: Integers, own_group: Integers) -> Floats:
     """The probability with which each person is swapped, as the intruder knows it."""
     given, size = law.parameters, len(files)
     rate = np.where(partners > 0, float(given["rate"]), 0.0)
@@ -133,7 +133,9 @@ def _penalty(stays: float, others: float) -> float:
     return float(np.clip(2 * np.log(max(stays, 1e-13) / moves), 0.0, 60.0))
 
 
-def weigh(name: str, files: Files, exact: list[tuple[Integers, Integers]], factors: list[Factor]) -> Guess | None:
+def weigh(
+    name: str, files: IntruderFiles, exact: list[tuple[Integers, Integers]], factors: list[Factor]
+) -> RecordGuess | None:
     """The released cell with the largest chance for each of its records: product of chances / records in it.
 
     Kinds of people are weighed against the released cells that agree with them in all else; None where there are too
@@ -159,7 +161,7 @@ def weigh(name: str, files: Files, exact: list[tuple[Integers, Integers]], facto
         np.add.at(held, asking[each > 0], counts[asked[each > 0]])
     mine = np.where(block == sought, _product(factors, np.arange(size), np.arange(size)) / counts[cell], 0.0)
     right = (mine > 0) & (mine >= best[kind] * (1 - TIE))
-    return Guess(name, np.where(right, 1.0 / np.maximum(among[kind], 1), 0.0), held[kind])
+    return RecordGuess(name, np.where(right, 1.0 / np.maximum(among[kind], 1), 0.0), held[kind])
 
 
 def _product(factors: list[Factor], people: Integers, rows: Integers) -> Floats:

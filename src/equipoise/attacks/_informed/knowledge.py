@@ -13,7 +13,7 @@ from equipoise.ground.packed_keys import code, group
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Files:
+class IntruderFiles:
     """The released and the original columns, row by row of the same people, and the public laws between them.
 
     `known` are the columns whose original values the intruder has; `released` may hold others that laws speak of.
@@ -29,7 +29,7 @@ class Files:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Guess:
+class RecordGuess:
     """For each person the probability that the intruder names the right record, and among how many they choose."""
 
     name: str
@@ -46,7 +46,7 @@ def numbers(column: pl.Series) -> Floats:
     return found
 
 
-def is_number(files: Files, column: str) -> bool:
+def is_number(files: IntruderFiles, column: str) -> bool:
     """A column of numbers or of points in time in both files."""
     kinds = [table.schema[column] for table in (files.released, files.original)]
     told = [kind for kind in kinds if kind != pl.Null]

@@ -3,11 +3,11 @@
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._informed.candidates import Space
-from equipoise.attacks._informed.knowledge import Files, alike, joint_both, numbers
+from equipoise.attacks._informed.candidates import CandidateSpace
+from equipoise.attacks._informed.knowledge import IntruderFiles, alike, joint_both, numbers
 from equipoise.data.numeric_columns import root
 from equipoise.data.records import Law
-from equipoise.data.weighted_samples import Sample
+from equipoise.data.weighted_samples import WeightedSample
 from equipoise.ground.arrays import Floats, Integers
 
 HAIR = 1e-9
@@ -16,7 +16,7 @@ QUIET = 1e-9
 """Directions with less than this share of the largest noise variance have none."""
 
 
-def window(space: Space, files: Files, column: str, law: Law, *, alone: bool) -> None:
+def window(space: CandidateSpace, files: IntruderFiles, column: str, law: Law, *, alone: bool) -> None:
     """Rank swapping: a value that held the places a to b of the n can stand only where a - k to b + k stood.
 
     The released values are the original ones in another order, so their places are known: k = floor(window n). All
@@ -44,7 +44,7 @@ def _middle(ranked: Floats, values: Floats) -> Floats:
     return np.where(np.isnan(values), np.nan, (start + end - 1) / 2)
 
 
-def groups(space: Space, files: Files, column: str, law: Law) -> None:
+def groups(space: CandidateSpace, files: IntruderFiles, column: str, law: Law) -> None:
     """Microaggregation of one column: a value belongs to the group whose mean is next below it or next above it.
 
     Groups are runs of the sorted values, so the mean of the group before is at most the value, and that of the group
@@ -71,7 +71,7 @@ def _at(values: Integers, places: Integers) -> Integers:
     return values[np.clip(places, 0, len(values) - 1)] if len(values) else np.zeros(len(places), dtype=np.int64)
 
 
-def noise(space: Space, files: Files, columns: tuple[str, ...], law: Law, *, crowd: bool) -> None:
+def noise(space: CandidateSpace, files: IntruderFiles, columns: tuple[str, ...], law: Law, *, crowd: bool) -> None:
     """Noise of known size: the likelihood of a released value is that of its gap to the known one.
 
     With O the covariance of the noise (correlations, where it has any, those of the released file) the squared distance
@@ -100,8 +100,8 @@ def _sizes(y: Floats, sd: Floats, correlated: bool) -> Floats:
     return alike_ * np.outer(sd, sd)
 
 
-def _complete(y: Floats) -> Sample:
-    return Sample(tuple(map(str, range(y.shape[1]))), y, np.ones(len(y))).complete()
+def _complete(y: Floats) -> WeightedSample:
+    return WeightedSample(tuple(map(str, range(y.shape[1]))), y, np.ones(len(y))).complete()
 
 
 def _size(law: Law, column: str) -> float:
@@ -131,7 +131,7 @@ def _matrix(table: pl.DataFrame, columns: tuple[str, ...]) -> Floats:
     return np.stack([numbers(table[c]) for c in columns], axis=1)
 
 
-def _released(files: Files, law: Law) -> Floats:
+def _released(files: IntruderFiles, law: Law) -> Floats:
     """All columns of the law as released; moments that were restored are undone."""
     y = _matrix(files.released, law.columns)
     whole = ~np.isnan(y).any(axis=1)
@@ -150,7 +150,7 @@ def _released(files: Files, law: Law) -> Floats:
     return done
 
 
-def _additive(space: Space, y: Floats, x: Floats, sizes: Floats, crowd: bool) -> None:
+def _additive(space: CandidateSpace, y: Floats, x: Floats, sizes: Floats, crowd: bool) -> None:
     """Turned so that the distance is Euclidean, for each pattern of gaps by itself: patterns must agree."""
     whole = _complete(y)
     mean = whole.means() if len(whole.values) > 1 else np.zeros(len(sizes))

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from equipoise.attacks._informed import category_laws, number_laws
-from equipoise.attacks._informed.candidates import Space
-from equipoise.attacks._informed.knowledge import Files, Guess, alike
+from equipoise.attacks._informed.candidates import CandidateSpace
+from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike
 from equipoise.attacks._informed.uninformed import labelled, unread
 from equipoise.data.records import Law
 from equipoise.ground.arrays import Integers
 from equipoise.laws.column_transitions import Transition
-from equipoise.laws.move_records import Plan
+from equipoise.laws.move_records import MovePlan
 
 Kind = Literal["exact", "label", "window", "groups", "centroid", "noise", "matrix", "moved", "swapped", "unread"]
-FACTORS: dict[str, Callable[[Files, Law], category_laws.Factor]] = {
+FACTORS: dict[str, Callable[[IntruderFiles, Law], category_laws.Factor]] = {
     "matrix": category_laws.matrix,
     "moved": category_laws.moved,
     "swapped": category_laws.swapped,
@@ -38,7 +38,7 @@ HARD = ("exact", "label", "window", "groups")
 class Reading:
     """What is known about each known column, and by which law."""
 
-    files: Files
+    files: IntruderFiles
     kinds: dict[str, Kind]
     laws: dict[str, Law]
 
@@ -59,7 +59,7 @@ class Reading:
         kinds = dict.fromkeys(self.kinds.values())
         return "; ".join(f"{WORDS[kind]}: {', '.join(self.columns(kind))}" for kind in kinds)
 
-    def guesses(self) -> list[Guess]:
+    def guesses(self) -> list[RecordGuess]:
         """The links of an intruder who uses all the laws at once."""
         if not self.informed:
             return []
@@ -97,8 +97,8 @@ class Reading:
                 made[id(law)] = FACTORS[self.kinds[column]](self.files, law)
         return list(made.values())
 
-    def _space(self, factors: list[category_laws.Factor], *, crowd: bool) -> Space:
-        space = Space(len(self.files))
+    def _space(self, factors: list[category_laws.Factor], *, crowd: bool) -> CandidateSpace:
+        space = CandidateSpace(len(self.files))
         hard = all(kind in HARD for kind in self.kinds.values())
         space.flat = hard and any(kind in ("window", "groups") for kind in self.kinds.values())
         for factor in factors:
@@ -120,7 +120,7 @@ class Reading:
         return space
 
 
-def read(files: Files, *, households: bool) -> Reading:
+def read(files: IntruderFiles, *, households: bool) -> Reading:
     """The law of every known column: the only one that touches it, or none that can be read."""
     found = {c: [law for law in files.laws if c in law.columns] for c in files.known}
     still = {c for c in files.known if files.laws and not found[c]}
@@ -129,7 +129,7 @@ def read(files: Files, *, households: bool) -> Reading:
     return Reading(files, kinds, laws)
 
 
-def _kind(files: Files, column: str, laws: list[Law], still: set[str], households: bool) -> Kind:
+def _kind(files: IntruderFiles, column: str, laws: list[Law], still: set[str], households: bool) -> Kind:
     if column in still:
         return "exact"
     if laws and all(law.coarsens for law in laws):
@@ -147,7 +147,7 @@ def _kind(files: Files, column: str, laws: list[Law], still: set[str], household
         return "noise" if told else "unread"
     if law.mask == "pram_matrix" and isinstance(law.detail, Transition):
         return "matrix" if set(law.detail.strata.columns) <= still else "unread"
-    if law.mask == "pram" and isinstance(law.detail, Plan) and law.detail.units.of_people:
+    if law.mask == "pram" and isinstance(law.detail, MovePlan) and law.detail.units.of_people:
         by = set(law.detail.units.cells.by)
         return "moved" if by <= set(files.known) and by - set(law.columns) <= still else "unread"
     if law.mask == "swap" and not households and not given.get("target"):

@@ -243,7 +243,7 @@ LINK, CLERICAL, APART = 2, 1, 0
 DECISIONS = ("non-link", "clerical", "link")
 
 
-class Weighed(Protocol):
+class PatternWeights(Protocol):
     """Probabilities and weights of patterns."""
 
     def of_patterns(self) -> tuple[Floats, Floats]: ...
@@ -251,7 +251,7 @@ class Weighed(Protocol):
     def weights(self) -> Floats: ...
 
 
-def decide(rates: Weighed, false_match: float, false_nonmatch: float) -> Integers:
+def decide(rates: PatternWeights, false_match: float, false_nonmatch: float) -> Integers:
     """Which patterns are links (2), which need a clerk (1), which are non-links (0).
 
     Patterns are taken from the largest weight down while the probability of them all among pairs that do not match

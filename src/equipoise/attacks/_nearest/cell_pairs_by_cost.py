@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from equipoise.attacks._linkage.string_similarity import EDGES, Words
-from equipoise.attacks._nearest.points import Side, cells
+from equipoise.attacks._nearest.points import CellPoints, cells
 from equipoise.ground.arrays import Floats, Integers
 
 TIE = 1e-9
@@ -82,7 +82,7 @@ def visits(costs: Costs) -> Iterator[tuple[float, Steps]]:
 
 
 def meet(
-    points: Side, queries: Side, costs: Costs, chosen: Steps, reach: Floats
+    points: CellPoints, queries: CellPoints, costs: Costs, chosen: Steps, reach: Floats
 ) -> Iterator[tuple[Integers, Integers, Floats]]:
     """Pairs of an asking and an asked cell with these steps that are near enough, and what their categories cost.
 
@@ -100,7 +100,9 @@ def meet(
             yield from _near(points, queries, costs, differing, (one, two, np.repeat(cost[part], sizes)), reach)
 
 
-def every_pair(points: Side, queries: Side, costs: Costs, reach: Floats) -> Iterator[tuple[Integers, Integers, Floats]]:
+def every_pair(
+    points: CellPoints, queries: CellPoints, costs: Costs, reach: Floats
+) -> Iterator[tuple[Integers, Integers, Floats]]:
     """All pairs of cells that are near enough and in one block, in parts; for more visits than there are pairs."""
     many, wide = len(points.codes), max(1, len(costs.penalties))
     step = max(1, 4 * WIDE // (many * wide))
@@ -113,8 +115,8 @@ def every_pair(points: Side, queries: Side, costs: Costs, reach: Floats) -> Iter
 
 
 def _near(
-    points: Side,
-    queries: Side,
+    points: CellPoints,
+    queries: CellPoints,
     costs: Costs,
     differing: list[int],
     pairs: tuple[Integers, Integers, Floats],
@@ -138,7 +140,7 @@ def _near(
 
 
 def _similar(
-    queries: Side, costs: Costs, similar: list[tuple[int, int]], base: float, reach: Floats
+    queries: CellPoints, costs: Costs, similar: list[tuple[int, int]], base: float, reach: Floats
 ) -> Iterator[tuple[Integers, Integers, Floats]]:
     """Asking cells, their codes with similar values put in their place, and what that costs."""
     asking = np.flatnonzero(reach >= base)
@@ -170,7 +172,7 @@ def _join(points: Integers, queries: Integers) -> tuple[Integers, Integers, Inte
     return low, high, order
 
 
-def _gap(points: Side, queries: Side, one: Integers, two: Integers) -> Floats:
+def _gap(points: CellPoints, queries: CellPoints, one: Integers, two: Integers) -> Floats:
     """The squared distance of the boxes around the points of two cells."""
     apart = np.maximum(points.low[two] - queries.high[one], queries.low[one] - points.high[two])
     apart = np.maximum(apart, 0.0)

@@ -32,7 +32,7 @@ def kind_of(here: pl.DataType, there: pl.DataType) -> Kind:
     return "number" if told and number else "nominal"
 
 
-class Space:
+class CommonSpace:
     """Columns of both files put side by side, one after the other: coordinates, and categories with their penalties."""
 
     def __init__(self, files: Matched, laws: tuple[Law, ...]) -> None:

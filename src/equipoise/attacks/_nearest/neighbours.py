@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.attacks._nearest.cell_pairs_by_cost import CHUNK, TIE, Costs, every_pair, meet, parts, visits
-from equipoise.attacks._nearest.points import Cloud, Side, distinct
+from equipoise.attacks._nearest.points import CellPoints, Cloud, distinct
 from equipoise.ground.arrays import Floats, Integers
 
 MOST = 11
@@ -38,7 +38,7 @@ BINS = 16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Found:
+class NeighbourCounts:
     """For each record: how far its own is, how many are `closer` (11: more than 10), and how many are `tied` with it,
     itself among them (exact where fewer than three are closer).
     """
@@ -48,7 +48,7 @@ class Found:
     tied: Integers
 
 
-def count(released: Cloud, original: Cloud, penalties: Floats | Costs, own: Integers) -> Found:
+def count(released: Cloud, original: Cloud, penalties: Floats | Costs, own: Integers) -> NeighbourCounts:
     """Where the own record of every original one stands among all released ones, from the original's point of view.
 
     `own` is its row in the released file. A category with an infinite penalty must agree (a block). Cost: about
@@ -62,10 +62,10 @@ def count(released: Cloud, original: Cloud, penalties: Floats | Costs, own: Inte
     points, queries, mine, asked = _both(released, original, own)
     costs = _costs(penalties)
     distance = _apart(points, queries, mine, costs)
-    search = _Search(points, queries, costs, distance, mine)
+    search = _NeighbourSearch(points, queries, costs, distance, mine)
     search.other[:] = 0.0
     search.run()
-    return Found(distance[asked], np.minimum(search.closer, MOST)[asked], search.tied[asked])
+    return NeighbourCounts(distance[asked], np.minimum(search.closer, MOST)[asked], search.tied[asked])
 
 
 def others(released: Cloud, original: Cloud, penalties: Floats | Costs, own: Integers) -> Floats:
@@ -78,12 +78,12 @@ def others(released: Cloud, original: Cloud, penalties: Floats | Costs, own: Int
     [1.0, 1.0, 0.0]
     """
     points, queries, mine, asked = _both(released, original, own)
-    search = _Search(points, queries, _costs(penalties), np.full(len(mine), -1.0), mine)
+    search = _NeighbourSearch(points, queries, _costs(penalties), np.full(len(mine), -1.0), mine)
     search.run()
     return search.other[asked]
 
 
-def _both(released: Cloud, original: Cloud, own: Integers) -> "tuple[Side, Side, Integers, Integers]":
+def _both(released: Cloud, original: Cloud, own: Integers) -> "tuple[CellPoints, CellPoints, Integers, Integers]":
     """Points, queries, the own point of every query, and the query of every original record."""
     points, place, _ = distinct(released)
     mine = place[own]
@@ -117,9 +117,9 @@ def nearest(released: Cloud, original: Cloud, penalties: Floats | Costs) -> Pair
     points, _, rows = distinct(released)
     queries, of, first = distinct(original)
     nobody = np.full(len(first), -1)
-    search = _Search(points, queries, _costs(penalties), np.full(len(first), -1.0), nobody)
+    search = _NeighbourSearch(points, queries, _costs(penalties), np.full(len(first), -1.0), nobody)
     search.run()
-    again = _Search(points, queries, _costs(penalties), search.other, nobody)
+    again = _NeighbourSearch(points, queries, _costs(penalties), search.other, nobody)
     again.other, again.kept = search.other.copy(), []
     again.run()
     empty = np.zeros(0, dtype=np.int64)
@@ -132,7 +132,7 @@ def _costs(penalties: Floats | Costs) -> Costs:
     return penalties if isinstance(penalties, Costs) else Costs(penalties)
 
 
-def _apart(points: Side, queries: Side, mine: Integers, costs: Costs) -> Floats:
+def _apart(points: CellPoints, queries: CellPoints, mine: Integers, costs: Costs) -> Floats:
     """The distance of each query from its own point; infinite across blocks."""
     gaps = queries.coordinates - points.coordinates[mine]
     cost = costs.between(queries.codes[queries.cell], points.codes[points.cell[mine]])
@@ -140,10 +140,10 @@ def _apart(points: Side, queries: Side, mine: Integers, costs: Costs) -> Floats:
     return found
 
 
-class _Search:
+class _NeighbourSearch:
     """Counts what is closer than `distance`, and what is as far, for all queries at once."""
 
-    def __init__(self, points: Side, queries: Side, costs: Costs, distance: Floats, mine: Integers) -> None:
+    def __init__(self, points: CellPoints, queries: CellPoints, costs: Costs, distance: Floats, mine: Integers) -> None:
         self.points, self.queries, self.costs, self.mine = points, queries, costs, mine
         span = max((float(np.abs(side.coordinates).max(initial=0.0)) for side in (points, queries)), default=0.0)
         slack = np.where(np.isfinite(distance) & (distance >= 0), TIE * distance + 8 * np.finfo(float).eps * span, 0.0)

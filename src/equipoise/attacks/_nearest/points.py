@@ -22,7 +22,7 @@ class Cloud:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Side:
+class CellPoints:
     """Distinct points in the order of their cells; `start` has the first of each cell and the end."""
 
     coordinates: Floats
@@ -48,7 +48,7 @@ class Side:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
 
-def distinct(cloud: Cloud, mark: Integers | None = None) -> tuple[Side, Integers, Integers]:
+def distinct(cloud: Cloud, mark: Integers | None = None) -> tuple[CellPoints, Integers, Integers]:
     """The distinct points (told apart by `mark` as well), the point of every record, and a record of every point."""
     kinds, rows, counts = _kinds(cloud, mark)
     numbers, _ = cells(cloud.codes[rows])
@@ -57,7 +57,9 @@ def distinct(cloud: Cloud, mark: Integers | None = None) -> tuple[Side, Integers
     place[order] = np.arange(len(order))
     rows, ordered = rows[order], numbers[order]
     start = np.append(np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])), len(rows))
-    side = Side(np.ascontiguousarray(cloud.coordinates[rows]), counts[order], start, cloud.codes[rows[start[:-1]]])
+    side = CellPoints(
+        np.ascontiguousarray(cloud.coordinates[rows]), counts[order], start, cloud.codes[rows[start[:-1]]]
+    )
     return side, place[kinds], rows
 
 

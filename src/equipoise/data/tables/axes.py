@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.data.levels import Original, as_text
+from equipoise.data.levels import OriginalLevel, as_text
 from equipoise.ground.arrays import Integers
 
 TOTAL = "Total"
@@ -44,7 +44,7 @@ class Axis:
     def of(cls, values: pl.Series, hierarchy: Hierarchy | None = None, total: str = TOTAL) -> "Axis":
         """From the distinct values of a column, in their order, and what their total is called."""
         branches = hierarchy.branches if hierarchy else ()
-        levels = [(Original(), *branch.levels()) for branch in branches] or [(Original(),)]
+        levels = [(OriginalLevel(), *branch.levels()) for branch in branches] or [(OriginalLevel(),)]
         keys = np.random.default_rng(SEED).integers(1, 1 << 62, len(values), dtype=np.uint64)
         found: dict[tuple[int, str], int] = {}
         labels: list[str] = []

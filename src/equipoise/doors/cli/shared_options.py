@@ -222,7 +222,7 @@ def limits(given: Sequence[str], allow: Sequence[str] = ()) -> Policy:
 
 
 @dataclass(frozen=True)
-class Files:
+class ComparedFiles:
     """Two files to compare, and what an intruder knows."""
 
     released: Records
@@ -230,7 +230,7 @@ class Files:
     known: tuple[str, ...]
 
 
-def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> Files:
+def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> ComparedFiles:
     """The released file and the intruder's, each with the roles of the columns that it has."""
     source, told = asked(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
@@ -244,7 +244,7 @@ def attacked(released: Sequence[Path], against: Path | None, options: Mapping[st
     original = replace(original, roles=_fitting(replace(filed, **given, hierarchies=trees), original))
     original.check()
     found = [reopen(path, Roles(domain=known), **_meant_for(path, told)) for path in released]
-    return Files(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
+    return ComparedFiles(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
 
 
 def _intruders(source: Path | str, roles: Roles, told: Mapping[str, Any]) -> Records:

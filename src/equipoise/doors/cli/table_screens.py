@@ -17,12 +17,12 @@ from equipoise.presentation.numbers import said
 from equipoise.recipe.catalogue import to_plain
 from equipoise.releases.tables.balance import TableRelease
 from equipoise.releases.tables.tabulate import Tabulated
-from equipoise.search.table_sweep import Comparison
+from equipoise.search.table_sweep import TableComparison
 
 HEADS = {"exposed": "Exposed", "withheld": "Withheld", "distance": "Distance", "kept_margins": "Totals kept"}
 
 
-def side_by_side(out: Console, compared: Comparison) -> None:
+def side_by_side(out: Console, compared: TableComparison) -> None:
     """A row per method with its scores, the released one marked, and what could not be tried."""
     names = compared.chosen.scores.keys()
     title(out, "Methods compared")

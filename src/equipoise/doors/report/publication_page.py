@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.beta_binomial.prior import Fit
+from equipoise.beta_binomial.prior import PriorFit
 from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import described
 from equipoise.losses.expectation import LISTED, written
@@ -148,7 +148,7 @@ def _priors(found: Published) -> Facts | None:
     return {"rows": rows[:MOST], "cut": number(len(rows)) if len(rows) > MOST else None}
 
 
-def _prior(name: str, part: Fit) -> Facts:
+def _prior(name: str, part: PriorFit) -> Facts:
     pairs = [] if part.boundary else [(part.alpha, part.errors.alpha), (part.beta, part.errors.beta)]
     return {
         "name": name,

@@ -13,10 +13,10 @@ from equipoise.methods.score import Score
 from equipoise.policies.policy import Limit, scored
 from equipoise.presentation.numbers import is_share, number, title
 from equipoise.releases.refusal import Refused
-from equipoise.search.explain_choice import Move
+from equipoise.search.explain_choice import LimitMove
 from equipoise.search.risk_utility_map import risk_utility_map
 from equipoise.search.table_map import score_name, score_words, table_map
-from equipoise.search.table_sweep import Comparison
+from equipoise.search.table_sweep import TableComparison
 from equipoise.trials.trial import Trials
 
 Facts = dict[str, Any]
@@ -76,7 +76,7 @@ def _limit(limit: Limit, found: Refused) -> Facts:
     }
 
 
-def _moved(move: Move | None, score: Score) -> str:
+def _moved(move: LimitMove | None, score: Score) -> str:
     if move is None:
         return ""
     bound = f"{100 * move.to.bound:.4g} %" if is_share(score.unit) else f"{move.to.bound:g}"
@@ -88,7 +88,7 @@ def _map(found: Refused) -> Facts | None:
     word = "refused" if found.fresh else mark(found)
     try:
         if found.table and found.original is not None:
-            compared = Comparison(Trials(found.trials), found.original, found.near, found.policy)
+            compared = TableComparison(Trials(found.trials), found.original, found.near, found.policy)
             return for_page(table_map(compared, word))
         return for_page(
             risk_utility_map(

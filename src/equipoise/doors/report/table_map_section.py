@@ -10,7 +10,7 @@ from equipoise.presentation.numbers import listed, said
 from equipoise.recipe.catalogue import parse
 from equipoise.search.risk_utility_map import axes
 from equipoise.search.table_map import score_name, score_words, table_map
-from equipoise.search.table_sweep import Comparison
+from equipoise.search.table_sweep import TableComparison
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
 
@@ -18,7 +18,7 @@ Facts = dict[str, Any]
 SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 
 
-def compared_facts(compared: Comparison) -> Facts:
+def compared_facts(compared: TableComparison) -> Facts:
     """Every method with its scores, those that were left out, and the limits."""
     limited = bool(compared.policy.limits)
     rows = [_row(str(number), trial, compared) for number, trial in enumerate(compared.trials, start=1)]
@@ -32,7 +32,7 @@ def compared_facts(compared: Comparison) -> Facts:
     }
 
 
-def map_of(compared: Comparison) -> Facts | None:
+def map_of(compared: TableComparison) -> Facts | None:
     """The map; none where a side was not measured."""
     try:
         axes(compared.chosen.scores)
@@ -47,7 +47,7 @@ def _by(score: Score) -> str:
     return rule_text(rule) if rule is not None else ""
 
 
-def _row(number: str, trial: Trial, compared: Comparison) -> Facts:
+def _row(number: str, trial: Trial, compared: TableComparison) -> Facts:
     return {
         "number": number,
         "name": trial.words(),
@@ -64,7 +64,7 @@ def _told(score: Score) -> tuple[str, str]:
     return value, " to ".join(ends) if set(ends) - {value} else ""
 
 
-def _limit(limit: Limit, compared: Comparison) -> Facts:
+def _limit(limit: Limit, compared: TableComparison) -> Facts:
     score = scored(compared.chosen, limit)
     return {
         "name": score_name(score),

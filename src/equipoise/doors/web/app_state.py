@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from equipoise.doors.web.background_runs import Runs
-from equipoise.doors.web.session import Draft, Session, Step
+from equipoise.doors.web.session import Draft, Session, SessionStep
 from equipoise.doors.web.worker import Desk
 from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import DataError, EquipoiseError
@@ -52,7 +52,7 @@ class Office:
 
     def edit(self, request: Request | None, words: str, page: str, change: Callable[[Draft], Draft]) -> None:
         """Take a step: the draft as `change` makes it. A page older than the session is refused."""
-        self._move(request, lambda session: session.took(Step(words, page, change(session.draft))))
+        self._move(request, lambda session: session.took(SessionStep(words, page, change(session.draft))))
 
     def undo(self, request: Request) -> None:
         self._move(request, Session.undone)

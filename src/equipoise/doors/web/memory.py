@@ -19,7 +19,7 @@ MOST, LARGE = 64, 3
 """Answers that are kept, and how many of them may be whole files or their cells."""
 
 
-class Held:
+class Memory:
     """The data of one file, and the latest answers about it; asked in the desk's process only."""
 
     def __init__(self) -> None:

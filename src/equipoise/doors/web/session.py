@@ -11,7 +11,7 @@ EMPTY: Draft = {"policy": {}, "table": {}, "publish": {}}
 
 
 @dataclass(frozen=True)
-class Step:
+class SessionStep:
     """One thing the user did: in words, on which page, and the draft after it."""
 
     words: str
@@ -23,12 +23,12 @@ class Step:
 class Session:
     """Steps, how many of them count (the others are undone), and a number that grows with every change.
 
-    >>> begun = Session().took(Step("Opened a file", "open", {"policy": {"title": "a"}}))
+    >>> begun = Session().took(SessionStep("Opened a file", "open", {"policy": {"title": "a"}}))
     >>> begun.undone().draft == EMPTY, begun.undone().redone().draft["policy"]
     (True, {'title': 'a'})
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SessionStep, ...] = ()
     at: int = 0
     version: int = 0
 
@@ -50,7 +50,7 @@ class Session:
     def redoes(self) -> str:
         return self.steps[self.at].words if self.at < len(self.steps) else ""
 
-    def took(self, step: Step) -> "Session":
+    def took(self, step: SessionStep) -> "Session":
         """A new step; what was undone before is gone."""
         return Session((*self.steps[: self.at], step), self.at + 1, self.version + 1)
 
@@ -70,7 +70,7 @@ class Session:
         try:
             if plain["format"] != FORMAT:
                 return cls()
-            steps = tuple(Step(str(s["words"]), str(s["page"]), dict(s["draft"])) for s in plain["steps"])
+            steps = tuple(SessionStep(str(s["words"]), str(s["page"]), dict(s["draft"])) for s in plain["steps"])
             return cls(steps, min(max(0, int(plain["at"])), len(steps)), int(plain["version"]))
         except (KeyError, TypeError, ValueError):
             return cls()

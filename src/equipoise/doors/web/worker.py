@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from equipoise.doors.web.memory import Held
+from equipoise.doors.web.memory import Memory
 from equipoise.ground import errors
 from equipoise.ground.errors import EngineError, EquipoiseError
 from equipoise.ground.system import Helper
@@ -49,7 +49,7 @@ def sit(pipe: Any) -> None:
     import warnings
 
     warnings.simplefilter("ignore")
-    held = Held()
+    held = Memory()
     while True:
         try:
             question, given = pipe.recv()

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import LARGEST
 
@@ -32,7 +32,7 @@ class Span:
 
     >>> from equipoise.data.hierarchy import Hierarchy
     >>> tree = Hierarchy.mapping({"a": "vowel", "b": "consonant", "c": "consonant", "e": "vowel"}, root=True)
-    >>> ladder, place = Ladder.of("letter", pl.Series(["a", "b", "c"]), np.array([5, 1, 1]), tree)
+    >>> ladder, place = CodedLevels.of("letter", pl.Series(["a", "b", "c"]), np.array([5, 1, 1]), tree)
     >>> span, line = Span.of(ladder, "granularity")
     >>> a, b, c = line[place]
     >>> span.cost(np.array([b, min(b, c), min(a, b)]), np.array([b, max(b, c), max(a, b)])).round(3).tolist()
@@ -46,7 +46,7 @@ class Span:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, ladder: Ladder, worth: Worth, levels: Sequence[str] = ()) -> tuple["Span", Integers]:
+    def of(cls, ladder: CodedLevels, worth: Worth, levels: Sequence[str] = ()) -> tuple["Span", Integers]:
         """The span of a ladder (or of some levels, that nest), and the place of each of the ladder's codes on it."""
         rungs = [i for i, name in enumerate(ladder.names) if not levels or name in levels]
         order = np.lexsort([ladder.steps[level] for level in rungs])
@@ -135,7 +135,7 @@ def ranked(columns: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     return ids
 
 
-def _worth(ladder: Ladder, level: int, worth: Worth) -> Floats:
+def _worth(ladder: CodedLevels, level: int, worth: Worth) -> Floats:
     if worth == "entropy":
         step = ladder.steps[level]
         return np.log2(np.maximum(np.bincount(step, weights=ladder.counts)[step], 1))

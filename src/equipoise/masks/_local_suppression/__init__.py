@@ -1,7 +1,7 @@
 """Local suppression on arrays: which values of which records to blank so that every class is large enough."""
 
 from equipoise.masks._local_suppression.exact import excess
-from equipoise.masks._local_suppression.problem import FREE, Demand, Problem
-from equipoise.masks._local_suppression.solve import Answer, blank
+from equipoise.masks._local_suppression.problem import FREE, Demand, SuppressionProblem
+from equipoise.masks._local_suppression.solve import Blanks, blank
 
-__all__ = ["FREE", "Answer", "Demand", "Problem", "blank", "excess"]
+__all__ = ["FREE", "Blanks", "Demand", "SuppressionProblem", "blank", "excess"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from equipoise.ground.arrays import Integers
 from equipoise.ground.solver import Program
-from equipoise.masks._local_suppression.problem import FREE, Problem, bits, cheapest_first, places
+from equipoise.masks._local_suppression.problem import FREE, SuppressionProblem, bits, cheapest_first, places
 
 MOST = 1 << 12
 """Sets of keys that are tried, at most: all sets of up to twelve keys."""
@@ -21,7 +21,7 @@ Counts = dict[int, tuple[Integers, Integers]]
 """For a set of keys: rows, and the records that match each of them."""
 
 
-def own(problem: Problem, rows: Integers) -> Integers:
+def own(problem: SuppressionProblem, rows: Integers) -> Integers:
     """The keys to blank in each row, as bits, so that k records fit what is left of it, as they were before.
 
     The optimum, with caps too; rows stay as they are where caps do not allow it. A row for which none of the `MOST`
@@ -43,7 +43,7 @@ def own(problem: Problem, rows: Integers) -> Integers:
     return masks if (problem.used(masks) <= problem.caps).all() else _capped(problem, rows)
 
 
-def _thinned(problem: Problem, rows: Integers) -> Integers:
+def _thinned(problem: SuppressionProblem, rows: Integers) -> Integers:
     """All keys but those that can stay, the dearest first; nothing for rows that cannot be hidden."""
     masks = problem.known[rows]
     for key in np.argsort(-problem.price, kind="stable") if len(rows) else ():
@@ -52,7 +52,7 @@ def _thinned(problem: Problem, rows: Integers) -> Integers:
     return np.where(problem.exposed(rows, masks), 0, masks) if len(rows) else masks
 
 
-def _satisfied(problem: Problem, blank: int, counts: Counts, rows: Integers) -> Integers:
+def _satisfied(problem: SuppressionProblem, blank: int, counts: Counts, rows: Integers) -> Integers:
     """Which of the rows have large enough classes on every demanded set of keys without the blanked ones."""
     found = np.ones(len(rows), dtype=np.bool_)
     for demand in problem.demands:
@@ -64,7 +64,7 @@ def _satisfied(problem: Problem, blank: int, counts: Counts, rows: Integers) -> 
     return found
 
 
-def _capped(problem: Problem, rows: Integers) -> Integers:
+def _capped(problem: SuppressionProblem, rows: Integers) -> Integers:
     """The cheapest choice within the caps; nothing where there is none."""
     masks = np.zeros(len(problem.n), dtype=np.int64)
     sets, fits = _choices(problem, rows)
@@ -80,7 +80,7 @@ def _capped(problem: Problem, rows: Integers) -> Integers:
     return masks & problem.known
 
 
-def _choices(problem: Problem, rows: Integers) -> tuple[Integers, Integers]:
+def _choices(problem: SuppressionProblem, rows: Integers) -> tuple[Integers, Integers]:
     """Sets of keys, and which of them is enough for each row while none of its own parts is."""
     allowed = [key for key in range(problem.keys) if problem.caps[key] > 0]
     sets: list[int] = []
@@ -100,7 +100,7 @@ def _choices(problem: Problem, rows: Integers) -> tuple[Integers, Integers]:
     return np.array(sets, dtype=np.int64), wider.T
 
 
-def _shares(problem: Problem, sets: Integers, fits: Integers, many: Integers) -> Integers | None:
+def _shares(problem: SuppressionProblem, sets: Integers, fits: Integers, many: Integers) -> Integers | None:
     """How many rows of each kind take each set: the cheapest whole numbers within the caps."""
     kind, choice = np.nonzero(fits)
     if len(np.unique(kind)) < len(many):
@@ -113,7 +113,7 @@ def _shares(problem: Problem, sets: Integers, fits: Integers, many: Integers) ->
     return shares
 
 
-def excess(problem: Problem) -> Integers:
+def excess(problem: SuppressionProblem) -> Integers:
     """How many more values of each key must be blanked than the caps allow, as few as can be in all."""
     rows, tight = problem.short(), np.flatnonzero(problem.caps < FREE)
     sets, fits = _choices(replace(problem, caps=np.full(problem.keys, FREE)), rows)
@@ -128,7 +128,7 @@ def excess(problem: Problem) -> Integers:
 
 
 def _program(
-    problem: Problem, sets: Integers, kind: Integers, choice: Integers, many: Integers, elastic: bool
+    problem: SuppressionProblem, sets: Integers, kind: Integers, choice: Integers, many: Integers, elastic: bool
 ) -> Program:
     """Rows of each kind take one set each, within the caps; elastic caps give way, and only that costs."""
     import scipy.sparse as sparse

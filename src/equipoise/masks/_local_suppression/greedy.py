@@ -12,14 +12,14 @@ from itertools import chain, combinations
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.masks._local_suppression.problem import FREE, Demand, Problem, bits, places
+from equipoise.masks._local_suppression.problem import FREE, Demand, SuppressionProblem, bits, places
 
 ALL = 10
 """Up to this many keys all sets of them are tried; of more, the smallest and the largest."""
 NEAR = 1e-9
 
 
-def shared(problem: Problem, rows: Integers) -> Integers:
+def shared(problem: SuppressionProblem, rows: Integers) -> Integers:
     """The keys to blank in each row, as bits; `rows` are of one record each, in small classes. Caps may leave some so.
 
     Cost: a count of the rows for each set of keys that may be worth it, a few times over.
@@ -38,7 +38,7 @@ def shared(problem: Problem, rows: Integers) -> Integers:
     return masks
 
 
-def wholly(problem: Problem, rows: Integers) -> Integers:
+def wholly(problem: SuppressionProblem, rows: Integers) -> Integers:
     """As many records as are needed with every key blanked: those that have the fewest keys."""
     masks = np.zeros(len(problem.n), dtype=np.int64)
     cost = problem.priced(problem.known[rows])
@@ -61,7 +61,7 @@ class _Best:
     number: Integers
 
 
-def _hardest_first(problem: Problem, rows: Integers) -> list[Demand]:
+def _hardest_first(problem: SuppressionProblem, rows: Integers) -> list[Demand]:
     if len(problem.demands) == 1:
         return list(problem.demands)
     short = [int((problem.matched(rows, d.keys) < d.k).sum()) for d in problem.demands]
@@ -76,7 +76,7 @@ def _sets(demand: Demand, room: Integers) -> list[tuple[int, ...]]:
     return list(chain.from_iterable(combinations(keys, size) for size in sizes))
 
 
-def _round(problem: Problem, demand: Demand, here: Integers, lack: Integers, room: Integers) -> _Chosen:
+def _round(problem: SuppressionProblem, demand: Demand, here: Integers, lack: Integers, room: Integers) -> _Chosen:
     """The groups worth most, as many as do not stand in each other's way."""
     best = _Best(np.zeros(len(here)), np.zeros(len(here), dtype=np.int64), np.zeros(len(here), dtype=np.int64))
     for blank in _sets(demand, room) if len(here) else ():
@@ -98,7 +98,13 @@ def _round(problem: Problem, demand: Demand, here: Integers, lack: Integers, roo
 
 
 def _try(
-    problem: Problem, demand: Demand, here: Integers, lack: Integers, blank: tuple[int, ...], most: int, best: _Best
+    problem: SuppressionProblem,
+    demand: Demand,
+    here: Integers,
+    lack: Integers,
+    blank: tuple[int, ...],
+    most: int,
+    best: _Best,
 ) -> None:
     """Whether the groups of one set of keys are better than what is known, noted in `best`."""
     kept = [key for key in demand.keys if key not in blank]
@@ -126,7 +132,7 @@ def _ranked(ids: Integers, lack: Integers) -> tuple[Integers, Integers]:
     return rank, members
 
 
-def _within(problem: Problem, blanks: Integers, order: Floats, ids: Integers, room: Integers) -> Integers:
+def _within(problem: SuppressionProblem, blanks: Integers, order: Floats, ids: Integers, room: Integers) -> Integers:
     """The rows whose groups, the best first, stay within the caps together."""
     if (room == FREE).all():
         return np.arange(len(blanks))

@@ -32,7 +32,7 @@ class Demand:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Problem:
+class SuppressionProblem:
     """Rows of key codes (a row for each key, 0 where missing), the records of each row, and what is asked of them.
 
     `price` is what blanking a value of each key costs, `caps` how many values of it may be blanked.
@@ -61,7 +61,7 @@ class Problem:
     def largest(self) -> int:
         return max(demand.k for demand in self.demands)
 
-    def blanked(self, masks: Integers) -> "Problem":
+    def blanked(self, masks: Integers) -> "SuppressionProblem":
         """The rows after the values of each row's mask were blanked."""
         gone = (masks[None, :] >> np.arange(self.keys)[:, None]) & 1
         return replace(self, codes=np.where(gone, 0, self.codes))

@@ -7,7 +7,7 @@ import numpy as np
 from equipoise.ground.arrays import Integers
 from equipoise.masks._local_suppression.exact import own
 from equipoise.masks._local_suppression.greedy import shared, wholly
-from equipoise.masks._local_suppression.problem import Problem
+from equipoise.masks._local_suppression.problem import SuppressionProblem
 from equipoise.masks._local_suppression.tabu import improve
 
 HELPERS = 200
@@ -15,7 +15,7 @@ HELPERS = 200
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer:
+class Blanks:
     """Blanks, one for each record that has some: its cell, and the keys blanked as bits.
 
     `small` records were in classes too small, `short` still are (only where caps forbid more blanks), and `leaning` are
@@ -31,7 +31,7 @@ class Answer:
     cost: float
 
 
-def blank(cells: Problem, alone: bool = False) -> Answer:
+def blank(cells: SuppressionProblem, alone: bool = False) -> Blanks:
     """Blanks that make every class large enough, as cheap as can be found.
 
     With `alone` every record is hidden by its own blanks: the optimum. Else blanks of others count, and the cheapest of
@@ -44,7 +44,7 @@ def blank(cells: Problem, alone: bool = False) -> Answer:
     if len(needy):
         masks = own(problem, needy) if alone else _cheapest(problem, needy, rows)
     gone = np.flatnonzero(masks)
-    return Answer(
+    return Blanks(
         origin[gone],
         masks[gone],
         len(needy),
@@ -55,7 +55,7 @@ def blank(cells: Problem, alone: bool = False) -> Answer:
     )
 
 
-def _apart(cells: Problem, small: Integers) -> tuple[Problem, Integers, Integers]:
+def _apart(cells: SuppressionProblem, small: Integers) -> tuple[SuppressionProblem, Integers, Integers]:
     """Rows of one record for all cells that are too small, and for others that may help them.
 
     Also the cell that each row is of, and which rows may be changed: those, in this order, come last.
@@ -69,7 +69,7 @@ def _apart(cells: Problem, small: Integers) -> tuple[Problem, Integers, Integers
     return replace(cells, codes=cells.codes[:, origin], n=n), origin, np.arange(len(large), len(origin))
 
 
-def _cheapest(problem: Problem, needy: Integers, rows: Integers) -> Integers:
+def _cheapest(problem: SuppressionProblem, needy: Integers, rows: Integers) -> Integers:
     """The cheapest of the ways that leave the fewest records short, improved."""
     hidden, empty, groups = own(problem, needy), wholly(problem, needy), shared(problem, needy)
     ways = [(int(problem.lacking(needy, groups).sum()), problem.cost(groups), groups)]

@@ -13,7 +13,7 @@ from itertools import chain, combinations
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.masks._local_suppression.problem import FREE, Demand, Problem, bits
+from equipoise.masks._local_suppression.problem import FREE, Demand, SuppressionProblem, bits
 
 STEPS = 600
 """Changes made to one block of records, at most."""
@@ -32,7 +32,7 @@ LOWER, HIGHER = 0.93, 1.07
 CLOSE = 1e-9
 
 
-def improve(problem: Problem, masks: Integers, rows: Integers) -> Integers:
+def improve(problem: SuppressionProblem, masks: Integers, rows: Integers) -> Integers:
     """Blanks that cost at most as much as those given, where these leave no class too small.
 
     `rows` are those that may be changed, of one record each. They are taken in blocks: the blanked ones with others
@@ -152,7 +152,7 @@ class _Block:
         return total
 
 
-def _block(problem: Problem, masks: Integers, rows: Integers) -> _Block:
+def _block(problem: SuppressionProblem, masks: Integers, rows: Integers) -> _Block:
     sets = _patterns(problem, masks[rows])
     rest = masks.copy()
     rest[rows] = 0
@@ -172,7 +172,7 @@ def _block(problem: Problem, masks: Integers, rows: Integers) -> _Block:
     )
 
 
-def _differing(after: Problem, rows: Integers) -> Integers:
+def _differing(after: SuppressionProblem, rows: Integers) -> Integers:
     """The keys on which each of the rows differs from every row, as bits."""
     found = np.zeros((len(rows), len(after.n)), dtype=np.int64)
     for key, codes in enumerate(after.codes):
@@ -181,7 +181,7 @@ def _differing(after: Problem, rows: Integers) -> Integers:
     return found
 
 
-def _view(after: Problem, rows: Integers, sets: Integers, differ: Integers, demand: Demand) -> _View:
+def _view(after: SuppressionProblem, rows: Integers, sets: Integers, differ: Integers, demand: Demand) -> _View:
     within = differ & demand.bits
     alone = np.flatnonzero(after.n == 1)
     lack = demand.k - after.matched(alone, demand.keys)
@@ -199,7 +199,7 @@ def _fitting(differ: Integers, n: Integers, sets: Integers) -> Integers:
     return found
 
 
-def _patterns(problem: Problem, used: Integers) -> Integers:
+def _patterns(problem: SuppressionProblem, used: Integers) -> Integers:
     """Sets of keys that a row may lose, sorted, in as few bytes as hold them."""
     keys, kind = problem.keys, np.int16 if problem.keys < 15 else np.int64
     if 1 << keys <= PATTERNS:

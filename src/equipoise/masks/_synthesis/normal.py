@@ -8,7 +8,7 @@ import polars as pl
 
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
-from equipoise.masks._synthesis.variables import Bounds, Variable, within
+from equipoise.masks._synthesis.variables import Bounds, SynthesisVariable, within
 
 LEVELS = 30
 """Categories of a column that a regression tells apart, the most frequent ones."""
@@ -27,7 +27,7 @@ class Normal:
     zeros where they are many, stay where the record has them. Cost: O(records columns^3).
     """
 
-    variables: Mapping[str, Variable]
+    variables: Mapping[str, SynthesisVariable]
     bounds: Bounds
 
     def draw(

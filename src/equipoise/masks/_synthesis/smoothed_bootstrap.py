@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.masks._synthesis.variables import Bounds, Variable, within
+from equipoise.masks._synthesis.variables import Bounds, SynthesisVariable, within
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -19,7 +19,7 @@ class Smoothed:
     where they are many, stay; categories are those of the record drawn. Cost: O(records columns^2).
     """
 
-    variables: Mapping[str, Variable]
+    variables: Mapping[str, SynthesisVariable]
     bounds: Bounds
 
     def draw(self, numbers: Sequence[str], rows: Integers, rng: np.random.Generator) -> dict[str, pl.Series]:
@@ -41,26 +41,26 @@ class Smoothed:
         return {v.values.name: v.typed(_unscaled(v, moved[:, i], rows)) for i, v in enumerate(columns)}
 
 
-def _moments(variable: Variable) -> tuple[float, float]:
+def _moments(variable: SynthesisVariable) -> tuple[float, float]:
     assert variable.numbers is not None
     free = variable.numbers[~variable.fixed]
     return (float(free.mean()), float(free.std())) if len(free) else (0.0, 0.0)
 
 
-def _scaled(variable: Variable) -> Floats:
+def _scaled(variable: SynthesisVariable) -> Floats:
     """In units of the standard deviation of what can move; 0 where nothing can."""
     mean, spread = _moments(variable)
     assert variable.numbers is not None
     return np.where(variable.fixed, 0.0, (variable.numbers - mean) / (spread or 1.0))
 
 
-def _unscaled(variable: Variable, moved: Floats, rows: Integers) -> Floats:
+def _unscaled(variable: SynthesisVariable, moved: Floats, rows: Integers) -> Floats:
     mean, spread = _moments(variable)
     assert variable.numbers is not None
     return np.where(variable.fixed[rows], variable.numbers[rows], mean + spread * moved)
 
 
-def _limits(variable: Variable, bounds: tuple[float, float] | None) -> tuple[float, float]:
+def _limits(variable: SynthesisVariable, bounds: tuple[float, float] | None) -> tuple[float, float]:
     mean, spread = _moments(variable)
     return ((bounds[0] - mean) / spread, (bounds[1] - mean) / spread) if bounds and spread else (-np.inf, np.inf)
 

@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import MissingExtraError
 from equipoise.ground.packed_keys import code, group
-from equipoise.masks._synthesis.variables import Variable, weighted
+from equipoise.masks._synthesis.variables import SynthesisVariable, weighted
 
 CLASSES = 40
 """A tree tells apart this many categories, the most frequent ones; leaves hold the values themselves all the same."""
@@ -30,7 +30,7 @@ class Trees:
     they fit best as predictors and are values like any other to be drawn. Cost: O(columns^2 records log records).
     """
 
-    variables: Mapping[str, Variable]
+    variables: Mapping[str, SynthesisVariable]
     leaf: int
 
     def draw(
@@ -67,7 +67,7 @@ class Trees:
         centred = np.where(gaps, 0.0, (numbers - np.nanmean(numbers)) / spread)
         return np.column_stack([centred, gaps / gaps.std()])
 
-    def _predictor(self, variable: Variable, target: Any, donors: Integers) -> tuple[Floats, Floats]:
+    def _predictor(self, variable: SynthesisVariable, target: Any, donors: Integers) -> tuple[Floats, Floats]:
         """A column as the tree sees it, in the original and in the synthetic records."""
         if variable.numbers is not None:
             return variable.numbers, variable.numbers[donors]
@@ -87,7 +87,7 @@ def grown(old: Floats, target: Any, chances: Floats, leaf: int, rng: np.random.G
     return tree.fit(old, target, sample_weight=chances)
 
 
-def classes(variables: Sequence[Variable]) -> Integers:
+def classes(variables: Sequence[SynthesisVariable]) -> Integers:
     """The joint category of each record; those beyond the most frequent ones are one class."""
     coded = [v.coded or code(v.values) for v in variables]
     joint = group([c.codes for c in coded], [c.size for c in coded])[0]

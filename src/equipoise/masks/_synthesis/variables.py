@@ -23,7 +23,7 @@ Bounds = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Variable:
+class SynthesisVariable:
     """A column of the original: `numbers` (NaN where missing) or `coded` categories (missing is one of them)."""
 
     values: pl.Series
@@ -31,7 +31,7 @@ class Variable:
     coded: Coded | None = None
 
     @classmethod
-    def of(cls, values: pl.Series) -> "Variable":
+    def of(cls, values: pl.Series) -> "SynthesisVariable":
         kind = values.dtype
         if kind.is_numeric() or kind in (pl.Date, pl.Datetime, pl.Duration):
             return cls(values, _numbers(values))

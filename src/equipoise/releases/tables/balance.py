@@ -23,11 +23,11 @@ from equipoise.releases.balance import chosen_of, hinted, kept_journal, remember
 from equipoise.releases.release import FORMAT, FRESH, finite
 from equipoise.releases.tables.table_register import audit_together
 from equipoise.releases.tables.tabulate import Tabulated, certified
-from equipoise.search.adaptive_search import Search
+from equipoise.search.adaptive_search import AdaptiveSearch
 from equipoise.search.frontier import Frontier
 from equipoise.search.recipe_space import Family, described, pooled
 from equipoise.search.sweep import adaptively
-from equipoise.search.table_sweep import Comparison, diagnoses, every, original_trial, some_of
+from equipoise.search.table_sweep import TableComparison, diagnoses, every, original_trial, some_of
 from equipoise.tables import Distance, Exposed, Suppress
 from equipoise.trials.table_method_names import recipe_text
 from equipoise.trials.table_runner import TableRunner
@@ -50,7 +50,7 @@ class TableRelease:
     folder: Path = Path()
 
     @property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> TableComparison:
         assert self.table.compared is not None
         return self.table.compared
 
@@ -137,13 +137,13 @@ def found_table(
             more = audit_together(book, given, found, weighed(job, given))
             found = replace(found, notes=(*found.notes, *more))
     limits, text = job.policy(), job.again(given).to_toml()
-    found = replace(found, compared=Comparison(tried, raw, trial, limits, doubts))
+    found = replace(found, compared=TableComparison(tried, raw, trial, limits, doubts))
     return TableRelease(found, verdict, limits, Path(job.data.path).name, text, job.title)
 
 
 def _searched(job: Job, families: Sequence[Family], runner: TableRunner) -> Trials:
     """The trials that an adaptive search asks for."""
-    search = Search(families, job.policy(), job.search.budget)
+    search = AdaptiveSearch(families, job.policy(), job.search.budget)
     return adaptively(runner, search, draws=job.draws, policy=job.policy(), seconds=job.search.seconds)
 
 

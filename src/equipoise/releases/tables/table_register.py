@@ -26,7 +26,7 @@ from equipoise.releases.tables.stored_cells import CELLS, cells_of
 from equipoise.releases.tables.tabulate import Tabulated
 from equipoise.tables import difference
 from equipoise.tables.audits.changed_intervals import SMALL
-from equipoise.tables.audits.joint_audit import Known, bounds, joint, kept, otherwise, read_back
+from equipoise.tables.audits.joint_audit import KnownTable, bounds, joint, kept, otherwise, read_back
 
 LEVELS, BOUNDS = "levels.parquet", "bounds.parquet"
 SLACK = 1e-6
@@ -95,7 +95,7 @@ def _jointly(register: Register, found: Tabulated, before: Sequence[Mapping[str,
     return joint([new, *earlier])
 
 
-def known(found: Tabulated) -> Known:
+def known(found: Tabulated) -> KnownTable:
     """What the public can tell of each cell of a table, and which cells need protection."""
     table, nothing = found.table, np.zeros(len(found.table))
     low, high = bounds(table, not found.withholds)
@@ -106,10 +106,10 @@ def known(found: Tabulated) -> Known:
         wanted, flagged = levels(found.rule, table), found.rule.flag(table).to_numpy()
         below, above = (np.where(flagged, wanted[side].to_numpy(), 0.0) for side in ("lower", "upper"))
         guarded = guarded if found.withholds else flagged
-    return Known(table, name_of(type(found.method)), table.told, low, high, guarded, below, above)
+    return KnownTable(table, name_of(type(found.method)), table.told, low, high, guarded, below, above)
 
 
-def _recalled(register: Register, entry: Mapping[str, Any]) -> Known:
+def _recalled(register: Register, entry: Mapping[str, Any]) -> KnownTable:
     """An earlier table as it was kept; of one that withholds cells the rest is known."""
     place = _place(register, entry)
     table = cells_of(place)
@@ -119,7 +119,7 @@ def _recalled(register: Register, entry: Mapping[str, Any]) -> Known:
     labels = table.table.select(pl.col(table.by).cast(pl.String))
     rows = labels.join(pl.read_parquet(place / LEVELS), on=list(table.by), how="left", maintain_order="left")
     below, above = (rows[side].fill_null(0.0).to_numpy() for side in ("below", "above"))
-    return Known(table, "suppress", table.told, low, high, hidden, below, above)
+    return KnownTable(table, "suppress", table.told, low, high, hidden, below, above)
 
 
 def keep_table(register: Register, records: Records, found: Tabulated, private: Path, *, weight: str | None) -> None:

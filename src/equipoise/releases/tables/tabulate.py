@@ -26,7 +26,7 @@ from equipoise.policies.table_section import refuse_labels, refuse_names, rules_
 from equipoise.presentation.notebook import tabulated_html
 from equipoise.presentation.numbers import number, said
 from equipoise.recipe.catalogue import parse
-from equipoise.search.table_sweep import Comparison, asked_beside, beside
+from equipoise.search.table_sweep import TableComparison, asked_beside, beside
 from equipoise.tables import Adjust, CellKey, Round, Suppress, audit, difference
 from equipoise.tables._suppression.suppress_tables import WHOLE
 from equipoise.tables.audits.changed_intervals import changed_intervals
@@ -52,7 +52,7 @@ class Tabulated:
     diagnosis: Diagnosis | None = None
     notes: tuple[str, ...] = ()
     seed: int = field(default=0, repr=False)
-    compared: Comparison | None = None
+    compared: TableComparison | None = None
 
     @property
     def withholds(self) -> bool:

@@ -16,7 +16,7 @@ from equipoise.coarsening.cells_at_nodes import Levels
 from equipoise.coarsening.lattice import CoarseningLoss, Lattice
 from equipoise.data.cells import Cells
 from equipoise.methods.sensitive_values import merging
-from equipoise.search._best_coarsening.exact import Clock, Found, level_column
+from equipoise.search._best_coarsening.exact import SafeNode, SearchClock, level_column
 from equipoise.search._best_coarsening.nodes import lattice_of, node_at, walk
 
 WIDTH = 16
@@ -33,12 +33,12 @@ class Beam:
     """What was counted so far, the best of it, and the bound."""
 
     def __init__(
-        self, cells: Cells, lattice: Lattice, rule: Any, loss: CoarseningLoss, limit: int, clock: Clock
+        self, cells: Cells, lattice: Lattice, rule: Any, loss: CoarseningLoss, limit: int, clock: SearchClock
     ) -> None:
         self.cells, self.lattice, self.rule, self.loss = cells, lattice, rule, loss
         self.limit, self.clock = limit, clock
-        self.known: dict[Levels, Found] = {}
-        self.best: Found | None = None
+        self.known: dict[Levels, SafeNode] = {}
+        self.best: SafeNode | None = None
         self.least = -np.inf
 
     def run(self) -> bool:
@@ -77,20 +77,20 @@ class Beam:
         held = pl.lit(None, dtype=pl.Float64).alias("bound")
         return table.with_columns(held, known=pl.lit("counted"), satisfied=pl.col("suppressed") <= self.limit)
 
-    def _try(self, levels: Levels) -> Found:
+    def _try(self, levels: Levels) -> SafeNode:
         if levels not in self.known:
             node = node_at(self.lattice, self.rule, self.lattice.folds.at(levels))
-            found = Found(levels, self.loss.of(node), node.suppressed, len(node.n))
+            found = SafeNode(levels, self.loss.of(node), node.suppressed, len(node.n))
             self.known[levels] = found
             if self._fits(found) and (self.best is None or found.rank < self.best.rank):
                 self.best = found
             self.clock.tick(lambda: len(self.known), self.lattice.nodes)
         return self.known[levels]
 
-    def _fits(self, found: Found) -> bool:
+    def _fits(self, found: SafeNode) -> bool:
         return found.suppressed <= self.limit
 
-    def _down(self, held: list[Found]) -> None:
+    def _down(self, held: list[SafeNode]) -> None:
         """From the coarsest nodes to finer ones, while they satisfy the rules."""
         while held:
             finer = dict.fromkeys(node for one in held for node in self._steps(one.levels, down=True))

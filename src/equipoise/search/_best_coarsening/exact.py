@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.coarsening.cells_at_nodes import Levels
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import CoarseningLoss, Lattice, Node
 from equipoise.ground.arrays import Floats
 from equipoise.ground.progress import Progress
@@ -35,7 +35,7 @@ class Stopped(Exception):
 
 
 @dataclass
-class Clock:
+class SearchClock:
     """When to report, and when to stop."""
 
     seconds: float | None
@@ -73,13 +73,13 @@ NUMBERS = ("loss", "bound", "classes", "suppressed", "known", "satisfied")
 """Columns of the frame of a lattice beside the levels of its keys."""
 
 
-def level_column(ladder: Ladder) -> str:
+def level_column(ladder: CodedLevels) -> str:
     """The name of the column with a key's levels: its own, unless the frame has one of that name."""
     return f"{ladder.key} level" if ladder.key in NUMBERS else ladder.key
 
 
 @dataclass(frozen=True)
-class Found:
+class SafeNode:
     """A node that satisfies the rules."""
 
     levels: Levels
@@ -92,10 +92,10 @@ class Found:
         return self.loss, self.suppressed, self.levels
 
 
-class Search:
+class LatticeSearch:
     """What is known of each node: whether it is open, its bound, and what was counted."""
 
-    def __init__(self, lattice: Lattice, rule: Any, loss: CoarseningLoss, limit: int, clock: Clock) -> None:
+    def __init__(self, lattice: Lattice, rule: Any, loss: CoarseningLoss, limit: int, clock: SearchClock) -> None:
         self.lattice, self.rule, self.loss, self.limit, self.clock = lattice, rule, loss, limit, clock
         kind = merging(rule)
         self.fewer = kind == "any"
@@ -111,7 +111,7 @@ class Search:
         self.classes = np.full(shape, -1)
         self.slices = slices(lattice) if self.fewer and not lattice.open else ()
         self.evaluated = 0
-        self.best: Found | None = None
+        self.best: SafeNode | None = None
 
     def run(self, whole: bool) -> bool:
         """Look for the best node; False when stopped before it was proven."""
@@ -206,7 +206,7 @@ class Search:
         if satisfied or not prune:
             self.losses[levels] = self.loss.of(node)
         if satisfied:
-            found = Found(levels, float(self.losses[levels]), node.suppressed, len(node.n))
+            found = SafeNode(levels, float(self.losses[levels]), node.suppressed, len(node.n))
             self.best = found if self.best is None else min(self.best, found, key=lambda one: one.rank)
         if prune:
             self._prune(node, satisfied)

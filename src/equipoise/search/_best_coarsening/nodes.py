@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.coarsening.cells_at_nodes import Fold, Folds, Levels
-from equipoise.coarsening.coded_levels import Ladder
+from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import Lattice, Node
 from equipoise.data.cells import Cells
 from equipoise.data.equivalence_classes import Classes
@@ -24,7 +24,7 @@ def lattice_of(cells: Cells, keys: tuple[str, ...], rule: Any) -> Lattice:
     ladders, codes = [], []
     for key in keys:
         tree = counted.hierarchies.get(key)
-        ladder, place = Ladder.of(key, counted.values(key), counted.counts(key), tree)
+        ladder, place = CodedLevels.of(key, counted.values(key), counted.counts(key), tree)
         ladders.append(ladder)
         codes.append(place[counted.cube.codes[counted.place(key)]])
     held = {c: (counted.cube.codes[counted.place(c)].astype(np.int64), counted.values(c)) for c in sensitive}

@@ -18,8 +18,8 @@ import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
-from equipoise.ground.solver import Answer, Program
-from equipoise.tables._suppression.problem import EXACT, NEGLIGIBLE, Table
+from equipoise.ground.solver import Program, Solution
+from equipoise.tables._suppression.problem import EXACT, NEGLIGIBLE, SuppressionTable
 
 WHOLE = 200_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
@@ -34,7 +34,7 @@ FAULT = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Move:
+class TableMove:
     """Another possible table: `cells` (sorted) change by `by`; it may be taken `forth` times, `back` times negated."""
 
     cells: Integers
@@ -43,11 +43,11 @@ class Move:
     back: float
 
     @classmethod
-    def of(cls, table: Table, cells: Integers, by: Floats) -> "Move":
+    def of(cls, table: SuppressionTable, cells: Integers, by: Floats) -> "TableMove":
         return cls.within(cells, by, table.up[cells], table.down[cells])
 
     @classmethod
-    def within(cls, cells: Integers, by: Floats, up: Floats, down: Floats) -> "Move":
+    def within(cls, cells: Integers, by: Floats, up: Floats, down: Floats) -> "TableMove":
         """A move of cells that have so much room; a hair beyond it is the solver's rounding."""
         size = np.abs(by)
         forth = float(np.min(np.where(by > 0, up, down) / size, initial=np.inf))
@@ -75,7 +75,7 @@ class Move:
 class Finder:
     """Cheapest moves in one table; `usable` cells may be suppressed, at `cost`."""
 
-    table: Table
+    table: SuppressionTable
     usable: Booleans
     cost: Floats
     levels: Floats
@@ -87,7 +87,7 @@ class Finder:
         self.ways: Ways | None = None
         self.programs = self.work = 0
 
-    def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> Move | None:
+    def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> TableMove | None:
         """The cheapest move of a cell by its level, with the cells of `still` unmoved; None when there is none."""
         if level > (self.table.up if sign > 0 else self.table.down)[cell] * (1 + EXACT) or cell in still:
             return None
@@ -157,7 +157,7 @@ class _Part:
         rows = np.flatnonzero(np.diff(matrix.indptr))
         return cls(finder, cells[alive], matrix[rows], unit)
 
-    def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> Move | None:
+    def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> TableMove | None:
         spot = int(np.searchsorted(self.cells, cell))
         if spot >= len(self.cells) or self.cells[spot] != cell:
             return None
@@ -183,7 +183,7 @@ class _Part:
         self._loosen(np.append(held, spot))
         return 0.0 if answer is None else float(answer.values[column[0]]) * self.unit
 
-    def _twice(self, free: Booleans, cell: int, level: float) -> Move | None:
+    def _twice(self, free: Booleans, cell: int, level: float) -> TableMove | None:
         amount, cost = level / self.unit, self.finder.cost[self.cells]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             charges = [np.where(free, 0.0, cost / np.minimum(amount, room)) for room in (self.up, self.down)]
@@ -203,17 +203,17 @@ class _Part:
         better = float(cost[~free & (change > NEGLIGIBLE * amount)].sum()) < price
         return self._move(second if better else first, cell, level)
 
-    def _solve(self, charges: Floats) -> Answer | None:
+    def _solve(self, charges: Floats) -> Solution | None:
         self.solved += 1
         self.program.charge(np.arange(len(charges)), charges)
         return self.program.solve()
 
-    def _change(self, answer: Answer) -> Floats:
+    def _change(self, answer: Solution) -> Floats:
         rise, fall = np.split(answer.values, 2)
         change: Floats = rise - fall
         return change
 
-    def _move(self, answer: Answer, cell: int, level: float) -> Move:
+    def _move(self, answer: Solution, cell: int, level: float) -> TableMove:
         change = self._change(answer)
         change[np.abs(change) <= NEGLIGIBLE * level / self.unit] = 0.0
         if np.abs(self.matrix @ change).max(initial=0.0) > FAULT * level / self.unit:
@@ -221,7 +221,7 @@ class _Part:
         spot = int(np.searchsorted(self.cells, cell))
         change[spot] = np.sign(change[spot]) * level / self.unit
         moved = np.flatnonzero(change)
-        return Move.of(self.table, self.cells[moved], change[moved] * self.unit)
+        return TableMove.of(self.table, self.cells[moved], change[moved] * self.unit)
 
     def _hold(self, spot: int, sign: int, amount: float, still: Integers) -> None:
         count = len(self.cells)
@@ -253,7 +253,7 @@ def living(matrix: Any) -> Booleans:
 class Ways:
     """Distances between cells: a step goes from a cell through one of its relations to another, and costs that."""
 
-    def __init__(self, table: Table, usable: Booleans, cost: Floats) -> None:
+    def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats) -> None:
         import scipy.sparse as sparse
 
         matrix = table.additive.matrix

@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.progress import Progress, report
-from equipoise.tables._suppression.cheapest_move import Finder, Move
+from equipoise.tables._suppression.cheapest_move import Finder, TableMove
 from equipoise.tables._suppression.problem import EXACT, Demands, unprotectable
 from equipoise.tables._suppression.singletons import Knowers
 
@@ -32,7 +32,7 @@ class Cover:
         self.demands, self.finder, self.fixed = demands, finder, fixed
         self.knowers = Knowers(demands, finder) if knowers is None else knowers
         self.cost = finder.cost if cost is None else cost
-        self.moves: list[list[Move]] = [[] for _ in range(len(demands))]
+        self.moves: list[list[TableMove]] = [[] for _ in range(len(demands))]
         self.open: list[frozenset[int]] = [frozenset()] * len(demands)
         self.leaning: list[set[int]] = [set() for _ in range(len(demands))]
         self.users: dict[int, set[int]] = {}
@@ -68,7 +68,7 @@ class Cover:
                     raise EngineError(f"The solver's move of cell {cell} falls short of its level.")
         return True
 
-    def _cheapest(self, demand: int, level: float, still: Integers) -> Move | None:
+    def _cheapest(self, demand: int, level: float, still: Integers) -> TableMove | None:
         return self.finder.cheapest(
             int(self.demands.cell[demand]), int(self.demands.sign[demand]), level, self.free, still
         )
@@ -99,7 +99,7 @@ class Cover:
         known = [self.demands.known[knower] for knower in waiting]
         return [np.concatenate(known), known[0]] if len(known) > 1 else known
 
-    def _note(self, move: Move) -> None:
+    def _note(self, move: TableMove) -> None:
         """Keep a move for every demand it helps."""
         knowers = self.demands.knower[move.cells]
         groups = frozenset(knowers[knowers >= 0].tolist())
@@ -110,7 +110,7 @@ class Cover:
             for demand in demands[asked][far].tolist():
                 self._help(demand, move, groups)
 
-    def _help(self, demand: int, move: Move, groups: frozenset[int]) -> None:
+    def _help(self, demand: int, move: TableMove, groups: frozenset[int]) -> None:
         others = groups - {int(self.demands.knower[self.demands.cell[demand]])}
         if not self.moves[demand]:
             self.open[demand] = others
@@ -121,7 +121,7 @@ class Cover:
         self.moves[demand].append(move)
         self._lean(demand, move)
 
-    def _lean(self, demand: int, move: Move) -> None:
+    def _lean(self, demand: int, move: TableMove) -> None:
         for cell in move.cells[~self.fixed[move.cells]].tolist():
             if cell not in self.leaning[demand]:
                 self.leaning[demand].add(cell)
@@ -131,7 +131,7 @@ class Cover:
                     self.free[cell] = True
                 users.add(demand)
 
-    def _drop(self, demand: int) -> tuple[list[Move], frozenset[int]]:
+    def _drop(self, demand: int) -> tuple[list[TableMove], frozenset[int]]:
         kept = self.moves[demand], self.open[demand]
         for cell in self.leaning[demand]:
             users = self.users[cell]
@@ -142,7 +142,7 @@ class Cover:
         self.moves[demand], self.open[demand], self.leaning[demand] = [], frozenset(), set()
         return kept
 
-    def _restore(self, demand: int, kept: tuple[list[Move], frozenset[int]]) -> None:
+    def _restore(self, demand: int, kept: tuple[list[TableMove], frozenset[int]]) -> None:
         self._drop(demand)
         self.moves[demand], self.open[demand] = kept
         for move in kept[0]:

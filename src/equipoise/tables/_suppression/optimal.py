@@ -19,10 +19,10 @@ import numpy as np
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.progress import Progress, report
-from equipoise.ground.solver import Answer, Program
-from equipoise.tables._suppression.cheapest_move import NEAR, WIDEST, Finder, Move, Ways
+from equipoise.ground.solver import Program, Solution
+from equipoise.tables._suppression.cheapest_move import NEAR, WIDEST, Finder, TableMove, Ways
 from equipoise.tables._suppression.fast import NOTHING, Cover
-from equipoise.tables._suppression.problem import Demands, Table
+from equipoise.tables._suppression.problem import Demands, SuppressionTable
 from equipoise.tables._suppression.singletons import Knowers
 
 LEAN = 1e-4
@@ -41,7 +41,7 @@ FAINT = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cut:
+class ProtectionCut:
     """sum of weight_j x_j >= 1 over the cells that are free to be published or not."""
 
     cells: Integers
@@ -57,7 +57,13 @@ class Separator:
     """
 
     def __init__(
-        self, table: Table, demands: Demands, usable: Booleans, fixed: Booleans, cost: Floats, knowers: Knowers
+        self,
+        table: SuppressionTable,
+        demands: Demands,
+        usable: Booleans,
+        fixed: Booleans,
+        cost: Floats,
+        knowers: Knowers,
     ) -> None:
         self.table, self.demands, self.fixed, self.knowers = table, demands, fixed, knowers
         self.usable = (usable | fixed) & table.movable
@@ -66,14 +72,16 @@ class Separator:
         self.lean = LEAN
         self.work = 0
 
-    def fails(self, share: Floats, progress: Progress | None, seconds: float, work: float = np.inf) -> list[Cut]:
+    def fails(
+        self, share: Floats, progress: Progress | None, seconds: float, work: float = np.inf
+    ) -> list[ProtectionCut]:
         """Cuts that the mixture (`share` of patterns that suppress each cell) fails.
 
         A move that is found for one demand answers all others that it reaches, if nobody's own cell is in it.
         """
         stop, count = time.process_time() + seconds, len(self.demands)
         settled = np.zeros(count, dtype=np.bool_)
-        found: list[Cut] = []
+        found: list[ProtectionCut] = []
         for demand in range(count):
             if time.process_time() > stop or self.work > work:
                 break
@@ -82,13 +90,13 @@ class Separator:
                 found += self._demand(demand, share, settled)
         return found
 
-    def _demand(self, demand: int, share: Floats, settled: Booleans) -> list[Cut]:
+    def _demand(self, demand: int, share: Floats, settled: Booleans) -> list[ProtectionCut]:
         """Ask for a demand alone, then with the cells still of those whose own cells were in every move found."""
         own = int(self.demands.knower[self.demands.cell[demand]])
         full = float(self.demands.level[demand])
         answer = self._ask(demand, share, NOTHING, full)
         waiting: frozenset[int] | None = None
-        while not isinstance(answer, Cut):
+        while not isinstance(answer, ProtectionCut):
             knowers = self.demands.knower[answer.cells]
             others = frozenset(knowers[knowers >= 0].tolist())
             if not others and waiting is None:
@@ -99,27 +107,27 @@ class Separator:
             answer, waiting = self._against(min(waiting), demand, share), waiting - {min(waiting)}
         return [answer]
 
-    def _against(self, knower: int, demand: int, share: Floats) -> "Cut | Move":
+    def _against(self, knower: int, demand: int, share: Floats) -> "ProtectionCut | TableMove":
         """Ask with the cells of a contributor still: for the level, or for as much of it as any pattern gives."""
         full, still = float(self.demands.level[demand]), self.demands.known[knower]
         answer = self._ask(demand, share, still, full)
-        if isinstance(answer, Move):
+        if isinstance(answer, TableMove):
             return answer
         level = self.knowers.level(demand, knower)
         if level >= full:
             return answer
         everybody = np.flatnonzero(self.demands.knower >= 0)
         less = self._ask(demand, share, still, level) if level > 0 else None
-        return less if isinstance(less, Cut) else Move(everybody, np.zeros(len(everybody)), 0.0, 0.0)
+        return less if isinstance(less, ProtectionCut) else TableMove(everybody, np.zeros(len(everybody)), 0.0, 0.0)
 
-    def _settle(self, move: Move, settled: Booleans) -> None:
+    def _settle(self, move: TableMove, settled: Booleans) -> None:
         for way, reach in enumerate(move.reach()):
             demands = self.demands.of_cell[move.cells, way]
             asked = demands >= 0
             far = reach[asked] >= self.demands.level[demands[asked]] * (1 - VIOLATED)
             settled[demands[asked][far]] = True
 
-    def _ask(self, demand: int, share: Floats, still: Integers, level: float) -> "Cut | Move":
+    def _ask(self, demand: int, share: Floats, still: Integers, level: float) -> "ProtectionCut | TableMove":
         """A move that the mixture allows, or a cut that it fails."""
         cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
         question = self._question(cell, level)
@@ -130,7 +138,7 @@ class Separator:
                 if answer is not None:
                     return answer
             if not len(question.lacking):
-                return Move(NOTHING, np.zeros(0), 0.0, 0.0)
+                return TableMove(NOTHING, np.zeros(0), 0.0, 0.0)
             question = self.near[cell] = question.wider()
 
     def _question(self, cell: int, level: float) -> "_Question":
@@ -143,7 +151,7 @@ class Separator:
 class _Question:
     """How far can a cell move, in a program over some cells?"""
 
-    def __init__(self, table: Table, cells: Integers, usable: Booleans, fixed: Booleans) -> None:
+    def __init__(self, table: SuppressionTable, cells: Integers, usable: Booleans, fixed: Booleans) -> None:
         self.table, self.cells, self.usable, self.fixed = table, cells, usable, fixed
         matrix = table.additive.by_cell[:, cells].tocsr()
         rows = np.flatnonzero(np.diff(matrix.indptr))
@@ -164,7 +172,7 @@ class _Question:
 
     def ask(
         self, cell: int, sign: int, level: float, share: Floats, still: Integers, widest: float, lean: float
-    ) -> "Cut | Move | None":  # fmt: skip
+    ) -> "ProtectionCut | TableMove | None":  # fmt: skip
         """A move by the level within the rooms that the mixture leaves, a cut it fails, or neither."""
         part = np.minimum(share[self.cells] + lean, 1.0) * np.isin(self.cells, still, invert=True)
         up, down = (np.minimum(room / level, widest) * part for room in (self.up, self.down))
@@ -174,17 +182,19 @@ class _Question:
         if -answer.objective >= 1 - VIOLATED:
             moved = np.flatnonzero(np.abs(answer.values) > WHOLE)
             rooms = (np.minimum(room[moved], WIDEST * level) * part[moved] for room in (self.up, self.down))
-            return Move.within(self.cells[moved], answer.values[moved] * level, *rooms)
+            return TableMove.within(self.cells[moved], answer.values[moved] * level, *rooms)
         return self._cut(answer, cell, sign, level, share, still)
 
-    def _farthest(self, spot: int, sign: int, up: Floats, down: Floats) -> Answer:
+    def _farthest(self, spot: int, sign: int, up: Floats, down: Floats) -> Solution:
         self.program.bound(np.arange(len(self.cells)), -down, up)
         self.program.charge(np.array([spot]), np.array([-float(sign)]))
         answer = solved(self.program)
         self.program.charge(np.array([spot]), np.zeros(1))
         return answer
 
-    def _cut(self, answer: Answer, cell: int, sign: int, level: float, share: Floats, still: Integers) -> Cut | None:
+    def _cut(
+        self, answer: Solution, cell: int, sign: int, level: float, share: Floats, still: Integers
+    ) -> ProtectionCut | None:
         reduced = -(self.relations.T @ answer.prices)
         reduced[cell] -= sign
         touched = np.flatnonzero(self.usable & (np.abs(reduced) > FAINT))
@@ -198,7 +208,7 @@ class _Question:
         if right <= VIOLATED:
             return None
         cells, weight = touched[~fixed], np.minimum(weight[~fixed] / right, 1.0)
-        return Cut(cells, weight) if weight @ share[cells] < 1 - VIOLATED else None
+        return ProtectionCut(cells, weight) if weight @ share[cells] < 1 - VIOLATED else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,7 +219,7 @@ class Optimum:
     bound: float
 
 
-class Search:
+class CutSearch:
     """The relaxed problem, its cuts, and the best pattern so far (`best`, a Cover)."""
 
     def __init__(self, cover: Cover, separator: Separator, usable: Booleans, seconds: float, gap: float) -> None:
@@ -219,7 +229,7 @@ class Search:
         self.spot = np.full(cover.finder.table.cells, -1)
         self.spot[self.cells] = np.arange(len(self.cells))
         self.cost = cover.cost[self.cells]
-        self.cuts: list[Cut] = []
+        self.cuts: list[ProtectionCut] = []
         self.bound = 0.0
 
     @property
@@ -282,7 +292,7 @@ class Search:
             if not found:
                 self.separator.lean = 0.0
 
-    def _whole(self, nodes: int | None) -> Answer:
+    def _whole(self, nodes: int | None) -> Solution:
         everything = np.ones(len(self.cells))
         program = Program(self._rows(self.cuts), self.cost, 0 * everything, everything, 1.0, np.inf)
         program.whole(np.arange(len(self.cells)), seconds=max(self.left, 0.1), gap=self.gap / 2, nodes=nodes)
@@ -290,14 +300,14 @@ class Search:
         program.suggest(chosen)
         return solved(program)
 
-    def _failed(self, values: Floats, progress: Progress | None, work: float = np.inf) -> list[Cut]:
+    def _failed(self, values: Floats, progress: Progress | None, work: float = np.inf) -> list[ProtectionCut]:
         share = self.best.fixed.astype(float)
         share[self.cells] = np.clip(values, 0.0, 1.0)
         found = self.separator.fails(share, progress, self.left, work)
         self.cuts += found
         return found
 
-    def _rows(self, cuts: list[Cut]) -> Any:
+    def _rows(self, cuts: list[ProtectionCut]) -> Any:
         import scipy.sparse as sparse
 
         sizes = [len(cut.cells) for cut in cuts]
@@ -320,7 +330,7 @@ class Search:
             self.best = cover
 
 
-def solved(program: Program) -> Answer:
+def solved(program: Program) -> Solution:
     """The optimum of a program that has one."""
     answer = program.solve()
     if answer is None:

@@ -22,7 +22,7 @@ NEGLIGIBLE = 1e-7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class SuppressionTable:
     """Values, and the room that the attacker's limits leave each cell: `up` = high - value, `down` = value - low."""
 
     additive: Additive
@@ -31,10 +31,10 @@ class Table:
     down: Floats
 
     @classmethod
-    def of(cls, additive: Additive, values: Any, low: Any = 0.0, high: Any = np.inf) -> "Table":
+    def of(cls, additive: Additive, values: Any, low: Any = 0.0, high: Any = np.inf) -> "SuppressionTable":
         """Refuses limits that the true table breaks, naming the cell.
 
-        >>> table = Table.of(Additive.of([((0, 1, 2), (-1, 1, 1))], cells=3), [5, 2, 3])
+        >>> table = SuppressionTable.of(Additive.of([((0, 1, 2), (-1, 1, 1))], cells=3), [5, 2, 3])
         >>> table.down.tolist()
         [5.0, 2.0, 3.0]
         """
@@ -73,7 +73,7 @@ class Demands:
 
     @classmethod
     def of(
-        cls, table: Table, primary: Booleans, lpl: Any, upl: Any, spl: Any = 0.0, singletons: Any = None, *,
+        cls, table: SuppressionTable, primary: Booleans, lpl: Any, upl: Any, spl: Any = 0.0, singletons: Any = None, *,
         strict: bool = True,
     ) -> "Demands":  # fmt: skip
         """One demand for each primary and direction with a positive level, the largest first.

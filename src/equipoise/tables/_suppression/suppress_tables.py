@@ -16,7 +16,7 @@ from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule, label
 from equipoise.methods.protection_levels import levels
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
-from equipoise.tables.audits.attacker_intervals import Intervals, audit
+from equipoise.tables.audits.attacker_intervals import AttackerIntervals, audit
 
 WHOLE = 300
 """Withheld cells up to which counts are audited in whole numbers."""
@@ -125,7 +125,7 @@ def _told(table: Table, place: Any, found: Suppression, wish: Wish) -> Table:
 # --- what an attacker can compute ---------------------------------------------------------------------------------
 
 
-def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, Intervals, bool]:
+def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals, bool]:
     """The attacker's interval of every cell that no table publishes, and whether whole numbers were asked for."""
     union = Union.of(tables)
     hidden = ~union.gathered([~np.isnan(table.told) for table in tables])
@@ -141,7 +141,7 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
     return union, audit(union.additive, union.values, hidden, high=high, integer=exact), exact
 
 
-def verdicts(table: Table, place: Any, found: Intervals, rule: Rule | None) -> pl.DataFrame:
+def verdicts(table: Table, place: Any, found: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
     """A row per withheld cell: its interval, whether it is known exactly, and whether within its protection level."""
     hidden = np.isnan(table.told)
     lower, upper, value = found.lower[place], found.upper[place], table.known("value")

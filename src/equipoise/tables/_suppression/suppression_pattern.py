@@ -11,8 +11,8 @@ from equipoise.ground.errors import EngineError, ParameterError
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import FAULT, Finder
 from equipoise.tables._suppression.fast import Cover
-from equipoise.tables._suppression.optimal import Search, Separator
-from equipoise.tables._suppression.problem import EXACT, Demands, Table, filled, marked, unprotectable
+from equipoise.tables._suppression.optimal import CutSearch, Separator
+from equipoise.tables._suppression.problem import EXACT, Demands, SuppressionTable, filled, marked, unprotectable
 from equipoise.tables._suppression.singletons import Knowers
 
 POLISH = 100_000_000
@@ -61,7 +61,7 @@ class Suppression:
         fall, rise = (abs(side.toarray().ravel()) for side in (held.min(axis=0), held.max(axis=0)))
         return fall, rise
 
-    def verify(self, table: Table) -> None:
+    def verify(self, table: SuppressionTable) -> None:
         """Check every witness: no solver is asked. Raises `EngineError` for one that fails."""
         held = self.witnesses.tocoo()
         scale = np.maximum(self.level[held.row], np.abs(held.data)) * FAULT
@@ -105,7 +105,7 @@ def suppress(
     """
     if method not in ("fast", "optimal"):
         raise ParameterError(f"'method' is 'fast' or 'optimal', not {method!r}.")
-    table, hidden = Table.of(additive, values, low, high), marked(primary, additive.cells, "primary")
+    table, hidden = SuppressionTable.of(additive, values, low, high), marked(primary, additive.cells, "primary")
     must, may_not = (marked(m, additive.cells, n) for m, n in ((forced, "forced"), (forbidden, "forbidden")))
     _refuse_conflict(hidden | must, may_not)
     demands = Demands.of(table, hidden, lpl, upl, spl, singletons)
@@ -117,13 +117,13 @@ def suppress(
     bound = 0.0
     if cover.total > 0 and (method == "optimal" or finder.work <= POLISH):
         separator = Separator(table, demands, ~may_not, cover.fixed, finder.cost, cover.knowers)
-        search = Search(cover, separator, ~may_not, seconds, gap)
+        search = CutSearch(cover, separator, ~may_not, seconds, gap)
         found = search.run(progress) if method == "optimal" else search.rounded(ROUNDING, progress)
         cover, bound = found.cover, found.bound
     return _result(table, cover, hidden, price, bound)
 
 
-def _result(table: Table, cover: Cover, primary: Booleans, price: Floats, bound: float) -> Suppression:
+def _result(table: SuppressionTable, cover: Cover, primary: Booleans, price: Floats, bound: float) -> Suppression:
     import scipy.sparse as sparse
 
     owners, levels, changes = cover.witnesses()
@@ -171,7 +171,7 @@ def protected(
 
     Misleads when the attacker knows more than `low` and `high`.
     """
-    table, hidden = Table.of(additive, values, low, high), marked(suppressed, additive.cells, "suppressed")
+    table, hidden = SuppressionTable.of(additive, values, low, high), marked(suppressed, additive.cells, "suppressed")
     sensitive = marked(primary, additive.cells, "primary")
     demands = Demands.of(table, sensitive, lpl, upl, spl, singletons, strict=False)
     whole = Finder(table, np.ones(table.cells, dtype=np.bool_), np.ones(table.cells), demands.level)
@@ -191,7 +191,7 @@ def _refuse_conflict(hidden: Booleans, shown: Booleans) -> None:
         raise unprotectable(int(both[0]), "it is to be published and suppressed at once")
 
 
-def _price(cost: Any, table: Table) -> Floats:
+def _price(cost: Any, table: SuppressionTable) -> Floats:
     found = np.abs(table.values) if cost is None else filled(cost, table.cells, "cost")
     if not ((found >= 0) & np.isfinite(found)).all():
         raise ParameterError("'cost' must hold finite numbers of at least 0.")

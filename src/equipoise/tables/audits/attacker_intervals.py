@@ -16,8 +16,8 @@ from equipoise.data.tables.additivity import Additive
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
-from equipoise.ground.solver import Answer, Program, Unbounded
-from equipoise.tables._suppression.problem import Table, marked
+from equipoise.ground.solver import Program, Solution, Unbounded
+from equipoise.tables._suppression.problem import SuppressionTable, marked
 
 SAME = 1e-8
 """Share of the typical room within which two bounds are equal."""
@@ -28,7 +28,7 @@ SMALL = 3_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Intervals:
+class AttackerIntervals:
     """The values each cell can have as far as an attacker can tell: its own where it is published."""
 
     lower: Floats
@@ -50,7 +50,7 @@ class Intervals:
 def audit(
     additive: Additive, values: Any, suppressed: Any, *, low: Any = 0.0, high: Any = np.inf, integer: bool = False,
     progress: Progress | None = None,
-) -> Intervals:  # fmt: skip
+) -> AttackerIntervals:  # fmt: skip
     """The exact interval of every suppressed cell, for an attacker who knows low <= x <= high beforehand.
 
     `integer` asks for tables of whole numbers (counts), for up to 3,000 unknowns that hang together: the interval may
@@ -66,7 +66,7 @@ def audit(
     >>> found.lower[5:8].tolist(), found.upper[5:8].tolist()
     ([0.0, 0.0, 0.0], [6.0, 7.0, 7.0])
     """
-    table, hidden = Table.of(additive, values, low, high), marked(suppressed, additive.cells, "suppressed")
+    table, hidden = SuppressionTable.of(additive, values, low, high), marked(suppressed, additive.cells, "suppressed")
     if integer and not (table.values == np.round(table.values)).all():
         raise ParameterError("An audit in whole numbers needs a table of whole numbers.")
     lower, upper = table.values.copy(), table.values.copy()
@@ -78,7 +78,7 @@ def audit(
         system.down[component.columns], system.up[component.columns] = -component.least, component.most
     fall, rise = system.spread()
     lower[cells], upper[cells] = table.values[cells] - fall, table.values[cells] + rise
-    return Intervals(lower, upper, hidden, programs)
+    return AttackerIntervals(lower, upper, hidden, programs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +92,7 @@ class _System:
     down: Floats
 
     @classmethod
-    def of(cls, table: Table, cells: Integers) -> "_System":
+    def of(cls, table: SuppressionTable, cells: Integers) -> "_System":
         owner, factor = reduced(table.additive.matrix[:, cells])
         up, down = np.full(len(cells), np.inf), np.full(len(cells), np.inf)
         live = np.flatnonzero(factor)
@@ -232,7 +232,7 @@ class _Component:
             side = self.most if sign > 0 else self.least
             side[column] = np.round(answer.values[column])
 
-    def _solve(self, program: Program) -> Answer | None:
+    def _solve(self, program: Program) -> Solution | None:
         """The best table, or None where there is no limit."""
         self.solved += 1
         try:
@@ -240,7 +240,7 @@ class _Component:
         except Unbounded:
             return None
 
-    def _note(self, answer: Answer | None) -> None:
+    def _note(self, answer: Solution | None) -> None:
         if answer is not None:
             self.most = np.maximum(self.most, answer.values * self.unit)
             self.least = np.minimum(self.least, answer.values * self.unit)

@@ -26,7 +26,7 @@ SLACK = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Known:
+class KnownTable:
     """A table, what the public can tell of each cell by itself, and how far those that need it must stay uncertain.
 
     `guarded` says which cells need protection, `below` and `above` how far; `told` what was published, `method` how.
@@ -52,7 +52,7 @@ def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
     return np.where(hidden, 0.0, value), np.where(hidden, np.inf, value)
 
 
-def joint(tables: Sequence[Known]) -> tuple[int, int, bool]:
+def joint(tables: Sequence[KnownTable]) -> tuple[int, int, bool]:
     """The guarded cells of all tables that can be computed exactly, and too closely; and whether relations were used.
 
     With [a, b] what a cell x can be by everything that is published, and l, u its levels: exact where b = a, too close
@@ -63,7 +63,7 @@ def joint(tables: Sequence[Known]) -> tuple[int, int, bool]:
     return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MOST
 
 
-def intervals(tables: Sequence[Known]) -> tuple[Union, Floats, Floats]:
+def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
     """What each cell of all tables together can be, by what each says of it and by how they add up.
 
     Relations are used for up to 5,000 cells. Misleads when the attacker knows that counts are whole, or how likely a
@@ -78,7 +78,7 @@ def intervals(tables: Sequence[Known]) -> tuple[Union, Floats, Floats]:
     return union, found.lower, found.upper
 
 
-def _shown(known: Known, low: Floats, high: Floats) -> tuple[int, int]:
+def _shown(known: KnownTable, low: Floats, high: Floats) -> tuple[int, int]:
     value = amount(known.table)
     exact = known.guarded & (high - low <= EXACT * np.maximum(1.0, value))
     short = high < value + known.above * (1 - SLACK) - SLACK
@@ -86,7 +86,7 @@ def _shown(known: Known, low: Floats, high: Floats) -> tuple[int, int]:
     return int(exact.sum()), int((known.guarded & ~exact & short & (known.below + known.above > 0)).sum())
 
 
-def otherwise(new: Known, earlier: Sequence[Known]) -> int:
+def otherwise(new: KnownTable, earlier: Sequence[KnownTable]) -> int:
     """The cells that were moved by keys in an earlier table as well, and by another number than now."""
     found = 0
     for old in earlier if new.method == "cell_key" else ():
@@ -97,14 +97,14 @@ def otherwise(new: Known, earlier: Sequence[Known]) -> int:
     return found
 
 
-def _placed(union: Union, place: "np.ndarray[tuple[int], np.dtype[np.int64]]", known: Known) -> Floats:
+def _placed(union: Union, place: "np.ndarray[tuple[int], np.dtype[np.int64]]", known: KnownTable) -> Floats:
     """What a table publishes of each cell of the union; not a number where it has none."""
     told = np.full(union.cells, np.nan)
     told[place] = known.told
     return told
 
 
-def kept(known: Known) -> pl.DataFrame:
+def kept(known: KnownTable) -> pl.DataFrame:
     """What must be kept of a table to audit it together with later ones, by the labels of its cells."""
     labels = known.table.table.select(pl.col(known.table.by).cast(pl.String))
     parts = ("told", "low", "high", "guarded", "below", "above")
@@ -113,7 +113,7 @@ def kept(known: Known) -> pl.DataFrame:
     )
 
 
-def read_back(table: Table, told: pl.DataFrame, method: str) -> Known:
+def read_back(table: Table, told: pl.DataFrame, method: str) -> KnownTable:
     """The same from what was kept, in the order of the table as it was read back."""
     labels = table.table.select(pl.col(name).cast(pl.String).alias(f"by {name}") for name in table.by)
     rows = labels.join(told, on=labels.columns, how="left", maintain_order="left", nulls_equal=True)
@@ -122,4 +122,4 @@ def read_back(table: Table, told: pl.DataFrame, method: str) -> Known:
     low = np.where(np.isnan(arrays["low"]), 0.0, arrays["low"])
     high = np.where(np.isnan(arrays["high"]), np.inf, arrays["high"])
     guarded = rows["guarded"].fill_null(value=False).to_numpy()
-    return Known(table, method, arrays["told"], low, high, guarded, **levels)
+    return KnownTable(table, method, arrays["told"], low, high, guarded, **levels)

@@ -18,8 +18,8 @@ from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import trial_preview
 from equipoise.doors.web.work.limits import SIGNS, moved, slots, whole
 from equipoise.doors.web.work.trials import (
-    Answer,
     Plain,
+    PolicyChoice,
     Tried,
     answer,
     handles,
@@ -242,7 +242,7 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     }
 
 
-def _answered(found: Tried, policy: Policy, made: Answer, shown: Axes | None) -> Plain:
+def _answered(found: Tried, policy: Policy, made: PolicyChoice, shown: Axes | None) -> Plain:
     """The choice in words: the trial, its scores beside the original's, and where none is inside what would help."""
     limited = {scored(made.trial, limit).name: limit for limit in policy.parsed}
     names = dict.fromkeys([*limited, *((shown.risk.name, shown.utility.name) if shown else ())])

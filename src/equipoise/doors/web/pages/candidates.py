@@ -20,7 +20,7 @@ from equipoise.policies.checks import ATTACK, of_candidates, of_limits, of_scena
 from equipoise.policies.limits import is_share, tables
 from equipoise.policies.presets import presets, slots_of
 from equipoise.policies.scoped_measures import scale
-from equipoise.policies.sections import Candidate, Intruder, Problem
+from equipoise.policies.sections import Candidate, Intruder, PolicyProblem
 from equipoise.presentation.numbers import title
 from equipoise.recipe.catalogue import build, family, find
 
@@ -358,7 +358,7 @@ def _edited(request: Request, office: Office, words: str, **parts: Any) -> HTMLR
     return part(request, "balance_setup.html", **setup(office))
 
 
-def _refuse(problems: Sequence[Problem]) -> None:
+def _refuse(problems: Sequence[PolicyProblem]) -> None:
     """Refuse what was filled in, with everything that is wrong with it."""
     if problems:
         error = ParameterError(" ".join(dict.fromkeys(problem.words.rstrip(".") + "." for problem in problems)))

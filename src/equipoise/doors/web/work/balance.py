@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.policy_file import journal_place
 from equipoise.doors.web.work.open_file import role_of
 from equipoise.doors.web.work.trials import Plain, plain_scores, plain_trial
@@ -19,7 +19,7 @@ from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.policies.explain import explain
 from equipoise.policies.first_policy import proposed
 from equipoise.policies.policy_file import Job
-from equipoise.policies.sections import Problem
+from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.toml_lines import named
 from equipoise.releases.balance import kept_journal, tried
 from equipoise.releases.report_facts import ends
@@ -41,13 +41,13 @@ def job_of(policy: Policy, folder: Path) -> Job:
     return replace(job, data=replace(job.data, path=str(data["path"])))
 
 
-def check(held: Held, folder: Path, policy: Policy) -> Plain:
+def check(held: Memory, folder: Path, policy: Policy) -> Plain:
     """What is wrong with a policy, each problem with its place; else what it means, and how much there is to do."""
     held.raw(folder, policy["data"])
     return held.once(("check", frozen(policy)), lambda: _checked(held, folder, policy))
 
 
-def _checked(held: Held, folder: Path, policy: Policy) -> Plain:
+def _checked(held: Memory, folder: Path, policy: Policy) -> Plain:
     problems: list[Plain] = []
     nothing: Plain = {"told": {}, "recipes": 0, "runs": 0, "warnings": []}
     if "table" in policy:
@@ -71,11 +71,11 @@ def _checked(held: Held, folder: Path, policy: Policy) -> Plain:
     return {"problems": problems, **counts, "warnings": told.pop("warnings", []), "told": told}
 
 
-def _problem(problem: Problem) -> Plain:
+def _problem(problem: PolicyProblem) -> Plain:
     return {"place": named(problem.place), "words": problem.words}
 
 
-def columns(held: Held, folder: Path, policy: Policy) -> Plain:
+def columns(held: Memory, folder: Path, policy: Policy) -> Plain:
     """The columns by role, those with roles first; the levels of each that has a hierarchy."""
     schema = held.raw(folder, policy["data"]).schema()
     roles = Roles.from_plain(policy.get("roles", {}), folder)
@@ -87,7 +87,7 @@ def columns(held: Held, folder: Path, policy: Policy) -> Plain:
     }
 
 
-def first(held: Held, folder: Path, policy: Policy) -> Plain:
+def first(held: Memory, folder: Path, policy: Policy) -> Plain:
     """What a first policy of these roles measures, limits and tries. Cost: O(cells)."""
     records = held.records(folder, policy)
     cells = held.cells(folder, policy) if records.roles.keys else None

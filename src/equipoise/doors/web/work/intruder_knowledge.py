@@ -14,7 +14,7 @@ from equipoise.attacks import Nearest
 from equipoise.data.cells import Cells, coded
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work.open_file import role_of
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError, RolesError
@@ -44,13 +44,13 @@ FLAT = 1e-12
 # Which columns --------------------------------------------------------------------------------------------------------
 
 
-def offered(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def offered(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The columns to tick, and how somebody fares who knows the keys."""
     found = columns(held, folder, policy)
     return found | {"answer": knows(held, folder, policy, [row["place"] for row in found["keys"]])}
 
 
-def columns(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def columns(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """Every column that could be known: the keys, the others, numbers that may be known roughly, and what is left out.
 
     A column is told by its place in the file, so that its name is never part of an address.
@@ -72,7 +72,7 @@ def columns(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def _rough(held: Held, records: Records, policy: Mapping[str, Any], name: str, role: str) -> bool:
+def _rough(held: Memory, records: Records, policy: Mapping[str, Any], name: str, role: str) -> bool:
     """Whether a column is a number that is rather known roughly than exactly."""
     kind = records.schema()[name]
     if not kind.is_numeric() or role in INNER:
@@ -121,7 +121,7 @@ class Matching:
         return {**vars(self), "number": self.right * self.records, "share": self.alone / self.records}
 
 
-def knows(held: Held, folder: Path, policy: Mapping[str, Any], places: Sequence[int]) -> dict[str, Any]:
+def knows(held: Memory, folder: Path, policy: Mapping[str, Any], places: Sequence[int]) -> dict[str, Any]:
     """How somebody fares who knows these columns exactly, beside one who knows all keys."""
     records, raw = held.records(folder, policy), held.raw(folder, policy["data"])
     known, all_keys = named(raw, places), records.roles.keys
@@ -143,7 +143,7 @@ def _refuse_inner(records: Records, known: tuple[str, ...]) -> None:
         raise RolesError(f"The column {withheld[0]!r} is not one that somebody outside knows.")
 
 
-def _matched(held: Held, folder: Path, policy: Mapping[str, Any], known: tuple[str, ...]) -> Matching:
+def _matched(held: Memory, folder: Path, policy: Mapping[str, Any], known: tuple[str, ...]) -> Matching:
     """Class sizes by one sort of packed codes; where nulls match anything, by the measures that know of it."""
     records, raw = held.records(folder, policy), held.raw(folder, policy["data"])
     if not known:
@@ -186,13 +186,13 @@ def class_sizes(parts: Sequence[Coded]) -> Integers:
 # Combinations of keys -------------------------------------------------------------------------------------------------
 
 
-def combinations(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def combinations(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The combinations of keys that tell most: the worst of each number of keys, and a chart of all that were tried."""
     name = ("combinations", frozen(policy["data"]), frozen(policy.get("roles", {})))
     return held.once(name, lambda: _combinations(held, folder, policy))
 
 
-def _combinations(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def _combinations(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     records = held.records(folder, policy)
     every, schema = records.roles.keys, list(held.raw(folder, policy["data"]).schema())
     if not every:
@@ -204,7 +204,7 @@ def _combinations(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[s
         met[", ".join(known)] = known, found
         return Score("matching", found.right, "lower", baseline=1 / found.records)
 
-    plan = knowledge.Plan.of(len(every), SIZE, records.height(), WORK)
+    plan = knowledge.KnowledgePlan.of(len(every), SIZE, records.height(), WORK)
     table = knowledge.sweep(every, plan, attempt, None, None)
     rows = []
     for row in knowledge.growth(table).iter_rows(named=True):
@@ -229,7 +229,7 @@ def _chart(table: pl.DataFrame) -> Spec:
 
 
 def check_numbers(
-    held: Held, folder: Path, policy: Mapping[str, Any], exact: Sequence[int], rough: Sequence[int]
+    held: Memory, folder: Path, policy: Mapping[str, Any], exact: Sequence[int], rough: Sequence[int]
 ) -> dict[str, Any]:
     """The columns of an attack on numbers, by name; refused before it starts where it cannot be tried."""
     raw = held.raw(folder, policy["data"])
@@ -255,7 +255,7 @@ def match_numbers(
     the better way counts. At most 20,000 people are looked for, drawn by a public seed.
     """
     report(progress, 0, 1, "reading the file")
-    raw = Held().raw(folder, policy["data"])
+    raw = Memory().raw(folder, policy["data"])
     table = raw.collect(*exact, *numbers).with_columns(pl.col(*numbers).cast(pl.Float64))
     if table.height < 2:
         raise ParameterError("The data has one record only: there is nobody to confuse it with.")
@@ -263,7 +263,7 @@ def match_numbers(
     table = table.with_row_index(row)
     asked, names = _asked(table, numbers, within), (row, tuple(exact), tuple(numbers))
     batches = _batches(asked, names[2])
-    steps = Steps(progress, WAYS * len(batches), f"looking for {asked.height:,} people")
+    steps = RunProgress(progress, WAYS * len(batches), f"looking for {asked.height:,} people")
     tried = [
         _linked(steps, _changed(table, numbers, change), [_changed(b, numbers, change) for b in batches], names)
         for change in (_itself, _logarithm)
@@ -277,7 +277,7 @@ def match_numbers(
 
 
 @dataclass
-class Steps:
+class RunProgress:
     """Tells how far a run is, and stops it when asked."""
 
     progress: Progress
@@ -319,7 +319,7 @@ def _changed(table: pl.DataFrame, numbers: Sequence[str], change: Callable[[pl.S
 
 
 def _linked(
-    steps: Steps, table: pl.DataFrame, batches: Sequence[pl.DataFrame],
+    steps: RunProgress, table: pl.DataFrame, batches: Sequence[pl.DataFrame],
     names: tuple[str, tuple[str, ...], tuple[str, ...]],
 ) -> dict[str, float]:  # fmt: skip
     """The share of the people found, and that of guessing. Every batch is measured by the spread of all people."""

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.data.levels import Bands, DatePart, Everything, Head, Level, Lookup, Original, as_text
+from equipoise.data.levels import Bands, DatePart, Everything, Head, Level, Lookup, OriginalLevel, as_text
 from equipoise.doors.web.work import key_histograms as pictures
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError
@@ -28,7 +28,7 @@ def editors(
     known = values.drop_nulls()
     if not len(known):
         return {"kinds": [], "kind": ""}
-    at: Level = tree.level(level) if tree else Original()
+    at: Level = tree.level(level) if tree else OriginalLevel()
     kinds = _kinds(values, at)
     found: dict[str, Any] = {"kinds": kinds, "kind": _begin(kinds, at, labelled), "size": len(values)}
     if "bands" in kinds:
@@ -46,7 +46,7 @@ def editors(
 
 def shown(level: Level) -> str:
     """A level as the page calls it."""
-    if isinstance(level, Original):
+    if isinstance(level, OriginalLevel):
         return "as it came"
     if isinstance(level, Bands) and level.width is not None:
         return f"bands of {level.name}"

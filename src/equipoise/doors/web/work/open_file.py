@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.files import becomes, format_of
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.inspection.suggest_roles import FIELDS, MANY, TOLD, Suggestion, suggest_roles
@@ -16,7 +16,7 @@ FIRST = 10
 """Records that a preview shows."""
 
 
-def look(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def look(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of the open file, each with its type, its label, its role and the role it seems to have."""
     records = held.raw(folder, policy["data"])
     found = _suggested(held, records, policy)
@@ -39,13 +39,13 @@ def look(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     return {"records": found.records, "columns": rows, "format": format, "released_as": becomes(format)}
 
 
-def suggested(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def suggested(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The suggested roles with their hierarchies, as a policy has them."""
     records = held.raw(folder, policy["data"])
     return _suggested(held, records, policy).roles.to_plain()
 
 
-def with_role(held: Held, folder: Path, policy: Mapping[str, Any], column: str, role: str) -> dict[str, Any]:
+def with_role(held: Memory, folder: Path, policy: Mapping[str, Any], column: str, role: str) -> dict[str, Any]:
     """The roles when one column gets another role; a key comes with the hierarchy that suits it."""
     records = held.raw(folder, policy["data"])
     schema = records.schema()
@@ -67,7 +67,7 @@ def with_role(held: Held, folder: Path, policy: Mapping[str, Any], column: str, 
     return made.to_plain()
 
 
-def first(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def first(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The first records with their values; asked for by name."""
     table = held.raw(folder, policy["data"]).collect().head(FIRST)
     rows = [["" if value is None else str(value)[:80] for value in row] for row in table.rows()]
@@ -97,7 +97,7 @@ def role_of(roles: Roles, column: str) -> str:
     return "none"
 
 
-def _suggested(held: Held, records: Records, policy: Mapping[str, Any]) -> Suggestion:
+def _suggested(held: Memory, records: Records, policy: Mapping[str, Any]) -> Suggestion:
     return held.once(("suggested", frozen(policy["data"])), lambda: suggest_roles(records))
 
 

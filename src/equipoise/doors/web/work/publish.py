@@ -23,7 +23,7 @@ from equipoise.doors.report.publication_page import (
     sentence,
     whole_cells,
 )
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work.table_settings import Plain
 from equipoise.doors.web.work.tables import categories, columns, level_for
 from equipoise.files import read
@@ -36,7 +36,7 @@ from equipoise.masks import Recode
 from equipoise.methods.method import name_of
 from equipoise.presentation.numbers import number, percent, said
 from equipoise.publishing.cells_of_domains import COUNTS
-from equipoise.publishing.other_rules import Comparison
+from equipoise.publishing.other_rules import RuleComparison
 from equipoise.publishing.publication import Publication, publication
 from equipoise.publishing.publish import Published
 from equipoise.recipe.catalogue import form, summary, typed
@@ -69,7 +69,7 @@ Shown = Literal["line", "withheld", "published"]
 # --- settings -----------------------------------------------------------------------------------------------------
 
 
-def settled(held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Plain:
+def settled(held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Plain:
     """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
     known = [column["name"] for column in columns(held, folder, policy)]
     if (given.get("domain") or given.get("target")) and {*given["domain"], *given["target"]} <= set(known):
@@ -83,7 +83,7 @@ def settled(held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[
         return made
 
 
-def _proposed(held: Held, folder: Path, policy: Mapping[str, Any]) -> Plain:
+def _proposed(held: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
     """Areas by their role, else the first column of words; classes by two keys, words before numbers."""
     roles, known = policy.get("roles", {}), columns(held, folder, policy)
     fit = {c["name"]: (c, level) for c in known if c["values"] > 1 and (level := level_for(c, MANY)) is not None}
@@ -103,7 +103,7 @@ def _proposed(held: Held, folder: Path, policy: Mapping[str, Any]) -> Plain:
 
 
 def with_columns(
-    held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], asked: Mapping[str, Any]
+    held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], asked: Mapping[str, Any]
 ) -> Plain:
     """The settings with other areas and classes; a column that is new comes at a level that suits it."""
     before = settled(held, folder, policy, given)
@@ -172,13 +172,13 @@ def loss_form(settings: Mapping[str, Any]) -> Plain:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighed:
+class WeighedPublication:
     """A publication with what other rules would give; both are asked again and again."""
 
     found: Publication
 
     @cached_property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> RuleComparison:
         return self.found.compare()
 
     def decided(self, risk: float) -> Published:
@@ -186,7 +186,7 @@ class Weighed:
         return Published(self.found, self.found.choose(risk_at_most=risk), self.comparison, notes=self.found.notes)
 
 
-def weighed(held: Held, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Weighed:
+def weighed(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> WeighedPublication:
     """The publication of the settings, weighed once."""
     cells = {name: settings[name] for name in ("domain", "target", "levels", "population")}
     losses = {name: settings[name] for name in ("loss", "nonpublication")}
@@ -195,8 +195,8 @@ def weighed(held: Held, folder: Path, policy: Mapping[str, Any], settings: Mappi
     records = held.records(folder, policy)
     source = held.once(("publication source", *name), lambda: source_of(records, settings))
 
-    def made(prior: Any = None) -> Weighed:
-        found = Weighed(publication(source, prior, **asked_of(settings)))
+    def made(prior: Any = None) -> WeighedPublication:
+        found = WeighedPublication(publication(source, prior, **asked_of(settings)))
         _ = found.found.trade_off.steps, found.comparison
         return found
 
@@ -240,7 +240,7 @@ def fitting(found: Publication) -> float | None:
 
 
 def seen(
-    held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float | None, shown: Shown
+    held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float | None, shown: Shown
 ) -> Plain:
     """Everything the page shows: the settings, the columns, the curve, and the point on it."""
     settings = settled(held, folder, policy, given)
@@ -256,13 +256,13 @@ def seen(
 
 
 def point(
-    held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float, shown: Shown
+    held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float, shown: Shown
 ) -> Plain:
     """A point on the curve: both losses, the cells around the line, and what other rules would give."""
     return _at(weighed(held, folder, policy, settled(held, folder, policy, given)), risk, shown)
 
 
-def _curve(made: Weighed, risk: float) -> Plain:
+def _curve(made: WeighedPublication, risk: float) -> Plain:
     """The chart with its movable point, the steps it moves along, and what was assumed."""
     told = made.decided(risk)
     chart = made.found.chart(told.decision, made.comparison)
@@ -310,7 +310,7 @@ def _steps(found: Publication) -> Plain:
     return {"withheld": thin["withheld"].round(6).to_list(), "risk": thin["risk"].round(6).to_list()}
 
 
-def _at(made: Weighed, risk: float, shown: Shown) -> Plain:
+def _at(made: WeighedPublication, risk: float, shown: Shown) -> Plain:
     told = made.decided(risk)
     real = told.decision.realised
     return {

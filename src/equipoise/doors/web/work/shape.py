@@ -12,9 +12,9 @@ import polars as pl
 from equipoise.data.branches import Branch, Breaks, Calendar, Intervals, Leaves, Prefix
 from equipoise.data.cells import Cells
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.data.levels import ORIGINAL, Level, Original, as_text, number_text
+from equipoise.data.levels import ORIGINAL, Level, OriginalLevel, as_text, number_text
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work.edit_hierarchy import free_name, with_level, without_level
 from equipoise.doors.web.work.level_editors import editors, shown
 from equipoise.doors.web.work.regroup_key import Stage, numbers, stage_of
@@ -61,7 +61,7 @@ class Key:
 Shelf = OrderedDict[tuple[int, str], Key]
 
 
-def look(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> dict[str, Any]:
+def look(held: Memory, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> dict[str, Any]:
     """All that the page shows of one key, and where all keys stand."""
     cells, trees = _cells(held, folder, policy), _trees(held, folder, policy, mark)
     column = column if column in cells.by else cells.by[0]
@@ -74,7 +74,7 @@ def look(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, m
         "column": column,
         "label": labels.label or "",
         "level": key.level,
-        "shown": shown(key.tree.level(key.level) if key.tree else Original()),
+        "shown": shown(key.tree.level(key.level) if key.tree else OriginalLevel()),
         "keys": [_told(cells, name, trees.get(name), chosen) for name in cells.by],
         "levels": _levels(key),
         "values": len(key.values) - key.values.null_count(),
@@ -87,12 +87,12 @@ def look(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, m
     }
 
 
-def ready(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> bool:
+def ready(held: Memory, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> bool:
     """Put a key on its stage, so that previews of it are quick."""
     return prepare(held, folder, policy, chosen, column, mark) is not None
 
 
-def preview(held: Held, folder: Path, data: Plain, mark: int, column: str, change: Plain) -> dict[str, Any] | None:
+def preview(held: Memory, folder: Path, data: Plain, mark: int, column: str, change: Plain) -> dict[str, Any] | None:
     """Risk and information after a change of one key; None where it is not on its stage."""
     held.raw(folder, data)
     key = _shelf(held).get((mark, column))
@@ -103,7 +103,7 @@ def preview(held: Held, folder: Path, data: Plain, mark: int, column: str, chang
     return {**numbers(key.stage, table), "categories": int(np.count_nonzero(np.bincount(known)))}
 
 
-def prepare(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> Key:
+def prepare(held: Memory, folder: Path, policy: Plain, chosen: Chosen, column: str, mark: int) -> Key:
     """A key on its stage, the other keys at their chosen levels."""
     cells, trees = _key_cells(held, folder, policy, column), _trees(held, folder, policy, mark)
     shelf = _shelf(held)
@@ -117,7 +117,7 @@ def prepare(held: Held, folder: Path, policy: Plain, chosen: Chosen, column: str
     return shelf[mark, column]
 
 
-def _staged(held: Held, cells: Cells, column: str, others: Mapping[str, tuple[Level, pl.Series]]) -> Stage:
+def _staged(held: Memory, cells: Cells, column: str, others: Mapping[str, tuple[Level, pl.Series]]) -> Stage:
     """The stage of a key: the one at hand where the other keys have not changed since."""
     ready: list[tuple[Cells, str, dict[str, Level], Stage]] = held.once("shape sets", list)
     levels = {name: level for name, (level, _) in others.items()}
@@ -130,7 +130,7 @@ def _staged(held: Held, cells: Cells, column: str, others: Mapping[str, tuple[Le
     return stage
 
 
-def level_of(held: Held, folder: Path, policy: Plain, column: str, level: str) -> str:
+def level_of(held: Memory, folder: Path, policy: Plain, column: str, level: str) -> str:
     """The name of a level of a key; refused where there is none, or values are missing in it."""
     cells = _key_cells(held, folder, policy, column)
     tree = Roles.from_plain(policy.get("roles", {}), folder).hierarchies.get(column)
@@ -139,7 +139,7 @@ def level_of(held: Held, folder: Path, policy: Plain, column: str, level: str) -
 
 
 def kept(
-    held: Held, folder: Path, policy: Plain, column: str, change: Plain, replaced: str, name: str
+    held: Memory, folder: Path, policy: Plain, column: str, change: Plain, replaced: str, name: str
 ) -> tuple[list[dict[str, Any]], str]:
     """The hierarchy of a column with a change made in it, as a policy has it, and the name of the level."""
     cells = _key_cells(held, folder, policy, column)
@@ -152,7 +152,7 @@ def kept(
     return with_level(tree, branch, old).to_plain(), level.name
 
 
-def dropped(held: Held, folder: Path, policy: Plain, column: str, level: str) -> list[dict[str, Any]]:
+def dropped(held: Memory, folder: Path, policy: Plain, column: str, level: str) -> list[dict[str, Any]]:
     """The hierarchy of a column without one of its levels."""
     tree = Roles.from_plain(policy.get("roles", {}), folder).hierarchies.get(column)
     if tree is None:
@@ -161,7 +161,7 @@ def dropped(held: Held, folder: Path, policy: Plain, column: str, level: str) ->
     return left.to_plain() if left else []
 
 
-def categories(held: Held, folder: Path, policy: Plain, column: str, search: str, rare: bool) -> dict[str, Any]:
+def categories(held: Memory, folder: Path, policy: Plain, column: str, search: str, rare: bool) -> dict[str, Any]:
     """The most frequent categories of a key, those that hold a text, without rare ones unless they are asked for."""
     cells = _key_cells(held, folder, policy, column)
     values, n = cells.values(column), cells.counts(column)
@@ -187,7 +187,7 @@ def categories(held: Held, folder: Path, policy: Plain, column: str, search: str
 
 def suggested(progress: Any, folder: Path, policy: Plain, k: int, share: float) -> dict[str, Any]:
     """In a run: the least coarsening of all keys with which every class has k records."""
-    records = Held().records(folder, policy)
+    records = Memory().records(folder, policy)
     found = best_coarsening(records, MinCount(k), suppress_at_most=share, progress=progress)
     return {**found.to_plain(), "k": k, "share": share}
 
@@ -283,7 +283,7 @@ def _called(change: Plain, values: pl.Series) -> str:
     return "level"
 
 
-def _cells(held: Held, folder: Path, policy: Plain) -> Cells:
+def _cells(held: Memory, folder: Path, policy: Plain) -> Cells:
     """The cells of the keys, counted once whatever their hierarchies are."""
     roles = {name: value for name, value in policy.get("roles", {}).items() if name != "hierarchies"}
     if not roles.get("keys"):
@@ -291,19 +291,19 @@ def _cells(held: Held, folder: Path, policy: Plain) -> Cells:
     return held.cells(folder, {"data": policy["data"], "roles": roles})
 
 
-def _key_cells(held: Held, folder: Path, policy: Plain, column: str) -> Cells:
+def _key_cells(held: Memory, folder: Path, policy: Plain, column: str) -> Cells:
     cells = _cells(held, folder, policy)
     if column not in cells.by:
         raise ParameterError(f"{column!r} is no key.{hint(column, cells.by)}")
     return cells
 
 
-def _trees(held: Held, folder: Path, policy: Plain, mark: int) -> Mapping[str, Hierarchy]:
+def _trees(held: Memory, folder: Path, policy: Plain, mark: int) -> Mapping[str, Hierarchy]:
     held.raw(folder, policy["data"])
     return held.once(("shape trees", mark), lambda: Roles.from_plain(policy.get("roles", {}), folder).hierarchies)
 
 
-def _shelf(held: Held) -> Shelf:
+def _shelf(held: Memory) -> Shelf:
     empty: Shelf = OrderedDict()
     return held.once("shape stages", lambda: empty)
 
@@ -326,8 +326,8 @@ def _chosen(tree: Hierarchy | None, name: str | None, values: pl.Series) -> tupl
         try:
             return tree.level(str(name)), tree.level(str(name)).label(values)
         except EquipoiseError:
-            return Original(), values
-    return Original(), values
+            return OriginalLevel(), values
+    return OriginalLevel(), values
 
 
 def _told(cells: Cells, name: str, tree: Hierarchy | None, chosen: Chosen) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def _levels(key: Key) -> list[dict[str, Any]]:
     first = {
         "name": ORIGINAL,
         "words": "",
-        "shown": shown(Original()),
+        "shown": shown(OriginalLevel()),
         "categories": len(key.values) - key.values.null_count(),
         "problem": "",
     }
@@ -369,5 +369,5 @@ def _original(cells: Cells) -> dict[str, float]:
     return numbers(stage_of(cells, column, {}), np.arange(len(cells.values(column))))
 
 
-def _value_labels(held: Held, folder: Path, policy: Plain, column: str) -> tuple[tuple[Any, str], ...]:
+def _value_labels(held: Memory, folder: Path, policy: Plain, column: str) -> tuple[tuple[Any, str], ...]:
     return held.raw(folder, policy["data"]).labels.of(column).values

@@ -23,7 +23,7 @@ from equipoise.releases.release import FRESH
 from equipoise.releases.tables.balance import audited_by
 from equipoise.releases.tables.tabulate import Tabulated, certified
 from equipoise.search.table_map import table_map
-from equipoise.search.table_sweep import Comparison, attempted, diagnoses, original_trial
+from equipoise.search.table_sweep import TableComparison, attempted, diagnoses, original_trial
 from equipoise.tables import Distance, Exposed, Suppress, Withheld
 
 
@@ -96,7 +96,7 @@ def compare(
     if not tried:
         raise ParameterError(f"None of {len(recipes)} ways can be taken with this table. {tried.left_out[0].reason}")
     done = [trial.recipe.masks[-1] for trial in tried]
-    found = Comparison(tried, original_trial(made, scales), tried[0], diagnoses=diagnoses(made, done))
+    found = TableComparison(tried, original_trial(made, scales), tried[0], diagnoses=diagnoses(made, done))
     return compared(found, made, own)
 
 
@@ -110,7 +110,7 @@ def _other(method: str, rule: str) -> Any:
     return parse(text, "mask")
 
 
-def compared(found: Comparison, made: Table, own: Any) -> Plain:
+def compared(found: TableComparison, made: Table, own: Any) -> Plain:
     """Every way with its numbers, and the map; the one in use is marked where it could be taken."""
     facts = compared_facts(found)
     trials = (*found.trials, found.original)

@@ -14,7 +14,7 @@ from equipoise.data.levels import ORIGINAL, ROOT
 from equipoise.data.records import Law, Records
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.table_page import grid
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work import table_settings as plain
 from equipoise.doors.web.work.table_settings import LARGEST, Plain
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
@@ -36,7 +36,7 @@ MOST_BY = 3
 # --- settings -----------------------------------------------------------------------------------------------------
 
 
-def columns(held: Held, folder: Path, policy: Mapping[str, Any]) -> list[Plain]:
+def columns(held: Memory, folder: Path, policy: Mapping[str, Any]) -> list[Plain]:
     """The columns of the file: whether they are numbers, how many values they have, and the levels they can have."""
     records = held.records(folder, _named(policy))
     name = ("table columns", frozen(policy["data"]), frozen(policy.get("roles", {})))
@@ -80,7 +80,7 @@ def _levels(records: Records, column: str) -> list[Plain]:
     return [{"name": name, "categories": int(size)} for name, size in found]
 
 
-def settled(held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Plain:
+def settled(held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Plain:
     """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
     known = columns(held, folder, policy)
     names = {column["name"] for column in known}
@@ -138,7 +138,7 @@ def _blank(by: list[str], levels: Plain, value: str) -> Plain:
 
 
 def with_columns(
-    held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], asked: Mapping[str, Any]
+    held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], asked: Mapping[str, Any]
 ) -> Plain:
     """The settings with other columns; a column that is new comes at a level that suits it, rules that fit stay."""
     before = settled(held, folder, policy, given)
@@ -175,7 +175,7 @@ def _asked_level(column: Plain, level: str | None) -> str:
 # --- the table, at once -------------------------------------------------------------------------------------------
 
 
-def seen(held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], values: bool) -> Plain:
+def seen(held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], values: bool) -> Plain:
     """Everything the page shows at once: the settings, the columns, and the table with its sensitive cells."""
     known, settings = columns(held, folder, policy), settled(held, folder, policy, given)
     found: Plain = {"settings": settings, "columns": known, "problem": "", "table": None}
@@ -187,7 +187,7 @@ def seen(held: Held, folder: Path, policy: Mapping[str, Any], given: Mapping[str
         return {**found, "problem": str(error)}
 
 
-def flagged(held: Held, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any], values: bool) -> Plain:
+def flagged(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any], values: bool) -> Plain:
     """The table with the cells that the rule calls sensitive, and what the rule misses."""
     made, rule = counted(held, folder, policy, settings), plain.rule_of(settings)
     unsafe = rule.flag(made).to_numpy()
@@ -214,7 +214,7 @@ def _bases(made: Table) -> list[int]:
     return [size // 10, size]
 
 
-def counted(held: Held, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Table:
+def counted(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Table:
     """The table of the settings, counted once."""
     asked = {"data": policy["data"], "roles": plain.roles_of(policy, settings)}
     records = held.records(folder, asked)
@@ -283,7 +283,7 @@ def _veiled(cell: Plain) -> Plain:
     return {**cell, "text": ""} if cell["kind"] in ("sensitive", "helper") else cell
 
 
-def policy_of(held: Held, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Plain:
+def policy_of(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Plain:
     """The policy file of the settings."""
     if settings["method"]["use"] == plain.NONE:
         raise ParameterError("Choose what to do about sensitive cells first.")

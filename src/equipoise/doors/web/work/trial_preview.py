@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.policy_file import JOURNAL
 from equipoise.doors.web.work.trials import Plain, recipe_of
 from equipoise.doors.web.workspace import PRIVATE
@@ -28,7 +28,7 @@ STEEP = 4
 Masks = Sequence[Mapping[str, Any]]
 
 
-def look(held: Held, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
+def look(held: Memory, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
     """What one draw of a recipe does to each variable; remembered."""
     records = held.records(folder, policy)
     name = ("look", frozen(policy["data"]), frozen(policy.get("roles", {})), json.dumps(masks))
@@ -38,7 +38,7 @@ def look(held: Held, folder: Path, policy: Mapping[str, Any], masks: Masks) -> P
 def look_long(progress: Progress, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
     """The same in a process of its own, for large files."""
     report(progress, 0, 2, "reading the file")
-    records = Held().records(folder, policy)
+    records = Memory().records(folder, policy)
     report(progress, 1, 2, "applying the recipe")
     return looked(records, masks, seed_of(folder))
 
@@ -92,7 +92,7 @@ def _bits(column: str, released: Records, original: Records) -> float | None:
 def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
     """The attacks of a release on one draw of a recipe, each beside how it fares on the original."""
     report(progress, 0, 3, "applying the recipe")
-    records = Held().records(folder, policy)
+    records = Memory().records(folder, policy)
     released = recipe_of(masks, seed_of(folder)).run(records)
     found = try_out(released, records, progress=progress)
     if isinstance(found, str):

@@ -155,7 +155,7 @@ def policy_of(policy: Mapping[str, Any], folder: Path) -> Policy:
 
 
 @dataclass(frozen=True)
-class Answer:
+class PolicyChoice:
     """The choice a policy makes: the place of the trial (the nearest where none is inside), and how many are inside."""
 
     at: int
@@ -168,12 +168,12 @@ class Answer:
         return "chosen" if self.accepted else "nearest"
 
 
-def answer(found: Tried, policy: Policy) -> Answer:
+def answer(found: Tried, policy: Policy) -> PolicyChoice:
     """The trial that would be released under a policy; as `chosen_of` has it."""
     trial = ahead_of(found.trials, policy)
     limits = policy.parsed
     many = sum(_meets(one, limits) for one in found.trials)
-    return Answer(found.places[id(trial)], inside(policy, trial), many, trial)
+    return PolicyChoice(found.places[id(trial)], inside(policy, trial), many, trial)
 
 
 def _meets(trial: Trial, limits: Sequence[Limit]) -> bool:
@@ -196,7 +196,7 @@ def shown_axes(found: Tried, policy: Policy, risk: str | None, utility: str | No
     return axes(found.original.scores, risk=one, utility=two, policy=policy)
 
 
-def map_spec(found: Tried, policy: Policy, made: Answer, shown: Axes) -> Plain:
+def map_spec(found: Tried, policy: Policy, made: PolicyChoice, shown: Axes) -> Plain:
     """The risk-utility map of the reports, for the page: points know their trial, and what moves has a name."""
     spec = for_page(
         risk_utility_map(
@@ -250,7 +250,7 @@ def frontier_places(found: Tried, shown: Axes) -> set[int]:
     return {found.places[id(trial)] for trial in undominated(found.trials, shown)}
 
 
-def table(found: Tried, policy: Policy, shown: Axes, made: Answer) -> Plain:
+def table(found: Tried, policy: Policy, shown: Axes, made: PolicyChoice) -> Plain:
     """Every trial with every score: the chosen one, those on the frontier, then the others; 500 at most."""
     best, limits = frontier_places(found, shown), policy.parsed
     order = sorted(range(len(found.trials)), key=lambda place: (place != made.at, place not in best, place))
@@ -280,7 +280,7 @@ def value(score: Score) -> str:
 # One trial ------------------------------------------------------------------------------------------------------------
 
 
-def trial_facts(found: Tried, policy: Policy, made: Answer, place: int, pinned: int | None) -> Plain:
+def trial_facts(found: Tried, policy: Policy, made: PolicyChoice, place: int, pinned: int | None) -> Plain:
     """A trial beside the original, the current choice, and one that was pinned."""
     trial, other = found.at(place), found.at(pinned) if pinned is not None and pinned != place else None
     return {

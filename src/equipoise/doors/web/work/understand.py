@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.doors.web.memory import Held, frozen
+from equipoise.doors.web.memory import Memory, frozen
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError, RolesError
 from equipoise.inspection.assess import by_category, by_key, refuse_unfit, standard
@@ -38,17 +38,17 @@ CENSUS = "No column is a weight: the file is taken for the whole population, the
 LIGHT = "The weights add up to no more than the records: the file is taken for the whole population."
 
 
-def glance(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def glance(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The risks of the file as it is, in numbers and in one sentence, and how large its classes are."""
     return held.once(_name("glance", policy), lambda: _glance(*_counted(held, folder, policy)))
 
 
-def keys(held: Held, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def keys(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """What each key contributes: the uniques that would be none without it, and the mildest coarsening that helps."""
     return held.once(_name("keys", policy), lambda: _keys(*_counted(held, folder, policy)))
 
 
-def people(held: Held, folder: Path, policy: Mapping[str, Any], values: bool) -> dict[str, Any]:
+def people(held: Memory, folder: Path, policy: Mapping[str, Any], values: bool) -> dict[str, Any]:
     """The records most at risk by id or row number; values of their keys, and the rarest, if asked for."""
     records, cells = _counted(held, folder, policy)
     found = held.once(_name("worst", policy), lambda: worst(records, cells))
@@ -62,7 +62,7 @@ def people(held: Held, folder: Path, policy: Mapping[str, Any], values: bool) ->
     return shown
 
 
-def _counted(held: Held, folder: Path, policy: Mapping[str, Any]) -> tuple[Records, Cells]:
+def _counted(held: Memory, folder: Path, policy: Mapping[str, Any]) -> tuple[Records, Cells]:
     records = held.records(folder, policy)
     if not records.roles.keys:
         raise RolesError("No column is a key yet: say which columns an intruder may know.")
