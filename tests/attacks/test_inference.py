@@ -296,7 +296,7 @@ hierarchies.address = [{kind = "intervals", widths = [100], root = true}]
 "inference(sensitive='ill', snoopers=('match', 'class'))" = "< 0.8"
 """
     )
-    made = balance(tmp_path / "policy.toml", render=page, out=tmp_path / "out")
+    made = balance(tmp_path / "policy.toml", out=tmp_path / "out")
     assert made.verdict.accepted
     assert made.original.scores[0].value == 1.0
     assert made.trial.scores[0].value < 0.8

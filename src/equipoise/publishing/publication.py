@@ -14,6 +14,7 @@ from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.options import option, with_options
 from equipoise.losses.expectation import Loss, expected, plugged, read, shape, taylor, written
 from equipoise.losses.threshold import Threshold
 from equipoise.presentation.numbers import fraction, percent
@@ -274,17 +275,23 @@ def _rows(of: Publication, names: list[Any]) -> Integers:
     return np.array([known[name] for name in names], dtype=np.int64)
 
 
-def publication(
-    source: Any,
-    prior: Any = None,
-    disclosure: Any = "uniques:10",
-    nonpublication: Any = "y",
-    domain: Any = None,
-    target: Any = None,
-    population: Any = None,
-    *,
-    covariates: Any = None,
-) -> Publication:
+@dataclass(frozen=True)
+class PublicationOptions:
+    """What `publication` can be told: the prior, the two losses, and what the cells are."""
+
+    prior: Any = option(None, "Prior alpha and beta; fitted over the domains without it.", positional=True)
+    disclosure: Any = option("uniques:10", "Loss of a breach: uniques:10, or one of eq.losses.", positional=True)
+    nonpublication: Any = option("y", "What silence costs: cell, y, Y, n or N, a loss, a column.", positional=True)
+    domain: Any = option(None, "Columns of the areas.", positional=True)
+    target: Any = option(
+        None, "Column of classes, each asked about in turn; or one: occupation=nurse.", positional=True
+    )
+    population: Any = option(None, "Column with each domain's N; the sum of weights without it.", positional=True)
+    covariates: Any = option(None, "Columns on which the prior's mean may depend.")
+
+
+@with_options(PublicationOptions)
+def publication(source: Any, options: PublicationOptions) -> Publication:
     """Weigh, for every cell of a survey, the expected loss of publishing it against that of withholding it.
 
     Y - y | y ~ BetaBinomial(N - n, alpha + y, beta + n - y); R_d = E L_d(y, Y, n, N) | y; publish where R0 > R1, in the
@@ -313,18 +320,18 @@ def publication(
     >>> publication(table, prior=(1, 10)).choose(cutoff=0.75).cells["publish"].to_list()
     [True, True, False]
     """
-    data = domains(source, domain, target, population)
+    data = domains(source, options.domain, options.target, options.population)
     if not data.column("y").any():
         raise DataError("All y are 0: nobody in the sample is in the class, so there is nothing to decide.")
-    alpha, beta, fitted = _prior(prior, data, covariates)
+    alpha, beta, estimate = _prior(options.prior, data, options.covariates)
     y, n, N, *effective = (data.column(c) for c in ("y", "n", "N", "y_eff", "n_eff"))  # noqa: N806
     law = posterior(y, n, N, alpha, beta, effective=(effective[0], effective[1]))
-    named, quiet = read(disclosure), silence(nonpublication, data)
-    loss = by_class(named, data)
-    known = misfit(named, loss, data, law)
+    breach, quiet = read(options.disclosure), silence(options.nonpublication, data)
+    loss = by_class(breach, data)
+    mismatch = misfit(breach, loss, data, law)
     R0, R1 = expected(quiet, law), expected(loss, law)  # noqa: N806
-    notes = (*data.notes, *_said(loss, named, law, R1, R0, fitted, known))
-    return Publication(data, law, named, quiet, loss, R0, R1, fitted, known, notes)
+    notes = (*data.notes, *_said(loss, breach, law, R1, R0, estimate, mismatch))
+    return Publication(data, law, breach, quiet, loss, R0, R1, estimate, mismatch, notes)
 
 
 def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, PriorFit | None]:

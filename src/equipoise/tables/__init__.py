@@ -3,7 +3,7 @@
 from equipoise.data.tables.ready_table import Ready
 from equipoise.tables.additivity import Additivity
 from equipoise.tables.adjust import Adjust
-from equipoise.tables.audit import audit, difference
+from equipoise.tables.audits import audit, difference
 from equipoise.tables.cell_key import CellKey
 from equipoise.tables.distance import Distance
 from equipoise.tables.exposed import Exposed

@@ -10,7 +10,7 @@ from equipoise.data.tables.table_arrays import both
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, label
 from equipoise.methods.score import Score
-from equipoise.tables.audits.exposure import Exposure, exposure
+from equipoise.tables.audits import Exposure, exposure
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +52,24 @@ class Exposed:
             raise ParameterError(f"of must be 'cells' or 'shortfall', got {self.of!r}.")
 
     def measure(self, released: Table, original: Table) -> Score:
-        here, there = both(released, original, "Exposed")
-        found = exposure(here, there, self.rule)
-        many = int(found.sensitive.sum())
-        lost = found.exposed if self.of == "cells" else found.shortfall
+        shown, truth = both(released, original, "Exposed")
+        cells = exposure(shown, truth, self.rule)
+        many = int(cells.sensitive.sum())
+        lost = cells.exposed if self.of == "cells" else cells.shortfall
         return Score(
             label(self),
-            float(lost[found.sensitive].mean()) if many else 0.0,
+            float(lost[cells.sensitive].mean()) if many else 0.0,
             "lower",
             side="risk",
-            number=float(found.exposed.sum()),
+            number=float(cells.exposed.sum()),
             unit="share of sensitive cells" if self.of == "cells" else "share of their levels",
-            notes=(*found.notes, *(() if many else ("The rule calls no cell sensitive.",))),
-            cells=lambda: _detail(there, found),
+            notes=(*cells.notes, *(() if many else ("The rule calls no cell sensitive.",))),
+            cells=lambda: _detail(truth, cells),
         )
 
 
-def _detail(table: Table, found: Exposure) -> pl.DataFrame:
+def _detail(table: Table, cells: Exposure) -> pl.DataFrame:
     return table.table.select(table.by).with_columns(
-        value=found.value, lower=found.low, upper=found.high, sensitive=pl.Series(found.sensitive),
-        risk=pl.Series(found.shortfall),
+        value=cells.value, lower=cells.low, upper=cells.high, sensitive=pl.Series(cells.sensitive),
+        risk=pl.Series(cells.shortfall),
     )  # fmt: skip

@@ -23,6 +23,8 @@ from equipoise.data.records import Law
 from equipoise.doors.cli import main
 from equipoise.doors.cli.method_options import fold
 from equipoise.methods.score import Score
+from equipoise.presentation.pages import PAGES
+from equipoise.releases.report_facts import Report
 
 SCORE = {"value", "number", "unit", "better", "interval", "baseline", "notes"}
 COMMAND = [sys.executable, "-c", "import sys; from equipoise.doors.cli import main; sys.exit(main())"]
@@ -496,11 +498,11 @@ def test_a_missing_extra_ends_with_3(people: Path, monkeypatch: pytest.MonkeyPat
 def test_interrupt_in_the_middle_writes_nothing(
     policy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(*args: Any) -> str:
+    def stop(*args: Any, **options: Any) -> str:
         raise KeyboardInterrupt
 
     before = files(policy.parent)
-    monkeypatch.setattr("equipoise.doors.api.render", stop)
+    monkeypatch.setitem(PAGES, Report, stop)
     assert main(["balance", str(policy)]) == 130
     assert capfd.readouterr().err == "equipoise: Stopped. Nothing was released.\n"
     left = {name: held for name, held in files(policy.parent).items() if not name.endswith(".journal")}

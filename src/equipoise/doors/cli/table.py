@@ -9,6 +9,7 @@ from rich.text import Text
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
+from equipoise.doors.api import tabulate
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.exit_codes import one_line
@@ -19,11 +20,10 @@ from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen
 from equipoise.doors.cli.screen_parts import table as columns_of
 from equipoise.doors.cli.table_screens import doubts, side_by_side
 from equipoise.doors.report.table_page import certificate
-from equipoise.doors.table_folder import tabulate
 from equipoise.ground.errors import ParameterError
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.recipe.catalogue import parse
-from equipoise.releases.tables.tabulate import Tabulated
+from equipoise.releases.tabulated import Tabulated
 from equipoise.rules import Marked
 from equipoise.tables import CellKey, Round, Suppress
 

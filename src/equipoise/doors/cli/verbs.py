@@ -24,7 +24,7 @@ from equipoise.doors.cli.write_to_database import goal, in_memory
 from equipoise.inspection.assess import assess as measure_file
 from equipoise.recipe.catalogue import Verb, parse
 from equipoise.releases.release import Release
-from equipoise.releases.tables.balance import TableRelease
+from equipoise.releases.table_release import TableRelease
 
 app = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich", no_args_is_help=False,
