@@ -118,14 +118,17 @@ class AttackOptions:
     """What `attack` can be told beside the two files."""
 
     known: str | Iterable[str] | None = option(
-        None, "Columns an intruder knows; the keys of the original unless given."
+        None, "The columns of which the intruder knows the values: age,sex,region.", cli="names", metavar="COLUMNS"
     )
-    sensitive: str | Iterable[str] | None = option(None, "Columns an intruder wants to learn; those with that role.")
-    size: int = option(2, "Most known columns tried together.")
-    attacks: Iterable[Measure] | None = option(None, "What to try instead of every attack there is.")
+    sensitive: str | Iterable[str] | None = option(None, "The columns they want to learn; those with that role.")
+    size: int = option(2, "Try every combination of up to so many known columns.", cli="whole", least=1)
+    attacks: Iterable[Measure] | None = option(
+        None, "What to try, nearest or interval --width 0.05; repeat for more. All of them when not given.",
+        cli="names", flag="attack", metavar="NAME[:FIELDS]",
+    )  # fmt: skip
     progress: Progress | None = option(None, "Called with (done, total, what).")
-    out: str | Path | None = option(None, "HTML page to write, an internal one.")
-    overwrite: bool = option(False, "Replace an earlier page.")
+    out: str | Path | None = option(None, "A page to write, for internal use.", cli="path", metavar="REPORT.html")
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "known", names(self.known, "known"))

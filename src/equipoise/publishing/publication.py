@@ -275,19 +275,42 @@ def _rows(of: Publication, names: list[Any]) -> Integers:
     return np.array([known[name] for name in names], dtype=np.int64)
 
 
+MODEL = "Losses and population"
+"""Where the command line lists what the model is told."""
+
+
 @dataclass(frozen=True)
 class PublicationOptions:
     """What `publication` can be told: the prior, the two losses, and what the cells are."""
 
-    prior: Any = option(None, "Prior alpha and beta; fitted over the domains without it.", positional=True)
-    disclosure: Any = option("uniques:10", "Loss of a breach: uniques:10, or one of eq.losses.", positional=True)
-    nonpublication: Any = option("y", "What silence costs: cell, y, Y, n or N, a loss, a column.", positional=True)
-    domain: Any = option(None, "Columns of the areas.", positional=True)
+    prior: Any = option(
+        None, "Of a cell's share of its domain; fitted over the domains when not given.", positional=True, cli="text",
+        metavar="ALPHA,BETA", panel=MODEL,
+    )  # fmt: skip
+    disclosure: Any = option(
+        "uniques:10", "The loss of disclosure: uniques:S, gamma-uniques:S,a, subclasses:keys=age+sex, small-group:S, "
+        "respondents:S, threshold:MINIMUM.", positional=True, cli="text", flag="loss", metavar="NAME:VALUES",
+        panel=MODEL,
+    )  # fmt: skip
+    nonpublication: Any = option(
+        "y", "What withholding a cell costs: cell, y, Y, n, N, or a column with its importance.", positional=True,
+        cli="text", metavar="NAME", panel=MODEL,
+    )  # fmt: skip
+    domain: Any = option(
+        None, "The areas that were sampled: region, or region,age.", positional=True, cli="names", metavar="COLUMNS",
+        panel=MODEL,
+    )  # fmt: skip
     target: Any = option(
-        None, "Column of classes, each asked about in turn; or one: occupation=nurse.", positional=True
+        None, "The classes (occupation), or one class (occupation=nurse).", positional=True, cli="names",
+        metavar="COLUMNS or COLUMN=CLASS", panel=MODEL,
+    )  # fmt: skip
+    population: Any = option(
+        None, "A column with the domain's N, or a file of domains and N; else the sum of weights.", positional=True,
+        cli="text", metavar="COLUMN or FILE", panel=MODEL,
+    )  # fmt: skip
+    covariates: Any = option(
+        None, "Columns on which the mean of the prior depends.", cli="names", metavar="COLUMNS", panel=MODEL
     )
-    population: Any = option(None, "Column with each domain's N; the sum of weights without it.", positional=True)
-    covariates: Any = option(None, "Columns on which the prior's mean may depend.")
 
 
 @with_options(PublicationOptions)

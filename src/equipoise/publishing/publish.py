@@ -5,12 +5,13 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.options import option, with_options
 from equipoise.losses.expectation import read, written
@@ -19,8 +20,10 @@ from equipoise.publishing import decision_files
 from equipoise.publishing.alternatives import Answers, Ways
 from equipoise.publishing.other_rules import RuleComparison
 from equipoise.publishing.prior_fit import Residuals
-from equipoise.publishing.publication import Decision, Publication, PublicationOptions, publication
+from equipoise.publishing.publication import MODEL, Decision, Publication, PublicationOptions, publication
 
+LIMIT, MORE = "How far to go: one of these", "More answers"
+"""Where the command line lists the rest."""
 WRONG = 10.0
 """How many times too small or too large a wrong S is, when no other losses are named to compare with."""
 
@@ -48,8 +51,8 @@ class Published:
     @property
     def counts(self) -> dict[str, int]:
         """How many cells there are, are published and are withheld."""
-        told = int(self.decision.cells["publish"].sum())
-        return {"total": len(self.publication), "published": told, "withheld": len(self.publication) - told}
+        published = int(self.decision.cells["publish"].sum())
+        return {"total": len(self.publication), "published": published, "withheld": len(self.publication) - published}
 
     @cached_property
     def alternatives(self) -> pl.DataFrame:
@@ -67,6 +70,16 @@ class Published:
         if self.answers is None:
             return found
         return found.with_columns(self.answers.cells.select("answer", "piece", "together"))
+
+    def in_order(self, which: Literal["line", "withheld", "published"], most: int) -> Integers:
+        """Rows of cells in their order of publication: so many on each side of the line, or of one side.
+
+        Of those withheld the most dangerous comes first, of those published the last that was published.
+        """
+        order, many = self.publication.trade_off.order, self.counts["published"]
+        if which == "line":
+            return order[max(0, many - most) : many + most]
+        return (order[many:] if which == "withheld" else order[:many])[::-1][:most]
 
     def to_plain(self, *, values: bool = False) -> dict[str, Any]:
         """Plain data with stable keys; the cells, whose labels are data values, only with `values`."""
@@ -118,15 +131,35 @@ def _finite(value: float) -> float | None:
 class PublishOptions(PublicationOptions):
     """What `publish` can be told: what `publication` can, how far to go, what to compare with, where to write."""
 
-    risk_at_most: float | None = option(None, "Publish as long as the risk stays within this, such as 0.05.")
-    publish_share: float | None = option(None, "Publish this share of the cells, such as 0.9.")
-    cutoff: float | None = option(None, "Publish where R1/R0 is at most this.")
-    compare: Iterable[Any] = option((), "Other losses to measure against: uniques:1, or both: uniques:10/cell.")
-    merge: str | None = option(None, "Column along whose hierarchy cells may also be told together.")
+    risk_at_most: float | None = option(
+        None, "Leave at most this share of the risk of publishing everything.", cli="text", flag="risk",
+        metavar="SHARE", panel=LIMIT,
+    )  # fmt: skip
+    publish_share: float | None = option(
+        None, "Publish at least this share of what there is.", cli="text", flag="share", metavar="SHARE", panel=LIMIT
+    )
+    cutoff: float | None = option(
+        None, "Publish where R1, the loss of publishing, is below so many times R0.", cli="number", metavar="NUMBER",
+        panel=LIMIT,
+    )  # fmt: skip
+    compare: Iterable[Any] = option(
+        (), "What would another loss cost? Also of both: uniques:1/cell. Repeatable.", cli="names",
+        metavar="NAME:VALUES", panel=MODEL,
+    )  # fmt: skip
+    merge: str | None = option(
+        None, "Also cut the hierarchy of this column: merge cells, or tell coarser ones.", cli="text", metavar="COLUMN",
+        panel=MORE,
+    )  # fmt: skip
     hierarchy: Hierarchy | None = option(None, "The hierarchy of that column; that of the roles unless given.")
-    ways: Ways | None = option(None, "What else can be done with a cell.")
-    out: str | Path | None = option(None, "Folder to make, or a file that ends in .csv, .json or .html.")
-    overwrite: bool = option(False, "Replace an earlier decision.")
+    ways: Ways | None = option(
+        None, "What else can be done with a cell: the shares of both losses it leaves, as round=0.5,0.1.", cli="names",
+        flag="way", metavar="NAME=DISCLOSURE,SILENCE", panel=MORE,
+    )  # fmt: skip
+    out: str | Path | None = option(
+        None, "A folder for decision.csv, decision.json and report.html, or one such file; they name cells.",
+        cli="path", metavar="DIR or FILE",
+    )  # fmt: skip
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
     name: str | None = option(None, "What the page calls the survey; the name of its file unless given.")
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
+from equipoise.files import FORMATS
 from equipoise.ground import system
 from equipoise.ground.errors import Cancelled, EquipoiseError, RefusedError
 from equipoise.ground.options import option, with_options
@@ -40,9 +41,13 @@ from equipoise.trials.trial import Trial, Trials
 class BalanceOptions:
     """What `balance` can be told beside the policy."""
 
-    out: str | Path | None = option(None, "Release folder to make; what the policy says unless given.")
-    report: str | Path | None = option(None, "HTML page to write, an internal one, also when the policy refuses.")
-    overwrite: bool = option(False, "Replace an earlier release and an earlier page.")
+    out: str | Path | None = option(
+        None, "The release folder, when not as the policy says (beside it, by default).", cli="path", metavar="DIR"
+    )
+    report: str | Path | None = option(
+        None, "A page to write, for internal use, also when the policy refuses.", cli="path", metavar="REPORT.html"
+    )
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
     progress: Progress | None = option(None, "Called with (done, total, what); returning False stops.")
 
 
@@ -240,12 +245,18 @@ def tidy(folder: Path) -> None:
 class ProtectOptions:
     """What `protect` can be told beside the records, the masks and the folder."""
 
-    policy: Policy | None = option(None, "Limits that must hold.")
+    policy: Policy | None = option(None, "Limits that must hold, or nothing is released.")
     seed: int | None = option(None, "The secret seed of random masks; drawn from the system without it.")
-    format: str | None = option(None, "Format of the released data: parquet, csv, xlsx, dta; that of the input.")
-    overwrite: bool = option(False, "Replace an earlier release in this folder.")
-    register: str | Path | None = option(None, "Private file with the seeds of earlier releases of this data.")
-    sign: str | Path | None = option(None, "Private Ed25519 key (PEM) that signs the evidence.")
+    format: str | None = option(
+        None, f"{', '.join(FORMATS)}: that of the input when not given.", cli="text", metavar="NAME"
+    )
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    register: str | Path | None = option(
+        None, "The private file that keeps the seeds of random masks, one per data asset.", cli="path", metavar="FILE"
+    )
+    sign: str | Path | None = option(
+        None, "Sign the evidence with this private Ed25519 key (PEM).", cli="path", metavar="KEY.pem"
+    )
     progress: Progress | None = option(None, "Called with (done, total, what) while the release is attacked.")
 
 

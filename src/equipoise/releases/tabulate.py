@@ -1,7 +1,7 @@
 """From records to a table that may be published: protected, audited, refused where the audit fails, and written."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +30,8 @@ from equipoise.search.table_comparison import beside, compared_methods
 from equipoise.tables import Adjust, CellKey, Round, Suppress, audit, difference
 from equipoise.tables.audits import Certificate
 
+TABLE, HOW = "What the table holds", "How it is protected"
+"""Where the command line lists the options."""
 LAYOUT = ("value", "holding", "weight", "request", "key")
 """The options that say what the table holds, beside the columns it goes by."""
 
@@ -38,23 +40,49 @@ LAYOUT = ("value", "holding", "weight", "request", "key")
 class TableOptions:
     """What `tabulate` can be told: what the table holds, how it is protected, and where it is written."""
 
-    by: str | Sequence[str] = option((), "Columns that make the table.", positional=True)
-    value: str | None = option(None, "Column to add up; records are counted without it.", positional=True)
-    rule: Rule | str | None = option(None, "Which cells are sensitive: p-percent:10%, dominance:1,75%, min-count:3.")
+    by: str | Sequence[str] = option(
+        (), "The columns of the table: region,industry.", positional=True, cli="names", metavar="COLUMNS", panel=TABLE
+    )
+    value: str | None = option(
+        None, "What is added up; records are counted when not given.", positional=True, cli="text", metavar="COLUMN",
+        panel=TABLE,
+    )  # fmt: skip
+    rule: Rule | str | None = option(
+        None, "Which cells are sensitive: p-percent:10%, dominance:2,85%, prior-posterior:10%,50%, min-count:3, "
+        'request, marked; joined: "p-percent:10% | min-count:3".', cli="text", metavar="NAME:VALUES", panel=HOW,
+    )  # fmt: skip
     method: Any = option(None, "What to do about them: a method of `tables`, Suppress unless given.")
-    hierarchies: Mapping[str, Hierarchy] | None = option(None, "Groups of a column's labels, with their totals.")
-    holding: str | None = option(None, "Column that says who belongs together: their contributions count as one.")
-    weight: str | None = option(None, "Column of sampling weights.")
-    request: str | None = option(None, "Column that marks contributors who asked for protection.")
-    key: str | None = option(None, "Column with record keys, for cell keys; drawn from the seed without it.")
+    hierarchies: Mapping[str, Hierarchy] | None = option(None, "The groups of a column, with their totals.")
+    holding: str | None = option(
+        None, "Whose records are one contribution: the holding, the owner.", cli="text", metavar="COLUMN", panel=TABLE
+    )
+    weight: str | None = option(None, "How many people of the population a record stands for.")
+    request: str | None = option(
+        None, "Marks those who asked for protection, for the rule request.", cli="text", metavar="COLUMN", panel=TABLE
+    )
+    key: str | None = option(
+        None, "The record keys, from 0 up to 1; drawn in secret when not given.", cli="text", metavar="COLUMN",
+        panel=HOW,
+    )  # fmt: skip
     seed: int | None = option(None, "The secret seed of random changes.")
-    compare: Sequence[Any] = option((), "Other methods that are tried and measured beside, such as round:5.")
-    ready: bool | Ready = option(False, "The rows are cells already.")
-    out: str | Path | None = option(None, "The folder to make.")
-    overwrite: bool = option(False, "Replace an earlier release at `out`.")
-    register: str | Path | Register | None = option(None, "Private register of the tables of this data.")
-    sign: str | Path | None = option(None, "Private Ed25519 key (PEM) that signs the evidence.")
-    progress: Progress | None = field(default=None, repr=False, compare=False, metadata={"help": "Called as it goes."})
+    compare: Sequence[Any] = option(
+        (), "Try this method too, for the map: round:5, cell-key, \"suppress(rule='min-count:3')\"; repeat for more.",
+        cli="names", metavar="METHOD", panel=HOW,
+    )  # fmt: skip
+    ready: bool | Ready = option(False, "The rows are cells already: true, or which columns are what.")
+    out: str | Path | None = option(
+        None, "A folder for public/ (table, report, evidence) and private/ (statuses, audit, report).", cli="path",
+        metavar="DIR",
+    )  # fmt: skip
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    register: str | Path | Register | None = option(
+        None, "A private file that keeps the tables of this data: a new one must pass the audit with them.",
+        cli="path", metavar="FILE", panel=HOW,
+    )  # fmt: skip
+    sign: str | Path | None = option(
+        None, "Sign the evidence with this private Ed25519 key (PEM).", cli="path", metavar="KEY.pem"
+    )
+    progress: Progress | None = option(None, "Called with (done, total, what); returning False stops.")
 
     def __post_init__(self) -> None:
         columns, rule = names(self.by, "by"), self._rule()

@@ -108,6 +108,18 @@ AsJson = Annotated[
 ]
 
 
+READ = {
+    "hierarchy": Trees, "roles": RolesFile, "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal,
+    "sheet": Sheet, "metadata": Metadata, "query": Query, "database": Database,
+}  # fmt: skip
+"""How data is read."""
+PEOPLE = {
+    "keys": Keys, "sensitive": Sensitive, "numeric": Numeric, "weight": Weight, "household": Household,
+    "domain": Domain, "id": Id,
+}  # fmt: skip
+"""The roles of columns in a file of people."""
+
+
 def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool = True) -> Records:
     """The file, or the answer of the query, with the roles and the reading options that were given.
 
