@@ -1,7 +1,7 @@
 """From records to a table that may be published: protected, audited, refused where the audit fails, and written."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Rule
-from equipoise.policies.table_section import refuse_labels, refuse_names, rules_of, top_of, with_keys
+from equipoise.policies.table_section import TableLayout, refuse_labels, refuse_names, rules_of, top_of, with_keys
 from equipoise.provenance.recipe_file import RECIPE, table_recipe_text
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import parse
@@ -30,40 +30,20 @@ from equipoise.search.table_comparison import beside, compared_methods
 from equipoise.tables import Adjust, CellKey, Round, Suppress, audit, difference
 from equipoise.tables.audits import Certificate
 
-TABLE, HOW = "What the table holds", "How it is protected"
-"""Where the command line lists the options."""
-LAYOUT = ("value", "holding", "weight", "request", "key")
-"""The options that say what the table holds, beside the columns it goes by."""
+HOW = "How it is protected"
+"""Where the command line lists the options of protection."""
 
 
 @dataclass(frozen=True)
-class TableOptions:
+class TableOptions(TableLayout):
     """What `tabulate` can be told: what the table holds, how it is protected, and where it is written."""
 
-    by: str | Sequence[str] = option(
-        (), "The columns of the table: region,industry.", positional=True, cli="names", metavar="COLUMNS", panel=TABLE
-    )
-    value: str | None = option(
-        None, "What is added up; records are counted when not given.", positional=True, cli="text", metavar="COLUMN",
-        panel=TABLE,
-    )  # fmt: skip
     rule: Rule | str | None = option(
         None, "Which cells are sensitive: p-percent:10%, dominance:2,85%, prior-posterior:10%,50%, min-count:3, "
         'request, marked; joined: "p-percent:10% | min-count:3".', cli="text", metavar="NAME:VALUES", panel=HOW,
     )  # fmt: skip
     method: Any = option(None, "What to do about them: a method of `tables`, Suppress unless given.")
     hierarchies: Mapping[str, Hierarchy] | None = option(None, "The groups of a column, with their totals.")
-    holding: str | None = option(
-        None, "Whose records are one contribution: the holding, the owner.", cli="text", metavar="COLUMN", panel=TABLE
-    )
-    weight: str | None = option(None, "How many people of the population a record stands for.")
-    request: str | None = option(
-        None, "Marks those who asked for protection, for the rule request.", cli="text", metavar="COLUMN", panel=TABLE
-    )
-    key: str | None = option(
-        None, "The record keys, from 0 up to 1; drawn in secret when not given.", cli="text", metavar="COLUMN",
-        panel=HOW,
-    )  # fmt: skip
     seed: int | None = option(None, "The secret seed of random changes.")
     compare: Sequence[Any] = option(
         (), "Try this method too, for the map: round:5, cell-key, \"suppress(rule='min-count:3')\"; repeat for more.",
@@ -112,17 +92,18 @@ class TableOptions:
     @property
     def layout(self) -> dict[str, Any]:
         """What the table holds, as its recipe keeps it."""
-        parts = {name: getattr(self, name) for name in LAYOUT}
-        return {"by": list(self.by), **{name: value for name, value in parts.items() if value is not None}}
+        parts = {part.name: getattr(self, part.name) for part in fields(TableLayout)}
+        return {name: value for name, value in parts.items() if value is not None}
 
 
 @with_options(TableOptions)
 def tabulate(records: Records, options: TableOptions) -> Tabulated:
     """Make a table with all its margins, protect it, audit what is published, and write it where `out` says.
 
-    `rule` says which cells are sensitive ('p-percent:10% | min-count:3'). `method` is what to do about them: withhold
-    them and the cheapest helpers (`tables.Suppress(rule)`, done unless told), `tables.Adjust(rule)`, `tables.Round` or
-    `tables.CellKey`; of the last two a rule is not needed but checked where given. Cell keys come from the column
+    `by` is a column or several, `value` what is added up. `rule` says which cells are sensitive ('p-percent:10% |
+    min-count:3'). `method` is what to do about them: withhold them and the cheapest helpers (`tables.Suppress(rule)`,
+    done unless told), `tables.Adjust(rule)`, `tables.Round` or `tables.CellKey`; of the last two a rule is not needed
+    but checked where given. Cell keys come from the column
     `key`; without one they are drawn from the secret `seed`. `compare` names other methods ('round:5') that are tried
     beside and measured under the same rule, for the map in the internal report. `progress` is called with (done, total,
     what); returning False stops. The rest are those of `eq.table`.

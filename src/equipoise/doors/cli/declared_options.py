@@ -16,7 +16,7 @@ KINDS: dict[str, Any] = {
 """What a field is on the command line, by the word it says of itself."""
 
 
-def declared(options: type | None, *groups: Mapping[str, Any]) -> Callable[[Command], Command]:
+def declared(options: type, *groups: Mapping[str, Any]) -> Callable[[Command], Command]:
     """Give a command an option for each field that says what it is on the command line, and those of the groups.
 
     They come to the command by their names on the command line, with all others in `**options`. A field says: `cli`,
@@ -38,9 +38,9 @@ def declared(options: type | None, *groups: Mapping[str, Any]) -> Callable[[Comm
     return decorate
 
 
-def _parts(options: type | None) -> "list[Field[Any]]":
+def _parts(options: type) -> "list[Field[Any]]":
     """The fields that the command line has."""
-    return [part for part in fields(options) if "cli" in part.metadata] if options is not None else []
+    return [part for part in fields(options) if "cli" in part.metadata]
 
 
 def flag(part: "Field[Any]") -> str:

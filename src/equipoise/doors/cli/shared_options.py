@@ -15,7 +15,7 @@ from equipoise.data.levels import Part
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.doors.cli.method_options import split
-from equipoise.files import FORMATS, KNOWN, format_of, read
+from equipoise.files import KNOWN, format_of, read
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, RolesError, hint
 from equipoise.ground.system import shell_word
 from equipoise.intrusion.who_is_who import in_step
@@ -84,23 +84,12 @@ Database = Annotated[
     _role("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
 ]
 Out = Annotated[Path, typer.Option(help="The release folder to make.", metavar="DIR", show_default=False)]
-Format = Annotated[
-    str | None,
-    typer.Option(help=f"{', '.join(FORMATS)}: that of the input when not given.", metavar="NAME", show_default=False),
-]
 Allow = Annotated[
     Names,
     typer.Option(
         help="Columns to release though they look like direct identifiers.", metavar="COLUMNS", show_default=False
     ),
 ]
-Register = Annotated[
-    Path | None,
-    typer.Option(
-        help="The private file that keeps the seeds of random masks, one per data asset.", metavar="FILE",
-        show_default=False,
-    ),
-]  # fmt: skip
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there.", metavar=" ")]
 AsJson = Annotated[
     bool,

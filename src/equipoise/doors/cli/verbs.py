@@ -105,7 +105,6 @@ app.command("presets", cls=_Verb)(show_presets)
 
 
 @app.command(cls=_WithMeasures)
-@declared(None, o.PEOPLE, o.READ)
 def assess(
     ctx: typer.Context,
     file: o.File = None,
@@ -120,7 +119,22 @@ def assess(
         bool, typer.Option("--show-values", help="Also name the rare categories: they are data values.", metavar=" ")
     ] = False,
     as_json: o.AsJson = False,
-    **options: Any,
+    keys: o.Keys = None,
+    sensitive: o.Sensitive = None,
+    numeric: o.Numeric = None,
+    weight: o.Weight = None,
+    household: o.Household = None,
+    domain: o.Domain = None,
+    id: o.Id = None,
+    hierarchy: o.Trees = None,
+    roles: o.RolesFile = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
 ) -> None:  # fmt: skip
     """Say what is at stake in a file as it is: its risk, its information, and which keys are behind them.
 
