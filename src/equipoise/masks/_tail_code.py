@@ -56,8 +56,8 @@ class TailCode:
         return Tail(f"{self.at:,.10g} and {side}" if self.replace_by == "threshold" else words, self.at, self.above)
 
     def law(self) -> Law:
-        given = {"column": self.column, "at": self.at, "replace_by": self.replace_by}
-        return Law(name_of(type(self)), (self.column,), self.words(), given, coarsens=True)
+        parameters = {"column": self.column, "at": self.at, "replace_by": self.replace_by}
+        return Law(name_of(type(self)), (self.column,), self.words(), parameters, coarsens=True)
 
     def _change(self, values: pl.Series, n: Integers) -> pl.Series:
         return replace_tail(values, n, at=self.at, above=self.above, replace_by=self.replace_by)
