@@ -36,7 +36,7 @@ def test_every_node_is_a_recount(seed: int, split: bool, wide: bool) -> None:
     rule = eq.rules.Diversity("s", 2) if split else eq.rules.MinCount(2)
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(module, "LARGEST", 8)
+            patch.setattr(module, "MAX_PACKED_ID", 8)
         lattice = lattice_of(eq.count(data, ("a", "b", "c", "s")), ("a", "b", "c"), rule)
         assert lattice.folds.wide == wide
         cells = eq.count(data)

@@ -16,7 +16,7 @@ from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.data.equivalence_classes import Classes
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import LARGEST, group, order_of
+from equipoise.ground.packed_keys import MAX_PACKED_ID, group, order_of
 
 ROOM = 10_000_000
 """Classes of all folds that are kept at a time."""
@@ -60,7 +60,7 @@ class Folds:
         self.sensitive, self.trees = dict(sensitive or {}), dict(trees or {})
         self.splits = prod(len(values) for _, values in self.sensitive.values())
         self.size = prod(ladder.size for ladder in ladders) * self.splits
-        self.wide = self.size > LARGEST
+        self.wide = self.size > MAX_PACKED_ID
         self.order = sorted(range(len(self.ladders)), key=lambda j: (len(ladders[j]), ladders[j].size))
         self.strides = self._strides()
         levels = tuple(0 if int(ladder.steps[0].max()) + 1 == ladder.size else -1 for ladder in ladders)

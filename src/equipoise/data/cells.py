@@ -18,7 +18,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import DENSE, Coded, Cube, code, gather, merge, pack, tally
+from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, merge, pack, tally
 
 KNOWN = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
 """Columns of a ready table that are no keys."""
@@ -282,7 +282,7 @@ def cell_places(records: Records, cells: Cells) -> Integers | None:
     if len(known) < len(cells.by) or any(c.values is not a for c, a in zip(known, cells.cube.axes, strict=True)):
         return None
     sizes = cells.cube.sizes
-    if not known or prod(sizes) > max(DENSE, len(known[0].codes)):
+    if not known or prod(sizes) > max(MAX_DENSE_PLACES, len(known[0].codes)):
         return None
     at = np.zeros(prod(sizes), dtype=np.int64)
     at[pack(cells.cube.codes, sizes)] = np.arange(len(cells))

@@ -54,7 +54,7 @@ def _to_polars(native: Any) -> pl.DataFrame:
     try:
         table: pl.DataFrame = native.to_polars()
     except ModuleNotFoundError as error:
-        raise MissingExtraError.named(error.name or "pyarrow", "pandas") from None
+        raise MissingExtraError.for_package(error.name or "pyarrow", "pandas") from None
     except Exception as error:
         fail(error, "turn this frame into columns of one type each")
     return table

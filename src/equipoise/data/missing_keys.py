@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import LARGEST, Cube, group
+from equipoise.ground.packed_keys import MAX_PACKED_ID, Cube, group
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +63,7 @@ def meetings(cube: Cube, places: Sequence[int]) -> Iterator[Meeting]:
 def _met(cube: Cube, here: Integers, there: Integers, compared: Sequence[int]) -> Meeting:
     """Ids of the values that both sides have; what only the larger side has is one id more."""
     sizes = [cube.sizes[place] for place in compared]
-    if prod(sizes) > LARGEST:
+    if prod(sizes) > MAX_PACKED_ID:
         rows = np.concatenate([here, there])
         ids, _ = group([cube.codes[place][rows] for place in compared], sizes)
         return Meeting(here, there, ids[: len(here)], ids[len(here) :])

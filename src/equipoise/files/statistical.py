@@ -42,7 +42,7 @@ def pyreadstat() -> Any:
     try:
         import pyreadstat as found
     except ImportError:
-        raise MissingExtraError.named("pyreadstat", "files") from None
+        raise MissingExtraError.for_package("pyreadstat", "files") from None
     return found
 
 

@@ -186,7 +186,7 @@ def _model(name: str, seed: int) -> Any:
         from sklearn.linear_model import LogisticRegression
         from sklearn.tree import DecisionTreeClassifier
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     if name == "tree":
         return DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=seed)
     return LogisticRegression(C=100.0, max_iter=1000)

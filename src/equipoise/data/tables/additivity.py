@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import LARGEST
+from equipoise.ground.packed_keys import MAX_PACKED_ID
 
 TOLERANCE = 1e-6
 """Share of the sum of absolute values in a relation by which it may miss zero."""
@@ -170,7 +170,7 @@ class _Grid:
         for number, tree in enumerate(trees):
             _refuse_no_tree(tree, number)
         places = prod(len(tree) for tree in trees)
-        if places > LARGEST:
+        if places > MAX_PACKED_ID:
             raise ParameterError("The dimensions have too many combinations of codes to be numbered.")
         if codes is None:
             return cls(trees, np.arange(places), None)

@@ -26,7 +26,7 @@ from equipoise.data.tables.ready_checks import (
 )
 from equipoise.data.tables.total_code import Said, total_of
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import LARGEST
+from equipoise.ground.packed_keys import MAX_PACKED_ID
 
 TOP = re.compile(r"top([1-9]\d*)")
 OWN = (
@@ -268,7 +268,7 @@ def _with_margins(cells: pl.DataFrame, axes: tuple[Axis, ...], tops: list[str]) 
     for axis in axes:
         size *= len(axis)
         cells = pl.concat([cells, _added(cells, axis, [a.name for a in axes], tops)], how="diagonal")
-    if size > LARGEST:
+    if size > MAX_PACKED_ID:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
     return cells
 

@@ -19,7 +19,7 @@ from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import LARGEST, code
+from equipoise.ground.packed_keys import MAX_PACKED_ID, code
 
 TOP = 3
 """How many of the largest contributions a table keeps unless told."""
@@ -284,7 +284,7 @@ def _coded(pieces: list[pl.DataFrame], axes: tuple[Axis, ...], needed: _Needed) 
 def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int) -> Table:
     """Roll up axis by axis: each row counts in every node that holds its leaf."""
     keys = [axis.name for axis in axes]
-    if prod(len(axis) for axis in axes) > LARGEST:
+    if prod(len(axis) for axis in axes) > MAX_PACKED_ID:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
     added = (pl.col("_n", "_w", "_wx", "_k").sum(), pl.col("_r").max())
     sums = rows.select(*keys, "_n", "_w", "_wx", "_k", "_r", *_holder(needed))
