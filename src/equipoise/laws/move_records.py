@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data.moving_units import Units, cell_of, members, profiled
+from equipoise.data.moving_units import Units, cell_of, household_profiles, members
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.randomness import Draws
 from equipoise.laws.cell_law import CellLaw
@@ -27,7 +27,7 @@ class MovePlan:
     def move_households(self, table: pl.DataFrame, household: str, draws: Draws) -> pl.DataFrame:
         """The table with whole households moved, each member to the keys of its place in the other household's list."""
         people = members(table, self.units.cells, self.units.people, household, None)
-        homes = profiled(people)
+        homes = household_profiles(people)
         known = pl.DataFrame({"profile": self._profiles()}).with_row_index("unit")
         unit = homes.join(known, on="profile", how="left", maintain_order="left")["unit"].to_numpy().astype(np.int64)
         ids = homes["household"]
@@ -41,7 +41,7 @@ class MovePlan:
         return table.with_columns(new.cast({c: table.schema[c] for c in self.units.keys}).get_columns())
 
     def _profiles(self) -> pl.Series:
-        """The text of each household profile, as `profiled` writes it."""
+        """The text of each household profile, as `household_profiles` writes it."""
         size = np.diff(self.units.starts)
         owner = np.repeat(np.arange(len(size)), size)
         listed = (

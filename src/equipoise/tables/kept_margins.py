@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import CLOSE, both
+from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE, both
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -39,7 +39,7 @@ class KeptMargins:
         here, there = both(released, original, "KeptMargins")
         x, told = amount(there), here.told
         margin = ~there.inner & (there.n > 0)
-        near = np.abs(np.where(np.isnan(told), np.inf, told) - x) <= (self.within + CLOSE) * np.abs(x)
+        near = np.abs(np.where(np.isnan(told), np.inf, told) - x) <= (self.within + CHANGE_TOLERANCE) * np.abs(x)
         kept, many = int((near & margin).sum()), int(margin.sum())
         return Score(
             label(self),

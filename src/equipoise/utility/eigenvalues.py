@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, said, sample
+from equipoise.data.weighted_samples import WeightedSample, sample, sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -43,7 +43,7 @@ class Eigenvalues:
         unit = np.where(spread > 0, spread, 1.0)
         new, old = _spectrum(here, unit), _spectrum(there, unit)
         whole = float((new + old).sum())
-        missing = sum(int((~side.known).any(axis=1).sum()) for side in (here, there))
+        missing = sum(int((~side.present).any(axis=1).sum()) for side in (here, there))
         lacking = (f"{missing:,} records without every column were passed over.",) if missing else ()
         return Score(
             label(self),
@@ -51,7 +51,7 @@ class Eigenvalues:
             "lower",
             side="utility",
             unit="share of the variance",
-            notes=(*said(original, 0), *lacking),
+            notes=(*sample_notes(original, 0), *lacking),
             cells=lambda: _detail(new, old),
         )
 

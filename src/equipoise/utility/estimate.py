@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import covariance, ratio, said, weights, with_weight
+from equipoise.data.weighted_samples import covariance, ratio, sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.methods.method import label
@@ -74,7 +74,7 @@ class Estimate:
             "higher" if self.score == "overlap" else "lower",
             side="utility",
             unit="share of the interval" if self.score == "overlap" else "times the sampling variance",
-            notes=said(original, 0),
+            notes=sample_notes(original, 0),
             cells=lambda: table,
         )
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, pair, ratio, said
+from equipoise.data.weighted_samples import WeightedSample, pair, ratio, sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -45,7 +45,7 @@ class InformationLoss:
             "lower",
             side="utility",
             unit="of sqrt(2) standard deviations",
-            notes=said(original, int((~here.known).sum())),
+            notes=sample_notes(original, int((~here.present).sum())),
             cells=lambda: table.with_columns(pl.col("loss").fill_nan(None)),
         )
 
@@ -53,7 +53,7 @@ class InformationLoss:
 def _losses(here: WeightedSample, there: WeightedSample) -> Floats:
     """The mean of |x - x'| / (sqrt(2) S) of each column, NaN where it has no value."""
     change = np.nan_to_num(np.abs(here.values - there.values))
-    totals = here.known.T @ here.weights
+    totals = here.present.T @ here.weights
     far = ratio(change.T @ here.weights, totals, np.nan)
     changed = ratio((change > 0).T @ here.weights, totals, np.nan)
     return np.where(np.isnan(far), np.nan, ratio(far, np.sqrt(2 * there.variances()), changed))

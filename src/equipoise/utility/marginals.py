@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.data.weighted_samples import said
+from equipoise.data.weighted_samples import sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import as_cells, label
@@ -56,7 +56,7 @@ class Marginals:
         rows = [_compared(as_cells(released, by), as_cells(original, by)) for by in tables]
         detail = pl.DataFrame(rows)
         strange = [row["table"] for row in rows[: len(columns)] if row["hellinger"] > 1 - 1e-12]
-        weighed = said(original, 0) if isinstance(original, Records) else ()
+        weighed = sample_notes(original, 0) if isinstance(original, Records) else ()
         return Score(
             label(self),
             float(np.mean([row["hellinger"] for row in rows])),

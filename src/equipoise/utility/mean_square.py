@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, pair, ratio, said
+from equipoise.data.weighted_samples import WeightedSample, pair, ratio, sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -44,13 +44,16 @@ class MeanSquare:
             "lower",
             side="utility",
             unit="times the variance",
-            notes=("Crude: it compares records, not what users estimate.", *said(original, int((~here.known).sum()))),
+            notes=(
+                "Crude: it compares records, not what users estimate.",
+                *sample_notes(original, int((~here.present).sum())),
+            ),
             cells=lambda: table,
         )
 
 
 def _errors(here: WeightedSample, there: WeightedSample) -> pl.DataFrame:
-    totals = here.known.T @ here.weights
+    totals = here.present.T @ here.weights
     change = np.nan_to_num(here.values - there.values)
     mse = ratio((change**2).T @ here.weights, totals, np.nan)
     changed = ratio((change != 0).T @ here.weights, totals, np.nan)

@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, correlation, covariance, pair, said, sample
+from equipoise.data.weighted_samples import WeightedSample, correlation, covariance, pair, sample, sample_notes
 from equipoise.ground.errors import EngineError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -55,7 +55,7 @@ class Moments:
         here, there = sample(released, columns), sample(original, columns)
         rows = _means(here, there) + _variances(here, there) + _correlations(here, there)
         parts = pl.DataFrame(rows, schema=SCHEMA, orient="row").group_by("statistic").agg(pl.col("change").mean())
-        missing = int((~here.known).sum() + (~there.known).sum())
+        missing = int((~here.present).sum() + (~there.present).sum())
 
         def detail() -> pl.DataFrame:
             return pl.DataFrame([*rows, *_regressions(released, original, columns)], schema=SCHEMA, orient="row")
@@ -66,7 +66,7 @@ class Moments:
             "lower",
             side="utility",
             unit="share",
-            notes=said(original, missing),
+            notes=sample_notes(original, missing),
             cells=detail,
         )
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.data.weighted_samples import said, weights, with_weight
+from equipoise.data.weighted_samples import sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, MissingExtraError, ParameterError, RolesError
 from equipoise.ground.packed_keys import code
@@ -76,7 +76,7 @@ class Propensity:
             side="utility",
             baseline=null,
             unit="mean squared distance from chance",
-            notes=(f"pMSE is {ratio}.", *said(original, 0)),
+            notes=(f"pMSE is {ratio}.", *sample_notes(original, 0)),
             cells=lambda: table,
         )
 
