@@ -59,12 +59,12 @@ def test_the_shelf_lets_old_folds_go() -> None:
     """Room for few: the first fold stays, and every node is still right."""
     data = records(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ROOM", 400)
-        patch.setattr(module, "MANY", 4)
+        patch.setattr(module, "MAX_KEPT_CLASSES", 400)
+        patch.setattr(module, "MAX_KEPT_FOLDS", 4)
         lattice = lattice_of(eq.count(data), ("a", "b", "c"), eq.rules.MinCount(2))
         for fold in walk(lattice):
             assert lattice.folds.at(fold.levels).n.tolist() == fold.n.tolist()
-        held = [fold for fold in lattice.folds.kept.folds if fold is not None]
+        held = [fold for fold in lattice.folds.cache.folds if fold is not None]
         assert held[0] is lattice.folds.base
         assert len(held) <= 4
 

@@ -9,7 +9,7 @@ from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.packed_keys import code
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Closeness(Attribute):
         return "safe" if self.others == "apart" else ""
 
     def within(self, split: Split) -> Integers:
-        return self.distances(split) > self.t + TIE
+        return self.distances(split) > self.t + TIE_TOLERANCE
 
     def distances(self, split: Split) -> Floats:
         """How far each class is from the file."""

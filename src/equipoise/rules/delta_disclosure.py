@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,5 @@ class DeltaDisclosure(Attribute):
         odds = np.zeros(len(split.n))
         odds[found] = np.abs(np.log2(split.shares[found] / split.whole[split.codes[found]]))
         absent = split.add(found.astype(np.float64)) < (split.whole > 0).sum()
-        unsafe: Integers = split.any(odds > self.delta - TIE) | absent
+        unsafe: Integers = split.any(odds > self.delta - TIE_TOLERANCE) | absent
         return unsafe

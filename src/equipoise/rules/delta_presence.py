@@ -9,7 +9,7 @@ from equipoise.data.equivalence_classes import Split
 from equipoise.data.levels import as_text
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class DeltaPresence(Attribute):
     def within(self, split: Split) -> Integers:
         marked = (as_text(split.values) == self.value).fill_null(False).to_numpy()
         share = split.add(split.n * marked[split.codes]) / np.maximum(split.records, 1)
-        found: Integers = (share < self.low - TIE) | (share > self.high + TIE)
+        found: Integers = (share < self.low - TIE_TOLERANCE) | (share > self.high + TIE_TOLERANCE)
         return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Diversity(Attribute):
     def _entropy(self, split: Split) -> Integers:
         p = split.shares
         bits = -split.add(p * np.log(np.maximum(p, 1e-300)))
-        found: Integers = bits < np.log(self.l) - TIE
+        found: Integers = bits < np.log(self.l) - TIE_TOLERANCE
         return found
 
     def _recursive(self, split: Split) -> Integers:
@@ -73,5 +73,5 @@ class Diversity(Attribute):
         rank = np.arange(len(ids)) - np.searchsorted(ids, ids)
         first = np.bincount(ids, weights=np.where(rank == 0, n, 0), minlength=split.size)
         rest = np.bincount(ids, weights=np.where(rank >= self.l - 1, n, 0), minlength=split.size)
-        safe: Integers = first < self.c * rest * (1 - TIE)
+        safe: Integers = first < self.c * rest * (1 - TIE_TOLERANCE)
         return ~safe
