@@ -89,11 +89,11 @@ def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Integers:
 
 
 def _ages(rng: np.random.Generator, chapter: Integers) -> Integers:
-    """Age at the first of the two years, around the mean of the chapter; infections and injuries also hit children."""
+    """Age in the first of the two years, around the mean of the chapter; infections and injuries also hit children."""
     mean = np.array([c[2] for c in CHAPTERS.values()], dtype=np.float64)[chapter]
     child = rng.random(PATIENTS) < np.where(mean < 50, 0.22, 0.03)
-    drawn = np.where(child, 16 * rng.random(PATIENTS), mean + 17 * rng.standard_normal(PATIENTS))
-    return np.clip(np.rint(drawn), 0, 101).astype(np.int64)
+    ages = np.where(child, 16 * rng.random(PATIENTS), mean + 17 * rng.standard_normal(PATIENTS))
+    return np.clip(np.rint(ages), 0, 101).astype(np.int64)
 
 
 def _postcodes(rng: np.random.Generator) -> tuple[pl.Series, Integers]:
@@ -129,16 +129,16 @@ def _diagnoses(
 
 def _zipf(chapter: Integers, uniform: Floats) -> Integers:
     """A category of each chapter with shares 1 / rank^ZIPF."""
-    found = np.zeros(len(chapter), dtype=np.int64)
+    categories = np.zeros(len(chapter), dtype=np.int64)
     for code, (count, *_) in enumerate(CHAPTERS.values()):
         steps = np.cumsum(np.arange(1, count + 1) ** -ZIPF)
         its = chapter == code
-        found[its] = np.searchsorted(steps / steps[-1], uniform[its], side="right")
-    return found
+        categories[its] = np.searchsorted(steps / steps[-1], uniform[its], side="right")
+    return categories
 
 
 def _codes(chapter: Integers, category: Integers, sub: Integers) -> pl.Series:
-    """J45.0: the numbers of a chapter's categories are spread over 00 to 99 by a fixed stride."""
+    """Diagnosis codes like J45.0: a chapter's categories are spread over 00 to 99 by a fixed stride."""
     number = pl.Series((category * 37 + chapter * 11) % 100).cast(pl.String).str.zfill(2)
     return pl.Series(list(CHAPTERS)).gather(chapter) + number + "." + pl.Series(sub).cast(pl.String)
 
@@ -146,8 +146,8 @@ def _codes(chapter: Integers, category: Integers, sub: Integers) -> pl.Series:
 def _lengths(rng: np.random.Generator, chapter: Integers, age: Integers) -> Integers:
     """Days in hospital: lognormal, longer for the old; some stay for hours only."""
     centre = np.array([c[4] for c in CHAPTERS.values()])[chapter] + 0.006 * (age - 50)
-    drawn = np.exp(centre + 0.8 * rng.standard_normal(len(chapter)))
-    return np.where(rng.random(len(chapter)) < 0.12, 0, np.minimum(np.rint(drawn), 120)).astype(np.int64)
+    days = np.exp(centre + 0.8 * rng.standard_normal(len(chapter)))
+    return np.where(rng.random(len(chapter)) < 0.12, 0, np.minimum(np.rint(days), 120)).astype(np.int64)
 
 
 def _days(rng: np.random.Generator, patient: Integers, length: Integers) -> Integers:
@@ -183,7 +183,7 @@ def _outcomes(rng: np.random.Generator, died: NDArray[np.bool_]) -> Integers:
 
 
 def _hospitals(rng: np.random.Generator, district: Integers) -> Integers:
-    """Mostly the hospital of the district, else the university's."""
+    """Hospital of each stay: mostly that of the district, else the university's."""
     near = np.array([0, 0, 1, 1, 2, 3])[district]
     return np.where(rng.random(len(district)) < 0.25, 4, near).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""Classes that raise the odds of a sensitive value too much."""
+"""Beta-likeness: classes in which a sensitive value is too much more frequent than in the file."""
 
 from dataclasses import dataclass
 

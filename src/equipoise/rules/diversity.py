@@ -1,4 +1,4 @@
-"""Classes need well-spread sensitive values."""
+"""l-diversity: enough different, well-spread sensitive values in each class."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -56,15 +56,15 @@ class Diversity(Attribute):
 
     def within(self, split: Split) -> Integers:
         if self.kind == "distinct":
-            found: Integers = split.add((split.n > 0).astype(np.float64)) < self.l
-            return found
+            flags: Integers = split.add((split.n > 0).astype(np.float64)) < self.l
+            return flags
         return self._entropy(split) if self.kind == "entropy" else self._recursive(split)
 
     def _entropy(self, split: Split) -> Integers:
         p = split.shares
         bits = -split.add(p * np.log(np.maximum(p, 1e-300)))
-        found: Integers = bits < np.log(self.l) - TIE_TOLERANCE
-        return found
+        flags: Integers = bits < np.log(self.l) - TIE_TOLERANCE
+        return flags
 
     def _recursive(self, split: Split) -> Integers:
         assert self.c is not None

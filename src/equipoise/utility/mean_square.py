@@ -1,4 +1,4 @@
-"""How far released numbers are from the original ones, squared."""
+"""Mean squared change of numbers, in units of their variance."""
 
 from dataclasses import dataclass
 
@@ -36,8 +36,8 @@ class MeanSquare:
     columns: tuple[str, ...] | None = None
 
     def measure(self, released: Records, original: Records) -> Score:
-        here, there = pair(released, original, numeric_columns(original, self.columns))
-        table = _errors(here, there)
+        new, old = pair(released, original, numeric_columns(original, self.columns))
+        table = _errors(new, old)
         return Score(
             label(self),
             float(table["share"].drop_nulls().mean()),  # type: ignore[arg-type]
@@ -46,21 +46,21 @@ class MeanSquare:
             unit="times the variance",
             notes=(
                 "Crude: it compares records, not what users estimate.",
-                *sample_notes(original, int((~here.present).sum())),
+                *sample_notes(original, int((~new.present).sum())),
             ),
             cells=lambda: table,
         )
 
 
-def _errors(here: WeightedSample, there: WeightedSample) -> pl.DataFrame:
-    totals = here.present.T @ here.weights
-    change = np.nan_to_num(here.values - there.values)
-    mse = ratio((change**2).T @ here.weights, totals, np.nan)
-    changed = ratio((change != 0).T @ here.weights, totals, np.nan)
-    variance = there.variances()
+def _errors(new: WeightedSample, old: WeightedSample) -> pl.DataFrame:
+    totals = new.present.T @ new.weights
+    change = np.nan_to_num(new.values - old.values)
+    mse = ratio((change**2).T @ new.weights, totals, np.nan)
+    changed = ratio((change != 0).T @ new.weights, totals, np.nan)
+    variance = old.variances()
     return pl.DataFrame(
         {
-            "column": here.names,
+            "column": new.names,
             "mse": mse,
             "variance": variance,
             "share": _share(mse, variance, changed),
