@@ -35,9 +35,9 @@ REGIONS = {"EQ1": (4, 5), "EQ2": (3, 6), "EQ3": (5, 4), "EQ4": (2, 3)}  # level 
 REGION_SHARES = {"EQ1": 0.38, "EQ2": 0.30, "EQ3": 0.24, "EQ4": 0.08}
 SIZES = {"1-9": 1, "10-49": 10, "50-249": 50, "250+": 250}  # the least employees of each class
 FRACTIONS = {"1-9": 0.10, "10-49": 0.30, "50-249": 0.80, "250+": 1.0}  # sampled of each class, in every section
-LEAST_SAMPLED = 3  # of a stratum, where it has so many
+MIN_STRATUM_SAMPLE = 3  # of a stratum, where it has so many
 SPREAD_OF_SIZE = 1.25  # standard deviation of log employees
-TAIL, TAIL_SHARE = 1.1, 0.012  # Pareto exponent of the largest, and how many they are
+TAIL_EXPONENT, TAIL_SHARE = 1.1, 0.012  # Pareto exponent of the largest, and how many they are
 SPREAD_OF_TURNOVER = 0.75
 HOLDINGS, MEMBERS = 260, 1_500  # holdings of several enterprises, and the enterprises they control
 FORMS = ["Sole trader", "Partnership", "Limited company", "Public company"]
@@ -107,7 +107,7 @@ def _employees(rng: np.random.Generator, section: Integers) -> Integers:
     centre = np.array([s[2] for s in SECTIONS.values()])[section]
     numbers = np.exp(centre + SPREAD_OF_SIZE * rng.standard_normal(POPULATION))
     tail = rng.random(POPULATION) < TAIL_SHARE * np.exp(centre - 1.2)
-    numbers[tail] = np.minimum(120 * (1 - rng.random(int(tail.sum()))) ** (-1 / TAIL), 30_000)
+    numbers[tail] = np.minimum(120 * (1 - rng.random(int(tail.sum()))) ** (-1 / TAIL_EXPONENT), 30_000)
     return np.maximum(1, np.rint(numbers)).astype(np.int64)
 
 
@@ -147,7 +147,7 @@ def _sample(rng: np.random.Generator, section: Integers, size: Integers) -> tupl
     stratum = section * len(SIZES) + size
     total = np.bincount(stratum, minlength=len(SECTIONS) * len(SIZES))
     sizes = np.rint(total * np.tile(list(FRACTIONS.values()), len(SECTIONS))).astype(np.int64)
-    sizes = np.minimum(total, np.maximum(sizes, LEAST_SAMPLED))
+    sizes = np.minimum(total, np.maximum(sizes, MIN_STRATUM_SAMPLE))
     order = np.lexsort((rng.random(POPULATION), stratum))
     rank = np.arange(POPULATION) - np.repeat(np.cumsum(total) - total, total)
     chosen = np.sort(order[rank < sizes[stratum[order]]])

@@ -43,7 +43,7 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError
 
 Kind = Literal["mixing", "leaving"]
-ROUNDING = 1e-12
+ROUNDING_TOLERANCE = 1e-12
 BOUND_MARGIN = 1e-13
 """Share by which the bound is tightened, so that rounding never lifts an audited probability above xi."""
 
@@ -137,7 +137,7 @@ class CellLaw:
             full = np.zeros(len(self))
             full[cells] = odds
             around = self.spread(self.per_block(full))[cells] - odds
-            rivals = around * leave / np.maximum(1 - leave, ROUNDING)
+            rivals = around * leave / np.maximum(1 - leave, ROUNDING_TOLERANCE)
         still[cells] = 1.0 / (t + rivals)
         probabilities: Floats = still
         return probabilities
@@ -170,7 +170,7 @@ def theta_for(xi: float) -> float:
     >>> round(theta_for(0.6 / 0.76), 12)  # g(0.40) = 0.789...
     0.4
     """
-    if xi < 3 / 7 - ROUNDING:
+    if xi < 3 / 7 - ROUNDING_TOLERANCE:
         raise ParameterError(f"Nayak's matrix guarantees xi of 3/7 and above, not {xi:g}: use method='blocks'.")
     return (-(1 - xi) + sqrt((1 - xi) ** 2 + 4 * xi * (1 - xi))) / (2 * xi)
 
@@ -217,7 +217,7 @@ def _runs(counts: Integers, groups: Integers, order: Integers, small: Any, xi: f
     starts = np.flatnonzero(np.r_[True, (t[1:] != t[:-1]) | (g[1:] != g[:-1])])
     run = np.cumsum(np.r_[True, (t[1:] != t[:-1]) | (g[1:] != g[:-1])]) - 1
     length = np.diff(np.r_[starts, len(cells)])
-    chunk = np.maximum(2, np.ceil(1 / xi / t[starts] - ROUNDING).astype(np.int64))
+    chunk = np.maximum(2, np.ceil(1 / xi / t[starts] - ROUNDING_TOLERANCE).astype(np.int64))
     chunk += 1 / (chunk * t[starts]) > xi
     place = np.arange(len(cells)) - starts[run]
     whole = length // chunk

@@ -12,7 +12,7 @@ from equipoise.ground.html import card, grid, paragraph
 
 Better = Literal["lower", "higher"]
 Side = Literal["risk", "utility"]
-COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
+SCORE_COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Score:
         return replace(self, cells=None, records=None)
 
     def _repr_html_(self) -> str:
-        return card("Score", grid(COLUMNS, [self._row()], words=3), *(paragraph(n, faint=True) for n in self.notes))
+        return card(
+            "Score", grid(SCORE_COLUMNS, [self._row()], words=3), *(paragraph(n, faint=True) for n in self.notes)
+        )
 
     def _row(self) -> tuple[str, ...]:
         """Row of a notebook table, without detail."""
@@ -126,7 +128,7 @@ class Scores(tuple[Score, ...]):
 
     def _repr_html_(self) -> str:
         many = "1 score" if len(self) == 1 else f"{len(self):,} scores"
-        return card(many, grid(COLUMNS, (score._row() for score in self), words=3))
+        return card(many, grid(SCORE_COLUMNS, (score._row() for score in self), words=3))
 
     def values(self) -> Iterator[Score]:
         return iter(self)

@@ -5,18 +5,18 @@ import polars as pl
 from equipoise.ground.errors import DataError
 
 SENSITIVE, HELPER, SAFE, SHOWN, EMPTY = "sensitive", "helper", "published", "shown", "empty"
-WORDS = {
+STATUS_WORDS = {
     SENSITIVE: "u unsafe sensitive primary",
     HELPER: "x m secondary helper",
     SAFE: "s safe published changed",
     SHOWN: "p z protect protected",
     EMPTY: "e empty",
 }
-NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), HELPER: (11, 12), EMPTY: (13, 14)}
+ARGUS_NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), HELPER: (11, 12), EMPTY: (13, 14)}
 """Codes of tau-ARGUS for safe, unsafe (by a rule, on request, by hand), protected, secondary and empty."""
 YES_WORDS, NO_WORDS = "1 true t yes y", "0 false f no n"
-KINDS = {text: kind for kind, texts in WORDS.items() for text in texts.split()}
-CODES = {str(code): kind for kind, codes in NUMBERS.items() for code in codes}
+STATUS_OF_WORD = {text: kind for kind, texts in STATUS_WORDS.items() for text in texts.split()}
+STATUS_OF_NUMBER = {str(code): kind for kind, codes in ARGUS_NUMBERS.items() for code in codes}
 
 
 def statuses(values: pl.Series) -> pl.Series:
@@ -25,7 +25,9 @@ def statuses(values: pl.Series) -> pl.Series:
     >>> statuses(pl.Series("status", ["S", "u", None])).to_list(), statuses(pl.Series("status", [1, 3, 11])).to_list()
     (['published', 'sensitive', 'published'], ['published', 'sensitive', 'helper'])
     """
-    return _translate(values, KINDS | CODES, "a status: s, u, x, z, e or a number of tau-ARGUS, from 1 to 14")
+    return _translate(
+        values, STATUS_OF_WORD | STATUS_OF_NUMBER, "a status: s, u, x, z, e or a number of tau-ARGUS, from 1 to 14"
+    )
 
 
 def marked(values: pl.Series) -> pl.Series:
@@ -37,7 +39,7 @@ def marked(values: pl.Series) -> pl.Series:
     if values.dtype == pl.Boolean:
         return values.fill_null(value=False)
     booleans = dict.fromkeys(YES_WORDS.split(), SENSITIVE) | dict.fromkeys(NO_WORDS.split(), SAFE)
-    return _translate(values, KINDS | booleans, "a mark: true or false, 1 or 0, u or s") == SENSITIVE
+    return _translate(values, STATUS_OF_WORD | booleans, "a mark: true or false, 1 or 0, u or s") == SENSITIVE
 
 
 def _translate(values: pl.Series, vocabulary: dict[str, str], what: str) -> pl.Series:

@@ -99,7 +99,7 @@ class Ready:
         if (self.lower is None) != (self.upper is None):
             raise ParameterError("lower and upper go together: name both columns of protection levels.")
 
-    def named(self) -> dict[str, str]:
+    def column_roles(self) -> dict[str, str]:
         """Names of the columns that have a role, by role."""
         single = ("n", "contributors", "sensitive", "lower", "upper", "cost", "status")
         columns = {name: getattr(self, name) for name in single if getattr(self, name)}
@@ -166,7 +166,7 @@ def _stated_totals(cells: pl.DataFrame, by: tuple[str, ...], ready: Ready, label
 
 
 def _refuse_columns(columns: Sequence[str], by: tuple[str, ...], value: str | None, ready: Ready) -> None:
-    for column in (*by, *((value,) if value else ()), *ready.named().values()):
+    for column in (*by, *((value,) if value else ()), *ready.column_roles().values()):
         if column not in columns:
             raise RolesError.missing(column, columns)
     for column in ready.total if isinstance(ready.total, Mapping) else ():
@@ -198,7 +198,7 @@ def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, r
     refuse_labels(cells, by)
     refuse_numbers(cells, by, numbers)
     cells = _with_counts(cells, by, counts, _number(file, ready.contributors) if ready.contributors else None, ready)
-    used = {*by, *ready.named().values(), value}
+    used = {*by, *ready.column_roles().values(), value}
     rest = [
         file[name]
         for name in file.columns
@@ -210,7 +210,7 @@ def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, r
 def _file_column(name: str, value: str | None, ready: Ready) -> str:
     """Name in the file of a column of the table."""
     own = {"_x": value or ready.n, "lower_level": ready.lower, "upper_level": ready.upper}
-    return str(own.get(name) or ready.named().get(name, name))
+    return str(own.get(name) or ready.column_roles().get(name, name))
 
 
 def _number(file: pl.DataFrame, column: str) -> pl.Series:
