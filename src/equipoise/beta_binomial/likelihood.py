@@ -15,8 +15,7 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError
 
 MAX_SHAPE, MIN_PRECISION = 1e10, 1e-6
-"""Without spread the smaller of alpha and beta is the first at the pooled mean; with all or nothing their sum is the
-second."""
+"""Without spread the smaller of alpha and beta is the first; with all or nothing their sum is the second."""
 START_SHAPES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
 """Start values of the smaller of alpha and beta beside the moment estimate; Newton's method starts from the best."""
 MAX_STEPS, MIN_GAIN, MAX_START_ROWS = 100, 1e-12, 50_000

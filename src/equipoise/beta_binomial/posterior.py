@@ -134,17 +134,14 @@ class Posterior:
             if not len(live):
                 break
             cells = self.take(live)
-            below, chance = (
-                cdf(at[live], cells.rest, cells.a, cells.b),
-                np.exp(log_pmf(at[live], cells.rest, cells.a, cells.b)),
-            )
+            below = cdf(at[live], cells.rest, cells.a, cells.b)
+            chance = np.exp(log_pmf(at[live], cells.rest, cells.a, cells.b))
             reached, first = below >= tail, below - chance < tail
             high[live[reached]] = at[live[reached]]
             low[live[~reached]] = at[live[~reached]]
             low[live[reached & first]] = at[live[reached & first]] - 1
-            guess = (
-                _newton(tail, at[live], cells.rest, below, chance) if step < NEWTON_STEPS else (low + high)[live] / 2
-            )
+            middle = (low + high)[live] / 2
+            guess = _newton(tail, at[live], cells.rest, below, chance) if step < NEWTON_STEPS else middle
             live, guess = live[high[live] - low[live] > 1], guess[high[live] - low[live] > 1]
             at[live] = np.clip(np.floor(guess), low[live] + 1, high[live] - 1)
         return high

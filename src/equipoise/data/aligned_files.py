@@ -39,8 +39,7 @@ def in_order(records: Records) -> bool:
 class Matched:
     """Columns of the released file and of the original, and the rows in each of the people that are in both.
 
-    Rows are in the order of the ids where there are any, so that moving rows changes nothing. Where records cannot be
-    matched, `second` is None and `first` has every original record.
+    Rows are in the order of the ids, if any. Without a match `second` is None and `first` has every original record.
     """
 
     released: pl.DataFrame

@@ -11,7 +11,7 @@ from equipoise.ground.errors import EquipoiseError
 Code = float | int | str
 Change = Callable[[pl.Series], pl.Series]
 
-MAX_LABEL_BYTES = 120
+LABEL_BYTES = 120
 """Longest label joined from the labels of several categories (the limit of SPSS and Stata)."""
 
 
@@ -178,9 +178,7 @@ def _one(change: Change, value: pl.Series) -> Any:
 def _groups(listed: list[tuple[Code, str]], targets: list[Any], old: pl.Series, new: pl.Series) -> dict[Code, str]:
     """Label of each new category, in the order of the smallest value of each."""
     texts: dict[Any, str] = dict(listed)
-    goes: dict[Any, Any] = {
-        code: target for (code, _), target in zip(listed, targets, strict=True) if target is not None
-    }
+    goes: dict[Any, Any] = {code: goal for (code, _), goal in zip(listed, targets, strict=True) if goal is not None}
     goes |= {a: b for a, b in zip(old.to_list(), new.to_list(), strict=True) if b is not None and a == a}
     members: dict[Any, list[str]] = {}
     for value in sorted(goes):
@@ -197,11 +195,9 @@ def _joined(texts: list[str]) -> str:
     'Oslo, Bergen'
     """
     whole = ", ".join(texts)
-    if len(whole.encode()) <= MAX_LABEL_BYTES:
+    if len(whole.encode()) <= LABEL_BYTES:
         return whole
-    fit = next(
-        (i for i in range(len(texts) - 1, 0, -1) if len(", ".join(texts[:i]).encode()) <= MAX_LABEL_BYTES - 20), 0
-    )
+    fit = next((i for i in range(len(texts) - 1, 0, -1) if len(", ".join(texts[:i]).encode()) <= LABEL_BYTES - 20), 0)
     return f"{', '.join(texts[:fit])} and {len(texts) - fit:,} more" if fit else f"{len(texts):,} categories"
 
 

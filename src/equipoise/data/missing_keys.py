@@ -30,9 +30,8 @@ class Meeting:
 
     def added(self, numbers: Floats) -> Floats:
         """For each of the `cells`, the sum of the numbers of all cells that match it."""
-        return np.asarray(
-            np.bincount(self.match_ids, numbers[self.matches], self.size)[self.cell_ids], dtype=np.float64
-        )
+        sums = np.bincount(self.match_ids, numbers[self.matches], self.size)
+        return np.asarray(sums[self.cell_ids], dtype=np.float64)
 
 
 def missing(cube: Cube, places: Sequence[int]) -> tuple[int, ...]:

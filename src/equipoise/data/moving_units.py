@@ -23,9 +23,8 @@ Columns = tuple[str, ...]
 class Units:
     """Cells of the units: how many units are in each, their weight, and the group within which they may move.
 
-    `cells` are those of persons, by the keys and then the other `within` columns. Unit cell u consists of the person
-    cells `members[starts[u] : starts[u + 1]]`: one, unless units are households. `people` is the group of each person
-    cell.
+    `cells` are those of persons, by the keys and then the other `within` columns. Unit cell u has the person cells
+    `members[starts[u] : starts[u + 1]]`: one, unless units are households. `people` is the group of each person cell.
     """
 
     keys: Columns

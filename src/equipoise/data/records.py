@@ -42,8 +42,7 @@ class Source:
 class Records:
     """Microdata with roles: created by `eq.read`, changed by masks, counted into Cells.
 
-    `frame` is a Narwhals LazyFrame; `to_native()` returns the kind of frame that was passed in. No method changes the
-    input data.
+    `frame` is a Narwhals LazyFrame; `to_native()` returns the kind that was passed in; the input is never changed.
     """
 
     frame: Frame

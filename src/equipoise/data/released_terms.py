@@ -1,8 +1,7 @@
 """Original values recoded as in a release: the values that an intruder who knows a person would search for.
 
-An intruder who knows that somebody is 37 searches for 30-39 where ages were released in bands. The label of a value is
-read from the hierarchy where the law of a recode names its level, else from the records: in files of the same people,
-row by row, each original value has the label it was released under.
+Who knows that somebody is 37 searches for 30-39 where ages were released in bands. The label of a value comes from the
+hierarchy where the law of a recode names its level, else from the released records of the same people, row by row.
 """
 
 from collections.abc import Callable

@@ -75,9 +75,8 @@ class Draws:
         texts = keys.cast(pl.String).cast(pl.Binary)
         lengths = texts.bin.size().to_numpy().astype(np.uint64)
         width = BLOCK_BYTES * max(1, -(-int(lengths.max() if len(lengths) else 0) // BLOCK_BYTES))
-        blocks = (
-            np.array(texts.to_list(), dtype=f"S{width}").view(np.uint64).reshape(len(keys), width // BLOCK_BYTES, 2)
-        )
+        padded = np.array(texts.to_list(), dtype=f"S{width}")
+        blocks = padded.view(np.uint64).reshape(len(keys), width // BLOCK_BYTES, 2)
         state = np.zeros((len(keys), 2), dtype=np.uint64)
         state[:, 0], state[:, 1] = lengths, 1
         state = _encrypt(secret, state)

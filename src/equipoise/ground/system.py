@@ -183,8 +183,7 @@ def workers(number: int, prepare: Callable[..., None], arguments: tuple[Any, ...
 class Helper:
     """A new process for one piece of work, and the pipe to it; it ends with this one, however that ends.
 
-    The work is called with its end of the pipe, then with its arguments. It ignores Ctrl-C: the process that started
-    it decides.
+    The work is called with its end of the pipe, then with its arguments. It ignores Ctrl-C: its parent decides.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: Any) -> None:

@@ -142,9 +142,8 @@ class Noise:
     def _limits(self, data: Records, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
         """The bounds of each column."""
         if self.bounds == "observed":
-            ends = [
-                f(as_float(c)).alias(f"{c}{n}") for c in columns for n, f in (("<", nw.Expr.min), (">", nw.Expr.max))
-            ]
+            both = (("<", nw.Expr.min), (">", nw.Expr.max))
+            ends = [f(as_float(c)).alias(f"{c}{n}") for c in columns for n, f in both]
             met = collect_one(data.frame.select(*ends))
             return tuple(np.array([_number(met[f"{c}{n}"]) for c in columns]) for n in "<>")  # type: ignore[return-value]
         low, high = self.bounds if isinstance(self.bounds, tuple) else (-np.inf, np.inf)

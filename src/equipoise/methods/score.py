@@ -69,9 +69,8 @@ class Score:
         return replace(self, cells=None, records=None)
 
     def _repr_html_(self) -> str:
-        return card(
-            "Score", grid(SCORE_COLUMNS, [self._row()], words=3), *(paragraph(n, faint=True) for n in self.notes)
-        )
+        notes = (paragraph(note, faint=True) for note in self.notes)
+        return card("Score", grid(SCORE_COLUMNS, [self._row()], words=3), *notes)
 
     def _row(self) -> tuple[str, ...]:
         """Row of a notebook table, without detail."""

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-Z95 = 1.959963984540054
+Z = 1.959963984540054
 """The normal deviate of a 95 % interval."""
 
 
@@ -14,11 +14,8 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     """
     if n <= 0:
         return 0.0, 1.0
-    centre, half = (
-        share + Z95 * Z95 / (2 * n),
-        Z95 * sqrt(max(0.0, share * (1 - share)) / n + Z95 * Z95 / (4 * n * n)),
-    )
-    low, high = (centre - half) / (1 + Z95 * Z95 / n), (centre + half) / (1 + Z95 * Z95 / n)
+    centre, half = share + Z * Z / (2 * n), Z * sqrt(max(0.0, share * (1 - share)) / n + Z * Z / (4 * n * n))
+    low, high = (centre - half) / (1 + Z * Z / n), (centre + half) / (1 + Z * Z / n)
     return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 

@@ -83,8 +83,8 @@ def assessment_html(assessment: "Assessment") -> str:
     rows = assessment.keys.head(MAX_ROWS).to_dicts()
     keys = [[row["key"], number(row["categories"]), number(row["without"])] for row in rows]
     table = grid(["Key", "Categories", "Uniques without it"], keys) if keys else ""
-    heading, scores = f"{number(assessment.records)} records", assessment.scores
-    return card(heading, scores_grid(scores), table, _notes(scores))
+    scores = assessment.scores
+    return card(f"{number(assessment.records)} records", scores_grid(scores), table, _notes(scores))
 
 
 def attack_html(attack: "Attack") -> str:

@@ -16,8 +16,7 @@ UNPROVEN = (
 class Finding:
     """Result of one check: it holds, it fails, or it could not be run (None).
 
-    `proof` marks a check that nobody can pass by rewriting hashes: a signature by a known key, or reproducing the
-    release from the original.
+    `proof` marks a check that rewriting hashes cannot pass: a signature by a known key, or a replay of the release.
     """
 
     name: str

@@ -49,8 +49,7 @@ class Journal:
     def resume(cls, path: Path, data: Digest, depends: str, seed: int | None = None) -> "Journal":
         """The journal at this path if it is of this data and policy, else a new one.
 
-        `depends` is the text of all that scores depend on beside data and recipe; `seed` is that of the run; without
-        one, the seed of the journal is used.
+        `depends` is the text of all that scores depend on beside data and recipe; `seed` defaults to the journal's.
         """
         lines, size = _whole_lines(path)
         with suppress(ValueError, KeyError, TypeError, IndexError, EquipoiseError):

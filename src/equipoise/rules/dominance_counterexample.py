@@ -23,9 +23,8 @@ class Counterexample:
     """Two cells of the same total under an (n, k) dominance rule: `safe` gives a closer bound than `sensitive`.
 
     Both hold the relative contributions of `contributors`, largest first. `ratio` is the r of Lemma 1. The tails are
-    the part that a coalition of the n next largest cannot subtract: how far their bound lies above the largest
-    contribution, as a share of the total. `smallest` is the least number of contributors at which the safe cell's tail
-    is the smaller.
+    how far the bound of a coalition of the n next largest lies above the largest contribution, as a share of the total.
+    `smallest` is the least number of contributors at which the safe cell's tail is the smaller.
     """
 
     n: int

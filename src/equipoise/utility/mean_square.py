@@ -37,17 +37,14 @@ class MeanSquare:
 
     def measure(self, released: Records, original: Records) -> Score:
         new, old = pair(released, original, numeric_columns(original, self.columns))
-        table = _errors(new, old)
+        table, missing = _errors(new, old), int((~new.present).sum())
         return Score(
             label(self),
             float(table["share"].drop_nulls().mean()),  # type: ignore[arg-type]
             "lower",
             side="utility",
             unit="times the variance",
-            notes=(
-                "Crude: it compares records, not what users estimate.",
-                *sample_notes(original, int((~new.present).sum())),
-            ),
+            notes=("Crude: it compares records, not what users estimate.", *sample_notes(original, missing)),
             cells=lambda: table,
         )
 

@@ -217,8 +217,7 @@ class _Grid:
     def needed(self, totals: Sequence[Integers]) -> Booleans:
         """Relations whose total is a leaf in all dimensions before their own: the others are sums of these.
 
-        Holds for a table that has every total of its cells, and some part of every cell with parts below; for other
-        tables all relations are kept.
+        Needs a table with every total of its cells and some part of every total; of others all relations are kept.
         """
         inner = [self._inner(dimension) for dimension in range(len(self.parents))]
         whole = all((self.above(d) != -1).all() for d in range(len(self.parents)))

@@ -25,9 +25,8 @@ def statuses(values: pl.Series) -> pl.Series:
     >>> statuses(pl.Series("status", ["S", "u", None])).to_list(), statuses(pl.Series("status", [1, 3, 11])).to_list()
     (['published', 'sensitive', 'published'], ['published', 'sensitive', 'helper'])
     """
-    return _translate(
-        values, STATUS_OF_WORD | STATUS_OF_NUMBER, "a status: s, u, x, z, e or a number of tau-ARGUS, from 1 to 14"
-    )
+    what = "a status: s, u, x, z, e or a number of tau-ARGUS, from 1 to 14"
+    return _translate(values, STATUS_OF_WORD | STATUS_OF_NUMBER, what)
 
 
 def marked(values: pl.Series) -> pl.Series:

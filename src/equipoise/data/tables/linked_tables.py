@@ -84,8 +84,7 @@ class Union:
     def knowers(self) -> Integers:
         """For each cell the number of the contributor who is alone in it, -1 where there are several or none.
 
-        By the code of the holding where the table has one; else a record that is alone in a cell is the one that is
-        alone in its margins.
+        By the code of the holding; without one, a record that is alone in a cell is the one alone in its margins.
         """
         alone = self.gathered([table.known("contributors") for table in self.tables]) == 1
         if all("holder" in table.more.columns for table in self.tables):

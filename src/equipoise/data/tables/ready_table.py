@@ -35,7 +35,7 @@ OWN_NAMES = (
     *("published", "status", "code", "exact", "exposed", "lower", "upper"),
 )
 """Column names that a table uses itself; other columns of the file keep their names."""
-ARGUS_MEASURES = {"frequency": "n", "status": "status", "lower": "lower", "upper": "upper", "cost": "cost"}
+MEASURES = {"frequency": "n", "status": "status", "lower": "lower", "upper": "upper", "cost": "cost"}
 """Roles of columns in tau-ARGUS metadata, and the field of `Ready` for each."""
 
 
@@ -112,9 +112,7 @@ class Ready:
         """
         columns = [name for name in file.columns if not (_counts(name, labels) and file[name].null_count())]
         measures = {name: labels.of(name).measure for name in columns}
-        fields: dict[str, Any] = {
-            ARGUS_MEASURES[part]: name for name, part in measures.items() if part in ARGUS_MEASURES
-        }
+        fields: dict[str, Any] = {MEASURES[part]: name for name, part in measures.items() if part in MEASURES}
         fields |= {"n": "n"} if "n" in columns and "n" not in fields else {}
         fields |= {name: name for name in ("contributors", "sensitive") if name in columns}
         fields |= {"status": "status"} if {"status", "published"} <= set(columns) else {}
@@ -199,11 +197,8 @@ def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, r
     refuse_numbers(cells, by, numbers)
     cells = _with_counts(cells, by, counts, _number(file, ready.contributors) if ready.contributors else None, ready)
     used = {*by, *ready.column_roles().values(), value}
-    rest = [
-        file[name]
-        for name in file.columns
-        if name not in used and name not in OWN_NAMES and not TOP_NAME.fullmatch(name)
-    ]
+    columns = (name for name in file.columns if name not in used and name not in OWN_NAMES)
+    rest = [file[name] for name in columns if not TOP_NAME.fullmatch(name)]
     return cells.with_columns(*_marks(file, cells["_x"], ready), *rest)
 
 

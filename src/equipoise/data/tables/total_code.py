@@ -32,8 +32,7 @@ def total_of(
 
     A stated total is used; else the root of the hierarchy, a word for total, or the code whose `_x` is the sum of all
     others wherever it occurs, too often to be chance (`MIN_EVIDENCE_BITS`; half, where margins repeat each other). For
-    a doubtful code the user is asked: as a value it would count everything twice, and as the total a value would be
-    lost.
+    a doubtful code the user is asked: a wrong guess would count everything twice, or lose a value.
     """
     codes = sorted(cells[column].unique().to_list())
     if isinstance(totals, Mapping) and column in totals:
@@ -49,7 +48,7 @@ def total_of(
     candidates = root or worded or begun
     if len(candidates) > 1:
         raise DataError(_ask(column, f"has several codes that may be its total ({', '.join(map(repr, candidates))})"))
-    return candidates[0] if candidates else _added_up(cells, column, others, leaves_of(codes, chains), listed)
+    return candidates[0] if candidates else _added(cells, column, others, leaves_of(codes, chains), listed)
 
 
 def _stated_total(total: str | None, column: str, codes: list[str]) -> str | None:
@@ -63,9 +62,7 @@ def _is_root(code: str, chain: Mapping[str, tuple[str, ...]]) -> bool:
     return tops == {code}
 
 
-def _added_up(
-    cells: pl.DataFrame, column: str, others: Sequence[str], leaves: list[str], listed: set[str]
-) -> str | None:
+def _added(cells: pl.DataFrame, column: str, others: Sequence[str], leaves: list[str], listed: set[str]) -> str | None:
     """The code that is the sum of the other leaves, in all combinations of the other columns."""
     inner = cells.filter(pl.col(column).is_in(leaves)).select(column, *others, "_x")
     everywhere = pl.col("_x").sum().over(list(others)) if others else pl.col("_x").sum()
@@ -78,9 +75,8 @@ def _added_up(
         rows.group_by(column).agg(missed.alias("_missed"), (1 + pl.col("_x")).log(2).sum().alias("_bits")).sort(column)
     )
     codes = codes.with_columns(_gap=(total + pl.col("_missed")) / total)
-    doubtful = (pl.col("_gap") <= (NEAR_SHARE if codes.height > 2 else EXACT_SHARE)) & ~pl.col(column).is_in(
-        list(listed)
-    )
+    close = pl.col("_gap") <= (NEAR_SHARE if codes.height > 2 else EXACT_SHARE)
+    doubtful = close & ~pl.col(column).is_in(list(listed))
     near = codes.filter((pl.col("_gap") <= EXACT_SHARE) | doubtful)
     if near.is_empty():
         return None
