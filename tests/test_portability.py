@@ -147,7 +147,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("modes mean nothing there")
 
     monkeypatch.setattr(system, "WINDOWS", True)
-    monkeypatch.setattr(system, "PATIENCE", (0.0, 0.0))
+    monkeypatch.setattr(system, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
     monkeypatch.setattr(system, "_free_on_windows", lambda: 8_000_000_000)
     monkeypatch.setattr(Path, "chmod", refuse)
 

@@ -106,8 +106,8 @@ def test_large_files_are_judged_by_a_slice_first(rows: list[Any], k: int, limit:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("equipoise.search._best_coarsening.slices.LARGE", 1)
         patch.setattr("equipoise.search._best_coarsening.slices.SHARE", share)
-        patch.setattr("equipoise.coarsening.cells_at_nodes.STAGED", 1)
-        patch.setattr("equipoise.coarsening.cells_at_nodes.FIRST", 1)
+        patch.setattr("equipoise.coarsening.cells_at_nodes.MIN_STAGED_CLASSES", 1)
+        patch.setattr("equipoise.coarsening.cells_at_nodes.FIRST_KEYS", 1)
         found = [_outcome(records, k, limit, whole=False), _outcome(records, k, limit, whole=True)]
     assert found[0] == pytest.approx(found[1])
     assert found[0] == pytest.approx(_outcome(records, k, limit, whole=False))

@@ -150,7 +150,7 @@ def test_what_the_journal_knows_is_not_run(people_records: eq.Records, tmp_path:
     recipe = eq.Recipe([mask], 5)
     trials = []
     for _ in range(2):
-        journal = Journal.resumed(tmp_path / "journal", lambda key: "data", "roles", 5)
+        journal = Journal.resume(tmp_path / "journal", lambda key: "data", "roles", 5)
         monkey = journal.name(recipe)
         assert monkey == journal.name(recipe)
         with Runner(people_records, MEASURES, journal=journal) as runner:
@@ -162,7 +162,7 @@ def test_what_the_journal_knows_is_not_run(people_records: eq.Records, tmp_path:
 
 
 def test_stopping_keeps_what_was_done(people_records: eq.Records, tmp_path: Any) -> None:
-    journal = Journal.resumed(tmp_path / "journal", lambda key: "data", "roles", 5)
+    journal = Journal.resume(tmp_path / "journal", lambda key: "data", "roles", 5)
     with (
         pytest.raises(Cancelled, match="2 of 4 done"),
         Runner(
@@ -170,7 +170,7 @@ def test_stopping_keeps_what_was_done(people_records: eq.Records, tmp_path: Any)
         ) as runner,
     ):
         runner.run(noises(0.1, 0.2, 0.3, 0.4))
-    assert len(Journal.resumed(tmp_path / "journal", lambda key: "data", "roles", 5).known) == 2
+    assert len(Journal.resume(tmp_path / "journal", lambda key: "data", "roles", 5).known) == 2
 
 
 def test_the_estimate_is_by_kind_of_recipe() -> None:

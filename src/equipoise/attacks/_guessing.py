@@ -315,7 +315,7 @@ def _one_thread() -> Any:
     try:
         from threadpoolctl import threadpool_limits
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     return threadpool_limits(1)
 
 
@@ -323,7 +323,7 @@ def _model(category: bool, nominal: Integers, rounds: int, seed: int) -> Any:
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     kind = HistGradientBoostingClassifier if category else HistGradientBoostingRegressor
     return kind(
         max_iter=min(50, max(10, rounds)), learning_rate=0.2, max_leaf_nodes=15, early_stopping=False,

@@ -13,7 +13,7 @@ import polars as pl
 
 from equipoise.data.branches import Leaves
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.data.labels import Column, Labels, parted
+from equipoise.data.labels import Column, Labels, split_missing_codes
 from equipoise.data.roles import Roles
 from equipoise.data.tables.axes import Axis
 from equipoise.files.argus_metadata import ArgusVariable, Meta, text_of
@@ -30,7 +30,7 @@ def load(path: Path, *, metadata: str | Path | None = None) -> Loaded:
     table = _separated(path, meta) if meta.separator else _fixed(path, meta)
     table = table.select(_typed(table[v.name], v) for v in meta.variables)
     labels = Labels({v.name: _column(v, meta) for v in meta.variables})
-    table, labels = parted(table, labels)
+    table, labels = split_missing_codes(table, labels)
     return Loaded(table, labels, _roles(meta))
 
 

@@ -66,7 +66,7 @@ def _zstd(path: Path) -> bytes:
     try:
         arrow = import_module("pyarrow")
     except ImportError:
-        raise MissingExtraError.named("pyarrow", "arrow") from None
+        raise MissingExtraError.for_package("pyarrow", "arrow") from None
     with arrow.OSFile(str(path)) as file, arrow.CompressedInputStream(file, "zstd") as stream:
         return _poured(stream, path)
 

@@ -118,7 +118,7 @@ def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any
     try:
         duckdb = import_module("duckdb")
     except ImportError:
-        raise MissingExtraError.named("duckdb", "duckdb") from None
+        raise MissingExtraError.for_package("duckdb", "duckdb") from None
     within = kind == "postgres" or str(place) == MEMORY
     settings = {"autoinstall_known_extensions": "false"}
     try:

@@ -55,7 +55,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     try:
         from xlsxwriter import Workbook
     except ImportError:
-        raise MissingExtraError.named("xlsxwriter", "files") from None
+        raise MissingExtraError.for_package("xlsxwriter", "files") from None
     table = frame.collect()
     if table.height >= ROWS or table.width > COLUMNS:
         raise DataError(
@@ -73,7 +73,7 @@ def _reader(path: Path) -> Any:
     try:
         import fastexcel
     except ImportError:
-        raise MissingExtraError.named("fastexcel", "files") from None
+        raise MissingExtraError.for_package("fastexcel", "files") from None
     try:
         with zipfile.ZipFile(path) as book:
             sheets = [part.file_size for part in book.infolist() if part.filename.startswith("xl/worksheets/")]

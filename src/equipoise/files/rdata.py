@@ -50,7 +50,7 @@ def _read(path: Path, reader: str) -> Any:
     try:
         package = import_module("rdata")
     except ImportError:
-        raise MissingExtraError.named("rdata", "r") from None
+        raise MissingExtraError.for_package("rdata", "r") from None
     try:
         size, texts = _inside(path)
     except Exception:

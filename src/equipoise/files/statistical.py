@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.data.labels import Code, Column, Labels, parted
+from equipoise.data.labels import Code, Column, Labels, split_missing_codes
 from equipoise.files.format import Loaded
 from equipoise.files.memory import refuse_beyond
 from equipoise.files.stored_dates import DateUnits
@@ -42,7 +42,7 @@ def pyreadstat() -> Any:
     try:
         import pyreadstat as found
     except ImportError:
-        raise MissingExtraError.named("pyreadstat", "files") from None
+        raise MissingExtraError.for_package("pyreadstat", "files") from None
     return found
 
 
@@ -58,7 +58,7 @@ def load(
         raise DataError(broken(path, package))
     labels = _labels(meta)
     table, tags = _untagged(table)
-    table, labels = parted(table, labels)
+    table, labels = split_missing_codes(table, labels)
     gaps = [frame for frame in (labels.gaps, tags) if frame is not None]
     labels = replace(labels, gaps=pl.concat(gaps, how="horizontal") if gaps else None)
     return Loaded(_typed(table, labels, package.clock), labels)

@@ -30,7 +30,7 @@ class Entropy:
         return self.of(node)
 
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
-        return tuple(ladder.lost for ladder in lattice.ladders)
+        return tuple(ladder.bits_lost for ladder in lattice.ladders)
 
     def total(self, sums: Any) -> Any:
         return sums

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from equipoise.beta_binomial.posterior import Posterior, called, posterior
+from equipoise.beta_binomial.posterior import Posterior, evaluate_loss, posterior
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, hint
 from equipoise.losses.gamma_uniques import GammaUniques
@@ -146,7 +146,7 @@ def shape(loss: Loss, cells: Posterior) -> LossShape:
     )
     steps = np.unique(np.concatenate([np.arange(33), np.geomspace(33, 1e9, 200).round()]))
     t = np.minimum(steps, some.rest[:, None])
-    values = called(loss, some.y[:, None], some.y[:, None] + t, some.n[:, None], some.N[:, None])
+    values = evaluate_loss(loss, some.y[:, None], some.y[:, None] + t, some.n[:, None], some.N[:, None])
     rise, run = np.diff(values, axis=1), np.diff(t, axis=1)
     slack = 1e-12 * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
     slope = np.divide(rise, run, out=np.zeros_like(rise), where=run > 0)
@@ -157,7 +157,7 @@ def shape(loss: Loss, cells: Posterior) -> LossShape:
 
 def plugged(loss: Loss, cells: Posterior, estimate: Floats) -> Floats:
     """The loss at an estimate of Y, as if it were known."""
-    return called(loss, cells.y, estimate, cells.n, cells.N)
+    return evaluate_loss(loss, cells.y, estimate, cells.n, cells.N)
 
 
 def taylor(loss: Loss, cells: Posterior) -> Floats | None:

@@ -33,13 +33,13 @@ class NonUniformEntropy:
         return float(sum(p[level] for p, level in zip(self.parts(node.lattice), node.levels, strict=True)))
 
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
-        return tuple(ladder.lost for ladder in lattice.ladders)
+        return tuple(ladder.bits_lost for ladder in lattice.ladders)
 
     def total(self, sums: Any) -> Any:
         return sums
 
 
 def _withheld(node: Node, key: int) -> float:
-    c = node.withheld(key)
+    c = node.suppressed_by_category(key)
     c = c[c > 0]
     return float(c @ np.log2(node.suppressed / c)) if len(c) else 0.0

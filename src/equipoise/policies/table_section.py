@@ -10,7 +10,7 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.table import TOP, Table, table
+from equipoise.data.tables.table import DEFAULT_TOP, Table, table
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
@@ -111,7 +111,7 @@ def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: i
 
 def top_of(asked: Iterable[Any]) -> int:
     """How many of the largest contributions the rules look at."""
-    return max([TOP, *(_places(part) for rule in asked for part in parts_of(rule))])
+    return max([DEFAULT_TOP, *(_places(part) for rule in asked for part in parts_of(rule))])
 
 
 def _places(rule: Any) -> int:

@@ -1,4 +1,4 @@
-"""The recipe of a release as its private folder keeps it: masks, measures, the number of the draw."""
+"""Recipe file of a release, in its private folder: masks, measures, the number of the draw."""
 
 import json
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ print("Made again in", made.folder)
 
 @dataclass(frozen=True)
 class StoredRecipe:
-    """What a private folder keeps of the recipe."""
+    """A recipe as stored in a private folder."""
 
     masks: tuple[Mask, ...]
     measures: tuple[str, ...]
@@ -41,7 +41,7 @@ class StoredRecipe:
 
 
 def recipe_text(recipe: Recipe, measures: Iterable[str], draw: int) -> str:
-    """The recipe as JSON, each mask as policy files write it, and what was measured by the names of the scores."""
+    """The recipe as JSON: masks as in policy files, and the measures by the names of their scores."""
     masks = [to_plain(mask) for mask in recipe.masks]
     plain = {"format": FORMAT, "draw": draw, "masks": masks, "measures": list(measures)}
     return json.dumps(plain, indent=2, default=str) + "\n"
@@ -52,8 +52,8 @@ def read_recipe(path: Path) -> StoredRecipe:
     try:
         plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         steps = [dict(step) for step in plain["masks"]]
-        named = [(str(step.pop("use")), step) for step in steps]
+        masks = [(str(step.pop("use")), step) for step in steps]
         measures, draw = tuple(map(str, plain["measures"])), int(plain["draw"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(path)!r}: it is not the recipe of a release.") from None
-    return StoredRecipe(tuple(build(name, "mask", given) for name, given in named), measures, draw)
+    return StoredRecipe(tuple(build(name, "mask", parameters) for name, parameters in masks), measures, draw)

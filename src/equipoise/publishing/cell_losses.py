@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.beta_binomial.posterior import Posterior, called
+from equipoise.beta_binomial.posterior import Posterior, evaluate_loss
 from equipoise.data.cells import count
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
@@ -167,7 +167,7 @@ def misfit(loss_name: Loss, loss: Loss, data: Domains, law: Posterior) -> Unique
         table = table.filter(pl.col(c).cast(pl.String) == v for c, v in zip(classes, members, strict=True))
     alone = table.group_by(data.keys).agg(counted=(pl.col("n") == 1).sum().cast(pl.Int64))
     cells = data.table.select(data.keys).join(alone, on=data.keys, how="left", nulls_equal=True, maintain_order="left")
-    values = called(loss, law.y, law.y, law.n, law.N)
+    values = evaluate_loss(loss, law.y, law.y, law.n, law.N)
     cells = cells.with_columns(pl.col("counted").fill_null(0), expected=values)
     return UniquesMisfit(keys, float(values.sum()), int(cells["counted"].sum()), cells)
 

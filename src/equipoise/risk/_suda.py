@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from equipoise.data.missing_keys import alike, missing
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.packed_keys import ROOM, Cube, group, pack
+from equipoise.ground.packed_keys import MAX_PLACES_PER_RECORD, Cube, group, pack
 
 Places = tuple[int, ...]
 Bits = NDArray[np.uint8]
@@ -174,7 +174,7 @@ def count_up(parent: KeyCells, places: Places, cube: Cube) -> KeyCells:
     whole = len(parent.places) == len(cube.axes)
     codes = [cube.codes[place] if whole else cube.codes[place].take(parent.one) for place in places]
     sizes = [cube.sizes[place] for place in places]
-    dense = prod(sizes) <= ROOM * len(parent.one)
+    dense = prod(sizes) <= MAX_PLACES_PER_RECORD * len(parent.one)
     ids, first = (pack(codes, sizes), np.empty(0, dtype=np.intp)) if dense else group(codes, sizes)
     state = np.minimum(np.bincount(ids, minlength=prod(sizes) if dense else 0), 2).astype(np.uint8)
     state[ids[parent.state == 2]] = 2

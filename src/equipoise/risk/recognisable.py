@@ -111,7 +111,7 @@ def suspicion(features: Floats, moved: Booleans, seed: int) -> Floats:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.model_selection import StratifiedKFold, cross_val_predict
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     model = HistGradientBoostingClassifier(max_iter=100, class_weight="balanced", random_state=seed)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     return np.asarray(cross_val_predict(model, features, moved, cv=folds, method="predict_proba")[:, 1])

@@ -1,4 +1,4 @@
-"""Which cells are unsafe."""
+"""Disclosure rules: which cells are unsafe."""
 
 from equipoise.rules.any_subset import AnySubset
 from equipoise.rules.beta_likeness import BetaLikeness

@@ -120,7 +120,7 @@ class Runner:
         self.seconds += seconds
         self.evaluated += 1
         if self.journal:
-            self.journal.put(recipe, draw, brief, seconds)
+            self.journal.add(recipe, draw, brief, seconds)
 
     # Several processes ------------------------------------------------------------------------------------------------
 

@@ -94,5 +94,5 @@ class TableRunner:
         self.seconds += took
         self.pace.took(recipe.family, took)
         if self.journal:
-            self.journal.put(recipe, draw, Scores(score.brief() for score in scores), took)
+            self.journal.add(recipe, draw, Scores(score.brief() for score in scores), took)
         return scores

@@ -1,4 +1,4 @@
-"""Score what a user of the data still has."""
+"""Utility measures: what users of the released data can still estimate."""
 
 from equipoise.utility.changed import Changed
 from equipoise.utility.combine import combine

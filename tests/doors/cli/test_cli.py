@@ -487,7 +487,7 @@ def test_debugging_shows_where(
 
 def test_a_missing_extra_ends_with_3(people: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def lacking(*args: Any, **options: Any) -> None:
-        raise eq.MissingExtraError.named("pyspark", "spark")
+        raise eq.MissingExtraError.for_package("pyspark", "spark")
 
     monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", lacking)
     assert "pip install" in run("assess", people, "--keys", "age", "--json", code=3)

@@ -38,7 +38,7 @@ def _library(similarity: Similarity) -> tuple[Any, Any]:
         from rapidfuzz import process
         from rapidfuzz.distance import JaroWinkler, Levenshtein
     except ModuleNotFoundError:
-        raise MissingExtraError.named("rapidfuzz", "strings") from None
+        raise MissingExtraError.for_package("rapidfuzz", "strings") from None
     return process, (JaroWinkler if similarity == "jaro-winkler" else Levenshtein).normalized_distance
 
 
