@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 import equipoise as eq
 from equipoise.attacks._linkage import assignment
 from equipoise.attacks._linkage import pair_up as links
-from equipoise.attacks._linkage.match_shares import Truth
+from equipoise.attacks._linkage.evaluate import Truth
 from equipoise.attacks.linkage import Linkage
 from equipoise.data.records import Law
 

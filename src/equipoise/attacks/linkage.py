@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.attacks._linkage.agreement_patterns import APART, CLERICAL, DECISIONS, LINK, Agreement, crossed
+from equipoise.attacks._linkage.evaluate import Belief, Truth
 from equipoise.attacks._linkage.graded_agreement import Rates, compare
-from equipoise.attacks._linkage.match_shares import Belief, Truth
 from equipoise.attacks._linkage.pair_up import Bounds, Counted, Listed
 from equipoise.attacks._linkage.string_similarity import known as known_similarity
 from equipoise.data.aligned_files import Matched, matched

@@ -25,9 +25,8 @@ from equipoise.attacks._linkage.agreement_patterns import (
     known,
 )
 from equipoise.attacks._linkage.assignment import assign, components, mutual, spread
+from equipoise.attacks._linkage.evaluate import Right, drawn
 from equipoise.attacks._linkage.graded_agreement import Compared
-from equipoise.attacks._linkage.match_shares import Right
-from equipoise.attacks._linkage.simulated_truth import drawn
 from equipoise.ground.arrays import Floats, Integers
 
 RECORDS = 100_000
