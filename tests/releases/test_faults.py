@@ -128,7 +128,7 @@ def test_pairs_and_visits_find_the_same_neighbours(seed: int, monkeypatch: pytes
     def found() -> tuple[list[float], list[int], list[int], list[float], list[tuple[int, int]]]:
         counted, pairs = neighbours.count(here, there, penalties, own), neighbours.nearest(here, there, penalties)
         far = neighbours.others(here, there, penalties, own)
-        ties = np.where(counted.closer < neighbours.PLACES, counted.tied, 0)
+        ties = np.where(counted.closer < neighbours.EXACT_TIE_RANKS, counted.tied, 0)
         met = sorted(zip(pairs.query.tolist(), pairs.row.tolist(), strict=True))
         return counted.distance.tolist(), counted.closer.tolist(), ties.tolist(), far.round(9).tolist(), met
 
