@@ -14,7 +14,7 @@ from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.losses.expectation import Loss, expected, plugged, read, shape, taylor, written
+from equipoise.losses.expectation import Loss, as_text, expected, plug_in, read, shape, taylor
 from equipoise.losses.threshold import Threshold
 from equipoise.presentation.numbers import fraction, percent
 from equipoise.presentation.style import Spec
@@ -118,7 +118,7 @@ class Publication:
         law, loss = self.posterior, self.loss
         low, high, mass = law.interval()
         near = taylor(loss, law)
-        gap = self.R1 - plugged(loss, law, law.mean)
+        gap = self.R1 - plug_in(loss, law, law.mean)
         made = {"alpha": law.a - self.data.column("y_eff"), "mean": law.mean, "low": low, "high": high, "mass": mass}
         beta = law.b - np.maximum(self.data.column("n_eff") - self.data.column("y_eff"), 0.0)
         last = {"jensen": gap, "taylor": near if near is not None else pl.Series([None] * len(self), dtype=pl.Float64)}
@@ -236,7 +236,7 @@ class Publication:
         return answers(self.data, self.posterior, (self.R0, self.R1), self.loss, along, tree, terms)
 
     def __repr__(self) -> str:
-        return f"Publication({len(self):,} cells, {written(self.disclosure)} against {written(self.nonpublication)})"
+        return f"Publication({len(self):,} cells, {as_text(self.disclosure)} against {as_text(self.nonpublication)})"
 
 
 def _pairs(alternatives: Any) -> dict[str, tuple[Any, Any]]:
@@ -376,7 +376,7 @@ def _said(
     """What has to be known beside the numbers."""
     said = [f"Prior: {fitted.words}"] if fitted is not None else []
     found = loss.shape(law) if isinstance(loss, ClassLoss) else shape(loss, law)
-    said.append(found.words(written(named)))
+    said.append(found.words(as_text(named)))
     if isinstance(named, Threshold):
         said.append(
             "A floor is a fair rule but not a sensible loss: any population below it counts as equally dangerous."

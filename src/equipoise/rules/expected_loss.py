@@ -13,7 +13,7 @@ from equipoise.data.cells import Cells
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.losses.expectation import LISTED, read, risks, written
+from equipoise.losses.expectation import LOSS_KINDS, as_text, read, risks
 from equipoise.methods.protection_levels import Together
 
 COUNTED = ("domain_n", "domain_N")
@@ -138,7 +138,7 @@ class ExpectedLoss(Together):
 def _kept(loss: Any) -> Any:
     """A listed loss as its text, so that the rule can be written to a file; a function as it is."""
     found = read(loss)
-    return written(found) if type(found) in LISTED.values() else found
+    return as_text(found) if type(found) in LOSS_KINDS.values() else found
 
 
 def _two(prior: Any) -> tuple[float, float]:
