@@ -1,4 +1,4 @@
-"""Bits of the keys' values that coarsening takes away, key by key."""
+"""Entropy loss of coarsening, key by key, in bits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +9,10 @@ from equipoise.ground.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Entropy:
-    """What a user of the released value still does not know of the original one, in bits, over records and keys.
+    """Information about the original values that the released ones do not give, in bits, over records and keys.
 
     sum over keys and records of - log2(a / b), a the records with the original value and b those with the released
-    one. Withheld records count as if they were not: use NonUniformEntropy where that matters.
+    one. Suppressed records count as if they were not: use NonUniformEntropy where that matters.
 
     Source: De Waal and Willenborg (1999), *Information loss through global recoding and local suppression*; Gionis and
     Tassa (2009), the non-uniform entropy; the monotone form of ARX.

@@ -1,4 +1,4 @@
-"""How coarse the released values of the keys are, as a share of their domains."""
+"""Granularity (loss metric): the share of their domains that released values cover."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,16 +13,16 @@ from equipoise.ground.errors import ParameterError
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """The loss metric: how much of its domain a released value covers, from 0 (as it was) to 1 (all withheld).
+    """Loss metric: the share of its domain that a released value covers, from 0 (unchanged) to 1 (all suppressed).
 
     For each key (A - n/D) / (n - n/D): A is the sum over kept records of the leaves under their value divided by D,
-    plus the number of withheld records; D are the leaves of the hierarchy, those that nobody has included. Over the
+    plus the number of suppressed records; D are the leaves of the hierarchy, unoccupied ones included. Over the
     keys the geometric mean of 1 + loss, minus 1; with `mean="arithmetic"` the plain mean. A key of one value loses 0.
 
     Source: Iyengar (2002), *Transforming data to satisfy privacy constraints*, the LM metric; normalised and averaged
     as in ARX (Prasser et al. 2020).
     Misleads when users need rare values: every leaf counts the same, however many records have it.
-    Cost: O(keys x withheld classes) a node.
+    Cost: O(keys x suppressed classes) a node.
 
     >>> Granularity("median")
     Traceback (most recent call last):
@@ -47,12 +47,12 @@ class Granularity:
         return float(self.total(np.float64(sum(p[level] for p, level in zip(parts, node.levels, strict=True)))))
 
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
-        found = []
+        parts = []
         for ladder in lattice.ladders:
             covered = np.array([_covered(ladder, share, suppressed) for share in ladder.shares])
             losses = _losses(covered, lattice.records, np.array(ladder.domain))
-            found.append((np.log1p(losses) if self.mean == "geometric" else losses) / len(lattice.ladders))
-        return tuple(found)
+            parts.append((np.log1p(losses) if self.mean == "geometric" else losses) / len(lattice.ladders))
+        return tuple(parts)
 
     def total(self, sums: Any) -> Any:
         return np.expm1(sums) if self.mean == "geometric" else sums
@@ -60,14 +60,15 @@ class Granularity:
 
 def _losses(covered: Floats, records: int, domain: Integers) -> Floats:
     least = records / domain
-    lost = np.divide(covered - least, records - least, out=np.zeros_like(covered), where=domain > 1)
-    return np.maximum(lost, 0.0)
+    losses = np.divide(covered - least, records - least, out=np.zeros_like(covered), where=domain > 1)
+    return np.maximum(losses, 0.0)
 
 
 def _covered(ladder: CodedLevels, share: Floats, suppressed: int) -> float:
-    """The sum of shares when at least so many records are withheld: those whose values cover most already."""
+    """Sum of shares if at least so many records are suppressed: those whose values cover most already."""
     if not suppressed:
         return float(share @ ladder.counts)
     order = np.argsort(-share, kind="stable")
-    withheld = np.clip(suppressed - (np.cumsum(ladder.counts[order]) - ladder.counts[order]), 0, ladder.counts[order])
-    return float(share @ ladder.counts + (1 - share[order]) @ withheld)
+    counts = ladder.counts[order]
+    dropped = np.clip(suppressed - (np.cumsum(counts) - counts), 0, counts)
+    return float(share @ ladder.counts + (1 - share[order]) @ dropped)

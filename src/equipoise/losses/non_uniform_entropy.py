@@ -1,4 +1,4 @@
-"""Bits of the keys' values that coarsening and withholding take away, key by key."""
+"""Non-uniform entropy loss of coarsening and suppression, key by key, in bits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +11,16 @@ from equipoise.ground.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class NonUniformEntropy:
-    """What a user of the released value still does not know of the original one, in bits, withheld records included.
+    """Information about the original values that the released ones do not give, in bits, with suppressed records.
 
     sum over keys and records of - log2(a / b), a the records with the original value and b those with the coarsened
-    one, plus for withheld records - log2(c / s), c the withheld records with the same coarsened value and s all that
-    are withheld.
+    one, plus for suppressed records - log2(c / s), c the suppressed records with the same coarsened value and s all
+    suppressed ones.
 
     Source: De Waal and Willenborg (1999); Gionis and Tassa (2009), *k-anonymization with minimal loss of information*;
-    withheld records as in ARX.
-    Misleads when keys depend on each other, and when few records are withheld: s small makes them cheap.
-    Cost: O(keys x withheld classes) a node.
+    suppressed records as in ARX.
+    Misleads when keys depend on each other, and when few records are suppressed: s small makes them cheap.
+    Cost: O(keys x suppressed classes) a node.
 
     >>> NonUniformEntropy()
     NonUniformEntropy()

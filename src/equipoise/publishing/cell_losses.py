@@ -10,7 +10,7 @@ from equipoise.beta_binomial.posterior import Posterior, evaluate_loss
 from equipoise.data.cells import count
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.losses.expectation import PER_CELL, UNITS, Loss, LossShape, expected, read, shape
+from equipoise.losses.expectation import PER_CELL_NAMES, UNITS, Loss, LossShape, expected, read, shape
 from equipoise.losses.subclasses import Subclasses
 from equipoise.publishing.cells_of_domains import Domains, summed
 
@@ -174,7 +174,7 @@ def misfit(loss_name: Loss, loss: Loss, data: Domains, law: Posterior) -> Unique
 
 def silence(nonpublication: Any, data: Domains) -> Loss:
     """The loss of not publishing: one of the listed, a function, or a column of the user's."""
-    if not isinstance(nonpublication, str) or nonpublication in (*UNITS, *PER_CELL):
+    if not isinstance(nonpublication, str) or nonpublication in (*UNITS, *PER_CELL_NAMES):
         return read(nonpublication)
     columns = data.records.schema() if data.records is not None else data.table.columns
     if nonpublication not in columns and any(mark in nonpublication for mark in ":("):

@@ -14,7 +14,7 @@ from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.losses.expectation import Loss, expected, plugged, read, shape, taylor, written
+from equipoise.losses.expectation import Loss, as_text, expected, plug_in, read, shape, taylor
 from equipoise.losses.threshold import Threshold
 from equipoise.presentation.numbers import fraction, percent
 from equipoise.presentation.style import Spec
@@ -116,7 +116,7 @@ class Publication:
         law, loss = self.posterior, self.loss
         low, high, mass = law.interval()
         near = taylor(loss, law)
-        gap = self.R1 - plugged(loss, law, law.mean)
+        gap = self.R1 - plug_in(loss, law, law.mean)
         law_columns = {
             "alpha": law.a - self.data.column("y_eff"),
             "mean": law.mean,
@@ -193,7 +193,7 @@ class Publication:
 
         Each alternative is a pair (L1, L0) whose order is followed while the losses of this publication are counted.
         With `standard` also: the posterior-mean rule of Pannekoek and de Waal, the weighted and the synthetic estimate
-        plugged into the losses, the minimum-count rule, and random suppression. `ties` is "stated", "pooled" (tied
+        plug_in into the losses, the minimum-count rule, and random suppression. `ties` is "stated", "pooled" (tied
         cells are one step) or a list of (n, N) in the order in which tied cells are published.
         """
         rivals = {name: rival(self, *pair, ties) for name, pair in _pairs(alternatives).items()}
@@ -245,7 +245,7 @@ class Publication:
         return answers(self.data, self.posterior, (self.R0, self.R1), self.loss, along, tree, terms)
 
     def __repr__(self) -> str:
-        return f"Publication({len(self):,} cells, {written(self.disclosure)} against {written(self.nonpublication)})"
+        return f"Publication({len(self):,} cells, {as_text(self.disclosure)} against {as_text(self.nonpublication)})"
 
 
 def _pairs(alternatives: Any) -> dict[str, tuple[Any, Any]]:
@@ -385,7 +385,7 @@ def _notes(
     """What has to be known beside the numbers."""
     notes = [f"Prior: {fitted.words}"] if fitted is not None else []
     loss_shape = loss.shape(law) if isinstance(loss, ClassLoss) else shape(loss, law)
-    notes.append(loss_shape.words(written(loss_name)))
+    notes.append(loss_shape.words(as_text(loss_name)))
     if isinstance(loss_name, Threshold):
         notes.append(
             "A floor is a fair rule but not a sensible loss: any population below it counts as equally dangerous."

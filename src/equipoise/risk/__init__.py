@@ -1,4 +1,4 @@
-"""Score a release from its cells: who could be found, what could be learnt."""
+"""Disclosure risk measures that score a release from its cells: re-identification and attribute disclosure."""
 
 from equipoise.risk.attribute_disclosure import AttributeDisclosure
 from equipoise.risk.correct_matches import CorrectMatches

@@ -13,7 +13,7 @@ from equipoise.data.cells import Cells
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.losses.expectation import LISTED, read, risks, written
+from equipoise.losses.expectation import LOSS_KINDS, as_text, read, risks
 from equipoise.methods.protection_levels import Together
 
 DOMAIN_COUNTS = ("domain_n", "domain_N")
@@ -138,7 +138,7 @@ class ExpectedLoss(Together):
 def _as_text(loss: Any) -> Any:
     """A listed loss as text, so that the rule can be written to a file; a function unchanged."""
     function = read(loss)
-    return written(function) if type(function) in LISTED.values() else function
+    return as_text(function) if type(function) in LOSS_KINDS.values() else function
 
 
 def _two(prior: Any) -> tuple[float, float]:
