@@ -16,7 +16,7 @@ from equipoise.files import database as database_file
 from equipoise.files.database import query, store
 from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
-from equipoise.files.statistical import GAP
+from equipoise.files.statistical import CODE_COLUMN_PREFIX
 from equipoise.ground.errors import DataError, RolesError, hint
 
 __all__ = ["FORMATS", "becomes", "format_of", "load", "parts", "query", "read", "save", "store", "with_codes"]
@@ -46,10 +46,10 @@ def format_of(path: str | Path) -> str:
     ('parquet', 'csv', 'sav')
     """
     name = Path(path).name.lower()
-    for format, known in KNOWN.items():
-        if name.endswith(known.suffixes):
+    for format, candidate in KNOWN.items():
+        if name.endswith(candidate.suffixes):
             return format
-    listed = ", ".join(s for known in KNOWN.values() for s in known.suffixes if s.count(".") == 1)
+    listed = ", ".join(s for candidate in KNOWN.values() for s in candidate.suffixes if s.count(".") == 1)
     raise DataError(f"No format for files ending in {Path(path).suffix!r}. There are: {listed}.")
 
 
@@ -95,19 +95,19 @@ def read(
     database
         A DuckDB or SQLite file, `sqlite:///file`, `postgres://...`, or ':memory:' for a query on files.
     """
-    known = Roles.from_toml(roles) if isinstance(roles, str | Path) else roles
-    if not isinstance(known, Roles | None):
+    chosen_roles = Roles.from_toml(roles) if isinstance(roles, str | Path) else roles
+    if not isinstance(chosen_roles, Roles | None):
         raise RolesError(f"roles must be Roles or the path of a roles file, got {type(roles).__name__}.")
-    told = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet, "metadata": metadata}
-    told = {name: value for name, value in told.items() if value is not None and value != ""}
+    options = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet, "metadata": metadata}
+    options = {name: value for name, value in options.items() if value is not None and value != ""}
     if database is not None:
-        _refuse_options(told, "a query", ())
-        return Records.of(query(str(source), database), known or Roles())
+        _refuse_options(options, "a query", ())
+        return Records.of(query(str(source), database), chosen_roles or Roles())
     if not isinstance(source, str | Path):
-        _refuse_options(told, "a frame", ())
-        return Records.of(source, known or Roles())
-    loaded, format = _loaded(Path(source), told)
-    chosen = known or loaded.roles or Roles()
+        _refuse_options(options, "a frame", ())
+        return Records.of(source, chosen_roles or Roles())
+    loaded, format = _loaded(Path(source), options)
+    chosen = chosen_roles or loaded.roles or Roles()
     if format == "csv":
         _refuse_headless(loaded.frame.collect_schema().names(), chosen, source)
     return Records.of(loaded.frame, chosen, Source(str(source), format), loaded.labels)
@@ -141,8 +141,8 @@ def with_codes(records: Records, format: str) -> Frame:
         return frame
     if not frame.implementation.is_polars() or records.height() != gaps.height:
         return frame
-    named = gaps.lazy().rename({name: GAP + name for name in gaps.columns})
-    both: Frame = nw.from_native(pl.concat([frame.to_native(), named], how="horizontal"))
+    code_columns = gaps.lazy().rename({name: CODE_COLUMN_PREFIX + name for name in gaps.columns})
+    both: Frame = nw.from_native(pl.concat([frame.to_native(), code_columns], how="horizontal"))
     return both
 
 
@@ -181,10 +181,10 @@ def _many(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     return many_files.load(paths, path, KNOWN[formats[0]], **options), formats[0]
 
 
-def _refuse_options(given: Mapping[str, Any], kind: str, known: tuple[str, ...]) -> None:
+def _refuse_options(options: Mapping[str, Any], kind: str, valid_names: tuple[str, ...]) -> None:
     """Refuse an option that means nothing here, and say what it is for."""
-    for name in given:
-        if name not in known:
+    for name in options:
+        if name not in valid_names:
             takers = [f".{format}" for format, one in KNOWN.items() if name in one.options]
             kinds = "CSV files" if takers == [".csv"] else f"{', '.join(takers)} files"
             raise DataError(f"{name} is for {kinds}, not for {kind}.")
@@ -192,8 +192,8 @@ def _refuse_options(given: Mapping[str, Any], kind: str, known: tuple[str, ...])
 
 def _refuse_headless(header: list[str], roles: Roles, path: str | Path) -> None:
     """A first row in which no named column stands may be a record: nothing of it is shown."""
-    named = roles.named()
-    if named and not set(named) & set(header) and "mean" not in hint(named[0], header):
+    role_columns = roles.named()
+    if role_columns and not set(role_columns) & set(header) and "mean" not in hint(role_columns[0], header):
         raise DataError(
             f"None of the columns with a role is in the first row of {str(path)!r} ({len(header)} fields): "
             "it must hold the column names."

@@ -16,10 +16,10 @@ from equipoise.data.labels import Labels
 from equipoise.files.format import Format
 from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError, ParameterError
 
-POSTGRES = ("postgres://", "postgresql://")
-SQLITE = b"SQLite format 3\x00"
-MEMORY = ":memory:"
-UNFIT = ("ProgrammingError", "TypeError", "Warning", "UnsuitableSQLError")
+POSTGRES_SCHEMES = ("postgres://", "postgresql://")
+SQLITE_SIGNATURE = b"SQLite format 3\x00"
+IN_MEMORY = ":memory:"
+QUERY_ERRORS = ("ProgrammingError", "TypeError", "Warning", "UnsuitableSQLError")
 """The errors for what is no query, or more than one."""
 ONE_SELECT = "A source is one SELECT statement: nothing is written, and one answer is read."
 
@@ -46,7 +46,7 @@ def query(sql: str, database: str | Path) -> Any:
 
 
 def store(frame: pl.DataFrame | pl.LazyFrame, table: str, database: str | Path, *, overwrite: bool = False) -> None:
-    """Write a frame as a table, whole or not at all; an existing one is replaced only when told."""
+    """Write a frame as a table, whole or not at all; an existing one is replaced only with `overwrite`."""
     kind, place = _kind(database, new=True)
     whole = frame.lazy().collect()
     if kind == "sqlite":
@@ -74,14 +74,14 @@ def load(path: Path) -> Any:
     sqlite = _kind(path)[0] == "sqlite"
     tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')" if sqlite else "SHOW TABLES"
     try:
-        found = _from_sqlite(tables, path) if sqlite else _connected("duckdb", path, str(path)).sql(tables).pl()
+        table_names = _from_sqlite(tables, path) if sqlite else _connected("duckdb", path, str(path)).sql(tables).pl()
     except EquipoiseError:
         raise
     except Exception as error:
         _fail(error)
-    if found.height != 1:
-        raise DataError(f"{str(path)!r} holds {found.height:,} tables: name one in a query, with database=...")
-    return query(f"SELECT * FROM {quoted(found.item())}", path)
+    if table_names.height != 1:
+        raise DataError(f"{str(path)!r} holds {table_names.height:,} tables: name one in a query, with database=...")
+    return query(f"SELECT * FROM {quoted(table_names.item())}", path)
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
@@ -98,20 +98,20 @@ def quoted(name: str) -> str:
 def _kind(database: str | Path, new: bool = False) -> tuple[str, Path]:
     """postgres, sqlite or duckdb, and the file where it is one."""
     text = str(database)
-    if text.startswith(POSTGRES):
+    if text.startswith(POSTGRES_SCHEMES):
         return "postgres", Path()
     if "://" in text and not text.startswith("sqlite:///"):
         raise ParameterError(f"No way to databases of the kind {text.partition('://')[0]!r}: DuckDB, SQLite, Postgres.")
     place = Path(text.removeprefix("sqlite:///"))
-    if text == MEMORY:
+    if text == IN_MEMORY:
         return "duckdb", place
     if not place.is_file():
         if not new or not place.parent.is_dir():
             raise DataError(f"No database file at {str(place)!r}.")
         return ("sqlite" if text.startswith("sqlite:") or place.suffix in (".sqlite", ".db") else "duckdb"), place
     with place.open("rb") as file:
-        head = file.read(len(SQLITE))
-    return ("sqlite" if head == SQLITE or text.startswith("sqlite:") else "duckdb"), place
+        head = file.read(len(SQLITE_SIGNATURE))
+    return ("sqlite" if head == SQLITE_SIGNATURE or text.startswith("sqlite:") else "duckdb"), place
 
 
 def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any:
@@ -119,11 +119,11 @@ def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any
         duckdb = import_module("duckdb")
     except ImportError:
         raise MissingExtraError.named("duckdb", "duckdb") from None
-    within = kind == "postgres" or str(place) == MEMORY
+    within = kind == "postgres" or str(place) == IN_MEMORY
     settings = {"autoinstall_known_extensions": "false"}
     try:
         connection = duckdb.connect(
-            MEMORY if within else str(place), read_only=not write and not within, config=settings
+            IN_MEMORY if within else str(place), read_only=not write and not within, config=settings
         )
     except Exception as error:
         if "different configuration" in str(error):
@@ -156,7 +156,7 @@ def _from_sqlite(sql: str, place: Path) -> pl.DataFrame:
             connection.set_authorizer(_reads_only)
             return pl.read_database(sql, connection, infer_schema_length=None)
     except Exception as error:
-        if type(error).__name__ in UNFIT or "not authorized" in str(error):
+        if type(error).__name__ in QUERY_ERRORS or "not authorized" in str(error):
             raise ParameterError(ONE_SELECT) from None
         _fail(error)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from equipoise.ground.errors import DataError
 
-HEAD = 512
-OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+HEAD_BYTES = 512
+OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 SIGNS: tuple[tuple[bytes, str, tuple[str, ...]], ...] = (
     (b"PAR1", "a Parquet file", ("parquet",)),
     (b"ARROW1", "an Arrow file", ("arrow",)),
@@ -29,8 +29,8 @@ def refuse_other(path: Path, format: str) -> None:
     if path.name.startswith("~$"):
         raise DataError(f"{str(path)!r} is only the mark that Office has the file open: name {path.name[2:]!r} itself.")
     with path.open("rb") as file:
-        head = file.read(HEAD)
-    if head.startswith(OLE):
+        head = file.read(HEAD_BYTES)
+    if head.startswith(OLE_SIGNATURE):
         raise DataError(_ole(path))
     for sign, words, formats in SIGNS:
         if head.startswith(sign) and format not in formats:

@@ -34,5 +34,5 @@ class Format:
     becomes: str | None = None
 
     def open(self, path: Path, **options: Any) -> Loaded:
-        found = self.load(path, **options)
-        return found if isinstance(found, Loaded) else Loaded(found)
+        content = self.load(path, **options)
+        return content if isinstance(content, Loaded) else Loaded(content)

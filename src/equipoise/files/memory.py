@@ -5,12 +5,12 @@ from pathlib import Path
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import free_memory as available
 
-ROOM = 2.5
+MEMORY_PER_TEXT_BYTE = 2.5
 """Bytes of memory for each byte of text while a file that cannot be read in pieces is read."""
 
 
 def refuse_beyond(
-    path: Path, values: float, shape: str, instead: str, room: float = ROOM, words: str = "about"
+    path: Path, values: float, shape: str, instead: str, room: float = MEMORY_PER_TEXT_BYTE, words: str = "about"
 ) -> None:
     """Refuse a file whose values take more memory than there is: what is needed, what there is, what to do."""
     need, free = values * room, available()

@@ -12,7 +12,7 @@ from equipoise.data.labels import Labels
 from equipoise.files.format import Format, Loaded
 from equipoise.ground.errors import DataError
 
-NAME = "equipoise.labels"
+LABELS_KEY = "equipoise.labels"
 
 
 def load(path: Path) -> Loaded:
@@ -27,8 +27,8 @@ def load_many(paths: list[Path], partitioned: bool) -> Loaded:
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a file, piece by piece."""
-    told = {NAME: json.dumps(labels.to_plain(), ensure_ascii=False)} if labels else None
-    frame.sink_parquet(path, compression="zstd", maintain_order=True, metadata=told)
+    metadata = {LABELS_KEY: json.dumps(labels.to_plain(), ensure_ascii=False)} if labels else None
+    frame.sink_parquet(path, compression="zstd", maintain_order=True, metadata=metadata)
 
 
 def _scanned(paths: list[Path], partitioned: bool = False) -> pl.LazyFrame:
@@ -51,7 +51,7 @@ def _columns(path: Path) -> dict[str, pl.DataType]:
 
 def _labels(path: Path) -> Labels:
     try:
-        return Labels.from_plain(json.loads(pl.read_parquet_metadata(path)[NAME]))
+        return Labels.from_plain(json.loads(pl.read_parquet_metadata(path)[LABELS_KEY]))
     except (KeyError, ValueError, TypeError, AttributeError):
         return Labels()
 

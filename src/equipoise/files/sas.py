@@ -19,16 +19,16 @@ from equipoise.files.missing_codes import lettered
 from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
 
-DAYS = (
+DAY_FORMATS = (
     "DATE", "DAY", "DDMMYY", "DDMMYYB", "DDMMYYD", "DDMMYYP", "DDMMYYS", "DDMMYYC", "DDMMYYN", "DOWNAME", "E8601DA",
     "JULDAY", "JULIAN", "MMDDYY", "MMDDYYB", "MMDDYYC", "MMDDYYD", "MMDDYYN", "MMDDYYP", "MMDDYYS", "MMYY", "MONNAME",
     "MONTH", "MONYY", "QTR", "WEEKDATE", "WEEKDATX", "WEEKDAY", "WORDDATE", "WORDDATX", "YEAR", "YYMM", "YYMMDD",
     "YYMMDDB", "YYMMDDC", "YYMMDDD", "YYMMDDN", "YYMMDDP", "YYMMDDS", "YYMON", "YYQ",
 )  # fmt: skip
-MOMENTS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
+MOMENT_FORMATS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
 PACKAGE = statistical.Package(
     "SAS",
-    DateUnits(date(1960, 1, 1), 1, 1, DAYS, MOMENTS, ("TIME", "TOD", "HHMM", "E8601TM")),
+    DateUnits(date(1960, 1, 1), 1, 1, DAY_FORMATS, MOMENT_FORMATS, ("TIME", "TOD", "HHMM", "E8601TM")),
     ("DATE9", "DATETIME20", "TIME8"),
     re.compile("[^%].*"),
 )
@@ -42,29 +42,29 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 
 def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
     """Read a SAS transport file; one that is cut off is known by its length and by the records it promises."""
-    if path.stat().st_size % sas_transport.LINE:
-        raise DataError(statistical.broken(path, PACKAGE))
-    found = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
-    names = found.frame.collect_schema().names()
-    height = found.frame.lazy().select(pl.len()).collect().item()
+    if path.stat().st_size % sas_transport.LINE_BYTES:
+        raise DataError(statistical.broken_message(path, PACKAGE))
+    content = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
+    names = content.frame.collect_schema().names()
+    height = content.frame.lazy().select(pl.len()).collect().item()
     if height < sas_transport.promised(path):
-        raise DataError(statistical.broken(path, PACKAGE))
+        raise DataError(statistical.broken_message(path, PACKAGE))
     codes = sas_transport.special(path, names, height)
-    return found if codes is None else Loaded(found.frame, _having(found.labels, codes))
+    return content if codes is None else Loaded(content.frame, _having(content.labels, codes))
 
 
 def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a SAS transport file (version 8)."""
     stat = statistical.pyreadstat()
-    table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=False)
-    formats = {n: c.format for n, c in told.columns.items() if c.format and table[n].dtype != pl.String}
-    given: dict[str, Any] = {
-        "file_label": told.title or "",
-        "column_labels": {n: c.label for n, c in told.columns.items() if c.label},
+    table, gaps, file_labels = statistical.storable_table(frame, labels, PACKAGE, coded=False)
+    formats = {n: c.format for n, c in file_labels.columns.items() if c.format and table[n].dtype != pl.String}
+    arguments: dict[str, Any] = {
+        "file_label": file_labels.title or "",
+        "column_labels": {n: c.label for n, c in file_labels.columns.items() if c.label},
         "variable_format": formats,
     }
-    statistical.written(lambda: stat.write_xport(table, path, **given), path, PACKAGE)
-    codes = {n: lettered(told.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String}
+    statistical.write_or_explain(lambda: stat.write_xport(table, path, **arguments), path, PACKAGE)
+    codes = {n: lettered(file_labels.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String}
     sas_transport.put_special(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
 
 

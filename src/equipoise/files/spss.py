@@ -38,9 +38,9 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = False) -> None:
     """Write an SPSS file, missing codes back in their places."""
     stat = statistical.pyreadstat()
-    table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=True)
+    table, gaps, file_labels = statistical.storable_table(frame, labels, PACKAGE, coded=True)
     columns = {}
-    for name, column in told.columns.items():
+    for name, column in file_labels.columns.items():
         values, codes = table[name], gaps.get(name)
         if values.dtype != pl.String:
             column, codes = numbered(column, codes, values)
@@ -48,8 +48,8 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = Fa
         if codes is not None:
             codes = codes if values.dtype == pl.String else codes.cast(pl.Float64)
             table = table.with_columns(pl.coalesce(pl.lit(values), pl.lit(codes)).alias(name))
-    given: dict[str, Any] = {
-        "file_label": told.title or "",
+    arguments: dict[str, Any] = {
+        "file_label": file_labels.title or "",
         "column_labels": {n: c.label for n, c in columns.items() if c.label},
         "variable_value_labels": {
             n: statistical.keyed(c.values, table[n].dtype) for n, c in columns.items() if c.values
@@ -61,7 +61,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = Fa
         | {n: "F8.0" for n, c in columns.items() if not c.format and table[n].dtype.is_integer() and n not in gaps},
         "compress": compress,
     }
-    statistical.written(lambda: stat.write_sav(table, path, **given), path, PACKAGE)
+    statistical.write_or_explain(lambda: stat.write_sav(table, path, **arguments), path, PACKAGE)
 
 
 def _fits(code: Code, dtype: pl.DataType) -> bool:

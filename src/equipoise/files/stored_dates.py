@@ -1,4 +1,4 @@
-"""Dates as statistical packages store them: numbers since a day of their own, told by the display format."""
+"""Dates as statistical packages store them: numbers since an epoch, recognised by the display format."""
 
 import re
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from datetime import date
 
 import polars as pl
 
-UNIX = date(1970, 1, 1)
-NAME = re.compile(r"[%A-Za-z]+(?:\d+[A-Za-z]+)*")
+UNIX_EPOCH = date(1970, 1, 1)
+FORMAT_NAME = re.compile(r"[%A-Za-z]+(?:\d+[A-Za-z]+)*")
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class DateUnits:
         """day, moment, hour, or None for other formats."""
         if (format or "").upper().startswith("%TCHH"):
             return "hour"
-        named = NAME.match(format or "")
-        name = named.group().upper() if named else ""
+        match = FORMAT_NAME.match(format or "")
+        name = match.group().upper() if match else ""
         for kind, names in (("day", self.days), ("moment", self.moments), ("hour", self.hours)):
             if name in names or (name.startswith("%T") and name[:3] in names):
                 return kind
@@ -37,7 +37,7 @@ class DateUnits:
 
     def read(self, values: pl.Series, kind: str) -> pl.Series:
         """Stored numbers as dates; times of a day only where all are shorter than one."""
-        shift = (UNIX - self.epoch).days
+        shift = (UNIX_EPOCH - self.epoch).days
         if kind == "day":
             return ((values / self.per_day).floor() - shift).cast(pl.Int32).cast(pl.Date)
         if kind == "moment":
@@ -46,9 +46,9 @@ class DateUnits:
             return (_ticks(values, self.per_second) * 1000).cast(pl.Time)
         return values
 
-    def written(self, values: pl.Series) -> pl.Series:
+    def to_numbers(self, values: pl.Series) -> pl.Series:
         """Dates as stored numbers."""
-        shift = (UNIX - self.epoch).days
+        shift = (UNIX_EPOCH - self.epoch).days
         if values.dtype == pl.Date:
             return (values.to_physical().cast(pl.Float64) + shift) * self.per_day
         if values.dtype == pl.Time:
@@ -57,13 +57,13 @@ class DateUnits:
         whole, rest = ticks // 1_000_000, ticks % 1_000_000
         return whole.cast(pl.Float64) * self.per_second + rest.cast(pl.Float64) / 1e6 * self.per_second
 
-    def format(self, dtype: pl.DataType, told: str | None, usual: tuple[str, str, str]) -> str | None:
+    def format(self, dtype: pl.DataType, previous: str | None, usual: tuple[str, str, str]) -> str | None:
         """The format a column is shown in: the one it had if it is of that kind still, else the usual one."""
         names = {pl.Date: ("day", 0), pl.Datetime: ("moment", 1), pl.Time: ("hour", 2)}
-        found = names.get(dtype.base_type())
-        if found is None:
-            return None if self.kind(told) in ("day", "moment") else told
-        return told if self.kind(told) == found[0] else usual[found[1]]
+        kind = names.get(dtype.base_type())
+        if kind is None:
+            return None if self.kind(previous) in ("day", "moment") else previous
+        return previous if self.kind(previous) == kind[0] else usual[kind[1]]
 
 
 def _ticks(values: pl.Series, per_second: int) -> pl.Series:
