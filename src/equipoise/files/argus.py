@@ -17,9 +17,10 @@ from equipoise.data.labels import Column, Labels, parted
 from equipoise.data.roles import Roles
 from equipoise.data.tables.axes import Axis
 from equipoise.files.argus_metadata import ArgusMetadata, ArgusVariable, text_of
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, stored_as, to_text
 from equipoise.files.format import Format, Loaded
 from equipoise.files.missing_codes import two
-from equipoise.files.statistical import CODE_COLUMN_PREFIX
+from equipoise.files.statistical import CODE_COLUMN_PREFIX, MAX_EXACT_INTEGER
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import file_name
 
@@ -58,7 +59,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     for values in table.get_columns():
         name = values.name
         column, codes = two(labels.of(name), gaps.get(name), values)
-        texts = values.cast(pl.String).str.replace_all(r"[\r\n]+", " ")
+        texts = to_text(values).str.replace_all(r"[\r\n]+", " ")
         if codes is not None:
             texts = pl.select(pl.coalesce(pl.lit(texts), pl.lit(_plain(codes)))).to_series()
         width = max(_longest(texts), column.width or 1)
@@ -154,8 +155,8 @@ def _beside(path: Path) -> Path:
     candidates = [same] if same.is_file() else sorted(path.parent.glob("*.rda"))
     if len(candidates) != 1:
         raise DataError(
-            f"{str(path)!r} needs its tau-ARGUS metadata: there {'is no' if not candidates else 'are several'} .rda "
-            f"file{'s' if candidates else ''} beside it. Name it with metadata=..."
+            f"{str(path)!r} needs its tau-ARGUS metadata, and there {'are several' if candidates else 'is no'} .rda "
+            f"file{'s' if candidates else ''} beside it: name it with metadata=..."
         )
     return candidates[0]
 
@@ -199,7 +200,16 @@ def _typed(values: pl.Series, variable: ArgusVariable) -> pl.Series:
     if failures:
         raise DataError(f"{failures:,} values of column {values.name!r} are not numbers, though its metadata says so.")
     whole = not variable.decimals and bool((numbers.drop_nulls() % 1 == 0).all())
-    return numbers.cast(pl.Int64) if whole else numbers
+    return _integers(texts, numbers) if whole else numbers
+
+
+def _integers(texts: pl.Series, numbers: pl.Series) -> pl.Series:
+    """Whole numbers, from the text where floating point would round them."""
+    exact = texts.cast(pl.Int128, strict=False)
+    if exact.null_count() > texts.null_count():
+        return numbers.cast(pl.Int64) if (numbers.drop_nulls().abs() <= MAX_EXACT_INTEGER).all() else numbers
+    narrow = exact.cast(pl.Int64, strict=False)
+    return narrow if narrow.null_count() == texts.null_count() else exact
 
 
 def _column(variable: ArgusVariable, meta: ArgusMetadata) -> Column:
@@ -255,5 +265,27 @@ def _is(text: str) -> bool:
 NUMERIC_PARTS = ("frequency", "shadow", "cost", "largest", "lower", "upper")
 """What a table's metadata tells of variables that are numbers, whether it calls them numeric or not."""
 
-FORMAT = Format((".asc",), load, save, ("metadata",), codes=True)
-TABLE = Format((".tab", ".sbs"), load_table, None, ("metadata",), becomes="csv")
+FORMATS = (
+    Format(
+        name="asc",
+        title="tau-ARGUS microdata",
+        suffixes=(".asc",),
+        load=load,
+        save=save,
+        types=stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS, "Decimal")
+        | stored_as("String", "Boolean", *TEXTS, "Date", "Datetime", ZONED, "Time", "Null"),
+        options=("metadata",),
+        codes=True,
+        alone=False,
+    ),
+    Format(
+        name="tab",
+        title="tau-ARGUS table",
+        suffixes=(".tab", ".sbs"),
+        load=load_table,
+        options=("metadata",),
+        becomes="csv",
+        alone=False,
+    ),
+)

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from equipoise.files.format import Signature
 from equipoise.files.memory import refuse_beyond, size
 from equipoise.ground.errors import DataError, MissingExtraError
 
@@ -88,3 +89,10 @@ OPENERS: Mapping[str, Callable[[Path], bytes]] = {
     ".zip": _zip,
 }
 ARCHIVE_SUFFIXES = tuple(OPENERS)
+ARCHIVE_SIGNATURES = (
+    Signature(b"PK\x03\x04", "a ZIP archive or an Excel workbook, not a text file", (".zip",)),
+    Signature(b"\x1f\x8b", "compressed by gzip, not a text file", (".gz",)),
+    Signature(b"\x28\xb5\x2f\xfd", "compressed by zstd, not a text file", (".zst",)),
+    Signature(b"BZh", "compressed by bzip2, not a text file", (".bz2",)),
+    Signature(b"\xfd7zXZ\x00", "compressed by xz, not a text file", (".xz",)),
+)

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.format import Format
+from equipoise.files.column_types import FLOATS, NESTED, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, same, stored_as, to_text
+from equipoise.files.format import Format, Signature
 from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError, ParameterError
 
 POSTGRES_SCHEMES = ("postgres://", "postgresql://")
@@ -179,7 +180,7 @@ def _refuse_cut(place: Path) -> None:
 def _to_sqlite(table: pl.DataFrame, name: str, place: Path, overwrite: bool) -> None:
     kinds = [_sqlite_kind(dtype) for dtype in table.dtypes]
     columns = ", ".join(f"{quoted(c)} {kind}" for c, kind in zip(table.columns, kinds, strict=True))
-    plain = table.select(pl.col(n).cast(pl.String) if t.is_temporal() else pl.col(n) for n, t in table.schema.items())
+    plain = table.select(to_text(values) if values.dtype.is_temporal() else values for values in table.get_columns())
     try:
         with closing(sqlite3.connect(place, isolation_level=None)) as connection:
             connection.execute("BEGIN")
@@ -213,5 +214,30 @@ def _fail(error: Exception, doing: str = "answer the query") -> NoReturn:
     raise DataError(f"The database could not {doing}: {name}.") from None
 
 
-DUCKDB = Format((".duckdb",), load, save)
-SQLITE_FILE = Format((".sqlite", ".sqlite3", ".db"), load, save)
+FORMATS = (
+    Format(
+        name="duckdb",
+        title="DuckDB",
+        suffixes=(".duckdb",),
+        load=load,
+        save=save,
+        signatures=(Signature(b"DUCK", "a DuckDB database", (".duckdb", ".db"), offset=8),),
+        types=same("Boolean", *SIGNED, *UNSIGNED, "Float32", "Float64", "Decimal")
+        | stored_as("String", *TEXTS)
+        | same("Date", "Datetime", ZONED, "Time", "Binary", *NESTED, "Null"),
+        extra="duckdb",
+    ),
+    Format(
+        name="sqlite",
+        title="SQLite",
+        suffixes=(".sqlite", ".sqlite3", ".db"),
+        load=load,
+        save=save,
+        signatures=(Signature(SQLITE_SIGNATURE, "a SQLite database", (".sqlite", ".sqlite3", ".db")),),
+        types=stored_as("Int64", "Boolean", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS)
+        | stored_as("String", *TEXTS, "Date", "Datetime", ZONED, "Time")
+        | same("Binary", "Null"),
+        largest_integer=2**63 - 1,
+    ),
+)

@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.compressed import ARCHIVE_SUFFIXES as PACKED
-from equipoise.files.compressed import unpack
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, same, stored_as
+from equipoise.files.compressed import ARCHIVE_SIGNATURES, ARCHIVE_SUFFIXES, unpack
 from equipoise.files.format import Format, Table
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, ParameterError
@@ -38,7 +38,7 @@ class Content:
 
     @classmethod
     def of(cls, path: Path) -> "Content":
-        return cls(path, unpack(path)) if path.suffix.lower() in PACKED else cls(path)
+        return cls(path, unpack(path)) if path.suffix.lower() in ARCHIVE_SUFFIXES else cls(path)
 
     def size(self) -> int:
         return self.path.stat().st_size if self.data is None else len(self.data)
@@ -256,9 +256,19 @@ def _without_blanks(frame: pl.DataFrame, source: Path | bytes, mark: str, path: 
     return frame.filter(pl.Series([bool(line) for line in lines]))
 
 
-FORMAT = Format(
-    (*TEXT_SUFFIXES, *(plain + packed for plain in TEXT_SUFFIXES for packed in PACKED), ".zip"),
-    load,
-    save,
-    ("delimiter", "encoding", "decimal"),
+FORMATS = (
+    Format(
+        name="csv",
+        title="CSV",
+        suffixes=(*TEXT_SUFFIXES, *(plain + packed for plain in TEXT_SUFFIXES for packed in ARCHIVE_SUFFIXES), ".zip"),
+        load=load,
+        save=save,
+        load_many=load_many,
+        signatures=ARCHIVE_SIGNATURES,
+        types=same("Boolean")
+        | stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS, "Decimal")
+        | stored_as("String", *TEXTS, "Date", "Datetime", ZONED, "Time", "Null"),
+        options=("delimiter", "encoding", "decimal"),
+    ),
 )

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.format import Format
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, same, stored_as
+from equipoise.files.format import Format, Signature
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, MissingExtraError, ParameterError, hint
 
@@ -128,6 +129,8 @@ def _storable(values: pl.Series) -> pl.Series:
         return values.fill_nan(None)
     if values.dtype.is_integer() and len(values) and (values.cast(pl.Float64).abs().max() or 0) > MAX_EXACT_INTEGER:  # type: ignore[operator]
         return values.cast(pl.String)
+    if values.dtype.is_decimal() and not values.equals(values.cast(pl.Float64).cast(values.dtype, strict=False)):
+        return values.cast(pl.String)
     return values
 
 
@@ -135,4 +138,20 @@ def _broken(path: Path) -> str:
     return f"{str(path)!r} is not a whole Excel workbook: it is damaged, cut off or something else."
 
 
-FORMAT = Format((".xlsx", ".xlsm"), load, save, ("sheet",))
+FORMATS = (
+    Format(
+        name="xlsx",
+        title="Excel",
+        suffixes=(".xlsx", ".xlsm"),
+        load=load,
+        save=save,
+        signatures=(Signature(b"PK\x03\x04", "an Excel workbook", (".xlsx", ".xlsm")),),
+        types=same("Boolean", "Date", "Datetime", "Time")
+        | stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS, "Decimal")
+        | stored_as("String", *TEXTS, "Null"),
+        resolution="1ms",
+        options=("sheet",),
+        extra="files",
+    ),
+)

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from equipoise.files import delimited, parquet
-from equipoise.files.format import Format, Loaded
+from equipoise.files import parquet
 from equipoise.ground.errors import DataError
 
 WILDCARDS = "*?["
@@ -27,17 +26,5 @@ def matching(pattern: Path) -> list[Path]:
 
 def partitions(folder: Path) -> list[Path]:
     """The Parquet files of a folder and of the folders in it, in order; hidden ones and markers left out."""
-    inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in parquet.FORMAT.suffixes)
+    inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in parquet.FORMATS[0].suffixes)
     return [p for p in inside if not any(part.startswith((".", "_")) for part in p.relative_to(folder).parts)]
-
-
-def load(paths: list[Path], pattern: Path, format: Format, **options: str | None) -> Loaded:
-    """Files of one format as one."""
-    empty = [path for path in paths if path.stat().st_size == 0]
-    if empty:
-        raise DataError(f"The file {str(empty[0])!r} is empty.")
-    if format is parquet.FORMAT:
-        return parquet.load_many(paths, any("=" in path.parent.name for path in paths))
-    if format is delimited.FORMAT:
-        return Loaded(delimited.load_many(paths, **options))
-    raise DataError(f"{str(pattern)!r} names many files: only CSV and Parquet files are read as one.")

@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.format import Format, Loaded
+from equipoise.files.column_types import STORABLE, same
+from equipoise.files.format import Format, Loaded, Signature
 from equipoise.ground.errors import DataError
 
 LABELS_KEY = "equipoise.labels"
@@ -20,8 +21,9 @@ def load(path: Path) -> Loaded:
     return Loaded(_scanned([path]), _labels(path))
 
 
-def load_many(paths: list[Path], partitioned: bool) -> Loaded:
+def load_many(paths: list[Path]) -> Loaded:
     """Scan many files as one; folders named column=value add columns."""
+    partitioned = any("=" in path.parent.name for path in paths)
     return Loaded(_scanned(paths, partitioned), _labels(paths[0]))
 
 
@@ -56,4 +58,15 @@ def _labels(path: Path) -> Labels:
         return Labels()
 
 
-FORMAT = Format((".parquet", ".pq"), load, save)
+FORMATS = (
+    Format(
+        name="parquet",
+        title="Parquet",
+        suffixes=(".parquet", ".pq"),
+        load=load,
+        save=save,
+        load_many=load_many,
+        signatures=(Signature(b"PAR1", "a Parquet file", (".parquet", ".pq")),),
+        types=same(*STORABLE),
+    ),
+)

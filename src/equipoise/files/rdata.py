@@ -8,6 +8,7 @@ import gzip
 import lzma
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.files.compressed import ARCHIVE_SIGNATURES
 from equipoise.files.format import Format
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, MissingExtraError
 
-R_SIGNATURES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"X\n", b"RDX", b"A\n", b"RDA")
+R_SIGNATURES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"X\n", b"RDX", b"A\n", b"RDA")
 MEMORY_PER_BYTE, MEMORY_PER_TEXT = 6, 550
 """Bytes of memory for each byte inside, and beside that for each text, which is a Python object for a while."""
 TEXT_MARKS = (b"\x00\x04\x00\x09", b"\x00\x00\x80\x09", b"\x00\x00\x40\x09", b"\x00\x00\x00\x09")
@@ -112,5 +114,15 @@ def _table(content: Any, path: Path) -> pl.DataFrame:
         raise DataError(f"{str(path)!r} holds a data frame with columns of mixed types.") from None
 
 
-ONE = Format((".rds",), load, None, becomes="parquet")
-MANY = Format((".rda", ".rdata"), load_named, None, becomes="parquet")
+ONE = Format(
+    name="rds",
+    title="R object",
+    suffixes=(".rds",),
+    load=load,
+    signatures=tuple(
+        replace(sign, suffixes=(".rds", ".rda", ".rdata")) for sign in ARCHIVE_SIGNATURES if sign.head in R_SIGNATURES
+    ),
+    becomes="parquet",
+    extra="r",
+)
+FORMATS = (ONE, replace(ONE, name="rda", title="R workspace", suffixes=(".rda", ".rdata"), load=load_named))

@@ -14,7 +14,8 @@ import polars as pl
 
 from equipoise.data.labels import Labels
 from equipoise.files import sas_transport, statistical
-from equipoise.files.format import Format, Loaded
+from equipoise.files.column_types import stored_as
+from equipoise.files.format import Format, Loaded, Signature
 from equipoise.files.missing_codes import lettered
 from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
@@ -26,6 +27,8 @@ DAY_FORMATS = (
     "YYMMDDB", "YYMMDDC", "YYMMDDD", "YYMMDDN", "YYMMDDP", "YYMMDDS", "YYMON", "YYQ",
 )  # fmt: skip
 MOMENT_FORMATS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
+LARGEST_DOUBLE = 7.2e75
+"""The reach of the numbers of IBM mainframes, which transport files hold."""
 PACKAGE = statistical.Package(
     "SAS",
     DateUnits(date(1960, 1, 1), 1, 1, DAY_FORMATS, MOMENT_FORMATS, ("TIME", "TOD", "HHMM", "E8601TM")),
@@ -76,5 +79,30 @@ def _having(labels: Labels, codes: pl.DataFrame) -> Labels:
     return replace(labels, gaps=codes)
 
 
-DATA = Format((".sas7bdat",), load, None, ("encoding",), becomes="xpt")
-TRANSPORT = Format((".xpt",), load_transport, save_transport, ("encoding",), codes=True)
+FORMATS = (
+    Format(
+        name="xpt",
+        title="SAS transport",
+        suffixes=(".xpt",),
+        load=load_transport,
+        save=save_transport,
+        signatures=(Signature(b"HEADER RECORD*******LIB", "a SAS transport file", (".xpt",)),),
+        types=statistical.COLUMN_TYPES | stored_as("Int64", "Boolean"),
+        largest_integer=statistical.MAX_EXACT_INTEGER,
+        largest_float=LARGEST_DOUBLE,
+        resolution="1us",
+        options=("encoding",),
+        codes=True,
+        extra="files",
+    ),
+    Format(
+        name="sas7bdat",
+        title="SAS",
+        suffixes=(".sas7bdat",),
+        load=load,
+        signatures=(Signature(b"\x00" * 12 + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf", "a SAS data set", (".sas7bdat",)),),
+        options=("encoding",),
+        becomes="xpt",
+        extra="files",
+    ),
+)

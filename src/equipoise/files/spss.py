@@ -11,7 +11,7 @@ import polars as pl
 
 from equipoise.data.labels import Code, Column, Labels
 from equipoise.files import statistical
-from equipoise.files.format import Format, Loaded
+from equipoise.files.format import Format, Loaded, Signature
 from equipoise.files.missing_codes import numbered
 from equipoise.files.stored_dates import DateUnits
 
@@ -19,7 +19,7 @@ PACKAGE = statistical.Package(
     "SPSS",
     DateUnits(
         date(1582, 10, 14), 86_400, 1, ("DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"),
-        ("DATETIME", "YMDHMS"), ("TIME",),
+        ("DATETIME", "YMDHMS"), ("TIME",), resolution=10,
     ),
     ("DATE11", "DATETIME20", "TIME8"),
     re.compile(
@@ -75,5 +75,26 @@ def _ranges(column: Column, dtype: pl.DataType) -> list[Any]:
     return [low if low == high else {"lo": low, "hi": high} for low, high in alike]
 
 
-PLAIN = Format((".sav",), load, save, ("encoding",), codes=True)
-COMPRESSED = Format((".zsav",), load, partial(save, compress=True), ("encoding",), codes=True)
+PLAIN = Format(
+    name="sav",
+    title="SPSS",
+    suffixes=(".sav",),
+    load=load,
+    save=save,
+    signatures=(Signature(b"$FL2@(#)", "an SPSS file", (".sav", ".zsav")),),
+    types=statistical.COLUMN_TYPES,
+    largest_integer=statistical.MAX_EXACT_INTEGER,
+    resolution="10us",
+    options=("encoding",),
+    codes=True,
+    extra="files",
+)
+COMPRESSED = replace(
+    PLAIN,
+    name="zsav",
+    title="compressed SPSS",
+    suffixes=(".zsav",),
+    save=partial(save, compress=True),
+    signatures=(Signature(b"$FL3@(#)", "a compressed SPSS file", (".zsav", ".sav")),),
+)
+FORMATS = (PLAIN, COMPRESSED)

@@ -10,7 +10,7 @@ import polars as pl
 
 from equipoise.data.labels import Column, Labels
 from equipoise.files import statistical
-from equipoise.files.format import Format, Loaded
+from equipoise.files.format import Format, Loaded, Signature
 from equipoise.files.missing_codes import lettered
 from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
@@ -22,6 +22,8 @@ PACKAGE = statistical.Package(
     re.compile("%.*"),
 )
 OPENING_TAG, CLOSING_TAG = b"<stata_dta>", b"</stata_dta>"
+LARGEST_DOUBLE = 8.98e307
+"""Numbers above stand for missing values in Stata."""
 MAX_LABEL_CHARACTERS = 80
 """The longest label of a variable or file, in characters."""
 INTEGER_RANGES = {"int8": (-127, 100), "int16": (-32_767, 32_740), "int32": (-2_147_483_647, 2_147_483_620)}
@@ -103,4 +105,20 @@ def _tagged(values: pl.Series, codes: pl.Series) -> pl.Series:
     return pl.Series(values.name, [value if code is None else code for value, code in pairs], dtype=pl.Object)
 
 
-FORMAT = Format((".dta",), load, save, ("encoding",), codes=True)
+FORMATS = (
+    Format(
+        name="dta",
+        title="Stata",
+        suffixes=(".dta",),
+        load=load,
+        save=save,
+        signatures=(Signature(OPENING_TAG, "a Stata file", (".dta",)),),
+        types=statistical.COLUMN_TYPES,
+        largest_integer=statistical.MAX_EXACT_INTEGER,
+        largest_float=LARGEST_DOUBLE,
+        resolution="1us",
+        options=("encoding",),
+        codes=True,
+        extra="files",
+    ),
+)

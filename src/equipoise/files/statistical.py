@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from equipoise.data.labels import Code, Column, Labels, parted
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, same, stored_as
 from equipoise.files.format import Loaded
 from equipoise.files.memory import refuse_beyond
 from equipoise.files.stored_dates import DateUnits
@@ -19,6 +20,15 @@ NUMBER_BYTES, TEXT_BYTES = 48, 90
 """Bytes of memory a number and an empty text take while they are read."""
 WHOLE_NUMBER_FORMATS = re.compile(r".*\.0|F\d+\.?")
 """Formats that show no decimals."""
+MAX_EXACT_INTEGER = 2**53
+"""The largest whole number that all of these files hold: their numbers are floating-point."""
+COLUMN_TYPES = (
+    stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+    | stored_as("Float64", "Boolean", *FLOATS, "Decimal")
+    | stored_as("String", *TEXTS, "Null")
+    | same("Date", "Datetime", "Time")
+)
+"""The column types that the packages hold, and what each is read back as."""
 CODE_COLUMN_PREFIX = "\x00missing code of "
 """The columns that carry the missing codes of records to the writer begin like this."""
 
@@ -80,15 +90,19 @@ def storable_table(
     columns = {}
     for name in table.columns:
         values, column = table[name], labels.of(name)
+        if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
+            values = values.cast(pl.String)
         column = replace(column, format=package.format(values.dtype, column.format))
         if values.dtype.is_temporal():
             values = package.clock.to_numbers(values)
         elif coded and values.dtype == pl.String and column.numeric:
             values, column = _coded(values, column)
-        elif values.dtype == pl.Boolean:
+        elif values.dtype == pl.Boolean or values.dtype.is_decimal():
             values = values.cast(pl.Float64)
         elif values.dtype.is_float():
-            values = values.fill_nan(None)
+            values = (values.cast(pl.Float64) if values.dtype == pl.Float16 else values).fill_nan(None)
+        elif values.dtype in (pl.Int128, pl.UInt128):
+            values = values.cast(pl.Int64)
         table, columns[name] = table.with_columns(values.alias(name)), column
     return table, {n: s for n, s in gaps.items() if n in columns}, Labels(columns, labels.title)
 
@@ -101,8 +115,8 @@ def write_or_explain(write: Callable[[], None], path: Path, package: Package) ->
         is_name = " name " in str(error)
         what = "a column name (a space, an accent, a reserved word, or too long)" if is_name else "a text or a label"
         raise DataError(
-            f"The data cannot be written as {package.name} ({path.suffix}): {what} is not allowed there. "
-            "Ask for another format, such as parquet."
+            f"The data cannot be written as {package.name} ({path.suffix}): {what} is not allowed there: "
+            "ask for another format, such as parquet."
         ) from None
 
 

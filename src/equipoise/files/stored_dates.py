@@ -15,6 +15,7 @@ class DateUnits:
     """How one package counts: from `epoch`, days in `per_day` and seconds in `per_second` units.
 
     `days`, `moments` and `hours` are the formats of dates, of date-times and of times of day, the usual one first.
+    `resolution` is how many microseconds the stored numbers tell apart in a date-time of today.
     """
 
     epoch: date
@@ -23,6 +24,7 @@ class DateUnits:
     days: tuple[str, ...]
     moments: tuple[str, ...]
     hours: tuple[str, ...] = ()
+    resolution: int = 1
 
     def kind(self, format: str | None) -> str | None:
         """day, moment, hour, or None for other formats."""
@@ -41,7 +43,8 @@ class DateUnits:
         if kind == "day":
             return ((values / self.per_day).floor() - shift).cast(pl.Int32).cast(pl.Date)
         if kind == "moment":
-            return (_ticks(values, self.per_second) - shift * 86_400_000_000).cast(pl.Datetime("us"))
+            ticks = _ticks(values, self.per_second) + self.resolution // 2
+            return (ticks - ticks % self.resolution - shift * 86_400_000_000).cast(pl.Datetime("us"))
         if values.is_between(0, 86_400 * self.per_second, closed="left").all():
             return (_ticks(values, self.per_second) * 1000).cast(pl.Time)
         return values
