@@ -50,7 +50,7 @@ SMALL = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
 def format_of(path: str | Path) -> str:
-    """The format a file name says.
+    """The format of a file, by the ending of its name.
 
     >>> format_of("survey.parquet"), format_of("survey.csv.gz"), format_of("SURVEY.SAV")
     ('parquet', 'csv', 'sav')
@@ -177,7 +177,7 @@ def with_codes(records: Records, format: str) -> Frame:
 
 
 def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
-    """What is at a path, and its format."""
+    """The content of a file, a pattern or a folder, and its format."""
     try:
         return _opened(path, options)
     except OSError as error:
@@ -278,7 +278,7 @@ def _refuse_options(options: Mapping[str, Any], kind: str, valid_names: tuple[st
 
 
 def _refuse_headless(header: list[str], roles: Roles, path: str | Path) -> None:
-    """A first row in which no named column stands may be a record: nothing of it is shown."""
+    """Refuse a CSV file whose first row has none of the columns with a role: it may be a record, and is not shown."""
     role_columns = roles.named()
     if role_columns and not set(role_columns) & set(header) and "mean" not in hint(role_columns[0], header):
         raise DataError(

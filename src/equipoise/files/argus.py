@@ -19,7 +19,7 @@ from equipoise.data.tables.axes import Axis
 from equipoise.files.argus_metadata import ArgusMetadata, ArgusVariable, text_of
 from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, stored_as, to_text
 from equipoise.files.format import Format, Loaded
-from equipoise.files.missing_codes import two
+from equipoise.files.missing_codes import two_codes
 from equipoise.files.statistical import CODE_COLUMN_PREFIX, MAX_EXACT_INTEGER
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import file_name
@@ -28,7 +28,7 @@ from equipoise.ground.system import file_name
 def load(path: Path, *, metadata: str | Path | None = None) -> Loaded:
     """Read microdata by its metadata: the .rda named, of the same name, or the only one in the folder."""
     meta = ArgusMetadata.read(Path(metadata) if metadata else _beside(path))
-    table = _separated(path, meta) if meta.separator else _fixed(path, meta)
+    table = _separated_columns(path, meta) if meta.separator else _fixed_columns(path, meta)
     table = table.select(_typed(table[v.name], v) for v in meta.variables)
     labels = Labels({v.name: _column(v, meta) for v in meta.variables})
     table, labels = parted(table, labels)
@@ -41,7 +41,7 @@ def load_table(path: Path, *, metadata: str | Path | None = None) -> Loaded:
     Codes for missing are categories here, below the total. A value of - is an empty cell.
     """
     meta = ArgusMetadata.read(Path(metadata) if metadata else _beside(path))
-    table = _separated(path, meta) if meta.separator else _fixed(path, meta)
+    table = _separated_columns(path, meta) if meta.separator else _fixed_columns(path, meta)
     variables = [replace(v, numeric=v.numeric or v.part in NUMERIC_PARTS) for v in meta.variables]
     table = table.select(_typed(_filled(table[v.name]) if v.number else table[v.name], v) for v in variables)
     letters = dict(meta.letters)
@@ -58,7 +58,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     lines, metadata_lines, start = [], [], 1
     for values in table.get_columns():
         name = values.name
-        column, codes = two(labels.of(name), gaps.get(name), values)
+        column, codes = two_codes(labels.of(name), gaps.get(name), values)
         texts = to_text(values).str.replace_all(r"[\r\n]+", " ")
         if codes is not None:
             texts = pl.select(pl.coalesce(pl.lit(texts), pl.lit(_plain(codes)))).to_series()
@@ -161,7 +161,7 @@ def _beside(path: Path) -> Path:
     return candidates[0]
 
 
-def _fixed(path: Path, meta: ArgusMetadata) -> pl.DataFrame:
+def _fixed_columns(path: Path, meta: ArgusMetadata) -> pl.DataFrame:
     lines = pl.Series("line", text_of(path).splitlines(), dtype=pl.String)
     lines = lines.filter(lines.str.strip_chars() != "")
     last = max(v.start for v in meta.variables)
@@ -174,7 +174,7 @@ def _fixed(path: Path, meta: ArgusMetadata) -> pl.DataFrame:
     return pl.DataFrame([lines.str.slice(v.start - 1, v.width).alias(v.name) for v in meta.variables])
 
 
-def _separated(path: Path, meta: ArgusMetadata) -> pl.DataFrame:
+def _separated_columns(path: Path, meta: ArgusMetadata) -> pl.DataFrame:
     try:
         table = pl.read_csv(
             text_of(path).encode(), separator=meta.separator or ",", has_header=False, infer_schema=False
@@ -214,7 +214,7 @@ def _integers(texts: pl.Series, numbers: pl.Series) -> pl.Series:
 
 def _column(variable: ArgusVariable, meta: ArgusMetadata) -> Column:
     codes = tuple(
-        float(code) if variable.number else code for code in variable.missing if not variable.number or _is(code)
+        float(code) if variable.number else code for code in variable.missing if not variable.number or _is_number(code)
     )
     return Column(
         values=meta.codes(variable),
@@ -254,7 +254,7 @@ def _number(code: float | str) -> float | int | str:
     return int(code) if isinstance(code, float) and code.is_integer() else code
 
 
-def _is(text: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:

@@ -32,7 +32,7 @@ def parts(dtype: pl.DataType) -> list[pl.DataType]:
     elif isinstance(dtype, pl.List | pl.Array):
         inner = [dtype.inner]
     else:
-        inner = [getattr(dtype, "key", None), getattr(dtype, "value", None)]
+        inner = [getattr(dtype, side) for side in ("key", "value") if hasattr(dtype, side)]
     return [part for one in inner if isinstance(one, pl.DataType) for part in (one, *parts(one))]
 
 

@@ -34,7 +34,7 @@ def query(sql: str, database: str | Path) -> Any:
     kind, place = _kind(database)
     if kind == "sqlite":
         return _from_sqlite(sql, place)
-    connection = _connected(kind, place, str(database))
+    connection = _connect(kind, place, str(database))
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or "SELECT" not in str(statements[0].type):
@@ -52,7 +52,7 @@ def store(frame: pl.DataFrame | pl.LazyFrame, table: str, database: str | Path, 
     whole = frame.lazy().collect()
     if kind == "sqlite":
         return _to_sqlite(whole, table, place, overwrite)
-    connection = _connected(kind, place, str(database), write=True)
+    connection = _connect(kind, place, str(database), write=True)
     name = ("there." if kind == "postgres" else "") + quoted(table)
     try:
         connection.register("arrived", whole.to_arrow())
@@ -75,7 +75,7 @@ def load(path: Path) -> Any:
     sqlite = _kind(path)[0] == "sqlite"
     tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')" if sqlite else "SHOW TABLES"
     try:
-        table_names = _from_sqlite(tables, path) if sqlite else _connected("duckdb", path, str(path)).sql(tables).pl()
+        table_names = _from_sqlite(tables, path) if sqlite else _connect("duckdb", path, str(path)).sql(tables).pl()
     except EquipoiseError:
         raise
     except Exception as error:
@@ -115,7 +115,7 @@ def _kind(database: str | Path, new: bool = False) -> tuple[str, Path]:
     return ("sqlite" if head == SQLITE_SIGNATURE or text.startswith("sqlite:") else "duckdb"), place
 
 
-def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any:
+def _connect(kind: str, place: Path, address: str, write: bool = False) -> Any:
     try:
         duckdb = import_module("duckdb")
     except ImportError:
@@ -130,10 +130,10 @@ def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any
         if "different configuration" in str(error):
             raise EngineError(f"{str(place)!r} is still being read in this program: close it before writing.") from None
         raise DataError(f"Cannot open {str(place)!r} as a DuckDB or SQLite database.") from None
-    return _attached(connection, address, write) if kind == "postgres" else connection
+    return _attach(connection, address, write) if kind == "postgres" else connection
 
 
-def _attached(connection: Any, address: str, write: bool) -> Any:
+def _attach(connection: Any, address: str, write: bool) -> Any:
     try:
         connection.execute("LOAD postgres")
     except Exception:

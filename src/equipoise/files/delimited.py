@@ -218,7 +218,7 @@ def _parse(content: Content, encoding: str, mark: str, comma: bool, overrides: d
                 source, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=length,
                 truncate_ragged_lines=False, glob=False,
             )  # fmt: skip
-            return _without_blanks(frame, source, mark, path)
+            return _drop_blank_lines(frame, source, mark, path)
         except DataError:
             raise
         except Exception:
@@ -235,7 +235,7 @@ def _source(content: Content, encoding: str, utf8: bool) -> Path | bytes:
     return _decode(content.whole(), encoding, content.path).removeprefix("\ufeff").encode()
 
 
-def _without_blanks(frame: pl.DataFrame, source: Path | bytes, mark: str, path: Path) -> pl.DataFrame:
+def _drop_blank_lines(frame: pl.DataFrame, source: Path | bytes, mark: str, path: Path) -> pl.DataFrame:
     """Polars fills up rows that are too short and takes blank lines for records: refuse the ones, drop the others.
 
     Both leave a null in the last column, so other files are not looked at twice.

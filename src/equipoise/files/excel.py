@@ -88,7 +88,7 @@ def _reader(path: Path) -> Any:
 
 
 def _refuse_twice(reader: Any, sheet: str, names: list[str], where: str) -> None:
-    """The reader numbers names that stand twice: look again where that may have happened."""
+    """Refuse duplicate column names: the reader numbers them, so the first row is read again where that may be."""
     if not any(name.rpartition("_")[0] in names and name.rpartition("_")[2].isdecimal() for name in names):
         return
     first = reader.load_sheet(sheet, header_row=None, n_rows=1, dtypes="string").to_polars().row(0)
@@ -110,7 +110,7 @@ def _refuse_second_header(table: pl.DataFrame, where: str) -> None:
 
 
 def _narrowed(values: pl.Series) -> pl.Series:
-    """Excel knows one number and one moment: whole numbers, whole days and times of day are told by their values."""
+    """Whole numbers, days and times of day, by their values: Excel has one type of number and one of date-time."""
     present = values.drop_nulls()
     if values.dtype.is_float() and len(present) and ((present % 1 == 0) & (present.abs() <= MAX_EXACT_INTEGER)).all():
         return values.cast(pl.Int64)

@@ -1,4 +1,4 @@
-"""A refusal before a file fills the memory."""
+"""Memory check before a file is read whole."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def refuse_beyond(
 
 
 def size(count: float) -> str:
-    """Bytes for people.
+    """A number of bytes in MB or GB.
 
     >>> size(3_210_000_000), size(5e6)
     ('3.2 GB', '5.0 MB')

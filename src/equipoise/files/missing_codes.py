@@ -1,4 +1,4 @@
-"""Missing codes from one package in the way of another: letters (Stata, SAS) and numbers (SPSS, tau-ARGUS)."""
+"""User-missing codes, converted between packages: letters (Stata, SAS) and numbers (SPSS, tau-ARGUS)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,11 +14,11 @@ MAX_ARGUS_CODES, MAX_SINGLE_SPSS_CODES = 2, 3
 """The most codes tau-ARGUS takes, and the most single ones SPSS takes (more are one range)."""
 
 
-def lettered(column: Column, codes: pl.Series | None, *, upper: bool = False) -> tuple[Column, pl.Series | None]:
+def letter_codes(column: Column, codes: pl.Series | None, *, upper: bool = False) -> tuple[Column, pl.Series | None]:
     """Missing codes as letters a to z, their labels with them; what is beyond the alphabet is z.
 
     >>> column = Column(values=((1, "yes"), (-8, "refused")), missing=((-9, -8),))
-    >>> column, codes = lettered(column, pl.Series([None, -8.0, -9.0]))
+    >>> column, codes = letter_codes(column, pl.Series([None, -8.0, -9.0]))
     >>> column.values, codes.to_list()
     (((1, 'yes'), ('a', 'refused')), [None, 'a', 'b'])
     """
@@ -31,10 +31,10 @@ def lettered(column: Column, codes: pl.Series | None, *, upper: bool = False) ->
     return _recode(column, codes, {code: letter.upper() if upper else letter for code, letter in goes.items()})
 
 
-def numbered(column: Column, codes: pl.Series | None, values: pl.Series) -> tuple[Column, pl.Series | None]:
+def number_codes(column: Column, codes: pl.Series | None, values: pl.Series) -> tuple[Column, pl.Series | None]:
     """Letters as numbers that no value has, their labels with them.
 
-    >>> column, codes = numbered(Column(missing=(("a", "a"),)), pl.Series([None, "a"]), pl.Series([-1.0, None]))
+    >>> column, codes = number_codes(Column(missing=(("a", "a"),)), pl.Series([None, "a"]), pl.Series([-1.0, None]))
     >>> column.missing, codes.to_list()
     (((-901, -901),), [None, -901])
     """
@@ -50,15 +50,15 @@ def numbered(column: Column, codes: pl.Series | None, values: pl.Series) -> tupl
     return column, codes
 
 
-def two(column: Column, codes: pl.Series | None, values: pl.Series) -> tuple[Column, pl.Series | None]:
+def two_codes(column: Column, codes: pl.Series | None, values: pl.Series) -> tuple[Column, pl.Series | None]:
     """At most two missing codes, as tau-ARGUS takes them: records with further ones get the second.
 
-    >>> column, codes = two(Column(missing=((97, 99),)), pl.Series([97, 98, 99, None]), pl.Series([1]))
+    >>> column, codes = two_codes(Column(missing=((97, 99),)), pl.Series([97, 98, 99, None]), pl.Series([1]))
     >>> column.missing, codes.to_list()
     (((97, 97), (98, 98)), [97, 98, 98, None])
     """
     if values.dtype.is_numeric():
-        column, codes = numbered(column, codes, values)
+        column, codes = number_codes(column, codes, values)
     record_codes = [] if codes is None else codes.drop_nulls().unique().sort().to_list()
     single = [low for low, high in column.missing if low == high and low not in record_codes]
     if codes is not None and len(record_codes) > MAX_ARGUS_CODES:

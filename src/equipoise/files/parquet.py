@@ -18,13 +18,13 @@ LABELS_KEY = "equipoise.labels"
 
 def load(path: Path) -> Loaded:
     """Scan a file."""
-    return Loaded(_scanned([path]), _labels(path))
+    return Loaded(_scan([path]), _labels(path))
 
 
 def load_many(paths: list[Path]) -> Loaded:
     """Scan many files as one; folders named column=value add columns."""
     partitioned = any("=" in path.parent.name for path in paths)
-    return Loaded(_scanned(paths, partitioned), _labels(paths[0]))
+    return Loaded(_scan(paths, partitioned), _labels(paths[0]))
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
@@ -33,7 +33,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     frame.sink_parquet(path, compression="zstd", maintain_order=True, metadata=metadata)
 
 
-def _scanned(paths: list[Path], partitioned: bool = False) -> pl.LazyFrame:
+def _scan(paths: list[Path], partitioned: bool = False) -> pl.LazyFrame:
     """All files as one frame; each is looked at, so that a damaged one is named."""
     first = _columns(paths[0])
     for path in paths[1:]:

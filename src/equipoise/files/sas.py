@@ -16,7 +16,7 @@ from equipoise.data.labels import Labels
 from equipoise.files import sas_transport, statistical
 from equipoise.files.column_types import stored_as
 from equipoise.files.format import Format, Loaded, Signature
-from equipoise.files.missing_codes import lettered
+from equipoise.files.missing_codes import letter_codes
 from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
 
@@ -44,15 +44,15 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 
 
 def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
-    """Read a SAS transport file; one that is cut off is known by its length and by the records it promises."""
+    """Read a SAS transport file; truncation shows in its length and in the number of records in its header."""
     if path.stat().st_size % sas_transport.LINE_BYTES:
         raise DataError(statistical.broken_message(path, PACKAGE))
     content = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
     names = content.frame.collect_schema().names()
     height = content.frame.lazy().select(pl.len()).collect().item()
-    if height < sas_transport.promised(path):
+    if height < sas_transport.record_count(path):
         raise DataError(statistical.broken_message(path, PACKAGE))
-    codes = sas_transport.special(path, names, height)
+    codes = sas_transport.special_codes(path, names, height)
     return content if codes is None else Loaded(content.frame, _having(content.labels, codes))
 
 
@@ -67,8 +67,10 @@ def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
         "variable_format": formats,
     }
     statistical.write_or_explain(lambda: stat.write_xport(table, path, **arguments), path, PACKAGE)
-    codes = {n: lettered(file_labels.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String}
-    sas_transport.put_special(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
+    codes = {
+        n: letter_codes(file_labels.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String
+    }
+    sas_transport.write_special_codes(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
 
 
 def _having(labels: Labels, codes: pl.DataFrame) -> Labels:

@@ -27,7 +27,7 @@ class Layout:
 
     @classmethod
     def of(cls, path: Path) -> "Layout | None":
-        """The layout a file tells; None where it does not."""
+        """The layout of a file, from its header; None where the header does not give it."""
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         names, rows = max(head.find(name) for name in NAMES_HEADERS), head.find(RECORDS_HEADER)
@@ -46,15 +46,15 @@ class Layout:
         return np.memmap(path, np.uint8, "r+" if write else "r", self.start, (height, self.length))
 
 
-def promised(path: Path) -> int:
-    """The number of records a file of version 8 names, 0 where it does not."""
+def record_count(path: Path) -> int:
+    """The number of records in the header of a file of version 8, 0 where there is none."""
     with path.open("rb") as file:
         _, mark, rest = file.read(HEAD_BYTES).partition(COUNT_HEADER)
     digits = rest[:15].strip()
     return int(digits) if mark and digits.isdigit() else 0
 
 
-def special(path: Path, columns: list[str], height: int) -> pl.DataFrame | None:
+def special_codes(path: Path, columns: list[str], height: int) -> pl.DataFrame | None:
     """The letter of each special missing value, a column for each that has some."""
     layout = Layout.of(path)
     if layout is None or not height or path.stat().st_size < layout.start + height * layout.length:
@@ -69,8 +69,8 @@ def special(path: Path, columns: list[str], height: int) -> pl.DataFrame | None:
     return pl.DataFrame(codes) if codes else None
 
 
-def put_special(path: Path, codes: dict[int, pl.Series]) -> None:
-    """Give the missing numbers of some columns their letters."""
+def write_special_codes(path: Path, codes: dict[int, pl.Series]) -> None:
+    """Write special missing values: the letters of missing numbers, by column."""
     layout = Layout.of(path)
     for column, letters in codes.items():
         if layout is None or column not in layout.numbers:

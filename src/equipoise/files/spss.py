@@ -12,7 +12,7 @@ import polars as pl
 from equipoise.data.labels import Code, Column, Labels
 from equipoise.files import statistical
 from equipoise.files.format import Format, Loaded, Signature
-from equipoise.files.missing_codes import numbered
+from equipoise.files.missing_codes import number_codes
 from equipoise.files.stored_dates import DateUnits
 
 PACKAGE = statistical.Package(
@@ -43,7 +43,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = Fa
     for name, column in file_labels.columns.items():
         values, codes = table[name], gaps.get(name)
         if values.dtype != pl.String:
-            column, codes = numbered(column, codes, values)
+            column, codes = number_codes(column, codes, values)
         columns[name] = replace(column, values=tuple(pair for pair in column.values if _fits(pair[0], values.dtype)))
         if codes is not None:
             codes = codes if values.dtype == pl.String else codes.cast(pl.Float64)
@@ -52,7 +52,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = Fa
         "file_label": file_labels.title or "",
         "column_labels": {n: c.label for n, c in columns.items() if c.label},
         "variable_value_labels": {
-            n: statistical.keyed(c.values, table[n].dtype) for n, c in columns.items() if c.values
+            n: statistical.value_labels(c.values, table[n].dtype) for n, c in columns.items() if c.values
         },
         "missing_ranges": {n: ranges for n, c in columns.items() if (ranges := _ranges(c, table[n].dtype))},
         "variable_display_width": {n: c.width for n, c in columns.items() if c.width},

@@ -11,7 +11,7 @@ import polars as pl
 from equipoise.data.labels import Column, Labels
 from equipoise.files import statistical
 from equipoise.files.format import Format, Loaded, Signature
-from equipoise.files.missing_codes import lettered
+from equipoise.files.missing_codes import letter_codes
 from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
 
@@ -46,14 +46,14 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     columns, tags = {}, {}
     for name, column in file_labels.columns.items():
         number = table[name].dtype != pl.String
-        columns[name], codes = lettered(column, gaps.get(name)) if number else (column, None)
+        columns[name], codes = letter_codes(column, gaps.get(name)) if number else (column, None)
         if codes is not None:
             tags[name] = codes
     arguments: dict[str, Any] = {
         "file_label": (file_labels.title or "")[:MAX_LABEL_CHARACTERS],
         "column_labels": {n: c.label[:MAX_LABEL_CHARACTERS] for n, c in columns.items() if c.label},
         "variable_value_labels": {
-            n: statistical.keyed(_whole(c).values, table[n].dtype)
+            n: statistical.value_labels(_whole(c).values, table[n].dtype)
             for n, c in columns.items()
             if _whole(c).values and table[n].dtype.is_integer()
         },

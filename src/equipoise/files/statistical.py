@@ -1,4 +1,4 @@
-"""What SPSS, Stata and SAS files share: pyreadstat reads them, codes stay codes, dates and labels are ours."""
+"""Reading and writing of SPSS, Stata and SAS files with pyreadstat: codes, labels, dates and missing values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -69,7 +69,7 @@ def load(
     if meta.number_rows is not None and table.height < meta.number_rows:
         raise DataError(broken_message(path, package))
     labels = _labels(meta)
-    table, tags = _untagged(table)
+    table, tags = _split_tags(table)
     table, labels = parted(table, labels)
     gaps = [frame for frame in (labels.gaps, tags) if frame is not None]
     labels = replace(labels, gaps=pl.concat(gaps, how="horizontal") if gaps else None)
@@ -96,7 +96,7 @@ def storable_table(
         if values.dtype.is_temporal():
             values = package.clock.to_numbers(values)
         elif coded and values.dtype == pl.String and column.numeric:
-            values, column = _coded(values, column)
+            values, column = _category_codes(values, column)
         elif values.dtype == pl.Boolean or values.dtype.is_decimal():
             values = values.cast(pl.Float64)
         elif values.dtype.is_float():
@@ -120,7 +120,7 @@ def write_or_explain(write: Callable[[], None], path: Path, package: Package) ->
         ) from None
 
 
-def keyed(values: tuple[tuple[Code, str], ...], dtype: pl.DataType) -> dict[Code, str]:
+def value_labels(values: tuple[tuple[Code, str], ...], dtype: pl.DataType) -> dict[Code, str]:
     """Value labels as the writer wants them: codes of the type of their column."""
     if dtype == pl.String:
         return {str(code): text for code, text in values}
@@ -147,7 +147,7 @@ def _labels(meta: Any) -> Labels:
     return Labels(columns, meta.file_label or None)
 
 
-def _untagged(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+def _split_tags(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Stata's and SAS's .a to .z arrive as letters among numbers: take them apart."""
     tags = {}
     for name, dtype in table.schema.items():
@@ -187,7 +187,7 @@ def _whole(values: pl.Series, column: Column) -> bool:
     return bool(((present % 1 == 0) & (present.abs() < 2**53)).all())
 
 
-def _coded(values: pl.Series, column: Column) -> tuple[pl.Series, Column]:
+def _category_codes(values: pl.Series, column: Column) -> tuple[pl.Series, Column]:
     """Texts of a recode as numbers, their labels with them; the numbers of missing codes are left alone."""
     labels = {str(code): text for code, text in column.values if not column.is_missing(code)}
     missing_labels = tuple((code, text) for code, text in column.values if column.is_missing(code))
@@ -203,7 +203,7 @@ def _coded(values: pl.Series, column: Column) -> tuple[pl.Series, Column]:
 
 
 def _refuse_large(path: Path, meta: Any) -> None:
-    """The library makes a Python object of each value before the table: what was measured on a million records."""
+    """Refuse a file that needs too much memory: pyreadstat makes a Python object of each value (measured sizes)."""
     rows = meta.number_rows or path.stat().st_size // max(1, sum(meta.variable_storage_width.values()))
     widths = [
         NUMBER_BYTES if kind != "string" else TEXT_BYTES + 2 * meta.variable_storage_width.get(name, 0)

@@ -38,7 +38,7 @@ class DateUnits:
         return None
 
     def read(self, values: pl.Series, kind: str) -> pl.Series:
-        """Stored numbers as dates; times of a day only where all are shorter than one."""
+        """Dates, date-times or times of day from stored numbers; times of a day only where all are shorter than one."""
         shift = (UNIX_EPOCH - self.epoch).days
         if kind == "day":
             return ((values / self.per_day).floor() - shift).cast(pl.Int32).cast(pl.Date)
@@ -50,7 +50,7 @@ class DateUnits:
         return values
 
     def to_numbers(self, values: pl.Series) -> pl.Series:
-        """Dates as stored numbers."""
+        """Stored numbers from dates, date-times or times of day."""
         shift = (UNIX_EPOCH - self.epoch).days
         if values.dtype == pl.Date:
             return (values.to_physical().cast(pl.Float64) + shift) * self.per_day
