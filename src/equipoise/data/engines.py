@@ -173,7 +173,7 @@ def fail(error: Exception, doing: str) -> NoReturn:
     """Re-raise an engine's error without its text, which may quote data."""
     if isinstance(error, pl.exceptions.SchemaError | pl.exceptions.ColumnNotFoundError):
         raise DataError(f"Could not {doing}: the columns are not of the types they should be.") from None
-    raise DataError(f"Could not {doing}: {type(error).__name__}. The data may be damaged or of mixed types.") from None
+    raise DataError(f"Could not {doing} ({type(error).__name__}): the data may be damaged or of mixed types.") from None
 
 
 def engine(frame: Frame) -> str:

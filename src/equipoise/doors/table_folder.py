@@ -15,7 +15,7 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.tables.ready_table import Ready
 from equipoise.doors.report import render_table
-from equipoise.files.argus import described
+from equipoise.files.argus import metadata_files
 from equipoise.ground import system
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule, name_of
@@ -138,7 +138,7 @@ def write(
         told = put_evidence(public, _evidence(found, public, records), signer)
         found.internal.write_csv(private / "table.csv")
         system.write(private / "table.sbs", _sbs(found.internal, found.table.by))
-        for name, text in described(found.table.axes, "table").items():
+        for name, text in metadata_files(found.table.axes, "table").items():
             system.write(private / name, text)
         found.audit.write_csv(private / "audit.csv")
         system.write(private / "report.html", render_table(found, source, public=False, title=title))
