@@ -49,14 +49,15 @@ class Field:
         return text.replace("NoneType", "None")
 
 
-def methods(verb: Verb) -> dict[str, type]:
-    """Every method that has the verb, by its snake-case name: the listed ones, then those of other packages.
+def methods(verb: Verb, of: str | None = None) -> dict[str, type]:
+    """Every method that has the verb, or those of one family: the listed ones, then those of other packages.
 
-    >>> methods("mask")["top_code"].__name__
-    'TopCode'
+    >>> methods("mask")["top_code"].__name__, list(methods("measure", "attacks"))[-1]
+    ('TopCode', 'singling_out')
     """
-    listed = (getattr(module, name) for module in FAMILIES.values() for name in module.__all__)
-    every = [*listed, *(one.method for one in own().methods.values())]
+    families = [of] if of else VERB_FAMILIES[VERBS[verb]]
+    every = [getattr(FAMILIES[family], name) for family in families for name in FAMILIES[family].__all__]
+    every += [one.method for one in own().methods.values() if one.family in families]
     return {name_of(method): method for method in every if _has(method, verb)}
 
 
@@ -115,8 +116,9 @@ def _named(word: str, verb: Verb) -> type | None:
     """A method by its snake-case name; only modules of that name are imported."""
     if word in own().clashes:
         raise own().clashes[word]
-    listed = [getattr(module, name) for module in FAMILIES.values() for name in module.__all__ if snake(name) == word]
-    every = [*listed, *(one.method for name, one in own().methods.items() if name == word)]
+    families = [FAMILIES[family] for family in VERB_FAMILIES[VERBS[verb]]]
+    every = [getattr(module, name) for module in families for name in module.__all__ if snake(name) == word]
+    every += [one.method for name, one in own().methods.items() if name == word]
     return next((method for method in every if _has(method, verb)), None)
 
 

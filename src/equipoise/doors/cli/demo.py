@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+import equipoise as eq
 from equipoise.demo.folder import KITS, Kit, kit_named, write
-from equipoise.doors import api as door
 from equipoise.doors.cli import json_answers, screens
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.progress_bar import bar
@@ -29,7 +29,7 @@ def demo(
     kit = kit_named(name)
     with _undone(out, kit, overwrite), bar("measuring and writing the release") as progress:
         policy = write(out, name)
-        made = door.balance(policy, overwrite=overwrite, progress=progress)
+        made = eq.balance(policy, overwrite=overwrite, progress=progress)
         assert isinstance(made, Release)
     if as_json:
         json_answers.show(json_answers.release(made, searched=True))
