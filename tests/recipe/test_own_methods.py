@@ -112,11 +112,11 @@ def test_own_methods_are_in_the_forms_of_the_workbench() -> None:
 @pytest.mark.usefixtures("blocks")
 def test_evidence_names_only_packages_that_were_used() -> None:
     assert "our-methods" not in versions("uniques", "noise(columns=('income',))")
-    told = versions("suppress_records(rule='few_people(people=2)')")
-    assert told["our-methods"] == "1.0"
-    assert same_versions(told)
-    assert not same_versions(told | {"our-methods": "0.9"})
-    assert not same_versions(told | {"gone": "1.0"})
+    recorded = versions("suppress_records(rule='few_people(people=2)')")
+    assert recorded["our-methods"] == "1.0"
+    assert same_versions(recorded)
+    assert not same_versions(recorded | {"our-methods": "0.9"})
+    assert not same_versions(recorded | {"gone": "1.0"})
 
 
 @pytest.mark.usefixtures("blocks")

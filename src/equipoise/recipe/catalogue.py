@@ -105,14 +105,14 @@ def find(name: str, verb: Verb) -> type:
     True
     """
     word = snake(name.rpartition(".")[2]).replace("-", "_")
-    if (method := _named(word, verb)) is not None:
+    if (method := _method_called(word, verb)) is not None:
         return method
     if problems := own().problems:
         raise type(problems[0])(f"No {verb} {name!r}. {problems[0]}")
     raise ParameterError(f"No {verb} {name!r}.{hint(word, list(methods(verb)))}")
 
 
-def _named(word: str, verb: Verb) -> type | None:
+def _method_called(word: str, verb: Verb) -> type | None:
     """A method by its snake-case name; only modules of that name are imported."""
     if word in own().clashes:
         raise own().clashes[word]
@@ -142,11 +142,7 @@ def typed(value: Any, kind: Any, what: str) -> Any:
 
     if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+%", value) and kind is not str:
         value = float(value[:-1]) / 100
-    if (
-        isinstance(value, str)
-        and _takes_rule(kind)
-        and (kind is Rule or _named(re.split(r"[(:|& ]", value)[0].replace("-", "_"), "rule"))
-    ):
+    if isinstance(value, str) and _takes_rule(kind) and (kind is Rule or _names_rule(value)):
         return parse(value, "rule")
     if isinstance(value, str) and kind == tuple[str, ...]:
         value = (value,)
@@ -157,6 +153,12 @@ def typed(value: Any, kind: Any, what: str) -> Any:
         fault = error.errors(include_input=False)[0]
         words = next((text for start, text in NUMBERS.items() if fault["type"].startswith(start)), "")
         raise ParameterError(f"{what} {words}." if words else f"{what}: {fault['msg']}.") from None
+
+
+def _names_rule(text: str) -> bool:
+    """Whether text that may be a column as well is a rule: it begins with the name of one, or sets fields."""
+    word = re.split(r"[(:|& ]", text)[0].replace("-", "_")
+    return _method_called(word, "rule") is not None or re.fullmatch(r"[\w.-]+\(\s*\w+\s*=.*\)", text) is not None
 
 
 def _takes_rule(kind: Any) -> bool:

@@ -71,10 +71,10 @@ def versions(*methods: str) -> dict[str, str]:
     return {name: version(name) for name in PACKAGES} | packages_in(methods, own()) | python
 
 
-def same_versions(told: Mapping[str, str]) -> bool:
+def same_versions(recorded: Mapping[str, str]) -> bool:
     """Whether what a release was made with is what is installed."""
-    others = {name: _installed(name) for name in told if name not in (*PACKAGES, "python")}
-    return dict(told) == versions() | others
+    others = {name: _installed(name) for name in recorded if name not in (*PACKAGES, "python")}
+    return dict(recorded) == versions() | others
 
 
 def _installed(package: str) -> str | None:

@@ -12,8 +12,8 @@ from equipoise.doors.cli.exit_codes import guarded
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command; give its exit code."""
-    arguments = list(sys.argv[1:] if args is None else args)
+    """Run one command; give its exit code. Without arguments it is the help."""
+    arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
     if arguments == ["--version"]:
         print(f"equipoise {__version__}")
         return 0

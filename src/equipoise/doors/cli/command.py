@@ -143,7 +143,6 @@ def command() -> Any:
 
 
 def equipoise(
-    ctx: typer.Context,
     show_version: Annotated[
         bool, typer.Option("--version", help="Show the version.", metavar=" ", show_default=False)
     ] = False,
@@ -154,5 +153,3 @@ def equipoise(
     """
     if show_version:
         print(f"equipoise {__version__}")
-    elif ctx.invoked_subcommand is None:
-        print(ctx.get_help(), end="")
