@@ -88,6 +88,7 @@ def test_the_page_runs_as_it_is_written(blocks: list[tuple[str, str]], capsys: p
     evidence = json.loads(Path("policy-release/public/evidence.json").read_text(encoding="utf-8"))
     assert evidence["versions"]["our-methods"] == "1.0"
     assert evidence["scores"]["mean_shift(column='income')"]
+    assert main(["verify", "policy-release"]) == 0, capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("blocks")
