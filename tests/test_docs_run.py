@@ -25,8 +25,8 @@ for package, extra in (("pyreadstat", "files"), ("duckdb", "duckdb"), ("sklearn"
 ROOT = Path(__file__).parents[1]
 BUILT = "own-methods.md"
 """The page whose blocks are the files of a package: it is built and used in tests/recipe/test_own_methods.py."""
-GUIDES = sorted(path.name for path in (ROOT / "docs/guides").glob("*.md") if path.name != BUILT)
-PAGES = ["README.md", *(f"docs/guides/{name}" for name in GUIDES)]
+GUIDES = sorted(path for path in (ROOT / "docs").glob("[gt]*/*.md") if path.name != BUILT)
+PAGES = ["README.md", *(f"docs/{path.parent.name}/{path.name}" for path in GUIDES)]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
