@@ -9,7 +9,7 @@ COPIES_OF_DATA = 4
 """Files that a process holds at once: the original, a masked one, and what attacks and measures make of both."""
 
 
-def worker_count(processes: int | None, data_bytes: int) -> int:
+def worker_count(processes: int | None, data_bytes: float) -> int:
     """The number asked for; when None, as many as there are cores and as free memory has room for, at least 1."""
     if processes is not None:
         return processes
