@@ -14,7 +14,7 @@ import pytest
 import equipoise as eq
 from equipoise.data.branches import BRANCHES
 from equipoise.data.roles import Roles
-from equipoise.doors.cli.verbs import command
+from equipoise.doors.cli.command import command
 from equipoise.files import KNOWN
 from equipoise.policies import policy_file, sections
 

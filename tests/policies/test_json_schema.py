@@ -97,7 +97,7 @@ def test_the_policy_of_the_guide_is_valid(rules: dict[str, Any]) -> None:
         ({"choose": {"prefer": "speed"}}, ".choose.prefer"),
         ({"roles": {"kyes": ["a"]}}, ".roles.kyes"),
         ({"roles": {"hierarchies": {"age": {"kind": "bands"}}}}, ".roles.hierarchies.age"),
-        ({"search": {"processes": 3}}, ".search.processes"),
+        ({"search": {"processes": "all"}}, ".search.processes"),
         ({"scenarios": [{"name": "x"}]}, ".scenarios[0]"),
     ],
 )

@@ -10,7 +10,7 @@ import docstrings
 import polars as pl
 
 from equipoise.data.labels import Column, Labels
-from equipoise.doors.cli.verbs import command
+from equipoise.doors.cli.command import command
 from equipoise.files import FORMATS, KNOWN, read, save
 from equipoise.files.column_types import STORABLE
 from equipoise.files.format import Format

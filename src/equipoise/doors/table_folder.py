@@ -171,7 +171,7 @@ def _evidence(found: Tabulated, public: Path, records: Records) -> dict[str, Any
     return {
         "format": FORMAT,
         "made": datetime.now(UTC).date().isoformat(),
-        "versions": versions(),
+        "versions": versions(name_of(type(found.method)), *kinds(found)),
         "input": {"hmac_sha256": keyed_hash(records, _key(found.seed))},
         "table": {"by": list(found.table.by), "value": found.table.measured or "records"},
         "method": name_of(type(found.method)),

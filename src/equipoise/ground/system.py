@@ -160,6 +160,14 @@ def _text(path: Path) -> str:
 # Processes ------------------------------------------------------------------------------------------------------------
 
 
+def cores() -> int:
+    """Processors that this process may use; at most 61 on Windows, which waits for no more processes at once."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    number = os.cpu_count() or 1
+    return min(number, 61) if WINDOWS else number
+
+
 @contextmanager
 def workers(number: int, prepare: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[Executor]:
     """A pool of new processes, each prepared once, that end with this one, however it ends.

@@ -11,6 +11,7 @@ import numpy as np
 from equipoise.beta_binomial.posterior import Posterior, evaluate_loss, posterior
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, hint
+from equipoise.ground.lazy_exports import snake
 from equipoise.losses.gamma_uniques import GammaUniques
 from equipoise.losses.respondents import Respondents
 from equipoise.losses.silence import Silence, Unit
@@ -18,7 +19,7 @@ from equipoise.losses.small_group import SmallGroup
 from equipoise.losses.subclasses import Subclasses
 from equipoise.losses.threshold import Threshold
 from equipoise.losses.uniques import Uniques
-from equipoise.methods.method import label, name_of, snake
+from equipoise.methods.method import label, name_of
 
 Loss = Callable[..., Any]
 """A function of (y, Y, n, N), zero or more; the listed ones also know their expectation."""

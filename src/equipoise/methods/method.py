@@ -1,6 +1,5 @@
 """Interfaces of the three kinds of method: a Rule flags cells, a Mask changes data, a Measure scores it."""
 
-import re
 from dataclasses import MISSING, fields
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -8,6 +7,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
+from equipoise.ground.lazy_exports import snake
 from equipoise.ground.randomness import Draws
 from equipoise.methods.score import Score
 
@@ -58,15 +58,6 @@ def name_of(method: type) -> str:
     'population_uniques'
     """
     return snake(method.__name__)
-
-
-def snake(name: str) -> str:
-    """A class name in snake case.
-
-    >>> snake("PPercent"), snake("TopCode")
-    ('p_percent', 'top_code')
-    """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def label(method: Any) -> str:

@@ -159,7 +159,7 @@ class Job:
                 yield PolicyProblem(
                     ("search", name), 'A grid tries all candidates: say search = "adaptive" to stop before.'
                 )
-        if self.table is not None and how.processes > 1:
+        if self.table is not None and how.processes not in (None, 1):
             yield PolicyProblem(("search", "processes"), "The methods for a table are tried in one process.")
 
     def _at_odds(self) -> Iterator[PolicyProblem]:

@@ -23,7 +23,7 @@ from equipoise.ground.errors import DataError, EquipoiseError
 from equipoise.ground.randomness import new_seed
 from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
-from equipoise.recipe.catalogue import to_plain
+from equipoise.recipe.catalogue import own, to_plain
 from equipoise.recipe.recipe import Recipe
 
 FORMAT = 1
@@ -127,7 +127,8 @@ def _head(key: bytes, data: Digest, depends: str, seed: int) -> dict[str, Any]:
         "key": key.hex(),
         "data": data(key),
         "policy": hmac.new(key, depends.encode(), hashlib.sha256).hexdigest(),
-        "versions": {name: version(name) for name in PACKAGES},
+        "versions": {name: version(name) for name in PACKAGES}
+        | {one.package: one.version for one in own().methods.values()},
         "seed": str(seed),
     }
 

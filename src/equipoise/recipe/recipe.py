@@ -14,7 +14,7 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Coarsening, Mask, Measure, Rule, label, name_of
-from equipoise.recipe.catalogue import FAMILIES, form, typed
+from equipoise.recipe.catalogue import form, listed_family, typed
 
 Data = TypeVar("Data", Records, Table)
 """What masks change: records, or a table."""
@@ -147,15 +147,15 @@ def recipes(*steps: Mask | Iterable[Mask | None], seed: int | None = None) -> tu
 def refuse_strangers(recipes: Sequence[Recipe], measures: Sequence[Measure]) -> None:
     """Refuse what is for records: it would run, and mean nothing."""
     for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
-        if getattr(FAMILIES["masks"], kind.__name__, None) is kind:
+        if listed_family(kind) == "masks":
             raise ParameterError(f"{kind.__name__} changes records, not tables: take a method of tables.")
     for kind in dict.fromkeys(map(type, measures)):
-        if any(getattr(FAMILIES[name], kind.__name__, None) is kind for name in ("risk", "attacks", "utility")):
+        if listed_family(kind) in ("risk", "attacks", "utility"):
             raise ParameterError(f"{kind.__name__} measures records, not tables: take a measure of tables.")
 
 
 def refuse_tables(recipes: Sequence[Recipe]) -> None:
     """Refuse methods for tables where there are records."""
     for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
-        if getattr(FAMILIES["tables"], kind.__name__, None) is kind:
+        if listed_family(kind) == "tables":
             raise ParameterError(f"{kind.__name__} changes tables, not records: make one with eq.table(records, by).")

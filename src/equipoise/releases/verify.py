@@ -27,9 +27,9 @@ from equipoise.releases.evidence import (
     key_name,
     read_key,
     rounded,
+    same_versions,
     sealed,
     told,
-    versions,
 )
 from equipoise.releases.release import write_data
 from equipoise.releases.replay import Again, again, data_format, read_secret
@@ -264,7 +264,7 @@ def _same_data(place: Path, evidence: dict[str, Any], released: Records, found: 
         content = content_hash(path)
     if content is not None and content == content_hash(place / "public" / Path(name).name):
         return Finding("again", True, "Made again from the original, the data has the same content.", proof=True)
-    other = "" if evidence["versions"] == versions() else " The versions differ from those of the release."
+    other = "" if same_versions(evidence["versions"]) else " The versions differ from those of the release."
     return Finding("again", False, f"Made again from the original, the data is another one.{other}")
 
 
@@ -284,7 +284,7 @@ def _same_scores(evidence: dict[str, Any], released: Records, records: Records, 
 
 def _same_words(place: Path, evidence: dict[str, Any], released: Records, records: Records) -> Finding:
     """The laws of the masks and the codebook, as the same versions write them."""
-    if evidence["versions"] != versions():
+    if not same_versions(evidence["versions"]):
         return Finding("codebook", None, "Codebook and laws were not compared: the versions differ.")
     laws = json.loads(json.dumps([told(law) for law in released.history]))
     faults = [] if laws == evidence["masks"] else ["The masks are not those of the release."]

@@ -15,9 +15,10 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.records import Records
 from equipoise.ground.errors import Cancelled, InfeasibleError, ParameterError, RolesError, hint
+from equipoise.ground.lazy_exports import snake
 from equipoise.ground.progress import Progress
 from equipoise.masks import Recode, SuppressRecords
-from equipoise.methods.method import label, snake
+from equipoise.methods.method import label
 from equipoise.methods.protection_levels import Either
 from equipoise.methods.sensitive_values import sensitive_of
 from equipoise.presentation.notebook import coarsening_html

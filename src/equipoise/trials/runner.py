@@ -21,6 +21,7 @@ from equipoise.recipe.recipe import Recipe
 from equipoise.trials.scorer import Bench, prefix_of
 from equipoise.trials.time_left import Pace, tallied
 from equipoise.trials.trial import LeftOut, Trial, over_draws
+from equipoise.trials.worker_count import worker_count
 
 WORTH = 20.0
 """Seconds of work left, by the trials so far, that make it worth while to start more processes."""
@@ -36,6 +37,7 @@ class Runner:
 
     Several processes give the same scores as one: a draw depends on seed and record alone. They are started only where
     the first trials show that it pays; masks and measures defined in a script of one's own stay in one process.
+    `processes=None` is every core, as far as memory allows.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Runner:
         *,
         details: bool = False,
         journal: Journal | None = None,
-        processes: int = 1,
+        processes: int | None = 1,
         progress: Progress | None = None,
         total: int = 0,
     ) -> None:
@@ -126,7 +128,7 @@ class Runner:
 
     def _share_out(self, recipes: Sequence[Recipe], draws: int, waiting: dict[str, int]) -> None:
         """Hand what is ahead to other processes, where that is worth it."""
-        if self.processes < 2 or self.pending or not self._worth(waiting):
+        if self.processes == 1 or self.pending or not self._worth(waiting):
             return
         ahead = {
             _name(recipe, draw): (recipe, draw)
@@ -160,8 +162,11 @@ class Runner:
         original = self.bench.original
         try:
             packed = _packed(original)
-            self.pool = self.open.enter_context(system.workers(self.processes, _prepare, (packed, self.bench.measures)))
-            self.pace.workers = self.processes
+            self.processes = worker_count(self.processes, packed.collect().estimated_size())
+            if self.processes > 1:
+                workers = system.workers(self.processes, _prepare, (packed, self.bench.measures))
+                self.pool = self.open.enter_context(workers)
+                self.pace.workers = self.processes
         except Exception:
             self.processes = 1
         return self.pool is not None

@@ -194,7 +194,7 @@ def test_demo_that_fails_leaves_nothing(tmp_path: Path, run: Run, monkeypatch: p
     def broken(*args: Any, **options: Any) -> None:
         raise eq.DataError("No.")
 
-    monkeypatch.setattr("equipoise.doors.api.balance", broken)
+    monkeypatch.setattr(eq, "balance", broken)
     run("demo", "--out", tmp_path / "a" / "demo", code=2)
     assert not list(tmp_path.iterdir())
 
@@ -459,7 +459,7 @@ def test_an_internal_error_tells_its_name_only(people: Path, monkeypatch: pytest
     def broken(*args: Any, **options: Any) -> None:
         raise TypeError("CANARY7731")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", broken)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", broken)
     told = json.loads(run("assess", people, "--keys", "age", "--json", code=3))
     assert told["error"].startswith("internal error (TypeError);")
     assert "CANARY7731" not in told["error"]
@@ -469,7 +469,7 @@ def test_a_panic_of_an_engine_is_an_internal_error(people: Path, monkeypatch: py
     def panic(*args: Any, **options: Any) -> None:
         raise pl.exceptions.PanicException("CANARY7731")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", panic)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", panic)
     assert "PanicException" in run("assess", people, "--keys", "age", "--json", code=3)
 
 
@@ -479,7 +479,7 @@ def test_debugging_shows_where(
     def broken(*args: Any, **options: Any) -> None:
         raise TypeError("where")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", broken)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", broken)
     monkeypatch.setenv("EQUIPOISE_DEBUG", "1")
     assert main(["assess", str(people), "--keys", "age"]) == 3
     assert "Traceback" in capfd.readouterr().err
@@ -489,7 +489,7 @@ def test_a_missing_extra_ends_with_3(people: Path, monkeypatch: pytest.MonkeyPat
     def lacking(*args: Any, **options: Any) -> None:
         raise eq.MissingExtraError.for_package("pyspark", "spark")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", lacking)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", lacking)
     assert "pip install" in run("assess", people, "--keys", "age", "--json", code=3)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from equipoise.doors import api as door
+import equipoise as eq
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.exit_codes import one_line
@@ -93,7 +93,7 @@ def coarsen(
         if map is not None and not found.interrupted:
             put(map, found.lattice.write_csv())
         if out is not None:
-            door.protect(records, found.recipe.masks, out, overwrite=overwrite, progress=progress)
+            eq.protect(records, found.recipe.masks, out, overwrite=overwrite, progress=progress)
     if as_json:
         json_answers.show({"file": str(o.shown(file)), **found.to_plain(), "folder": str(out) if out else None})
     else:

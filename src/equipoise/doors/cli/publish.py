@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+import equipoise as eq
 from equipoise.data.records import Records
-from equipoise.doors import api as door
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.exit_codes import one_line
@@ -143,7 +143,7 @@ def publish(
         source, records = _source(file, ctx.params)
         if progress:
             progress(1, 1, "reading")
-        found = door.publish(
+        found = eq.publish(
             source,
             out=out,
             overwrite=overwrite,

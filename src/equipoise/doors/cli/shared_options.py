@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from equipoise.attacks import averaged
+from equipoise import attacks
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import Part
 from equipoise.data.records import Records
@@ -283,7 +283,7 @@ def one_of(copies: Sequence[Records]) -> Records:
         raise DataError(
             "The released files have no id in common and their rows do not go together: they cannot be averaged."
         )
-    return averaged(copies)
+    return attacks.averaged(copies)
 
 
 def _fitting(roles: Roles, records: Records) -> Roles:
@@ -299,7 +299,7 @@ def attack_named(text: str) -> Measure:
     """An attack by its name and fields."""
     found: Measure = parse(text, "measure")
     if family(type(found)) != "attacks":
-        names = [name.replace("_", "-") for name, kind in methods("measure").items() if family(kind) == "attacks"]
+        names = [name.replace("_", "-") for name in methods("measure", "attacks")]
         raise ParameterError(
             f"{text.partition(':')[0].partition('(')[0]!r} is no attack. There are: {', '.join(names)}."
         )
