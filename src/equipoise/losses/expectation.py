@@ -42,8 +42,8 @@ def read(loss: Any) -> Loss:
         return Silence(loss) if loss in UNITS else _parsed(loss.strip())  # type: ignore[arg-type]
     if not callable(loss) or isinstance(loss, type):
         raise ParameterError("A loss is a name like 'uniques:10', one of eq.losses, or a function of (y, Y, n, N).")
-    found: Loss = loss
-    return found
+    function: Loss = loss
+    return function
 
 
 def written(loss: Any) -> str:
@@ -61,17 +61,17 @@ def _parsed(text: str) -> Loss:
     kind = LISTED[bare]
     inside = values[1:-1] if values.startswith("(") and values.endswith(")") else values.removeprefix(":")
     order = [f.name for f in fields(kind)]
-    given: dict[str, Any] = {}
+    values_by_name: dict[str, Any] = {}
     for place, part in enumerate(_split(inside)):
         key, mark, value = part.partition("=")
         if not mark and place >= len(order):
             raise ParameterError(f"{name} takes at most {len(order)} parameters: {', '.join(order)}.")
-        given[key.strip() if mark else order[place]] = _value(value if mark else part)
+        values_by_name[key.strip() if mark else order[place]] = _value(value if mark else part)
     try:
-        made: Loss = kind(**given)
+        loss: Loss = kind(**values_by_name)
     except TypeError:
         raise ParameterError(f"{name} takes {', '.join(order)}.") from None
-    return made
+    return loss
 
 
 def _split(text: str) -> list[str]:
@@ -90,8 +90,7 @@ def _value(text: str) -> Any:
 
 def expected(loss: Loss, cells: Posterior) -> Floats:
     """E loss(y, Y, n, N) in each cell; refused where it is negative or no number."""
-    found = loss.expected(cells) if hasattr(loss, "expected") else cells.expect(loss)
-    values = np.array(found, dtype=np.float64)
+    values = np.array(loss.expected(cells) if hasattr(loss, "expected") else cells.expect(loss), dtype=np.float64)
     if not np.isfinite(values).all():
         raise DataError(f"The expected loss is not finite in {int((~np.isfinite(values)).sum()):,} cells.")
     if (values < 0).any():

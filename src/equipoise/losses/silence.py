@@ -31,8 +31,8 @@ class Silence:
             raise ParameterError(f"A cell's silence costs 'cell', 'y', 'Y', 'n' or 'N', not {self.of!r}.")
 
     def __call__(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
-        found = {"cell": 1.0, "y": y, "Y": Y, "n": n, "N": N}[self.of]
-        return found + 0.0 * (y + Y + n + N)
+        loss = {"cell": 1.0, "y": y, "Y": Y, "n": n, "N": N}[self.of]
+        return loss + 0.0 * (y + Y + n + N)
 
     def expected(self, cells: Posterior) -> Floats:
         return np.asarray(self(cells.y, cells.mean, cells.n, cells.N))

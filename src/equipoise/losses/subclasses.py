@@ -44,8 +44,8 @@ class Subclasses:
 
     def expected(self, cells: Posterior) -> Floats:
         alone = sum((times * share * cells.decay(share) for share, times in self.sizes()), start=np.zeros(len(cells)))
-        found: Floats = cells.y * alone
-        return found
+        uniques: Floats = cells.y * alone
+        return uniques
 
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         """The second derivative in Y."""
@@ -66,9 +66,9 @@ class Subclasses:
 
 def _refused(shares: Any) -> tuple[float, ...]:
     """Shares as floats, or why they are none."""
-    found = tuple(shares) if isinstance(shares, tuple | list | np.ndarray) else ()
-    if not found or not all(isinstance(s, int | float | np.number) and isfinite(s) and 0 < s <= 1 for s in found):
+    numbers = tuple(shares) if isinstance(shares, tuple | list | np.ndarray) else ()
+    if not numbers or not all(isinstance(s, int | float | np.number) and isfinite(s) and 0 < s <= 1 for s in numbers):
         raise ParameterError("The shares of subclasses must be numbers above 0 and at most 1.")
-    if sum(found) > 1 + 1e-6:
+    if sum(numbers) > 1 + 1e-6:
         raise ParameterError("The shares of subclasses add up to more than 1.")
-    return tuple(float(s) for s in found)
+    return tuple(float(s) for s in numbers)

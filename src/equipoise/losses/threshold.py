@@ -32,5 +32,5 @@ class Threshold:
 
     def expected(self, cells: Posterior) -> Floats:
         few, code = cells.kinds
-        found: Floats = few.at_most(np.ceil(self.minimum) - 1)[code]
-        return found
+        loss: Floats = few.at_most(np.ceil(self.minimum) - 1)[code]
+        return loss

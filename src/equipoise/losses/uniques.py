@@ -31,8 +31,8 @@ class Uniques:
         return y * np.exp(-Y / self.S)
 
     def expected(self, cells: Posterior) -> Floats:
-        found: Floats = cells.y * cells.decay(1 / self.S)
-        return found
+        uniques: Floats = cells.y * cells.decay(1 / self.S)
+        return uniques
 
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         """The second derivative in Y."""
