@@ -14,6 +14,7 @@ from equipoise.risk.prosecutor import Prosecutor
 from equipoise.risk.recognisable import Recognisable
 from equipoise.risk.special_uniques import SpecialUniques
 from equipoise.risk.uniques import Uniques
+from equipoise.risk.unsafe import Unsafe
 from equipoise.risk.value_disclosure import ValueDisclosure
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "Recognisable",
     "SpecialUniques",
     "Uniques",
+    "Unsafe",
     "ValueDisclosure",
 ]
