@@ -34,6 +34,13 @@ def test_the_optima_of_arx(adult: eq.Records, limit: float) -> None:
 
 
 @real
+def test_the_file_as_its_own_population(adult: eq.Records) -> None:
+    """k-map with the file for a population is k-anonymity: the same optimum. Its twin is in tests/search."""
+    best = eq.best_coarsening(adult, eq.rules.KMap(5, adult), "granularity", 0.02)
+    assert (round(best.loss, 5), best.suppressed) == ARX[0.02]
+
+
+@real
 def test_every_node_proves_them(adult: eq.Records) -> None:
     """All 12,960 nodes counted once: the best of those within each limit is the optimum of ARX."""
     found = eq.best_coarsening(adult, eq.rules.MinCount(5), "granularity", 0.02, whole=True)

@@ -23,8 +23,8 @@ class ClassSize:
     """
 
     def of(self, node: Node) -> float:
-        classes = int((~node.unsafe).sum())
-        return node.lattice.records / (classes + (classes < len(node.n)))
+        safe = int((~node.unsafe).sum())
+        return node.lattice.records / (safe + (safe < len(node.n)))
 
     def least(self, node: Node) -> float:
         return node.lattice.records / len(node.n)

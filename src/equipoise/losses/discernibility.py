@@ -24,8 +24,8 @@ class Discernibility:
     """
 
     def of(self, node: Node) -> float:
-        sizes = node.n[~node.unsafe].astype(np.float64)
-        return float(sizes @ sizes) + float(node.lattice.records) * node.suppressed
+        safe = node.n[~node.unsafe].astype(np.float64)
+        return float(safe @ safe) + float(node.lattice.records) * node.suppressed
 
     def least(self, node: Node) -> float:
         n = node.n.astype(np.float64)

@@ -9,6 +9,7 @@ from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import Lattice, Node
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
+from equipoise.losses._key_weights import KeyWeights, key_weights, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Granularity:
     For each key (A - n/D) / (n - n/D): A is the sum over kept records of the leaves under their value divided by D,
     plus the number of suppressed records; D are the leaves of the hierarchy, unoccupied ones included. Over the
     keys the geometric mean of 1 + loss, minus 1; with `mean="arithmetic"` the plain mean. A key of one value loses 0.
+    With `weights` (of keys, 1 unless given) the means are weighted.
 
     Source: Iyengar (2002), *Transforming data to satisfy privacy constraints*, the LM metric; normalised and averaged
     as in ARX (Prasser et al. 2020).
@@ -31,16 +33,18 @@ class Granularity:
     """
 
     mean: Literal["geometric", "arithmetic"] = "geometric"
+    weights: KeyWeights = ()
 
     def __post_init__(self) -> None:
         if self.mean not in ("geometric", "arithmetic"):
             raise ParameterError(f"mean must be 'geometric' or 'arithmetic', got {self.mean!r}.")
+        object.__setattr__(self, "weights", key_weights(self.weights))
 
     def of(self, node: Node) -> float:
         covered = node.covered() + node.suppressed
         losses = _losses(covered, node.lattice.records, np.array([ladder.domain for ladder in node.lattice.ladders]))
         parts = np.log1p(losses) if self.mean == "geometric" else losses
-        return float(self.total(parts.mean()))
+        return float(self.total((relative(self.weights, node.lattice) * parts).mean()))
 
     def least(self, node: Node) -> float:
         parts = self.parts(node.lattice)
@@ -48,10 +52,10 @@ class Granularity:
 
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
         parts = []
-        for ladder in lattice.ladders:
+        for weight, ladder in zip(relative(self.weights, lattice), lattice.ladders, strict=True):
             covered = np.array([_covered(ladder, share, suppressed) for share in ladder.shares])
             losses = _losses(covered, lattice.records, np.array(ladder.domain))
-            parts.append((np.log1p(losses) if self.mean == "geometric" else losses) / len(lattice.ladders))
+            parts.append(weight * (np.log1p(losses) if self.mean == "geometric" else losses) / len(lattice.ladders))
         return tuple(parts)
 
     def total(self, sums: Any) -> Any:
@@ -60,8 +64,8 @@ class Granularity:
 
 def _losses(covered: Floats, records: int, domain: Integers) -> Floats:
     least = records / domain
-    losses = np.divide(covered - least, records - least, out=np.zeros_like(covered), where=domain > 1)
-    return np.maximum(losses, 0.0)
+    share = np.divide(covered - least, records - least, out=np.zeros_like(covered), where=domain > 1)
+    return np.maximum(share, 0.0)
 
 
 def _covered(ladder: CodedLevels, share: Floats, suppressed: int) -> float:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from equipoise.risk.recognisable import Recognisable
     from equipoise.risk.special_uniques import SpecialUniques
     from equipoise.risk.uniques import Uniques
+    from equipoise.risk.unsafe import Unsafe
     from equipoise.risk.value_disclosure import ValueDisclosure
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Recognisable",
     "SpecialUniques",
     "Uniques",
+    "Unsafe",
     "ValueDisclosure",
 ]
 
