@@ -1,5 +1,6 @@
 """Roles: what each column means to an intruder and to a user."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
@@ -7,9 +8,9 @@ from typing import Any, Literal
 
 import narwhals as nw
 
-from equipoise.data.branches import BRANCHES, Branch
-from equipoise.data.hierarchy import Hierarchy
-from equipoise.ground.errors import ParameterError, RolesError, hint
+from equipoise.data.branches import BRANCHES, Branch, in_current_words, old_words
+from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
+from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint
 
 Missing = Literal["category", "any"]
 RESERVED = ("n", "total", "risk")
@@ -157,22 +158,27 @@ def _hierarchy(tree: Any, column: str, folder: Path) -> Hierarchy:
     branches: list[Branch] = []
     for table in tables:
         if not isinstance(table, Mapping) or "kind" not in table:
-            raise ParameterError(f"The hierarchy of {column!r} needs a kind: {', '.join(BRANCHES)} or csv.")
-        given = {k: _frozen(v) for k, v in table.items() if k != "kind"}
-        try:
-            if table["kind"] == "csv":
-                branches += Hierarchy.from_csv(folder / given.pop("path"), **given).branches
-            elif table["kind"] in BRANCHES:
-                branches.append(BRANCHES[table["kind"]](**given))
-            else:
-                raise ParameterError(
-                    f"No hierarchy kind {table['kind']!r}.{hint(str(table['kind']), [*BRANCHES, 'csv'])}"
-                )
-        except (TypeError, KeyError, AttributeError):
-            raise ParameterError(
-                f"The hierarchy of {column!r} ({table['kind']}) has unfit fields: {', '.join(given) or 'none'}."
-            ) from None
+            raise ParameterError(f"The hierarchy of {column!r} needs a kind: {', '.join(BRANCHES)}, csv or hrc.")
+        if notes := old_words(table):
+            warnings.warn(f"The hierarchy of {column!r}: {', '.join(notes)}.", EquipoiseWarning, stacklevel=2)
+        branches += _branches(in_current_words(table), column, folder)
     return Hierarchy(tuple(branches))
+
+
+def _branches(table: dict[str, Any], column: str, folder: Path) -> tuple[Branch, ...]:
+    """The branches of one table, its fields checked by the kind itself."""
+    kind, fields = table["kind"], {k: _frozen(v) for k, v in table.items() if k != "kind"}
+    try:
+        if kind in FILE_KINDS:
+            tree: Hierarchy = getattr(Hierarchy, kind)(folder / fields.pop("path"), **fields)
+            return tree.branches
+        if kind in BRANCHES:
+            return (BRANCHES[kind](**fields),)
+    except (TypeError, KeyError, AttributeError):
+        raise ParameterError(
+            f"The hierarchy of {column!r} ({kind}) has unfit fields: {', '.join(fields) or 'none'}."
+        ) from None
+    raise ParameterError(f"No hierarchy kind {kind!r}.{hint(str(kind), [*BRANCHES, *FILE_KINDS])}")
 
 
 def _frozen(value: Any) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.data.branches import Leaves
+from equipoise.data.branches import ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Column, Labels, parted
 from equipoise.data.roles import Roles
@@ -115,13 +115,13 @@ def _table_roles(variables: list[ArgusVariable], meta: Meta) -> Roles:
 def _with_missing(tree: Hierarchy, variable: ArgusVariable) -> Hierarchy:
     """The hierarchy with the codes for missing, each a group of its own."""
     branch = tree.branches[0]
-    if not isinstance(branch, Leaves):
+    if not isinstance(branch, ValueMapping):
         return tree
-    known, depth = {row[0] for row in branch.rows}, len(branch.rows[0])
+    known, depth = {row[0] for row in branch.groups}, len(branch.groups[0])
     lost = tuple((code,) * (depth - 1) for code in variable.missing if code not in known)
-    rest = branch.rows[0][-1:] if len({row[-1] for row in branch.rows}) == 1 else ()
-    rows = (*branch.rows, *((*row, *(rest or row[:1])) for row in lost))
-    return Hierarchy((replace(branch, rows=rows),))
+    rest = branch.groups[0][-1:] if len({row[-1] for row in branch.groups}) == 1 else ()
+    rows = (*branch.groups, *((*row, *(rest or row[:1])) for row in lost))
+    return Hierarchy((replace(branch, groups=rows),))
 
 
 def _longest(texts: pl.Series) -> int:
@@ -229,7 +229,7 @@ def _roles(meta: Meta) -> Roles:
 
 def _tree(variable: ArgusVariable, meta: Meta) -> Hierarchy | None:
     if variable.hierarchy:
-        return Hierarchy.from_hrc(meta.beside(variable.hierarchy), lead=variable.lead)
+        return Hierarchy.hrc(meta.beside(variable.hierarchy), lead=variable.lead)
     ends = [sum(variable.digits[: i + 1]) for i, n in enumerate(variable.digits) if n]
     return Hierarchy.prefix(*reversed(ends[:-1])) if len(ends) > 1 else None
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from equipoise.data.branches import old_words
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.methods.method import Coarsening, Measure, OnCells, label
@@ -201,12 +202,20 @@ def _warnings(job: Job) -> Iterator[str]:
         yield "draws = 1: a random mask is judged by one draw, without an interval. Take 3 or more."
     if changing and not job.register and job.table is None:
         yield "No register: several random releases of one file average out. Name a register file."
+    yield from _old_words(job)
     yield from _finer(job)
     if job.scenarios and not any(Wanted.of(limit.score).scenario for limit in limits):
         yield "No limit is about a scenario: the scenarios decide nothing."
     if job.extends in presets():
         lacking = [slot for slot in slots_of(presets()[str(job.extends)]) if not job.slots.get(slot)]
         yield from (f"[slots] names no column for {slot}: the preset does nothing about it." for slot in lacking)
+
+
+def _old_words(job: Job) -> Iterator[str]:
+    """Hierarchies in the words of an older version."""
+    for column, tree in job.roles.get("hierarchies", {}).items():
+        notes = [note for table in (tree if isinstance(tree, list) else [tree]) for note in old_words(table)]
+        yield from (f"The hierarchy of {column}: {note}." for note in dict.fromkeys(notes))
 
 
 def _finer(job: Job) -> Iterator[str]:

@@ -96,7 +96,7 @@ def tree(records: Records, column: str, given: Any, folder: Path) -> Hierarchy:
         kind = Path(given).suffix.lower()
         if kind not in (".csv", ".hrc"):
             raise ParameterError(f"The hierarchy of {column!r} is a .csv or .hrc file, or a list of coarser columns.")
-        return Hierarchy.from_csv(folder / given) if kind == ".csv" else Hierarchy.from_hrc(folder / given)
+        return Hierarchy.csv(folder / given) if kind == ".csv" else Hierarchy.hrc(folder / given)
     if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
         return column_tree(records, column, given)
     return Roles.from_plain({"hierarchies": {column: given}}, folder).hierarchies[column]

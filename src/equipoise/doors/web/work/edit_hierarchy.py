@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from equipoise.data.branches import NESTING, Branch, Breaks, Calendar, Intervals, Leaves, Prefix
+from equipoise.data.branches import NESTING, Branch, Breaks, Dates, Intervals, Prefix, ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, ROOT, number_text
 from equipoise.ground.errors import ParameterError
@@ -80,7 +80,7 @@ def _named(branch: Branch) -> Branch:
     if isinstance(floor, int):
         floor = None if floor == 0 else _names(branch)[floor - 1]
     changes: dict[str, Any] = {"floor": floor}
-    if isinstance(branch, Breaks | Leaves):
+    if isinstance(branch, Breaks | ValueMapping):
         changes["names"] = tuple(names)
     return replace(branch, **changes)
 
@@ -103,8 +103,8 @@ def _without(branch: Branch, name: str | None, made: Branch | None) -> Branch | 
             raise ParameterError(f"The level {name!r} holds the floor of this column: change it instead.")
         return None
     changes: dict[str, Any] = {field: _drop(getattr(branch, field), at) for field in _listed(branch)}
-    if isinstance(branch, Leaves):
-        changes["rows"] = tuple(_drop(row, at + 1) for row in branch.rows)
+    if isinstance(branch, ValueMapping):
+        changes["groups"] = tuple(_drop(row, at + 1) for row in branch.groups)
     if isinstance(branch, Breaks) and isinstance(branch.labels, tuple):
         changes["labels"] = _drop(branch.labels, at)
     if not isinstance(branch, Intervals) and branch.floor == name:
@@ -121,7 +121,7 @@ def _above(branch: Branch, made: Branch, name: str) -> bool:
 
 def _listed(branch: Branch) -> tuple[str, ...]:
     """The fields that have an entry for each level."""
-    kinds = {Intervals: ("widths",), Breaks: ("breaks", "names"), Leaves: ("names",), Prefix: ("lengths",)}
+    kinds = {Intervals: ("widths",), Breaks: ("breaks", "names"), ValueMapping: ("names",), Prefix: ("lengths",)}
     return kinds.get(type(branch), ("parts",))
 
 
@@ -138,11 +138,11 @@ def _joined(branch: Branch, made: Branch) -> Branch | None:
             levels = zip((*branch.breaks, *made.breaks), (*branch.names, *made.names), strict=True)
             breaks, names = zip(*sorted(levels, key=lambda level: -len(level[0])), strict=True)
             return replace(branch, breaks=breaks, names=names)
-        if isinstance(branch, Leaves) and isinstance(made, Leaves) and _alike(branch, made, "other"):
+        if isinstance(branch, ValueMapping) and isinstance(made, ValueMapping) and _alike(branch, made, "other"):
             return _leaves(branch, made)
         if isinstance(branch, Prefix) and isinstance(made, Prefix):
             return replace(branch, lengths=tuple(sorted({*branch.lengths, *made.lengths}, reverse=True)))
-        if isinstance(branch, Calendar) and isinstance(made, Calendar):
+        if isinstance(branch, Dates) and isinstance(made, Dates):
             parts = {*branch.parts, *made.parts}
             return replace(branch, parts=tuple(part for part in NESTING if part in parts))
     except ParameterError:
@@ -154,14 +154,14 @@ def _alike(one: Branch, other: Branch, *names: str) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
-def _leaves(branch: Leaves, made: Leaves) -> Leaves | None:
-    groups = {row[0]: row[1] for row in made.rows}
-    if {row[0] for row in branch.rows} != set(groups):
+def _leaves(branch: ValueMapping, made: ValueMapping) -> ValueMapping | None:
+    groups = {row[0]: row[1] for row in made.groups}
+    if {row[0] for row in branch.groups} != set(groups):
         return None
-    sizes = [len({row[place] for row in branch.rows}) for place in range(1, len(branch.rows[0]))]
+    sizes = [len({row[place] for row in branch.groups}) for place in range(1, len(branch.groups[0]))]
     at = sum(size > len(set(groups.values())) for size in sizes)
-    rows = tuple((*row[: at + 1], groups[row[0]], *row[at + 1 :]) for row in branch.rows)
-    return replace(branch, rows=rows, names=(*branch.names[:at], *made.names, *branch.names[at:]))
+    rows = tuple((*row[: at + 1], groups[row[0]], *row[at + 1 :]) for row in branch.groups)
+    return replace(branch, groups=rows, names=(*branch.names[:at], *made.names, *branch.names[at:]))
 
 
 def _check_name(name: str, kept: Iterable[Branch], made: Branch) -> None:

@@ -33,14 +33,14 @@ def editors(
     found: dict[str, Any] = {"kinds": kinds, "kind": _begin(kinds, at, labelled), "size": len(values)}
     if "bands" in kinds:
         found |= {"picture": pictures.over_range(values, counts), "bands": _bands(at)}
-    if "groups" in kinds:
-        found["groups"] = _groups(values, counts, at, listed, rare)
+    if "mapping" in kinds:
+        found["mapping"] = _groups(values, counts, at, listed, rare)
     if "prefix" in kinds:
         longest = int(as_text(known).str.len_chars().max() or 1)  # type: ignore[arg-type]
         found["prefix"] = {"length": at.length if isinstance(at, Head) else max(1, longest - 1), "longest": longest}
-    if "calendar" in kinds:
+    if "dates" in kinds:
         found |= {"periods": pictures.over_time(values, counts), "parts": list(pictures.PARTS)}
-        found["calendar"] = {"part": at.name if isinstance(at, DatePart) else ""}
+        found["dates"] = {"part": at.name if isinstance(at, DatePart) else ""}
     return found
 
 
@@ -66,21 +66,21 @@ def _kinds(values: pl.Series, at: Level) -> list[str]:
     if values.dtype.is_numeric() and bool(values.drop_nulls().cast(pl.Float64).is_finite().all()):
         found.append("bands")
     if pictures.fits_calendar(values):
-        found.append("calendar")
+        found.append("dates")
     if not values.dtype.is_float() or len(values) <= FEW or isinstance(at, Lookup):
-        found.append("groups")
+        found.append("mapping")
     texts = as_text(values.drop_nulls())
     longest = int(texts.str.len_chars().max() or 0)  # type: ignore[arg-type]
     if (1 < longest <= LONGEST and values.dtype == pl.String) or isinstance(at, Head):
         found.append("prefix")
-    return found or ["groups"]
+    return found or ["mapping"]
 
 
 def _begin(kinds: list[str], at: Level, labelled: bool) -> str:
-    own = {Bands: "bands", Lookup: "groups", Head: "prefix", DatePart: "calendar"}.get(type(at), "")
+    own = {Bands: "bands", Lookup: "mapping", Head: "prefix", DatePart: "dates"}.get(type(at), "")
     if own in kinds:
         return own
-    return "groups" if labelled and "groups" in kinds else kinds[0]
+    return "mapping" if labelled and "mapping" in kinds else kinds[0]
 
 
 def _bands(at: Level) -> dict[str, Any]:
