@@ -38,7 +38,7 @@ def test_a_kind_is_the_same_in_python_files_and_on_the_command_line(kind: str) -
     table, text, expected = TREES[kind]
     assert Roles.from_plain({"hierarchies": {"x": {"kind": kind, **table}}}).hierarchies["x"] == expected
     assert hierarchy(f"x={kind}:{text}") == ("x", expected)
-    assert expected.to_plain() == [{"kind": kind, **_frozen(table)}]
+    assert {"kind": kind, **_frozen(table)}.items() <= expected.to_plain()[0].items()
 
 
 def _frozen(value: Any) -> Any:
@@ -58,7 +58,7 @@ def test_the_fields_of_a_kind_are_the_same_in_python_and_in_the_schema(kind: str
 
 def _schema_of(kind: str) -> Any:
     kinds = [model for name, model in schema()["$defs"].items() if name.startswith("Hierarchy")]
-    return next(model for model in kinds if model["properties"]["kind"]["enum"][0] == kind)
+    return next(model for model in kinds if model["properties"]["kind"]["const"] == kind)
 
 
 def test_the_page_sends_the_same_kinds_and_fields() -> None:

@@ -12,10 +12,11 @@ from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError, hint
 from equipoise.methods.method import Mask, Measure, name_of
 from equipoise.policies.limits import Limit, at_odds, expanded, limits_of, never, tables
+from equipoise.policies.mask_tables import mask_problems
 from equipoise.policies.scoped_measures import FREE, KEYS, Wanted, scale
 from equipoise.policies.sections import Candidate, Choose, Intruder, LimitTable, PolicyProblem
 from equipoise.policies.toml_lines import Place
-from equipoise.recipe.catalogue import build, family, find, form, typed
+from equipoise.recipe.catalogue import build, family, find, form
 from equipoise.recipe.recipe import spread
 
 KEPT = ("drop_direct_identifiers", "local_recode", "local_suppress", "sample", "shuffle_order", "suppress_records")
@@ -32,32 +33,26 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
     """The fields of a dataclass from plain data, each by itself, and what is wrong with the others."""
     from pydantic import TypeAdapter, ValidationError
 
-    hints = get_type_hints(kind)
-    known = [f.name for f in fields(kind) if f.name not in skip]
+    hints = {name: its for name, its in get_type_hints(kind).items() if name not in (*skip, "__pydantic_config__")}
     values: dict[str, Any] = {}
     problems = []
-    for name, given in plain.items():
-        if name not in known:
-            problems.append(PolicyProblem((name,), "is not known here." + hint(name, known)))
+    for name, value in plain.items():
+        if name not in hints:
+            problems.append(PolicyProblem((name,), "is not known here." + hint(name, list(hints))))
             continue
-        try:
-            values[name] = TypeAdapter(hints[name]).validate_python(given)
-        except ValidationError as error:
-            found = error.errors(include_input=False)
-            problems += [_told(name, given, e, hints[name]) for e in found]
-            with suppress(ValidationError):
-                values[name] = TypeAdapter(hints[name]).validate_python(_spared(given, [e["loc"] for e in found]))
-        else:
-            problems += [_told(name, given, e, hints[name]) for e in _loose(hints[name], given)]
+        errors = _strict_errors(hints[name], value)
+        problems += [_sentence(name, value, error, hints[name]) for error in errors]
+        with suppress(ValidationError):
+            values[name] = TypeAdapter(hints[name]).validate_python(_spared(value, [error["loc"] for error in errors]))
     return values, problems
 
 
-def _loose(kind: Any, given: Any) -> list[Any]:
-    """What is of another type and would be taken for the right one: "yes" for true, "3" for 3."""
+def _strict_errors(kind: Any, value: Any) -> list[Any]:
+    """What the validation refuses; "yes" for true and "3" for 3 too."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        TypeAdapter(kind).validate_json(json.dumps(given, default=str), strict=True)
+        TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True)
     except ValidationError as error:
         return list(error.errors(include_input=False))
     return []
@@ -74,7 +69,7 @@ def _spared(given: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
     return [_spared(v, inner.get(i, [])) for i, v in enumerate(given)] if isinstance(given, list) else given
 
 
-def _told(name: str, given: Any, error: Any, kind: Any) -> PolicyProblem:
+def _sentence(name: str, given: Any, error: Any, kind: Any) -> PolicyProblem:
     """One finding of the validation, at the deepest place that the file has."""
     place: list[str | int] = [name]
     here = given
@@ -251,34 +246,18 @@ def _of_mask(table: dict[str, Any], place: Place) -> Iterator[PolicyProblem]:
         yield PolicyProblem(place, 'each mask needs use = "its name".')
         return
     try:
-        known = {f.name: f for f in form(find(name, "mask"))}
+        method = find(name, "mask")
     except EquipoiseError as error:
         yield PolicyProblem((*place, "use"), str(error))
         return
-    lacking = [f.name for f in known.values() if f.required and f.name not in table]
-    found = [PolicyProblem(place, f"{name} needs {', '.join(lacking)}.")] if lacking else []
-    for key, value in table.items():
-        found += _of_parameter(name, known, key, value, (*place, key))
-    yield from found
-    if not found:
-        yield from _built(name, known, table, place)
+    problems = list(mask_problems(table, name, method, place))
+    yield from problems or _built(name, method, table, place)
 
 
-def _of_parameter(name: str, known: Mapping[str, Any], key: str, value: Any, place: Place) -> list[PolicyProblem]:
-    field = known.get(key.replace("-", "_"))
-    if field is None:
-        return [PolicyProblem(place, f"{name} has no parameter {key!r}.{hint(key, list(known))}")]
-    try:
-        for one in spread(value, "tuple" in field.kind):
-            typed(one, field.type, f"{name}: {key}")
-    except EquipoiseError as error:
-        return [PolicyProblem(place, str(error))]
-    return []
-
-
-def _built(name: str, known: Mapping[str, Any], table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+def _built(name: str, method: type, table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
     """What a mask refuses when it is made: each value of a grid beside the first ones of the others."""
-    grids = {k: spread(v, "tuple" in known[k.replace("-", "_")].kind) for k, v in table.items()}
+    kinds = {field.name: field.kind for field in form(method)}
+    grids = {k: spread(v, "tuple" in kinds[k.replace("-", "_")]) for k, v in table.items()}
     first = {k: values[0] for k, values in grids.items()}
     told = set()
     for key, values in grids.items() or {"": [None]}.items():
