@@ -166,7 +166,7 @@ def _guesses(found: FileFindings) -> dict[str, Any]:
             kinds.setdefault("age", []).append(proposal.column)
         elif proposal.hierarchy and proposal.role == "key":
             kind = str(plain_branch(proposal.hierarchy.branches[0])["kind"])
-            kinds.setdefault({"calendar": "dates", "prefix": "zip"}.get(kind, ""), []).append(proposal.column)
+            kinds.setdefault({"dates": "dates", "prefix": "zip"}.get(kind, ""), []).append(proposal.column)
     return {**kinds, **{name: kinds[name][0] for name in ("age", "zip") if name in kinds}}
 
 

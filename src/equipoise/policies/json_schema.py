@@ -4,6 +4,7 @@ import json
 import re
 from functools import reduce
 from operator import or_
+from types import GenericAlias
 from typing import Annotated, Any, Literal, get_type_hints
 
 from equipoise.data.branches import BRANCHES
@@ -62,11 +63,11 @@ def _model(kind: type, title: str, **types: Any) -> Any:
 def _policy_model() -> Any:
     from pydantic import Field
 
-    masks = tuple[mask_union(), ...]
+    masks = GenericAlias(tuple, (mask_union(), ...))
     candidate = _model(Candidate, "Candidate", masks=masks, then=masks)
     return _model(
         Job, "Equipoise policy", roles=_roles(), limits=_limits(), slots=dict[str, Texts],
-        candidates=Annotated[list[candidate], Field(min_length=1)],
+        candidates=Annotated[GenericAlias(list, candidate), Field(min_length=1)],
         extends=Literal[tuple(presets())] | Annotated[str, Field(pattern=r"\.toml$")],
         waive=dict[Literal["attack"], str],
     )  # fmt: skip
@@ -77,9 +78,9 @@ def _roles() -> Any:
     from pydantic import Field
 
     kinds = [_hierarchy(kind) for kind in (*BRANCHES, *FILE_KINDS)]
-    tree = Annotated[reduce(or_, kinds), Field(discriminator="kind")]
+    tree: Any = Annotated[reduce(or_, kinds), Field(discriminator="kind")]
     columns = {name: Texts for name, hint in get_type_hints(Roles).items() if "tuple" in str(hint)}
-    return _model(Roles, "Roles", **columns, hierarchies=dict[str, tree | list[tree]])
+    return _model(Roles, "Roles", **columns, hierarchies=GenericAlias(dict, (str, tree | GenericAlias(list, tree))))
 
 
 def _hierarchy(kind: str) -> Any:
@@ -95,10 +96,10 @@ def _limits() -> Any:
     from pydantic import Field
 
     bound = Annotated[str, Field(pattern=f"^{WRITTEN.pattern}(?: and {WRITTEN.pattern})*$")]
-    limit = bound | _model(LimitTable, "Limit", limit=bound, by=Texts)
+    limit: Any = bound | _model(LimitTable, "Limit", limit=bound, by=Texts)
     names = "|".join(re.escape(name) for name in sorted(methods("measure"), key=len, reverse=True))
     measure = rf"^(?:risk\.|attacks\.|utility\.|tables\.)?(?:{names.replace('_', '[_-]')}|[A-Z]\w+)(?:[:(\[ ].*)?$"
     about = '[limits]: what must hold, by measure: "< 0.02", or a table with the reason.'
     more: Any = {"propertyNames": {"pattern": measure}, "examples": sorted(methods("measure"))}
-    several = Annotated[list[limit], Field(min_length=1)]
-    return Annotated[dict[str, limit | several], Field(description=about, json_schema_extra=more)]
+    several: Any = Annotated[GenericAlias(list, limit), Field(min_length=1)]
+    return Annotated[GenericAlias(dict, (str, limit | several)), Field(description=about, json_schema_extra=more)]
