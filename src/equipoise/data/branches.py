@@ -64,8 +64,8 @@ class Intervals:
 
     def levels(self) -> tuple[Level, ...]:
         common = (self.closed, self.start, self.top, self.bottom, self.alone, self.labels)
-        made = tuple(Bands(number_text(w), w, (), *common) for w in self.widths)
-        return _rooted(made, self.root)
+        levels = tuple(Bands(number_text(w), w, (), *common) for w in self.widths)
+        return _rooted(levels, self.root)
 
     def finest(self) -> int:
         """How many of the levels, the original first, are finer than the floor."""
@@ -104,11 +104,11 @@ class Breaks:
     def levels(self) -> tuple[Level, ...]:
         names = _names(self.names, len(self.breaks))
         labels = self.labels if isinstance(self.labels, tuple) else (self.labels,) * len(self.breaks)
-        made = tuple(
+        levels = tuple(
             Bands(name, None, level, self.closed, 0, None, None, self.alone, text)
             for name, level, text in zip(names, self.breaks, labels, strict=True)
         )
-        return _rooted(made, self.root)
+        return _rooted(levels, self.root)
 
     def finest(self) -> int:
         return _place(self.floor, self.levels())

@@ -205,12 +205,12 @@ class Hierarchy:
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The original, then every level of every branch once."""
-        found: dict[str, Level] = {ORIGINAL: OriginalLevel()}
+        level_by_name: dict[str, Level] = {ORIGINAL: OriginalLevel()}
         for branch in self.branches:
             for level in branch.levels():
-                if found.setdefault(level.name, level) != level:
+                if level_by_name.setdefault(level.name, level) != level:
                     raise ParameterError(f"Two branches define level {level.name!r} differently: give other names.")
-        return tuple(found.values())
+        return tuple(level_by_name.values())
 
     def level(self, which: int | str) -> Level:
         """A level by number or by name."""

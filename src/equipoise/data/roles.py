@@ -100,8 +100,8 @@ class Roles:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a TOML file; only what was given."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("hierarchies", "missing")}
-        plain: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if v}
+        roles = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("hierarchies", "missing")}
+        plain: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in roles.items() if v}
         plain["missing"] = self.missing
         if self.hierarchies:
             plain["hierarchies"] = {column: h.to_plain() for column, h in self.hierarchies.items()}
@@ -110,15 +110,15 @@ class Roles:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Roles":
         """From a TOML table; hierarchy files are found relative to `folder`."""
-        known = [f.name for f in fields(cls)]
+        roles = [f.name for f in fields(cls)]
         for name in plain:
-            if name not in known:
-                raise RolesError(f"No role {name!r}.{hint(name, known)}")
+            if name not in roles:
+                raise RolesError(f"No role {name!r}.{hint(name, roles)}")
         trees = plain.get("hierarchies", {})
         if not isinstance(trees, Mapping):
             raise RolesError("hierarchies must be a table: [roles.hierarchies.age].")
-        made = {column: _hierarchy(tree, column, Path(folder)) for column, tree in trees.items()}
-        return cls(**{k: v for k, v in plain.items() if k != "hierarchies"}, hierarchies=made)
+        hierarchies = {column: _hierarchy(tree, column, Path(folder)) for column, tree in trees.items()}
+        return cls(**{k: v for k, v in plain.items() if k != "hierarchies"}, hierarchies=hierarchies)
 
     def to_toml(self, path: str | Path | None = None) -> str:
         """The roles as TOML; written to `path` when given."""
@@ -185,15 +185,15 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
 
 
-def names(given: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
+def names(value: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
     """Column names as a tuple; one name may stand alone.
 
     >>> names("age", "keys"), names(["age", "sex"], "keys")
     (('age',), ('age', 'sex'))
     """
-    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable | None) else tuple(given or ())
-    if not all(isinstance(name, str) for name in found):
+    columns = (value,) if isinstance(value, str) or not isinstance(value, Iterable | None) else tuple(value or ())
+    if not all(isinstance(name, str) for name in columns):
         raise RolesError(f"The role {role!r} takes column names.")
-    if len(set(found)) < len(found):
+    if len(set(columns)) < len(columns):
         raise RolesError(f"A column stands twice in the role {role!r}.")
-    return found
+    return columns

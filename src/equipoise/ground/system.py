@@ -132,7 +132,7 @@ def free_memory() -> int:
 
 
 @contextmanager
-def workers(number: int, prepare: Callable[..., None], given: tuple[Any, ...]) -> Iterator[Executor]:
+def workers(number: int, prepare: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[Executor]:
     """Fresh processes, each prepared once, that end with this one, however it ends.
 
     What they are given goes through a pipe, never through a file. They do not run the script that started them, so a
@@ -141,7 +141,7 @@ def workers(number: int, prepare: Callable[..., None], given: tuple[Any, ...]) -
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    pool = ProcessPoolExecutor(number, get_context("spawn"), _prepared, (prepare, given))
+    pool = ProcessPoolExecutor(number, get_context("spawn"), _prepared, (prepare, arguments))
     try:
         with _without_script():
             for ready in [pool.submit(_nothing) for _ in range(number)]:
@@ -178,17 +178,17 @@ class Helper:
             self.process.join()
 
 
-def _helped(work: Callable[..., None], pipe: Any, given: tuple[Any, ...]) -> None:
+def _helped(work: Callable[..., None], pipe: Any, arguments: tuple[Any, ...]) -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
-    work(pipe, *given)
+    work(pipe, *arguments)
 
 
-def _prepared(prepare: Callable[..., None], given: tuple[Any, ...]) -> None:
+def _prepared(prepare: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
-    prepare(*given)
+    prepare(*arguments)
 
 
 def _end_with_parent() -> None:

@@ -21,13 +21,13 @@ from equipoise.ground.errors import RefusedError
 from equipoise.inspection.column_facts import Facts, facts_of, skim
 from equipoise.inspection.column_names import Meaning, meaning_of, plain
 
-FEW = 5
+MIN_SHAPE_VALUES = 5
 """Distinct values that a shape needs, so that it is no accident."""
-MANY = 20
+MIN_PERSON_VALUES = 20
 """Distinct values from which names, dates of birth and coordinates single people out."""
-SENTENCE = 6
+MIN_SENTENCE_WORDS = 6
 """Words from which a text is a sentence."""
-CROWD = 100
+MIN_UNIQUE_TEXT_RECORDS = 100
 """Records from which texts that hardly repeat are known to identify."""
 
 
@@ -55,7 +55,7 @@ class Pattern:
     number: str = ""
     strip: str = r"[ .\-/]"
     least: float = 0.8
-    few: int = FEW
+    few: int = MIN_SHAPE_VALUES
     length: int = 0
     spread: float = 0.0
     digits: int = 0
@@ -127,8 +127,8 @@ def found(facts: Facts, label: str | None = None) -> Finding | None:
     meaning = meaning_of(facts.name) or (meaning_of(label) if label else None)
     births = _births(facts) if meaning is None else None
     by_values = (_people(facts), births, _prose(facts), _near_unique(facts), _addresses(facts))
-    seen = [f for f in (shaped(facts), _named(facts, meaning), *by_values) if f]
-    return next((finding for finding in seen if finding.certain), seen[0] if seen else None)
+    findings = [f for f in (shaped(facts), _named(facts, meaning), *by_values) if f]
+    return next((finding for finding in findings if finding.certain), findings[0] if findings else None)
 
 
 def shaped(facts: Facts) -> Finding | None:
@@ -143,10 +143,10 @@ def shaped(facts: Facts) -> Finding | None:
             or (facts.kind == "whole" and not _long_enough(shape, texts))
         ):
             continue
-        held = shape.fits(texts)
-        if held.sum() >= max(shape.few, shape.least * len(texts)):
+        fits = shape.fits(texts)
+        if fits.sum() >= max(shape.few, shape.least * len(texts)):
             return Finding(shape.kind, shape.words, True)
-    if facts.kind == "text" and texts.str.contains(FREE).sum() >= max(FEW, 0.05 * len(texts)):
+    if facts.kind == "text" and texts.str.contains(FREE).sum() >= max(MIN_SHAPE_VALUES, 0.05 * len(texts)):
         return Finding("email", "texts with e-mail addresses in them", True)
     return None
 
@@ -169,9 +169,9 @@ def _long_enough(shape: Pattern, texts: pl.Series) -> bool:
 
 def _named(facts: Facts, meaning: Meaning | None) -> Finding | None:
     """By the name, where the values agree with it: surely, or possibly."""
-    if meaning is None or meaning.role != "direct" or facts.distinct < FEW:
+    if meaning is None or meaning.role != "direct" or facts.distinct < MIN_SHAPE_VALUES:
         return None
-    many, text = facts.distinct >= MANY, facts.kind == "text"
+    many, text = facts.distinct >= MIN_PERSON_VALUES, facts.kind == "text"
     single = facts.share > 0.5 and (text or (facts.kind == "whole" and facts.range()[0] >= 1e6))
     rules = {
         "birth_date": (facts.kind == "date", text or single),
@@ -185,7 +185,7 @@ def _named(facts: Facts, meaning: Meaning | None) -> Finding | None:
 
 def _births(facts: Facts) -> Finding | None:
     """Dates that nothing names and that lie forty years apart or more may be dates of birth."""
-    if facts.kind != "date" or facts.distinct < MANY:
+    if facts.kind != "date" or facts.distinct < MIN_PERSON_VALUES:
         return None
     years = facts.shaped.str.extract(r"((?:18|19|20)\d{2})").cast(pl.Int64).drop_nulls()
     low, high = np.quantile(years.to_numpy(), (0.05, 0.95)) if len(years) else (0, 0)
@@ -194,7 +194,7 @@ def _births(facts: Facts) -> Finding | None:
 
 def _places(facts: Facts) -> bool:
     """Degrees with three decimals or more."""
-    if facts.kind != "decimal" or facts.distinct < MANY:
+    if facts.kind != "decimal" or facts.distinct < MIN_PERSON_VALUES:
         return False
     low, high = facts.range()
     fine = facts.shaped.str.contains(r"\.\d{3,}").mean()
@@ -218,7 +218,7 @@ def wordy(facts: Facts) -> bool:
 
 def _people(facts: Facts) -> Finding | None:
     """By common names of people among the words."""
-    if facts.kind != "text" or facts.distinct < MANY or not wordy(facts):
+    if facts.kind != "text" or facts.distinct < MIN_PERSON_VALUES or not wordy(facts):
         return None
     words = [set(plain(text).replace(",", " ").split()) for text in facts.shaped]
     share = sum(bool(its & common_names()) for its in words) / len(words)
@@ -233,35 +233,37 @@ def common_names() -> frozenset[str]:
 
 def _prose(facts: Facts) -> Finding | None:
     """Sentences that differ from record to record, though some repeat: whoever wrote them may have named people."""
-    if facts.kind != "text" or facts.distinct < MANY or facts.share < 0.2:
+    if facts.kind != "text" or facts.distinct < MIN_PERSON_VALUES or facts.share < 0.2:
         return None
     words = facts.shaped.str.count_matches(r"\p{L}{2,}").median()
-    if not isinstance(words, float) or words < SENTENCE:
+    if not isinstance(words, float) or words < MIN_SENTENCE_WORDS:
         return None
-    return Finding("free text", "free text, which may name people", facts.share >= 0.5 and facts.records >= CROWD)
+    return Finding(
+        "free text", "free text, which may name people", facts.share >= 0.5 and facts.records >= MIN_UNIQUE_TEXT_RECORDS
+    )
 
 
 def _addresses(facts: Facts) -> Finding | None:
     """Several words with many numbers before or after them, as street and house number."""
-    if facts.kind != "text" or facts.distinct < CROWD or facts.share < 0.2:
+    if facts.kind != "text" or facts.distinct < MIN_UNIQUE_TEXT_RECORDS or facts.share < 0.2:
         return None
     fits = facts.shaped.filter(facts.shaped.str.contains(HOUSE))
     streets = fits.str.replace_all(r"\d+\p{L}?\b", "").n_unique()
     numbers = fits.str.extract(r"(\d+)").n_unique()
-    if len(fits) < 0.8 * len(facts.shaped) or streets < 3 or numbers < MANY:
+    if len(fits) < 0.8 * len(facts.shaped) or streets < 3 or numbers < MIN_PERSON_VALUES:
         return None
     return Finding("address", "streets with house numbers", False)
 
 
 def _near_unique(facts: Facts) -> Finding | None:
     """Texts that hardly repeat: certain where they are words, names and addresses rather than codes."""
-    if facts.kind != "text" or facts.share < 0.9 or facts.records < FEW:
+    if facts.kind != "text" or facts.share < 0.9 or facts.records < MIN_SHAPE_VALUES:
         return None
     spoken = facts.shaped.str.contains(r"\p{L}{3,}[ ,;.]+\S").mean()
     words = isinstance(spoken, float) and spoken > 0.5
     if not words and facts.share < 0.95:
         return None
-    return Finding("near-unique text", "texts that hardly repeat", words and facts.records >= CROWD)
+    return Finding("near-unique text", "texts that hardly repeat", words and facts.records >= MIN_UNIQUE_TEXT_RECORDS)
 
 
 def without_direct(records: Records) -> Records:
@@ -280,10 +282,10 @@ def refuse_identifiers(released: Records, allowed: tuple[str, ...], withheld: tu
 
     Does not guard against identifiers of an unknown shape under a name that says nothing.
     """
-    known = {*allowed, *withheld}
+    exempt = {*allowed, *withheld}
     for column in skim(released).iter_columns():
         label = released.labels.of(column.name).label
-        finding = found(facts_of(column), label) if column.name not in known else None
+        finding = found(facts_of(column), label) if column.name not in exempt else None
         if finding and finding.certain:
             raise RefusedError(
                 f"Nothing was released: column {column.name!r} looks like a direct identifier ({finding.words}). "

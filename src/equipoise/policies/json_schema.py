@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal, get_type_hints
 from equipoise.data.branches import BRANCHES
 from equipoise.data.hierarchy import FILE_KINDS, kind_fields
 from equipoise.data.roles import Roles
-from equipoise.policies.limits import WRITTEN
+from equipoise.policies.limits import LIMIT_PATTERN
 from equipoise.policies.mask_tables import Schema, mask_union, table_model
-from equipoise.policies.policy_file import OWN, Job
+from equipoise.policies.policy_file import INTERNAL_FIELDS, Job
 from equipoise.policies.presets import presets
 from equipoise.policies.sections import Candidate, LimitTable
 from equipoise.recipe.catalogue import methods
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_DRAFT_URL = "https://json-schema.org/draft/2020-12/schema"
 Texts = str | tuple[str, ...]
 
 
@@ -30,7 +30,7 @@ def schema() -> Schema:
     """
     from pydantic import TypeAdapter
 
-    return {"$schema": DRAFT, **_without_null(TypeAdapter(_policy_model()).json_schema())}
+    return {"$schema": SCHEMA_DRAFT_URL, **_without_null(TypeAdapter(_policy_model()).json_schema())}
 
 
 def schema_text() -> str:
@@ -57,7 +57,9 @@ def _model(kind: type, title: str, **types: Any) -> Any:
     """A table of the file: a key for each field of a dataclass, some of other types than there."""
     hints = {name: types.get(name, hint) for name, hint in get_type_hints(kind).items() if name[0] != "_"}
     about = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
-    return table_model(title, about, {n: hint for n, hint in hints.items() if n not in OWN}, ("data", "limit"))
+    return table_model(
+        title, about, {n: hint for n, hint in hints.items() if n not in INTERNAL_FIELDS}, ("data", "limit")
+    )
 
 
 def _policy_model() -> Any:
@@ -95,7 +97,7 @@ def _limits() -> Any:
     """Any measure by its name; a text, a table or a list of them."""
     from pydantic import Field
 
-    bound = Annotated[str, Field(pattern=f"^{WRITTEN.pattern}(?: and {WRITTEN.pattern})*$")]
+    bound = Annotated[str, Field(pattern=f"^{LIMIT_PATTERN.pattern}(?: and {LIMIT_PATTERN.pattern})*$")]
     limit: Any = bound | _model(LimitTable, "Limit", limit=bound, by=Texts)
     names = "|".join(re.escape(name) for name in sorted(methods("measure"), key=len, reverse=True))
     measure = rf"^(?:risk\.|attacks\.|utility\.|tables\.)?(?:{names.replace('_', '[_-]')}|[A-Z]\w+)(?:[:(\[ ].*)?$"

@@ -54,10 +54,10 @@ class Bench:
     def score(self, recipe: Recipe, draw: int = 0) -> Scores:
         """The scores of one draw of a recipe."""
         if self.on_cells(recipe):
-            released = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
-            return Scores(m.measure(released[by], self.first[by]) for m, by in self.scales)
-        made = self.released(recipe, draw)
-        return Scores(m.measure(made, self.original) for m in self.measures)
+            cells = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
+            return Scores(m.measure(cells[by], self.first[by]) for m, by in self.scales)
+        released = self.released(recipe, draw)
+        return Scores(m.measure(released, self.original) for m in self.measures)
 
     def recall(self, name: Hashable) -> Any:
         """What is kept under a name, or None."""
@@ -72,18 +72,18 @@ class Bench:
 
     def finest(self) -> dict[By, Cells]:
         if not self.first:
-            wanted = {by for _, by in self.scales}
-            for columns in sorted(wanted, key=len, reverse=True):
+            columns_of_measures = {by for _, by in self.scales}
+            for columns in sorted(columns_of_measures, key=len, reverse=True):
                 count(self.original, columns)
-            self.first = {columns: count(self.original, columns) for columns in wanted}
+            self.first = {columns: count(self.original, columns) for columns in columns_of_measures}
         return self.first
 
     def cells(self, masks: Sequence[Coarsening]) -> dict[By, Cells]:
         """The cells after these masks, from the longest run of them that is kept."""
-        shared, found = len(masks), None
-        while shared and (found := self.recall(("cells", prefix_of(masks[:shared])))) is None:
+        shared, cached = len(masks), None
+        while shared and (cached := self.recall(("cells", prefix_of(masks[:shared])))) is None:
             shared -= 1
-        cells: dict[By, Cells] = found or self.finest()
+        cells: dict[By, Cells] = cached or self.finest()
         for place in range(shared, len(masks)):
             cells = {by: masks[place].roll_up(table) for by, table in cells.items()}
             size = sum(_cell_bytes(table) for table in cells.values())
@@ -99,10 +99,10 @@ class Bench:
         if len(masks) < 2 or not self.original.frame.implementation.is_polars():
             return recipe.run(self.original, draw)
         names = [_name(recipe, place, draw) for place in range(1, len(masks))]
-        shared, found = len(names), None
-        while shared and (found := self.recall(names[shared - 1])) is None:
+        shared, cached = len(names), None
+        while shared and (cached := self.recall(names[shared - 1])) is None:
             shared -= 1
-        records: Records = found or self.original
+        records: Records = cached or self.original
         for place in range(shared, len(masks)):
             records = masks[place].apply(records, draws.child(place))
             records = self._keep_records(names[place], records) if place < len(names) else records
