@@ -18,7 +18,7 @@ ARX = {0.0: (0.57315, 0), 0.02: (0.31371, 506), 0.05: (0.24193, 1346), 1.0: (0.2
 def adult() -> eq.Records:
     folder = Path(LOCATION or "") / "arx"
     keys = pl.read_csv(folder / "adult.csv", separator=";", n_rows=1).columns
-    trees = {key: eq.Hierarchy.from_csv(folder / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in keys}
+    trees = {key: eq.Hierarchy.csv(folder / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in keys}
     return eq.read(folder / "adult.csv", eq.Roles(tuple(keys), hierarchies=trees))
 
 

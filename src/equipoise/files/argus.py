@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.data.branches import Leaves
+from equipoise.data.branches import ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Column, Labels, split_missing_codes
 from equipoise.data.roles import Roles
@@ -116,13 +116,13 @@ def _table_roles(variables: list[ArgusVariable], meta: ArgusMetadata) -> Roles:
 def _with_missing(tree: Hierarchy, variable: ArgusVariable) -> Hierarchy:
     """The hierarchy with the codes for missing, each a group of its own."""
     branch = tree.branches[0]
-    if not isinstance(branch, Leaves):
+    if not isinstance(branch, ValueMapping):
         return tree
-    leaf_codes, depth = {row[0] for row in branch.rows}, len(branch.rows[0])
+    leaf_codes, depth = {row[0] for row in branch.groups}, len(branch.groups[0])
     missing_rows = tuple((code,) * (depth - 1) for code in variable.missing if code not in leaf_codes)
-    rest = branch.rows[0][-1:] if len({row[-1] for row in branch.rows}) == 1 else ()
-    rows = (*branch.rows, *((*row, *(rest or row[:1])) for row in missing_rows))
-    return Hierarchy((replace(branch, rows=rows),))
+    rest = branch.groups[0][-1:] if len({row[-1] for row in branch.groups}) == 1 else ()
+    rows = (*branch.groups, *((*row, *(rest or row[:1])) for row in missing_rows))
+    return Hierarchy((replace(branch, groups=rows),))
 
 
 def _longest(texts: pl.Series) -> int:
@@ -239,7 +239,7 @@ def _roles(meta: ArgusMetadata) -> Roles:
 
 def _tree(variable: ArgusVariable, meta: ArgusMetadata) -> Hierarchy | None:
     if variable.hierarchy:
-        return Hierarchy.from_hrc(meta.beside(variable.hierarchy), lead=variable.lead)
+        return Hierarchy.hrc(meta.beside(variable.hierarchy), lead=variable.lead)
     ends = [sum(variable.digits[: i + 1]) for i, n in enumerate(variable.digits) if n]
     return Hierarchy.prefix(*reversed(ends[:-1])) if len(ends) > 1 else None
 

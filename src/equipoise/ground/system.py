@@ -21,9 +21,9 @@ from equipoise.ground.errors import DataError
 WINDOWS = sys.platform == "win32"
 OWNER_FOLDER, OWNER_FILE, EVERYBODY_FOLDER = 0o700, 0o600, 0o755
 RETRY_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds between attempts where another program (a virus scanner, an open editor) locks a file, as Windows allows."""
-CGROUP_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-MEMINFO_FILE = Path("/proc/meminfo")
+"""Seconds between tries where another program (a virus scanner, an open editor) holds a file, which Windows allows."""
+CONTAINER_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Files with the bytes that a container may use; psutil sees those of the whole machine."""
 
 
 # Who may read ---------------------------------------------------------------------------------------------------------
@@ -120,41 +120,12 @@ def file_name(text: str) -> str:
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
-def free_memory() -> int | None:
-    """Free memory in bytes, within the limit of a container; None where the system does not report it."""
-    try:
-        free = _free_on_windows() if WINDOWS else _free_elsewhere()
-    except (OSError, ValueError, AttributeError, KeyError):
-        return None
-    limits = [_text(path) for path in CGROUP_LIMIT_FILES if path.is_file()]
-    return min([free, *(int(text) for text in limits if text.isdecimal())])
+def free_memory() -> int:
+    """Free memory in bytes, within the limit of a container."""
+    import psutil
 
-
-def _free_elsewhere() -> int:
-    if MEMINFO_FILE.is_file():
-        lines = dict(line.split(":", 1) for line in _text(MEMINFO_FILE).splitlines())
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _free_on_windows() -> int:
-    import ctypes
-
-    class Status(ctypes.Structure):
-        _fields_ = (
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            *((name, ctypes.c_ulonglong) for name in ("total", "free", "page", "page_free", "virtual", "virtual_free")),
-            ("extended", ctypes.c_ulonglong),
-        )
-
-    status = Status(length=ctypes.sizeof(Status))
-    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined,unused-ignore]
-    return int(status.free)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="ascii").strip()
+    limits = [path.read_text(encoding="ascii").strip() for path in CONTAINER_LIMIT_FILES if path.is_file()]
+    return min([int(psutil.virtual_memory().available), *(int(text) for text in limits if text.isdecimal())])
 
 
 # Processes ------------------------------------------------------------------------------------------------------------

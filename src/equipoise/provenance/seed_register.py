@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from equipoise.data.branches import in_current_words
 from equipoise.data.records import Records
 from equipoise.ground import system
 from equipoise.ground.errors import ParameterError, RefusedError
@@ -42,7 +43,7 @@ class Register:
         entry = book["assets"].get(self._name(book["key"], records))
         if entry is None:
             return recipe
-        if entry["masks"] != _masks(recipe, records):
+        if _in_current_words(entry["masks"]) != _masks(recipe, records):
             raise RefusedError(
                 "This data was released before with other masks or parameters: the two releases could be compared to "
                 "find who moved. Use those of the first release."
@@ -151,3 +152,12 @@ def _masks(recipe: Recipe, records: Records) -> list[dict[str, Any]]:
     plain = [roles, *(to_plain(mask) for mask in recipe.masks)]
     masks: list[dict[str, Any]] = json.loads(json.dumps(plain, default=str))
     return masks
+
+
+def _in_current_words(masks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was done, as this version writes it: an older one had other words for kinds of hierarchies."""
+    roles, *others = masks
+    trees = {
+        column: [in_current_words(table) for table in tree] for column, tree in roles.get("hierarchies", {}).items()
+    }
+    return [{**roles, **({"hierarchies": trees} if trees else {})}, *others]

@@ -272,7 +272,7 @@ def test_roles_file_and_options_over_it(people: Path, run: Run) -> None:
 
 
 def test_short_and_long_masks_give_the_same_data(people: Path, tmp_path: Path, run: Run) -> None:
-    common = ("protect", people, "--keys", "age,sex", "--hierarchy", "age=widths:5,10", "--out")
+    common = ("protect", people, "--keys", "age,sex", "--hierarchy", "age=intervals:5,10", "--out")
     run(*common, tmp_path / "a", "--mask", "recode:age,10", "--mask", "top-code:salary,at=50000,replace_by=median")
     run(
         *(*common, tmp_path / "b", "--mask", "recode", "--level", "10", "--column=age"),
@@ -309,7 +309,7 @@ def test_protect_as_json(people: Path, tmp_path: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "mask"),
     [
-        ("age=widths:5,10", "recode:age,10"),
+        ("age=intervals:5,10", "recode:age,10"),
         ("age=breaks:30,50", "recode:age,1"),
         ("nr=prefix:3,2", "recode:nr,3"),
         ("born=dates:month,year", "recode:born,year"),
@@ -329,7 +329,7 @@ def test_hierarchies_in_short(tmp_path: Path, run: Run, monkeypatch: pytest.Monk
 
 
 def test_two_hierarchies_of_a_column_are_branches(people: Path, tmp_path: Path, run: Run) -> None:
-    trees = ("--hierarchy", "age=widths:3", "--hierarchy", "age=widths:5")
+    trees = ("--hierarchy", "age=intervals:3", "--hierarchy", "age=intervals:5")
     run("protect", people, "--keys", "age", *trees, "--mask", "recode:age,3", "--out", tmp_path / "a")
     run("protect", people, "--keys", "age", *trees, "--mask", "recode:age,5", "--out", tmp_path / "b")
 

@@ -11,7 +11,7 @@ import equipoise as eq
 from equipoise.doors.cli import main
 
 Run = Callable[..., str]
-TREES = ("--hierarchy", "age=widths:5,10", "--hierarchy", "area=prefix:2,1")
+TREES = ("--hierarchy", "age=intervals:5,10", "--hierarchy", "area=prefix:2,1")
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_a_query_on_files(people: pl.DataFrame, run: Run, tmp_path: Path) -> Non
 
 def test_results_go_back(held: Path, people: pl.DataFrame, run: Run) -> None:
     """The released table stands in the database; nothing else there changed, and it is not replaced unasked."""
-    recoded = ["--hierarchy", "age=widths:10", "--mask", "recode:age,1"]
+    recoded = ["--hierarchy", "age=intervals:10", "--mask", "recode:age,1"]
     told = [held, "--query", ALL, *VERBS["protect"], *recoded, "--into", "safe"]
     run("protect", *told)
     back = pl.DataFrame(files.query('SELECT * FROM "safe"', held).pl() if held.suffix == ".duckdb" else

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from equipoise.data.branches import Branch, Leaves, Prefix
+from equipoise.data.branches import Branch, Prefix, ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.tables.axes import TOTAL, Axis
 from equipoise.ground.errors import DataError, ParameterError
@@ -55,18 +55,18 @@ def chains_of(branch: Branch, codes: Sequence[str], column: str) -> Chains:
     """Category of every code of the table on the levels of a branch; only codes that the branch has."""
     if isinstance(branch, Prefix):
         return {code: tuple(code[:length] for length in branch.lengths) for code in codes}
-    if not isinstance(branch, Leaves):
+    if not isinstance(branch, ValueMapping):
         raise ParameterError(
-            f"The hierarchy of {column!r} must list the codes of a ready table: use Hierarchy.mapping, from_csv, "
-            "from_hrc or prefix."
+            f"The hierarchy of {column!r} must list the codes of a ready table: use Hierarchy.mapping, csv, hrc "
+            "or prefix."
         )
     return _listed(branch, codes, column)
 
 
-def _listed(branch: Leaves, codes: Sequence[str], column: str) -> Chains:
+def _listed(branch: ValueMapping, codes: Sequence[str], column: str) -> Chains:
     chains: Chains = {}
-    groups = {code for row in branch.rows for code in row[1:] if code != row[0]}
-    for row in branch.rows:
+    groups = {code for row in branch.groups for code in row[1:] if code != row[0]}
+    for row in branch.groups:
         for place, code in enumerate(row):
             chain = (code,) * place + row[place + 1 :]
             alike = place == 0 and code in groups and set(row) != {code}
@@ -75,19 +75,19 @@ def _listed(branch: Leaves, codes: Sequence[str], column: str) -> Chains:
                     f"The hierarchy of {column!r} gives one name to a value and to a group of others: rename one."
                 )
     if branch.other is not None:
-        depth = len(branch.rows[0]) - 1
+        depth = len(branch.groups[0]) - 1
         chains |= {code: (branch.other,) * depth for code in codes if code not in chains}
     return chains
 
 
 def _cut(branch: Branch, chains: Chains, leaves: list[str], column: str) -> Branch:
     """The branch over the leaves that the table has."""
-    if not isinstance(branch, Leaves):
+    if not isinstance(branch, ValueMapping):
         return branch
     for leaf in leaves:
         if leaf not in chains:
             raise DataError(f"The hierarchy of {column!r} lacks the code {leaf!r}, which the table has.")
-    return replace(branch, rows=tuple((leaf, *chains[leaf]) for leaf in leaves), other=None)
+    return replace(branch, groups=tuple((leaf, *chains[leaf]) for leaf in leaves), other=None)
 
 
 def _series(column: str, labels: Sequence[str]) -> pl.Series:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from equipoise.data.branches import Leaves
+from equipoise.data.branches import ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.tables.ready_axes import chains_of, leaves_of
 from equipoise.ground.errors import DataError, ParameterError
@@ -41,7 +41,7 @@ def total_of(
         return totals
     chains = [chains_of(branch, codes, column) for branch in hierarchy.branches] if hierarchy else []
     root = [code for code in codes if chains and all(_is_root(code, chain) for chain in chains)]
-    lists = [branch.rows for branch in hierarchy.branches if isinstance(branch, Leaves)] if hierarchy else []
+    lists = [branch.groups for branch in hierarchy.branches if isinstance(branch, ValueMapping)] if hierarchy else []
     listed, groups = ({code for rows in lists for row in rows for code in row[place:]} for place in (0, 1))
     worded = [code for code in codes if code not in groups and code.casefold().strip() in TOTAL_WORDS]
     begun = [code for code in codes if code not in listed and TOTAL_PREFIX.match(code.casefold().strip())]

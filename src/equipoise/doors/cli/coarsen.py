@@ -88,7 +88,7 @@ def coarsen(
 ) -> None:
     """Find the coarsening of the keys that satisfies the rules and loses least, over all levels of all hierarchies.
 
-    equipoise coarsen people.csv --keys age,sex,region --hierarchy age=widths:5,10 --k 5 --out DIR
+    equipoise coarsen people.csv --keys age,sex,region --hierarchy age=intervals:5,10 --k 5 --out DIR
     """
     with bar("writing") as progress:
         rules = [*([MinCount(k)] if k is not None else []), *(parse(text, "rule") for text in rule or ())]
