@@ -21,13 +21,25 @@ print(json.dumps({{name: 1 for name in {LATER} if name in sys.modules}}))
 """
 
 
+HELP = """
+import contextlib, io, json, time
+start = time.process_time()
+with contextlib.redirect_stdout(io.StringIO()):
+    from equipoise.doors.cli import main
+    main(["--help"])
+print(json.dumps({"cpu": time.process_time() - start}))
+"""
+
+
 def importing(scale: Scale) -> Iterator[Row | Skipped]:
     ours, theirs = import_costs(2 * scale.times + 1)
     yield Row("import equipoise", ours, theirs, 1.3, against="import polars, numpy, narwhals", note="medians")
-    found = brought()
+    ours, theirs = help_costs(2 * scale.times + 1)
+    yield Row("equipoise --help", ours, theirs, 1.5, against="import typer, rich", note="medians")
+    slow = brought()
     yield Row(
-        "slow packages imported along", len(found), len(LATER), 0, unit="of them", against="all that come when used",
-        note=", ".join(found) or f"none of {', '.join(LATER)}",
+        "slow packages imported along", len(slow), len(LATER), 0, unit="of them", against="all that come when used",
+        note=", ".join(slow) or f"none of {', '.join(LATER)}",
     )  # fmt: skip
 
 
@@ -35,6 +47,13 @@ def import_costs(times: int) -> tuple[float, float]:
     """Median CPU of importing the package, and of what it stands on, in interleaved new interpreters."""
     import_cost("equipoise")
     runs = [(import_cost("equipoise"), import_cost("polars, numpy, narwhals")) for _ in range(times)]
+    return median(ours for ours, _ in runs), median(theirs for _, theirs in runs)
+
+
+def help_costs(times: int) -> tuple[float, float]:
+    """Median CPU of the help of the command line, and of importing its libraries, in interleaved new interpreters."""
+    fresh("-c", HELP)
+    runs = [(fresh("-c", HELP)["cpu"], import_cost("typer, rich")) for _ in range(times)]
     return median(ours for ours, _ in runs), median(theirs for _, theirs in runs)
 
 

@@ -23,7 +23,10 @@ from equipoise.policies.policy_file import Job
 for package, extra in (("pyreadstat", "files"), ("duckdb", "duckdb"), ("sklearn", "learn")):
     pytest.importorskip(package, reason=f"The examples of the docs were not run: the extra {extra!r} is not installed.")
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(f"docs/guides/{p.name}" for p in (ROOT / "docs/guides").glob("*.md"))]
+BUILT = "own-methods.md"
+"""The page whose blocks are the files of a package: it is built and used in tests/recipe/test_own_methods.py."""
+GUIDES = sorted(path for path in (ROOT / "docs").glob("[gt]*/*.md") if path.name != BUILT)
+PAGES = ["README.md", *(f"docs/{path.parent.name}/{path.name}" for path in GUIDES)]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -146,8 +146,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("modes mean nothing there")
 
     monkeypatch.setattr(system, "WINDOWS", True)
-    monkeypatch.setattr(system, "PATIENCE", (0.0, 0.0))
-    monkeypatch.setattr(system, "_free_on_windows", lambda: 8_000_000_000)
+    monkeypatch.setattr(system, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
     monkeypatch.setattr(Path, "chmod", refuse)
 
 
@@ -201,7 +200,7 @@ def test_a_file_that_stays_locked_is_one_sentence(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.usefixtures("windows")
 def test_memory_and_words_there() -> None:
-    assert 0 < (system.free_memory() or 0) <= 8_000_000_000
+    assert system.free_memory() > 0
     assert system.shell_word("a.csv") == "a.csv"
     assert system.shell_word("C:\\my files\\a.csv") == '"C:\\my files\\a.csv"'
     assert "only you" in system.privacy()

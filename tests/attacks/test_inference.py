@@ -102,7 +102,7 @@ def by_class(released: list[Any], person: Any, sensitive: str, tolerance: float 
 @pytest.mark.parametrize("gaps", [0.0, 0.08])
 def test_record_by_record(sensitive: str, gaps: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mixed types, random ties and missing values: every chance as by the definition, in portions of any size."""
-    monkeypatch.setattr(_guessing, "CHUNK", 20 if gaps else _guessing.CHUNK)
+    monkeypatch.setattr(_guessing, "POOL_ENTRIES_PER_CHUNK", 20 if gaps else _guessing.POOL_ENTRIES_PER_CHUNK)
     original = mixture(250, 1, gaps)
     released = changed(original, 2)
     people, rows = original.to_dicts(), [r for r in released.to_dicts() if r[sensitive] is not None]

@@ -222,7 +222,7 @@ def test_it_is_listed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.fixture(scope="module")
 def folder(made: Path) -> Path:
     out = made / "decided"
-    tree = eq.Hierarchy.from_csv(made / "areas.csv")
+    tree = eq.Hierarchy.csv(made / "areas.csv")
     records = eq.read(made / "survey.parquet", eq.Roles(keys=["sex", "age"], weight="w", hierarchies={"area": tree}))
     eq.publish(records, out=out, domain="area", target="job", disclosure="uniques:40", risk_at_most=0.2, merge="area")
     return out

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.ground.errors import InfeasibleError
-from equipoise.masks._microaggregation import TIE, lost, mdav, means, optimal, tree
+from equipoise.masks._microaggregation import TIE, mdav, means, optimal, tree, within_share
 
 METHODS = {"mdav": mdav, "tree": tree}
 
@@ -115,7 +115,7 @@ def test_the_optimum_keeps_small_spreads_far_from_zero() -> None:
 
 def test_the_optimum_is_never_worse_than_mdav() -> None:
     values = np.sort(np.random.default_rng(2).lognormal(size=400))[:, None]
-    assert lost(values, optimal(values[:, 0], 4)) <= lost(values, mdav(values, 4)) + 1e-12
+    assert within_share(values, optimal(values[:, 0], 4)) <= within_share(values, mdav(values, 4)) + 1e-12
 
 
 @given(st.integers(1, 90), st.integers(1, 6), st.integers(0, 10_000))
@@ -143,7 +143,7 @@ def test_row_order_matters_only_in_ties(method: Any) -> None:
 
 def test_nothing_varies() -> None:
     points = np.zeros((10, 2))
-    assert lost(points, mdav(points, 3)) == 0
+    assert within_share(points, mdav(points, 3)) == 0
     assert np.bincount(tree(points, 3)).tolist() == [3, 3, 4]
     assert np.bincount(optimal(points[:, 0], 3)).min() >= 3
 
@@ -161,8 +161,8 @@ def test_published_losses_of_real_files(data_folder: Path, file: str, first: int
     """Within-group share of variance in percent, groups of 3 and 10. EIA without identifiers and dates."""
     table = pl.read_csv(data_folder / "sdcmicro" / f"{file}.csv", infer_schema_length=None)
     points = standardised(table[:, first : first + 13 if first == 0 else 15])
-    assert round(100 * lost(points, mdav(points, 3)), 3) <= three
-    assert round(100 * lost(points, mdav(points, 10)), 3) <= ten
+    assert round(100 * within_share(points, mdav(points, 3)), 3) <= three
+    assert round(100 * within_share(points, mdav(points, 10)), 3) <= ten
 
 
 def test_twin_of_the_real_files() -> None:
@@ -170,9 +170,9 @@ def test_twin_of_the_real_files() -> None:
     rng = np.random.default_rng(1080)
     points = standardised(pl.DataFrame(np.exp(rng.normal(size=(540, 6)) @ rng.normal(size=(6, 13)) / 3)))
     for k in (3, 10):
-        exact = lost(points, mdav(points, k))
-        assert exact == pytest.approx(lost(points, naive_mdav(points, k)), abs=1e-12)
-        assert exact < lost(points, tree(points, k)) < 1
+        exact = within_share(points, mdav(points, k))
+        assert exact == pytest.approx(within_share(points, naive_mdav(points, k)), abs=1e-12)
+        assert exact < within_share(points, tree(points, k)) < 1
 
 
 @pytest.mark.skipif("EQUIPOISE_DATA" not in os.environ, reason="Long: runs where the real files do.")

@@ -157,7 +157,7 @@ def test_relations_that_do_not_hold_or_cannot_be_read(town: pl.DataFrame) -> Non
     with pytest.raises(eq.ParameterError, match="finer sum first"):
         Relations.of(["all = total + c", "total = a + b"])
     nested = Relations.of(["total = a + b", "all = total + c"])
-    assert nested.kept(pl.DataFrame({"a": [1], "b": [2], "c": [3], "total": [0], "all": [0]}))["all"].item() == 6
+    assert nested.with_sums(pl.DataFrame({"a": [1], "b": [2], "c": [3], "total": [0], "all": [0]}))["all"].item() == 6
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -112,7 +112,7 @@ def test_all_kinds_of_problems_at_once_with_their_lines(tmp_path: Path) -> None:
         ('[limits]\nuniques = "< 2%"\n[choose]\nweights = { entropy = -1 }\n', 12, "0 or more"),
         ('[limits]\nuniques = "< 2%"\n[[candidates]]\n', 11, "gives no recipe"),
         ('[limits]\nuniques = "< 2%"\n[search]\nbudget = 0\n', 12, "above 0"),
-        ('[limits]\nuniques = "< 2%"\n[search]\nprocesses = 3\n', 12, "search.processes"),
+        ('[limits]\nuniques = "< 2%"\n[search]\nprocesses = 0\n', 12, "above 0"),
         ('[limits]\nuniques = "< 2%"\n[waive]\nlimits = "no"\n', 12, "can be waived"),
         ('[limits]\nuniques = "< 2%"\n[[candidates]]\nmasks = [{ use = "sample", fraction = 5 }]\n', 12, "fraction"),
         ('[limits]\nuniques = "< 2%"\n[[candidates]]\nmasks = [{ use = "recode", column = "pay", level = 1 }]\n', 12,

@@ -50,6 +50,11 @@ def test_masks_from_one_line(text: str, expected: Any) -> None:
     ("text", "said"),
     [
         ("uniqes", "Did you mean 'uniques'"),
+        ("uniqes(k=3)", "Did you mean 'uniques'"),
+        ("population-uniqes(fraction=0.1)", "Did you mean 'population_uniques'"),
+        ("uniqes:3", "Did you mean 'uniques'"),
+        ("uniques(kk=3)", "no parameter 'kk'. Did you mean 'k'"),
+        ("uniques:kk=3", "no parameter 'kk'. Did you mean 'k'"),
         ("uniques(k=3", "No measure"),
         ("uniques(k=)", "Cannot read"),
         ("uniques(__import__('os'))", "Cannot read"),
@@ -66,6 +71,12 @@ def test_masks_from_one_line(text: str, expected: Any) -> None:
 def test_lines_that_cannot_be_read(text: str, said: str) -> None:
     with pytest.raises(eq.ParameterError, match=said):
         parse(text, "measure")
+
+
+@pytest.mark.parametrize("use", ["suppress_records", "local_suppress"])
+def test_a_misspelt_rule_inside_a_mask_is_told(use: str) -> None:
+    with pytest.raises(eq.ParameterError, match="Did you mean 'min_count'"):
+        build(use, "mask", {"rule": "min_cout(n=3)"})
 
 
 def test_forms_are_made_from_fields() -> None:

@@ -87,7 +87,7 @@ def open(
     try:
         from equipoise.doors.web.server import serve
     except ImportError:
-        raise MissingExtraError.named("fastapi", "web") from None
+        raise MissingExtraError.for_package("fastapi", "web") from None
     place = Path(folder) if folder is not None else path.parent if path is not None else Path()
 
     def shown(address: str) -> None:

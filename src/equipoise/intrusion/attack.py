@@ -32,7 +32,7 @@ from equipoise.presentation.notebook import attack_html
 from equipoise.presentation.numbers import title
 from equipoise.presentation.pages import page, source_name
 from equipoise.presentation.svg import Chart
-from equipoise.recipe.catalogue import family, methods
+from equipoise.recipe.catalogue import find, methods
 
 MOST_RECORDS, WORK = 250_000, 2_000_000
 """What a report bears: so many records at most, and so many records times combinations of columns."""
@@ -260,7 +260,7 @@ class _Aim:
 
 def _every(files: Pair, aim: _Aim, variants: Variants = VARIANTS) -> list[Measure]:
     """Every attack there is that fits the files, in the ways it is tried."""
-    every = {name: kind for name, kind in methods("measure").items() if family(kind) == "attacks"}
+    every = methods("measure", "attacks")
     blind = files.truth == "unknown" and not files.released.synthetic
     possible = UNALIGNED if files.released.height() == files.original.height() else (*UNALIGNED, "linkage")
     found: list[Measure] = []
@@ -378,7 +378,7 @@ def _swept(
     files: Pair, known: Known, plan: steps.KnowledgePlan, scenarios: Sequence[Scenario], progress: Progress | None
 ) -> pl.DataFrame:
     """The nearest-record attack for what each combination of columns tells."""
-    nearest = methods("measure")["nearest"]
+    nearest = find("nearest", "measure")
     tried = [score for scenario in scenarios for score in scenario.tried]
     if files.released.synthetic:
         return pl.DataFrame(schema=steps.COLUMNS)

@@ -13,7 +13,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import RolesError
-from equipoise.ground.packed_keys import LARGEST, Coded, group, pack, tally
+from equipoise.ground.packed_keys import MAX_PACKED_ID, Coded, group, pack, tally
 from equipoise.intrusion import knowledge
 from equipoise.methods.score import Score
 from equipoise.presentation.style import Spec
@@ -100,7 +100,7 @@ def class_sizes(parts: Sequence[Coded]) -> Integers:
     [1, 2]
     """
     codes, sizes = [part.codes for part in parts], [part.size for part in parts]
-    if prod(sizes) > LARGEST:
+    if prod(sizes) > MAX_PACKED_ID:
         return np.bincount(group(codes, sizes)[0])
     packed = pack(codes, sizes)
     if prod(sizes) <= len(packed):

@@ -46,23 +46,23 @@ def mdav(points: Floats, size: int) -> Integers:
     [1, 1, 2, 2, 2, 0, 0]
     """
     _refuse_few(len(points), size)
-    left = _Left(points, size)
+    remaining = _Ungrouped(points, size)
     groups, number = np.empty(len(points), dtype=np.int64), 0
-    while left.count >= 3 * size:
-        first = left.farthest(left.centre)
-        groups[left.take(first)] = number
-        second = left.farthest(points[first])
-        groups[left.take(second)] = number + 1
+    while remaining.count >= 3 * size:
+        first = remaining.farthest(remaining.centre)
+        groups[remaining.take(first)] = number
+        second = remaining.farthest(points[first])
+        groups[remaining.take(second)] = number + 1
         number += 2
-    if left.count >= 2 * size:
-        groups[left.take(left.farthest(left.centre))] = number
+    if remaining.count >= 2 * size:
+        groups[remaining.take(remaining.farthest(remaining.centre))] = number
         number += 1
-    groups[left.alive] = number
+    groups[remaining.alive] = number
     return groups
 
 
 @dataclass(eq=False, repr=False)
-class _Left:
+class _Ungrouped:
     """The records that have no group yet, ready to be asked for the farthest from a point and a group's worth of near.
 
     With x and p measured from c, the centre at the last sorting, |x - p|^2 = |p|^2 + (-2p, 1) . (x, |x|^2): `lifted`
@@ -98,8 +98,8 @@ class _Left:
         self.weights[:-1] = -2.0 * away
         slack = 2 * TIE * (reach - float(self.inward[head])) ** 2
         step = max(1, (len(self.outward) - head) // SAMPLE)
-        known = square + float((self.weights @ self.lifted[:, head::step]).max())
-        end = int(self.inward.searchsorted(reach - sqrt(max(0.0, known - slack)), side="right"))
+        sample_distance = square + float((self.weights @ self.lifted[:, head::step]).max())
+        end = int(self.inward.searchsorted(reach - sqrt(max(0.0, sample_distance - slack)), side="right"))
         far = self.weights @ self.lifted[:, head:end]
         best = (far >= far.max() - slack).nonzero()[0] + head
         return int(self.outward[best[0]]) if len(best) == 1 else self._farthest_of(self.outward[best], point)
@@ -130,63 +130,63 @@ class _Left:
         distance = np.einsum("ij,ij->i", away, away)
         return int(rows[distance >= distance.max() * (1 - TIE)].min())
 
-    def _nearest(self, row: int, wanted: int) -> Integers:
-        if wanted == 0:
+    def _nearest(self, row: int, number: int) -> Integers:
+        if number == 0:
             return np.zeros(0, dtype=np.int64)
-        spot, many = self.spot[row], max(wanted + SPARE, self.asked // 2)
-        reached, found = self.ahead
-        chosen = self._chosen(reached[spot], found[spot], wanted) if spot < len(found) else None
+        spot, many = self.spot[row], max(number + SPARE, self.asked // 2)
+        reached, neighbours = self.ahead
+        chosen = self._chosen(reached[spot], neighbours[spot], number) if spot < len(neighbours) else None
         while chosen is None:
-            reached, found = self.tree.query(self.points[row], k=min(many, self.tree.n))
-            chosen = self._chosen(reached, found, wanted)
+            reached, neighbours = self.tree.query(self.points[row], k=min(many, self.tree.n))
+            chosen = self._chosen(reached, neighbours, number)
             self.asked, many = many, 2 * many
         return chosen
 
-    def _chosen(self, reached: Floats, found: Integers, wanted: int) -> Integers | None:
+    def _chosen(self, reached: Floats, neighbours: Integers, number: int) -> Integers | None:
         """The `wanted` nearest of those found that are left, ties to who stands first; None if more must be found."""
-        rows: Integers = self.planted[found]
-        left = self.alive[rows]
-        rows, distance = rows[left], reached[left]
-        if len(rows) > wanted and distance[wanted] > distance[wanted - 1] * (1 + TIE):
-            return rows[:wanted]
-        if len(rows) < wanted or (distance[wanted - 1] * (1 + TIE) >= reached[-1] and len(found) < self.tree.n):
+        rows: Integers = self.planted[neighbours]
+        ungrouped = self.alive[rows]
+        rows, distance = rows[ungrouped], reached[ungrouped]
+        if len(rows) > number and distance[number] > distance[number - 1] * (1 + TIE):
+            return rows[:number]
+        if len(rows) < number or (distance[number - 1] * (1 + TIE) >= reached[-1] and len(neighbours) < self.tree.n):
             return None
-        return _first(rows, distance, distance[wanted - 1], wanted)
+        return _first(rows, distance, distance[number - 1], number)
 
     def _plant(self) -> None:
         """The tree of those left, and the neighbours of the outer half: nearly all who are asked before the next."""
         from scipy.spatial import cKDTree
 
         self.planted = self.outward[self.alive[self.outward]]
-        here = self.points[self.planted]
-        self.tree = cKDTree(here, balanced_tree=False, compact_nodes=False)
+        points = self.points[self.planted]
+        self.tree = cKDTree(points, balanced_tree=False, compact_nodes=False)
         self.spot = np.empty(len(self.points), dtype=np.int64)
-        self.spot[self.planted] = np.arange(len(here))
-        many = len(here) // 2 if self.size * here.shape[1] <= AHEAD else 0
-        self.ahead = self.tree.query(here[:many], k=range(1, min(self.size + SPARE, len(here)) + 1))
+        self.spot[self.planted] = np.arange(len(points))
+        many = len(points) // 2 if self.size * points.shape[1] <= AHEAD else 0
+        self.ahead = self.tree.query(points[:many], k=range(1, min(self.size + SPARE, len(points)) + 1))
 
     def _sort(self) -> None:
         """Order the records by their distance from the centre, the farthest first."""
         rows = np.flatnonzero(self.alive)
-        here = self.points[rows]
-        self.sorted_by = here.mean(axis=0)
-        here -= self.sorted_by
-        self.total, self.taken, self.head = here.sum(axis=0), 0, 0
-        square = np.einsum("ij,ij->i", here, here)
+        points = self.points[rows]
+        self.sorted_by = points.mean(axis=0)
+        points -= self.sorted_by
+        self.total, self.taken, self.head = points.sum(axis=0), 0, 0
+        square = np.einsum("ij,ij->i", points, points)
         order = np.argsort(-square, kind="stable")
-        self.lifted = np.vstack([here.T, square])[:, order]
+        self.lifted = np.vstack([points.T, square])[:, order]
         self.weights = np.ones(len(self.lifted))
         self.outward, self.inward = rows[order], -np.sqrt(self.lifted[-1])
         self.place = np.empty(len(self.points), dtype=np.int64)
         self.place[self.outward] = np.arange(len(rows))
 
 
-def _first(rows: Integers, distance: Floats, limit: float, wanted: int) -> Integers:
+def _first(rows: Integers, distance: Floats, limit: float, number: int) -> Integers:
     """The `wanted` nearest; those that tie at the limit in the order they stand in. Half the share: no squares here."""
     inside = distance < limit * (1 - TIE / 2)
     edge = np.sort(rows[~inside & (distance <= limit * (1 + TIE / 2))])
     chosen = rows[inside]
-    return np.concatenate([chosen, edge[: wanted - len(chosen)]])
+    return np.concatenate([chosen, edge[: number - len(chosen)]])
 
 
 def optimal(values: Floats, size: int) -> Integers:
@@ -219,10 +219,10 @@ def _price(values: Floats, size: int, cost: Floats, last: Integers, start: int, 
     for j in range(start, stop, size):
         many = min(size, stop - j)
         before = j + back[:many]
-        tried = cost[np.maximum(before, 0)] + within[j - start : j - start + many]
-        tried[before < 0] = np.inf
-        best = tried.argmin(axis=1)
-        cost[j : j + many] = tried[np.arange(many), best]
+        costs = cost[np.maximum(before, 0)] + within[j - start : j - start + many]
+        costs[before < 0] = np.inf
+        best = costs.argmin(axis=1)
+        cost[j : j + many] = costs[np.arange(many), best]
         last[j : j + many] = best + size
 
 
@@ -230,15 +230,15 @@ def _within(values: Floats, size: int, start: int, stop: int) -> Floats:
     """The sum of squares of the s values up to each j, for s = k..2k-1 (a column each)."""
     ends = np.arange(start, stop)
     mean, squares = np.zeros(len(ends)), np.zeros(len(ends))
-    found = np.empty((len(ends), size))
+    sums = np.empty((len(ends), size))
     for s in range(1, 2 * size):
         value = values[np.maximum(ends - s, 0)]
         ahead = value - mean
         mean += ahead / s
         squares += ahead * (value - mean)
         if s >= size:
-            found[:, s - size] = squares
-    return found
+            sums[:, s - size] = squares
+    return sums
 
 
 def _runs(last: Integers, n: int) -> Integers:
@@ -283,20 +283,23 @@ def _sort_parts(columns: Floats, ranked: Integers, ranks: Integers, order: Integ
     n, lengths = len(order), np.diff(np.append(starts, len(order)))
     spread = np.empty((len(columns), len(starts)))
     for column, values in enumerate(columns):
-        here = values[order]
-        spread[column] = np.add.reduceat(here * here, starts) - np.add.reduceat(here, starts) ** 2 / lengths
+        sorted_values = values[order]
+        spread[column] = (
+            np.add.reduceat(sorted_values * sorted_values, starts)
+            - np.add.reduceat(sorted_values, starts) ** 2 / lengths
+        )
     part = np.repeat(np.arange(len(starts)), lengths)
     by = spread.argmax(axis=0)[part]
     packed = part * n + ranks[by, order]
     packed.sort()
-    found: Integers = ranked[by, packed - part * n]
-    return found
+    records: Integers = ranked[by, packed - part * n]
+    return records
 
 
-def lost(points: Floats, groups: Integers) -> float:
+def within_share(points: Floats, groups: Integers) -> float:
     """The share of the variance that lies within groups: SSE / SST, 0 where nothing varies. O(n).
 
-    >>> lost(np.array([[0.0], [2.0], [10.0], [12.0]]), np.array([0, 0, 1, 1])) * 104
+    >>> within_share(np.array([[0.0], [2.0], [10.0], [12.0]]), np.array([0, 0, 1, 1])) * 104
     4.0
     """
     total = float(((points - points.mean(axis=0)) ** 2).sum())
@@ -307,8 +310,8 @@ def means(points: Floats, groups: Integers) -> Floats:
     """Each record's group mean, in every column."""
     counts = np.maximum(1, np.bincount(groups))
     centres = np.stack([np.bincount(groups, weights=column) for column in points.T], axis=1) / counts[:, None]
-    found: Floats = centres[groups]
-    return found
+    group_means: Floats = centres[groups]
+    return group_means
 
 
 def _refuse_few(records: int, size: int) -> None:

@@ -38,8 +38,10 @@ class DropDirectIdentifiers:
             if column in (*roles.keys, *roles.sensitive, *roles.numeric, roles.id, roles.weight, roles.household):
                 raise RolesError(f"Column {column!r} has another role: it is not left out as a direct identifier.")
         dropped = tuple(dict.fromkeys((*roles.direct, *self.columns)))
-        made = data.with_frame(data.frame.drop(list(dropped)) if dropped else data.frame, self.law(dropped))
-        return replace(made, roles=replace(roles, direct=()), labels=made.labels.only(set(schema) - set(dropped)))
+        released = data.with_frame(data.frame.drop(list(dropped)) if dropped else data.frame, self.law(dropped))
+        return replace(
+            released, roles=replace(roles, direct=()), labels=released.labels.only(set(schema) - set(dropped))
+        )
 
     def words(self) -> str:
         return "direct identifiers left out"

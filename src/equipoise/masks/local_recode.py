@@ -91,13 +91,15 @@ class LocalRecode:
         columns = {key: _released(span, low, high) for key, span, low, high in zip(keys, spans, *boxes, strict=True)}
         changed = {key: column for key, column in columns.items() if column is not None}
         table = table.with_columns(column.gather(pl.Series(own)).alias(key) for key, column in changed.items())
-        done = data.with_frame(engines.like(data.frame, table), self.law(keys))
-        roles, told = done.roles, done.labels
+        released = data.with_frame(engines.like(data.frame, table), self.law(keys))
+        roles, labels_of_levels = released.roles, released.labels
         for key, span, low, high in zip(keys, spans, *boxes, strict=True):
             if key in changed:
-                told = _told(told, cells.values(key), span, np.unique(span.rung(low, high)), roles.hierarchies[key])
+                labels_of_levels = _labels_of_levels(
+                    labels_of_levels, cells.values(key), span, np.unique(span.rung(low, high)), roles.hierarchies[key]
+                )
                 roles = roles.without_hierarchy(key)
-        return replace(done, roles=roles, labels=told)
+        return replace(released, roles=roles, labels=labels_of_levels)
 
     def words(self) -> str:
         return f"each record as coarse as its class needs by {label(self.rule)}"
@@ -148,9 +150,11 @@ class _Check:
         codes = [self.cells.cube.codes[place][self.items.cell].astype(np.int64) for place in places]
         ids, first = group([labels, *codes], [len(size), *(self.cells.cube.sizes[place] for place in places)])
         rows = np.bincount(ids, weights=self.items.weights).astype(np.int64)
-        held = {column: code[first] for column, code in zip(self.sensitive, codes, strict=True)}
+        sensitive_codes = {column: code[first] for column, code in zip(self.sensitive, codes, strict=True)}
         values = {column: self.cells.values(column) for column in self.sensitive}
-        return _unsafe(self.rule, Classes(size, labels[first], rows, held, values, dict(self.cells.hierarchies)))
+        return _unsafe(
+            self.rule, Classes(size, labels[first], rows, sensitive_codes, values, dict(self.cells.hierarchies))
+        )
 
 
 def _unsafe(rule: Any, classes: Classes) -> Integers:
@@ -158,8 +162,8 @@ def _unsafe(rule: Any, classes: Classes) -> Integers:
         parts = [_unsafe(part, classes) for part in rule.rules]
         joined: Integers = np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
         return joined
-    found: Integers = rule.unsafe(classes)
-    return found
+    unsafe: Integers = rule.unsafe(classes)
+    return unsafe
 
 
 def _on_classes(rule: Any) -> bool:
@@ -201,12 +205,12 @@ def _nested(tree: Hierarchy | None) -> tuple[str, ...]:
     return (ORIGINAL, *(level.name for level in max(tree.branches, key=lambda b: len(b.levels())).levels()))
 
 
-def _by_record(cell: Integers, drawn: Any, items: Items, labels: Integers) -> Integers:
+def _by_record(cell: Integers, uniform: Any, items: Items, labels: Integers) -> Integers:
     """The class of each record: those of a cell, in the order of their draws, take the classes of its items."""
     order = np.lexsort((labels, items.cell))
-    found = np.empty(len(cell), dtype=np.int64)
-    found[np.lexsort((drawn, cell))] = np.repeat(labels[order], items.weights[order])
-    return found
+    classes = np.empty(len(cell), dtype=np.int64)
+    classes[np.lexsort((uniform, cell))] = np.repeat(labels[order], items.weights[order])
+    return classes
 
 
 def _released(span: Span, low: Integers, high: Integers) -> pl.Series | None:
@@ -225,7 +229,7 @@ def _released(span: Span, low: Integers, high: Integers) -> pl.Series | None:
 def _distinct(span: Span, used: list[int]) -> list[pl.Series]:
     """The labels of some rungs as text, no two categories of different values with the same."""
     met: dict[str | None, set[tuple[Any, ...]]] = {}
-    found = []
+    labels = []
     for rung in used:
         texts, step = as_text(span.texts[rung]), span.steps[rung]
         first, last = np.searchsorted(step, step), np.searchsorted(step, step, side="right")
@@ -236,21 +240,21 @@ def _distinct(span: Span, used: list[int]) -> list[pl.Series]:
             new.append(f"{text} ({span.names[rung]})" if clash else text)
             if not clash:
                 met[text] = {what}
-        found.append(pl.Series(texts.name, new, dtype=pl.String))
-    return found
+        labels.append(pl.Series(texts.name, new, dtype=pl.String))
+    return labels
 
 
-def _told(labels: Labels, old: pl.Series, span: Span, used: Integers, tree: Hierarchy) -> Labels:
+def _labels_of_levels(labels: Labels, old: pl.Series, span: Span, used: Integers, tree: Hierarchy) -> Labels:
     """The labels of a column released at several levels: those of every level that is used."""
     if not labels:
         return labels
-    told = labels.of(span.key)
+    original = labels.of(span.key)
     values: dict[Code, str] = {}
     for rung in used.tolist():
         level = tree.level(span.names[rung])
-        made = labels.recoded(span.key, old, level.label(old), level.label).of(span.key)
-        values |= {leaf_text(code): text for code, text in made.values if not told.is_missing(code)}
-    gone = tuple((code, text) for code, text in told.values if told.is_missing(code))
-    measure = "ordinal" if told.measure == "scale" else told.measure
-    new = replace(told, values=(*values.items(), *gone), format=None, width=None, measure=measure)
+        recoded = labels.recoded(span.key, old, level.label(old), level.label).of(span.key)
+        values |= {leaf_text(code): text for code, text in recoded.values if not original.is_missing(code)}
+    missing = tuple((code, text) for code, text in original.values if original.is_missing(code))
+    measure = "ordinal" if original.measure == "scale" else original.measure
+    new = replace(original, values=(*values.items(), *missing), format=None, width=None, measure=measure)
     return labels.having(span.key, new)

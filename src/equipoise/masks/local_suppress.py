@@ -58,7 +58,7 @@ class LocalSuppress:
     shared: bool = False
 
     def __post_init__(self) -> None:
-        _asked(self.rule)
+        _size_rules(self.rule)
         object.__setattr__(self, "importance", _texts(self.importance, "importance", float))
         object.__setattr__(self, "max_per_key", _caps(self.max_per_key))
 
@@ -71,30 +71,32 @@ class LocalSuppress:
         answer = blank(problem, alone=not self.shared)
         if answer.short:
             raise self._refusal(problem, answer, cells.by)
-        done = _blanked(table, cells, answer, draws.uniform(marks))
+        released = _blanked(table, cells, answer, draws.uniform(marks))
         roles = replace(data.roles, missing="any")
-        return replace(data.with_frame(engines.like(data.frame, done), self.law(cells.by, answer)), roles=roles)
+        return replace(data.with_frame(engines.like(data.frame, released), self.law(cells.by, answer)), roles=roles)
 
     def law(self, keys: tuple[str, ...], answer: Blanks | None = None) -> Law:
         """What the public may know. How many values of each key were blanked stays in memory, in the detail."""
-        given: dict[str, Any] = {"rule": label(self.rule), "missing": "any"}
+        parameters: dict[str, Any] = {"rule": label(self.rule), "missing": "any"}
         for name in ("importance", "max_per_key"):
             if (value := getattr(self, name)) is not None:
-                given[name] = list(value) if isinstance(value, tuple) else value
-        given |= {"shared": True} if self.shared else {}
-        told = f"values of {', '.join(keys)} blanked so that {self._wanted()}; a missing key matches anything, as if "
-        told += "nobody could tell why it is missing"
+                parameters[name] = list(value) if isinstance(value, tuple) else value
+        parameters |= {"shared": True} if self.shared else {}
+        words = f"values of {', '.join(keys)} blanked so that {self._demand()}; a missing key matches anything, as if "
+        words += "nobody could tell why it is missing"
         if self.shared and answer is not None:
-            told += f"; {answer.leaning:,} of {answer.small:,} records in small classes rely on blanks in other records"
-        return Law("local_suppress", keys, told, given, detail=answer)
+            words += (
+                f"; {answer.leaning:,} of {answer.small:,} records in small classes rely on blanks in other records"
+            )
+        return Law("local_suppress", keys, words, parameters, detail=answer)
 
     def words(self) -> str:
-        return f"the fewest key values blanked so that {self._wanted()}"
+        return f"the fewest key values blanked so that {self._demand()}"
 
-    def _wanted(self) -> str:
-        asked = [part.asks() for part in _asked(self.rule)]
-        told = [f"at least {n:,} records{f' on any {m} keys' if m is not None else ''}" for n, m in asked]
-        return f"every class has {' and '.join(told)}{', with the blanks of others' if self.shared else ''}"
+    def _demand(self) -> str:
+        sizes = [part.asks() for part in _size_rules(self.rule)]
+        demands = [f"at least {n:,} records{f' on any {m} keys' if m is not None else ''}" for n, m in sizes]
+        return f"every class has {' and '.join(demands)}{', with the blanks of others' if self.shared else ''}"
 
     def _problem(self, cells: Cells) -> SuppressionProblem:
         keys = cells.by
@@ -123,7 +125,7 @@ class LocalSuppress:
         )
 
 
-def _asked(rule: Any) -> tuple[ClassSizes, ...]:
+def _size_rules(rule: Any) -> tuple[ClassSizes, ...]:
     """The rules that must all hold, each about the size of classes alone; others are refused."""
     parts: tuple[Any, ...] = rule.rules if isinstance(rule, Either) else (rule,)
     if isinstance(rule, type) or not all(isinstance(part, ClassSizes) for part in parts):
@@ -135,7 +137,7 @@ def _demands(rule: Any, keys: tuple[str, ...]) -> tuple[Demand, ...]:
     places = {key: place for place, key in enumerate(keys)}
     return tuple(
         Demand(tuple(places[key] for key in chosen), least)
-        for least, columns in (part.asks() for part in _asked(rule))
+        for least, columns in (part.asks() for part in _size_rules(rule))
         for chosen in subsets(keys, columns)
     )
 
@@ -146,61 +148,67 @@ def _codes(cells: Cells) -> Integers:
     return np.stack([codes.astype(np.int64) + (0 if values.null_count() else 1) for codes, values in axes])
 
 
-def _blanked(table: pl.DataFrame, cells: Cells, answer: Blanks, drawn: Floats) -> pl.DataFrame:
+def _blanked(table: pl.DataFrame, cells: Cells, answer: Blanks, uniform: Floats) -> pl.DataFrame:
     """The table with the blanks of each cell given to its records in the order of their draws."""
     cell = cell_of(table, cells)
-    order = np.lexsort((drawn, cell))
-    wanted = np.argsort(answer.cells, kind="stable")
-    own = answer.cells[wanted]
+    order = np.lexsort((uniform, cell))
+    order_of_cells = np.argsort(answer.cells, kind="stable")
+    own = answer.cells[order_of_cells]
     within = np.arange(len(own)) - np.searchsorted(own, own)
     masks = np.zeros(table.height, dtype=np.int64)
-    masks[order[np.searchsorted(cell[order], own) + within]] = answer.masks[wanted]
+    masks[order[np.searchsorted(cell[order], own) + within]] = answer.masks[order_of_cells]
     hidden = [pl.Series((masks >> place & 1).astype(np.bool_)) for place in range(len(cells.by))]
     return table.with_columns(
-        pl.when(~gone).then(pl.col(key)).alias(key) for key, gone in zip(cells.by, hidden, strict=True)
+        pl.when(~blank).then(pl.col(key)).alias(key) for key, blank in zip(cells.by, hidden, strict=True)
     )
 
 
-def _texts(given: Any, name: str, kind: type) -> tuple[str, ...] | None:
+def _texts(value_by_key: Any, name: str, kind: type) -> tuple[str, ...] | None:
     """A mapping, pairs or text as texts like 'age=2'."""
-    if given is None:
+    if value_by_key is None:
         return None
-    listed = given.items() if isinstance(given, Mapping) else given.split("+") if isinstance(given, str) else given
+    listed = (
+        value_by_key.items()
+        if isinstance(value_by_key, Mapping)
+        else value_by_key.split("+")
+        if isinstance(value_by_key, str)
+        else value_by_key
+    )
     try:
         pairs = [pair.rpartition("=")[::2] if isinstance(pair, str) else tuple(pair) for pair in listed]
-        told = {str(key): _number(value, name, kind) for key, value in pairs}
+        numbers = {str(key): _number(value, name, kind) for key, value in pairs}
     except ParameterError:
         raise
     except (TypeError, ValueError):
         raise ParameterError(f"{name} takes a number for each key: {{'age': 2}} or 'age=2+sex=1'.") from None
-    if len(told) < len(pairs):
+    if len(numbers) < len(pairs):
         raise ParameterError(f"A key stands twice in {name}.")
-    return tuple(f"{key}={value}" for key, value in told.items())
+    return tuple(f"{key}={value}" for key, value in numbers.items())
 
 
-def _caps(given: Any) -> int | tuple[str, ...] | None:
+def _caps(caps: Any) -> int | tuple[str, ...] | None:
     """One number for all keys, also as text or in a list of one, or a text for each key."""
-    lone = given[0] if isinstance(given, tuple | list) and len(given) == 1 else given
+    lone = caps[0] if isinstance(caps, tuple | list) and len(caps) == 1 else caps
     if isinstance(lone, int | float) or (isinstance(lone, str) and "=" not in lone):
-        found: int = _number(lone, "max_per_key", int)
-        return found
-    return _texts(given, "max_per_key", int)
+        cap: int = _number(lone, "max_per_key", int)
+        return cap
+    return _texts(caps, "max_per_key", int)
 
 
-def _numbers(given: Any, keys: tuple[str, ...] = ()) -> dict[str, float]:
+def _numbers(number_by_key: Any, keys: tuple[str, ...] = ()) -> dict[str, float]:
     """The number of each key; one number is that of all."""
-    if isinstance(given, int):
-        return dict.fromkeys(keys, float(given))
-    return {key: float(value) for key, _, value in (text.rpartition("=") for text in given or ())}
+    if isinstance(number_by_key, int):
+        return dict.fromkeys(keys, float(number_by_key))
+    return {key: float(value) for key, _, value in (text.rpartition("=") for text in number_by_key or ())}
 
 
 def _number(value: Any, name: str, kind: type) -> Any:
     try:
-        found = kind(value)
-        fits = not isinstance(value, bool) and np.isfinite(found) and found == float(value)
+        number = kind(value)
+        fits = not isinstance(value, bool) and np.isfinite(number) and number == float(value)
     except (TypeError, ValueError, OverflowError):
         fits = False
-    if not fits or found < 0 or (kind is float and found == 0):
+    if not fits or number < 0 or (kind is float and number == 0):
         least = "a number above 0" if kind is float else "a whole number, at least 0"
         raise ParameterError(f"{name} must be {least}, for all keys or for each.")
-    return found
+    return number

@@ -18,7 +18,7 @@ from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.ground.packed_keys import code, group
 from equipoise.ground.randomness import Draws
 from equipoise.masks._swap_partners import together
-from equipoise.masks._tail_values import integer_ends
+from equipoise.masks._tail_code import integer_ends
 
 OPERATIONS = ("sums", "means", "sample")
 
@@ -67,7 +67,7 @@ class Matrix:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, names(getattr(self, name), name))
         share(self.rate, "rate, a probability,")
-        object.__setattr__(self, "A", _left(self.A))
+        object.__setattr__(self, "A", _operator(self.A))
         object.__setattr__(self, "B", _table(self.B, "B"))
         object.__setattr__(self, "C", _added(self.C))
         if self.rate != 1 and not _transposes(self.A):
@@ -76,30 +76,30 @@ class Matrix:
     def apply(self, data: Records, draws: Draws) -> Records:
         columns = numeric_columns(data, self.columns)
         table, keys = together(data)
-        left = self._left(table, keys, draws)
+        a = self._operator(table, keys, draws)
         right = _array(self.B) if self.B is not None else np.eye(len(columns))
         outputs = self._outputs(columns, right)
         x = floats(table, columns)
         gaps = np.isnan(x)
-        made = times(_from_left(left, np.where(gaps, 0.0, x)), right)
-        lost = times(_from_left(_pattern(left), gaps.astype(np.float64)), (right != 0).astype(np.float64)) > 0
-        made = np.where(lost, np.nan, made + _fitting(self.C, made.shape))
-        done = _written(self._others(table, left), columns, outputs, made, table)
-        released = data.with_frame(engines.like(data.frame, done), self.law(columns, outputs))
-        return replace(released, roles=_kept(data.roles, done.columns))
+        product = times(_from_left(a, np.where(gaps, 0.0, x)), right)
+        gaps_out = times(_from_left(_pattern(a), gaps.astype(np.float64)), (right != 0).astype(np.float64)) > 0
+        product = np.where(gaps_out, np.nan, product + _fitting(self.C, product.shape))
+        table_out = _masked_table(self._others(table, a), columns, outputs, product, table)
+        released = data.with_frame(engines.like(data.frame, table_out), self.law(columns, outputs))
+        return replace(released, roles=_remaining_roles(data.roles, table_out.columns))
 
     def law(self, columns: tuple[str, ...], outputs: tuple[str, ...]) -> Law:
-        given = {"columns": list(columns), "outputs": list(outputs)}
-        said = {name: told for name in "ABC" if (told := _told(getattr(self, name)))}
+        parameters = {"columns": list(columns), "outputs": list(outputs)}
+        forms = {name: form for name in "ABC" if (form := _form(getattr(self, name)))}
         rate = {"rate": self.rate} if self.rate != 1 else {}
-        return Law("matrix", outputs, self.words(), given | said | rate, detail=self)
+        return Law("matrix", outputs, self.words(), parameters | forms | rate, detail=self)
 
     def words(self) -> str:
-        said = [f"{name} {told}" for name in "ABC" if (told := _told(getattr(self, name)))]
+        forms = [f"{name} {form}" for name in "ABC" if (form := _form(getattr(self, name)))]
         columns = ", ".join(self.columns or ()) or "the numeric columns"
-        return f"{columns} replaced by A X B + C: {', '.join(said) or 'the identity'}"
+        return f"{columns} replaced by A X B + C: {', '.join(forms) or 'the identity'}"
 
-    def _left(self, table: pl.DataFrame, keys: pl.Series, draws: Draws) -> Any:
+    def _operator(self, table: pl.DataFrame, keys: pl.Series, draws: Draws) -> Any:
         """A as a sparse matrix; None for the identity."""
         if self.A is None:
             return None
@@ -107,28 +107,28 @@ class Matrix:
             return _selection(_transposed(self.A, table.height, self.rate, draws), table.height)
         if isinstance(self.A, str) and self.A.partition(":")[0] in OPERATIONS:
             return _operation(self.A, table, keys, draws)
-        found = _sparse(self.A)
-        if found.shape[1] != table.height:
-            raise DataError(f"A has {found.shape[1]:,} columns for {table.height:,} records.")
-        return found
+        matrix = _sparse(self.A)
+        if matrix.shape[1] != table.height:
+            raise DataError(f"A has {matrix.shape[1]:,} columns for {table.height:,} records.")
+        return matrix
 
     def _outputs(self, columns: tuple[str, ...], right: Floats) -> tuple[str, ...]:
         if right.shape[0] != len(columns):
             raise ParameterError(f"B has {right.shape[0]} rows for {len(columns)} columns.")
-        found = self.outputs or columns
-        if len(found) != right.shape[1]:
+        outputs = self.outputs or columns
+        if len(outputs) != right.shape[1]:
             raise ParameterError(f"B makes {right.shape[1]} columns: name as many in outputs.")
-        return found
+        return outputs
 
-    def _others(self, table: pl.DataFrame, left: Any) -> pl.DataFrame:
+    def _others(self, table: pl.DataFrame, a: Any) -> pl.DataFrame:
         """The columns that are not masked, for the rows of A."""
-        if left is None or (left.shape[0] == left.shape[1] and not self._samples):
+        if a is None or (a.shape[0] == a.shape[1] and not self._samples):
             return table
         if isinstance(self.A, str) and self.A.startswith("sums:"):
             by = _by(self.A, table)
             return table[_first(table, by)].select(by)
-        one_each = left.shape[0] == left.nnz and (np.diff(left.indptr) == 1).all() and (left.data == 1).all()
-        return table[left.indices.astype(np.int64)] if one_each else pl.DataFrame()
+        one_each = a.shape[0] == a.nnz and (np.diff(a.indptr) == 1).all() and (a.data == 1).all()
+        return table[a.indices.astype(np.int64)] if one_each else pl.DataFrame()
 
     @property
     def _samples(self) -> bool:
@@ -144,10 +144,10 @@ class FrozenArray:
     @cached_property
     def mark(self) -> str:
         parts = (self.array.data, self.array.indices, self.array.indptr) if _is_sparse(self.array) else (self.array,)
-        told = hashlib.sha256(str(self.array.shape).encode())
+        digest = hashlib.sha256(str(self.array.shape).encode())
         for part in parts:
-            told.update(np.ascontiguousarray(part).tobytes())
-        return told.hexdigest()
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FrozenArray) and self.mark == other.mark
@@ -167,74 +167,74 @@ def _transposes(value: Any) -> bool:
     return isinstance(value, tuple)
 
 
-def _left(given: Any) -> Any:
+def _operator(value: Any) -> Any:
     """A as it is kept: None, text, pairs, or an array held."""
-    if given is None or isinstance(given, FrozenArray):
-        return given
-    if isinstance(given, str):
-        return _text(given)
-    if _is_sparse(given):
-        return FrozenArray(given.tocsr().astype(np.float64))
-    if isinstance(given, np.ndarray):
-        return _held(given, "A")
-    pairs = tuple(tuple(pair) if isinstance(pair, tuple | list) else () for pair in given) if _several(given) else ((),)
+    if value is None or isinstance(value, FrozenArray):
+        return value
+    if isinstance(value, str):
+        return _text(value)
+    if _is_sparse(value):
+        return FrozenArray(value.tocsr().astype(np.float64))
+    if isinstance(value, np.ndarray):
+        return _frozen(value, "A")
+    pairs = tuple(tuple(pair) if isinstance(pair, tuple | list) else () for pair in value) if _several(value) else ((),)
     if any(len(pair) != 2 or any(not isinstance(i, int) or i < 0 for i in pair) for pair in pairs):
         raise ParameterError("A must be a matrix, its path, an operation, or pairs of record numbers from 0.")
     return pairs
 
 
-def _text(given: str) -> str:
+def _text(text: str) -> str:
     """A path or an operation."""
-    name, mark, rest = given.partition(":")
+    name, mark, rest = text.partition(":")
     if name == "sample" and mark:
         try:
             share(float(rest), "A: the share to sample")
         except ValueError as error:
             raise (error if isinstance(error, ParameterError) else ParameterError("A: write 'sample:0.1'.")) from None
-    elif not (name in OPERATIONS and rest) and Path(given).suffix not in (".npz", ".npy"):
+    elif not (name in OPERATIONS and rest) and Path(text).suffix not in (".npz", ".npy"):
         raise ParameterError(
             "A as text is a path that ends in .npz or .npy, or 'sums:column', 'means:column' or 'sample:0.1'."
         )
-    return given
+    return text
 
 
-def _table(given: Any, name: str) -> Any:
+def _table(value: Any, name: str) -> Any:
     """B as it is kept: None, a path, rows of numbers, or an array held."""
-    if given is None or isinstance(given, FrozenArray):
-        return given
-    if isinstance(given, str):
-        if Path(given).suffix not in (".npz", ".npy"):
+    if value is None or isinstance(value, FrozenArray):
+        return value
+    if isinstance(value, str):
+        if Path(value).suffix not in (".npz", ".npy"):
             raise ParameterError(f"{name} as text is a path that ends in .npz or .npy.")
-        return given
-    if _is_sparse(given) or isinstance(given, np.ndarray):
-        return _held(given.toarray() if _is_sparse(given) else given, name)
-    rows = tuple(tuple(row) if isinstance(row, tuple | list) else () for row in given) if _several(given) else ((),)
+        return value
+    if _is_sparse(value) or isinstance(value, np.ndarray):
+        return _frozen(value.toarray() if _is_sparse(value) else value, name)
+    rows = tuple(tuple(row) if isinstance(row, tuple | list) else () for row in value) if _several(value) else ((),)
     if len({len(row) for row in rows}) != 1 or not rows[0] or not all(_finite(v) for row in rows for v in row):
         raise ParameterError(f"{name} must be rows of finite numbers, all of one length.")
     return tuple(tuple(float(v) for v in row) for row in rows)
 
 
-def _added(given: Any) -> Any:
+def _added(value: Any) -> Any:
     """C as it is kept: None, a number, a number for each column, or what B may be."""
-    if isinstance(given, int | float) and _finite(given):
-        return float(given)
-    if _several(given) and all(_finite(v) for v in given):
-        return tuple(float(v) for v in given)
-    return _table(given, "C")
+    if isinstance(value, int | float) and _finite(value):
+        return float(value)
+    if _several(value) and all(_finite(v) for v in value):
+        return tuple(float(v) for v in value)
+    return _table(value, "C")
 
 
-def _several(given: Any) -> bool:
-    return isinstance(given, tuple | list) and len(given) > 0
+def _several(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) > 0
 
 
 def _finite(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _held(given: Any, name: str) -> FrozenArray:
-    if given.ndim != 2 or given.dtype.kind not in "biuf" or not np.isfinite(given).all():
+def _frozen(array: Any, name: str) -> FrozenArray:
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise ParameterError(f"{name} must be a matrix of finite numbers.")
-    return FrozenArray(np.array(given, dtype=np.float64))
+    return FrozenArray(np.array(array, dtype=np.float64))
 
 
 def _loaded(path: str) -> Any:
@@ -249,28 +249,28 @@ def _loaded(path: str) -> Any:
         raise ParameterError(f"{path!r} holds no matrix: write it with scipy.sparse.save_npz or numpy.save.") from None
 
 
-def _sparse(given: Any) -> Any:
+def _sparse(source: Any) -> Any:
     import scipy.sparse
 
-    found = _loaded(given) if isinstance(given, str) else given.array
-    return scipy.sparse.csr_matrix(found, dtype=np.float64)
+    matrix = _loaded(source) if isinstance(source, str) else source.array
+    return scipy.sparse.csr_matrix(matrix, dtype=np.float64)
 
 
-def _array(given: Any) -> Floats:
-    found = _loaded(given) if isinstance(given, str) else given.array if isinstance(given, FrozenArray) else given
-    return np.asarray(found.toarray() if _is_sparse(found) else found, dtype=np.float64)
+def _array(source: Any) -> Floats:
+    matrix = _loaded(source) if isinstance(source, str) else source.array if isinstance(source, FrozenArray) else source
+    return np.asarray(matrix.toarray() if _is_sparse(matrix) else matrix, dtype=np.float64)
 
 
-def _fitting(given: Any, shape: tuple[int, ...]) -> Floats:
+def _fitting(source: Any, shape: tuple[int, ...]) -> Floats:
     """C in the shape of the result."""
-    if given is None:
+    if source is None:
         return np.zeros(shape)
-    found = np.asarray(given, dtype=np.float64) if isinstance(given, float) else _array(given)
+    addend = np.asarray(source, dtype=np.float64) if isinstance(source, float) else _array(source)
     try:
-        return np.broadcast_to(found, shape)
+        return np.broadcast_to(addend, shape)
     except ValueError:
         raise DataError(
-            f"C has the shape {' x '.join(map(str, found.shape))}; the result has {shape[0]:,} x {shape[1]}."
+            f"C has the shape {' x '.join(map(str, addend.shape))}; the result has {shape[0]:,} x {shape[1]}."
         ) from None
 
 
@@ -279,9 +279,9 @@ def _transposed(pairs: tuple[tuple[int, int], ...], size: int, rate: float, draw
     if max(max(pair) for pair in pairs) >= size:
         raise DataError(f"A names record {max(max(pair) for pair in pairs):,}; there are {size:,}, from 0.")
     source = np.arange(size)
-    made = draws.uniform(pl.Series(np.arange(len(pairs)))) < rate
-    for (i, j), done in zip(pairs, made, strict=True):
-        if done:
+    swaps = draws.uniform(pl.Series(np.arange(len(pairs)))) < rate
+    for (i, j), swapped in zip(pairs, swaps, strict=True):
+        if swapped:
             source[i], source[j] = source[j], source[i]
     return source
 
@@ -299,8 +299,8 @@ def _operation(text: str, table: pl.DataFrame, keys: pl.Series, draws: Draws) ->
     name, _, rest = text.partition(":")
     if name == "sample":
         number = max(1, round(float(rest) * table.height))
-        drawn = np.argsort(draws.uniform(keys), kind="stable")[:number]
-        return _selection(np.sort(drawn), table.height)
+        rows = np.argsort(draws.uniform(keys), kind="stable")[:number]
+        return _selection(np.sort(rows), table.height)
     groups, first = _groups(table, _by(text, table))
     every = np.arange(table.height)
     sums = scipy.sparse.csr_matrix((np.ones(table.height), (groups, every)), (len(first), table.height))
@@ -319,8 +319,8 @@ class _Means:
         self.shape = (spread.shape[0], sums.shape[1])
 
     def __matmul__(self, other: Floats) -> Floats:
-        found: Floats = self.spread @ (self.sums @ other)
-        return found
+        product: Floats = self.spread @ (self.sums @ other)
+        return product
 
 
 def _by(text: str, table: pl.DataFrame) -> list[str]:
@@ -340,56 +340,56 @@ def _first(table: pl.DataFrame, by: list[str]) -> Integers:
     return _groups(table, by)[1].astype(np.int64)
 
 
-def _pattern(left: Any) -> Any:
+def _pattern(a: Any) -> Any:
     """Which records each row of A is made of."""
-    return left if left is None or isinstance(left, _Means) else abs(left.sign())
+    return a if a is None or isinstance(a, _Means) else abs(a.sign())
 
 
-def _from_left(left: Any, x: Floats) -> Floats:
-    found: Floats = x if left is None else left @ x
-    return found
+def _from_left(a: Any, x: Floats) -> Floats:
+    product: Floats = x if a is None else a @ x
+    return product
 
 
-def _written(
-    others: pl.DataFrame, columns: tuple[str, ...], outputs: tuple[str, ...], made: Floats, table: pl.DataFrame
+def _masked_table(
+    others: pl.DataFrame, columns: tuple[str, ...], outputs: tuple[str, ...], values: Floats, table: pl.DataFrame
 ) -> pl.DataFrame:
     """The released table: masked columns in their place, new ones at the end."""
-    gone = [c for c in columns if c not in outputs]
+    dropped = [c for c in columns if c not in outputs]
     clash = [c for c in outputs if c in table.columns and c not in columns]
     if clash:
         raise ParameterError(f"outputs names {clash[0]!r}, a column that is there already.")
-    new = [_series(c, made[:, i], table.schema.get(c)) for i, c in enumerate(outputs)]
-    kept = others.drop(gone, strict=False)
-    return kept.with_columns(new) if kept.width else pl.DataFrame(new)
+    new = [_series(c, values[:, i], table.schema.get(c)) for i, c in enumerate(outputs)]
+    remaining = others.drop(dropped, strict=False)
+    return remaining.with_columns(new) if remaining.width else pl.DataFrame(new)
 
 
 def _series(name: str, values: Floats, dtype: pl.DataType | None) -> pl.Series:
     """The column's own type where it can hold the result."""
-    found = pl.Series(name, values).fill_nan(None)
+    column = pl.Series(name, values).fill_nan(None)
     if dtype is None or not (dtype.is_integer() or dtype.is_float()):
-        return found
+        return column
     if dtype.is_float():
-        return found.cast(dtype)
-    known = values[~np.isnan(values)]
+        return column.cast(dtype)
+    present = values[~np.isnan(values)]
     low, high = integer_ends(dtype)
-    fits = (known == np.rint(known)).all() and (known >= low).all() and (known <= high).all()
-    return found.cast(dtype, strict=False) if fits else found
+    fits = (present == np.rint(present)).all() and (present >= low).all() and (present <= high).all()
+    return column.cast(dtype, strict=False) if fits else column
 
 
-def _kept(roles: Roles, columns: list[str]) -> Roles:
+def _remaining_roles(roles: Roles, columns: list[str]) -> Roles:
     """The roles of the columns that are left."""
     changes: dict[str, Any] = {}
     for field in fields(roles):
-        held = getattr(roles, field.name)
-        if isinstance(held, tuple):
-            changes[field.name] = tuple(c for c in held if c in columns)
-        elif field.name in ("weight", "household", "id", "sample") and held not in columns:
+        role = getattr(roles, field.name)
+        if isinstance(role, tuple):
+            changes[field.name] = tuple(c for c in role if c in columns)
+        elif field.name in ("weight", "household", "id", "sample") and role not in columns:
             changes[field.name] = None
     trees = {c: h for c, h in roles.hierarchies.items() if c in columns}
     return replace(roles, **changes, hierarchies=trees)
 
 
-def _told(value: Any) -> str:
+def _form(value: Any) -> str:
     """A part of the mask in words: its form, never its numbers."""
     if value is None:
         return ""

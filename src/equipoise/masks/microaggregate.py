@@ -87,16 +87,15 @@ class Microaggregate:
         return data.with_frame(whole(data, self._change), self.law())
 
     def law(self) -> Law:
-        given: dict[str, Any] = {"columns": list(self.columns), "size": self.size, "method": self.method}
-        given |= {"strata": list(self.strata)} if self.strata else {}
-        given |= {"integers": self.integers, "rare": self.rare}
-        return Law("microaggregate", self.columns, self.words(), given)
+        parameters: dict[str, Any] = {"columns": list(self.columns), "size": self.size, "method": self.method}
+        parameters |= {"strata": list(self.strata)} if self.strata else {}
+        parameters |= {"integers": self.integers, "rare": self.rare}
+        return Law("microaggregate", self.columns, self.words(), parameters)
 
     def words(self) -> str:
-        held = f" within {', '.join(self.strata)}" if self.strata else ""
-        return (
-            f"{', '.join(self.columns)} replaced by means of groups of {self.size} or more{held} ({WORDS[self.method]})"
-        )
+        strata = f" within {', '.join(self.strata)}" if self.strata else ""
+        groups = f"groups of {self.size} or more{strata} ({WORDS[self.method]})"
+        return f"{', '.join(self.columns)} replaced by means of {groups}"
 
     def _change(self, table: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
         alone = self.method == "univariate-optimal"
@@ -117,8 +116,8 @@ class Microaggregate:
 
     def _grouped(self, columns: "list[_Column]", number: int) -> Integers:
         """Group numbers of records that have the same columns: -1 where they have none, -2 where there are too few."""
-        known, records = [c for c in columns if c.known.all()], len(columns[0].known)
-        if not known:
+        complete, records = [c for c in columns if c.known.all()], len(columns[0].known)
+        if not complete:
             return np.full(records, -1)
         if records < self.size and self.rare == "empty":
             return np.full(records, -2)
@@ -127,9 +126,9 @@ class Microaggregate:
                 f"A stratum, or the records that miss the same columns in it, has {records:,} records: too few for "
                 f"groups of {self.size:,}. Use fewer strata, a smaller size, or rare='empty'."
             )
-        if self.method == "univariate-optimal" and known[0].codes is not None:
-            raise DataError(f"Column {known[0].values.name!r} has no order of size: use method='mdav' or 'tree'.")
-        return METHODS[self.method](np.column_stack([c.points() for c in known]), self.size) + number
+        if self.method == "univariate-optimal" and complete[0].codes is not None:
+            raise DataError(f"Column {complete[0].values.name!r} has no order of size: use method='mdav' or 'tree'.")
+        return METHODS[self.method](np.column_stack([c.points() for c in complete]), self.size) + number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,10 +145,10 @@ class _Column:
     def of(cls, values: pl.Series) -> "_Column":
         kind = values.dtype
         values = values.fill_nan(None) if kind.is_float() else values
-        known, nothing = values.is_not_null().to_numpy(), np.zeros(len(values))
+        present, nothing = values.is_not_null().to_numpy(), np.zeros(len(values))
         if kind.is_numeric() or kind.is_temporal():
             numbers = values.to_physical().cast(pl.Float64).fill_null(0.0).to_numpy()
-            return cls(values, known, numbers, _standardised(numbers, known, values.name))
+            return cls(values, present, numbers, _standardised(numbers, present, values.name))
         if kind.is_nested() or kind == pl.Object:
             raise DataError(f"Column {values.name!r} is {kind}: it must hold single values.")
         coded = code(values)
@@ -157,7 +156,7 @@ class _Column:
             raise DataError(
                 f"Column {values.name!r} has {coded.size:,} categories: more than {CATEGORIES} are refused."
             )
-        return cls(values, known, nothing, nothing, coded)
+        return cls(values, present, nothing, nothing, coded)
 
     def part(self, rows: Integers) -> "_Column":
         coded = Coded(self.codes.values, self.codes.codes[rows]) if self.codes else None
@@ -171,34 +170,34 @@ class _Column:
 
     def released(self, groups: Integers, order: Integers, rounded: bool) -> pl.Series:
         """The means or modes of the groups; what has none stays, or is emptied."""
-        taken = order[(groups[order] >= 0) & self.known[order]]
-        kept = pl.select(pl.when(pl.Series(groups != -2)).then(self.values).alias(self.values.name)).to_series()
+        grouped = order[(groups[order] >= 0) & self.known[order]]
+        original = pl.select(pl.when(pl.Series(groups != -2)).then(self.values).alias(self.values.name)).to_series()
         if self.codes is not None:
-            new = self.codes.values.gather(_modes(self.codes.codes[taken], groups[taken])).cast(kept.dtype)
+            new = self.codes.values.gather(_modes(self.codes.codes[grouped], groups[grouped])).cast(original.dtype)
         else:
             new = self._typed(
-                means(self.numbers[taken, None], groups[taken])[:, 0] if len(taken) else np.zeros(0), rounded
+                means(self.numbers[grouped, None], groups[grouped])[:, 0] if len(grouped) else np.zeros(0), rounded
             )
-        return kept.cast(new.dtype).scatter(taken, new) if len(taken) else kept
+        return original.cast(new.dtype).scatter(grouped, new) if len(grouped) else original
 
-    def _typed(self, found: Floats, rounded: bool) -> pl.Series:
+    def _typed(self, averages: Floats, rounded: bool) -> pl.Series:
         """Means in the column's own type; whole numbers as decimal ones unless rounded, dates always rounded."""
         kind = self.values.dtype
         if kind.is_temporal():
-            return pl.Series(np.rint(found).astype(np.int64)).cast(self.values.to_physical().dtype).cast(kind)
+            return pl.Series(np.rint(averages).astype(np.int64)).cast(self.values.to_physical().dtype).cast(kind)
         if kind.is_integer() and rounded:
-            return pl.Series(np.rint(found)).cast(kind)
-        return pl.Series(found).cast(kind if kind.is_float() else pl.Float64)
+            return pl.Series(np.rint(averages)).cast(kind)
+        return pl.Series(averages).cast(kind if kind.is_float() else pl.Float64)
 
 
-def _standardised(numbers: Floats, known: Any, name: str) -> Floats:
+def _standardised(numbers: Floats, present: Any, name: str) -> Floats:
     """Divided by the standard deviation of the known values; 0 where nothing varies."""
     if not np.isfinite(numbers).all():
         raise DataError(f"Column {name!r} has infinite values: they have no mean.")
-    if not known.any():
+    if not present.any():
         return numbers
-    centred = numbers - numbers[known].mean()
-    spread = float(np.sqrt((centred[known] ** 2).mean()))
+    centred = numbers - numbers[present].mean()
+    spread = float(np.sqrt((centred[present] ** 2).mean()))
     return centred / spread if spread > 1e-12 * max(1.0, float(np.abs(numbers).max())) else np.zeros(len(numbers))
 
 
@@ -209,11 +208,11 @@ def _order(columns: list[pl.Series], keys: pl.Series) -> Integers:
     return table.with_row_index("row").sort(table.columns)["row"].to_numpy().astype(np.int64)
 
 
-def _parts(strata: list[pl.Series], known: list[Any]) -> Integers:
+def _parts(strata: list[pl.Series], present: list[Any]) -> Integers:
     """The number of each record's stratum and pattern of missing values, which depends on their values only."""
-    coded = [code(s) for s in strata] + [code(pl.Series(k)) for k in known if not k.all()]
+    coded = [code(s) for s in strata] + [code(pl.Series(k)) for k in present if not k.all()]
     if not coded:
-        return np.zeros(len(known[0]), dtype=np.int64)
+        return np.zeros(len(present[0]), dtype=np.int64)
     return group([c.codes for c in coded], [c.size for c in coded])[0]
 
 
@@ -222,6 +221,6 @@ def _modes(codes: Integers, groups: Integers) -> Integers:
     size = int(codes.max()) + 1 if len(codes) else 1
     pairs, counts = np.unique(groups * size + codes, return_counts=True)
     best = np.lexsort((pairs, -counts, pairs // size))
-    held, first = np.unique((pairs // size)[best], return_index=True)
-    found: Integers = (pairs % size)[best][first][np.searchsorted(held, groups)]
-    return found
+    group_ids, first = np.unique((pairs // size)[best], return_index=True)
+    modes: Integers = (pairs % size)[best][first][np.searchsorted(group_ids, groups)]
+    return modes

@@ -10,9 +10,9 @@ import polars as pl
 from equipoise.data import engines
 from equipoise.data.numeric_columns import (
     ColumnMoments,
+    as_float,
     beside,
     floats,
-    known,
     moments,
     numeric_columns,
     root,
@@ -26,7 +26,7 @@ from equipoise.data.row_draws import rowwise, whole
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
-from equipoise.masks._tail_values import integer_ends
+from equipoise.masks._tail_code import integer_ends
 
 Kind = Literal["independent", "correlated", "multiplicative"]
 How = Literal["reflect", "truncate"]
@@ -100,49 +100,50 @@ class Noise:
 
     def apply(self, data: Records, draws: Draws) -> Records:
         columns = numeric_columns(data, self.columns)
-        found = moments(data, columns, joint=self.kind == "correlated")
-        self._refuse_flat(columns, found)
+        column_moments = moments(data, columns, joint=self.kind == "correlated")
+        self._refuse_flat(columns, column_moments)
         low, high = self._limits(data, columns)
-        adds = _Adds(self, columns, found, low, high, draws)
+        adds = _Adds(self, columns, column_moments, low, high, draws)
         frame = whole(data, adds) if self.preserve else rowwise(data, adds)
-        return data.with_frame(frame, self.law(columns, found, _effects(data, adds)))
+        return data.with_frame(frame, self.law(columns, column_moments, _effects(data, adds)))
 
-    def law(self, columns: tuple[str, ...], found: ColumnMoments, effects: dict[str, dict[str, float]]) -> Law:
+    def law(self, columns: tuple[str, ...], column_moments: ColumnMoments, effects: dict[str, dict[str, float]]) -> Law:
         """What the public may know; the noise's own size is needed to correct for it, and given to 3 digits."""
-        given: dict[str, Any] = {"columns": list(columns), "scale": self.scale, "kind": self.kind}
-        given |= {"preserve": self.preserve} if self.preserve else {}
-        given |= {"bounds": _plain(self.bounds), "how": self.how} if self.bounds is not None else {}
-        given |= {"keep_zero": True} if self.keep_zero else {}
-        sizes = zip(columns, self.scale * np.nan_to_num(found.sd), strict=True)
-        given |= {"noise_sd": {c: significant(float(s)) for c, s in sizes}}
-        given |= {"effects": effects} if effects else {}
-        words = f"{self.words()}{_said(effects) if self.bounds is not None or self.keep_zero else ''}"
-        return Law("noise", columns, words, given, detail=found)
+        parameters: dict[str, Any] = {"columns": list(columns), "scale": self.scale, "kind": self.kind}
+        parameters |= {"preserve": self.preserve} if self.preserve else {}
+        parameters |= {"bounds": _plain(self.bounds), "how": self.how} if self.bounds is not None else {}
+        parameters |= {"keep_zero": True} if self.keep_zero else {}
+        sizes = zip(columns, self.scale * np.nan_to_num(column_moments.sd), strict=True)
+        parameters |= {"noise_sd": {c: significant(float(s)) for c, s in sizes}}
+        parameters |= {"effects": effects} if effects else {}
+        words = f"{self.words()}{_effects_in_words(effects) if self.bounds is not None or self.keep_zero else ''}"
+        return Law("noise", columns, words, parameters, detail=column_moments)
 
     def words(self) -> str:
-        kept = ", means and covariances restored" if self.preserve else ""
+        restored = ", means and covariances restored" if self.preserve else ""
         within = f", {_within(self.bounds)} by {'reflection' if self.how == 'reflect' else 'truncation'}"
-        held = within if self.bounds is not None else ""
+        bounds = within if self.bounds is not None else ""
         zero = ", zeros kept" if self.keep_zero else ""
         columns = ", ".join(self.columns) or "the numeric columns"
-        return f"{self.kind} noise of {self.scale:g} standard deviations added to {columns}{kept}{held}{zero}"
+        return f"{self.kind} noise of {self.scale:g} standard deviations added to {columns}{restored}{bounds}{zero}"
 
-    def spread(self, x: Floats, found: ColumnMoments) -> Floats:
+    def spread(self, x: Floats, column_moments: ColumnMoments) -> Floats:
         """The standard deviation of the noise of each value."""
         if self.kind != "multiplicative":
-            return np.broadcast_to(self.scale * found.sd, x.shape)
-        factor = np.divide(self.scale * found.sd, np.hypot(found.sd, found.mean))
+            return np.broadcast_to(self.scale * column_moments.sd, x.shape)
+        factor = np.divide(self.scale * column_moments.sd, np.hypot(column_moments.sd, column_moments.mean))
         return np.abs(x) * factor
 
-    def _refuse_flat(self, columns: tuple[str, ...], found: ColumnMoments) -> None:
-        for column, sd in zip(columns, found.sd, strict=True):
+    def _refuse_flat(self, columns: tuple[str, ...], column_moments: ColumnMoments) -> None:
+        for column, sd in zip(columns, column_moments.sd, strict=True):
             if sd == 0:
                 raise DataError(f"Column {column!r} has no spread: a share of its standard deviation is no noise.")
 
     def _limits(self, data: Records, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
         """The bounds of each column."""
         if self.bounds == "observed":
-            ends = [f(known(c)).alias(f"{c}{n}") for c in columns for n, f in (("<", nw.Expr.min), (">", nw.Expr.max))]
+            both = (("<", nw.Expr.min), (">", nw.Expr.max))
+            ends = [f(as_float(c)).alias(f"{c}{n}") for c in columns for n, f in both]
             met = collect_one(data.frame.select(*ends))
             return tuple(np.array([_number(met[f"{c}{n}"]) for c in columns]) for n in "<>")  # type: ignore[return-value]
         low, high = self.bounds if isinstance(self.bounds, tuple) else (-np.inf, np.inf)
@@ -168,7 +169,7 @@ class _Adds:
         whole_numbers = np.array([table.schema[c].is_integer() for c in self.columns])
         y = self.changed(x, z, whole_numbers)
         y = _restored(y, x) if self.mask.preserve else y
-        return table.with_columns(_written(table[c], x[:, i], y[:, i]) for i, c in enumerate(self.columns))
+        return table.with_columns(_typed_column(table[c], x[:, i], y[:, i]) for i, c in enumerate(self.columns))
 
     def changed(self, x: Floats, z: Floats, whole_numbers: Any) -> Floats:
         """The values with noise z of unit variance scaled, and kept where it must stay."""
@@ -185,14 +186,14 @@ class _Adds:
         return np.where(still, x, y)
 
 
-def _written(column: pl.Series, x: Floats, y: Floats) -> pl.Series:
+def _typed_column(column: pl.Series, x: Floats, y: Floats) -> pl.Series:
     """New values as the column's own type; what was missing stays as it was."""
     if not column.dtype.is_integer():
         new = pl.Series(column.name, y).cast(column.dtype)
         return pl.select(pl.when(column.is_not_null()).then(new)).to_series().alias(column.name)
-    moved = pl.Series(np.nan_to_num(np.rint(y - x))).cast(pl.Int128) + column.cast(pl.Int128)
+    shifted = pl.Series(np.nan_to_num(np.rint(y - x))).cast(pl.Int128) + column.cast(pl.Int128)
     low, high = (pl.lit(end, pl.Int128) for end in integer_ends(column.dtype))
-    return moved.clip(low, high).cast(column.dtype).alias(column.name)
+    return shifted.clip(low, high).cast(column.dtype).alias(column.name)
 
 
 def _reflected(y: Floats, low: Floats, high: Floats) -> Floats:
@@ -217,8 +218,8 @@ def _truncated(x: Floats, sd: Floats, z: Floats, low: Floats, high: Floats) -> F
     turn = np.where(low > x, -1.0, 1.0)
     ends = np.where(low > x, x - high, low - x) / safe, np.where(low > x, x - low, high - x) / safe
     start, end = ndtr(ends[0]), ndtr(ends[1])
-    drawn = turn * ndtri(start + ndtr(turn * z) * (end - start))
-    return np.clip(np.where((sd > 0) & np.isfinite(drawn), x + sd * drawn, x), low, high)
+    noise = turn * ndtri(start + ndtr(turn * z) * (end - start))
+    return np.clip(np.where((sd > 0) & np.isfinite(noise), x + sd * noise, x), low, high)
 
 
 def _restored(y: Floats, x: Floats) -> Floats:
@@ -227,22 +228,22 @@ def _restored(y: Floats, x: Floats) -> Floats:
     T = H^-1/2 (H^1/2 W H^1/2)^1/2 H^-1/2 with H, W the covariances had and wanted: T H T = W, and among all such maps
     this one has the smallest mean square distance (the optimal transport of normal laws).
     """
-    there = ~np.isnan(x).any(axis=1)
+    complete = ~np.isnan(x).any(axis=1)
     size = x.shape[1]
-    if there.sum() < LEAST * size:
+    if complete.sum() < LEAST * size:
         raise DataError(
             f"preserve needs {LEAST} records without gaps for each column, {LEAST * size:,} in all: "
-            f"there are {int(there.sum()):,}."
+            f"there are {int(complete.sum()):,}."
         )
-    centre, unit = x[there].mean(axis=0), x[there].std(axis=0)
+    centre, unit = x[complete].mean(axis=0), x[complete].std(axis=0)
     unit = np.where(unit > 0, unit, 1.0)
-    made = (y[there] - y[there].mean(axis=0)) / unit
-    have, want = np.cov(made.T, bias=True).reshape(size, size), np.cov(x[there].T / unit[:, None], bias=True)
+    scaled = (y[complete] - y[complete].mean(axis=0)) / unit
+    have, want = np.cov(scaled.T, bias=True).reshape(size, size), np.cov(x[complete].T / unit[:, None], bias=True)
     half, back = root(have), np.linalg.pinv(root(have), rcond=1e-10, hermitian=True)
     turn = back @ root(half @ want.reshape(size, size) @ half) @ back
-    done = y.copy()
-    done[there] = centre + times(made, turn) * unit
-    return done
+    restored = y.copy()
+    restored[complete] = centre + times(scaled, turn) * unit
+    return restored
 
 
 def _effects(data: Records, adds: _Adds) -> dict[str, dict[str, float]]:
@@ -250,12 +251,12 @@ def _effects(data: Records, adds: _Adds) -> dict[str, dict[str, float]]:
 
     From a histogram of the column and the normal law, not from the draws: the same on every engine.
     """
-    schema, found = data.schema(), {}
+    schema, effects = data.schema(), {}
     for place, column in enumerate(adds.columns):
         whole_number = bool(schema[column].is_integer())
         if (whole_number or adds.mask.bounds is not None or adds.mask.keep_zero) and adds.moments.sd[place] > 0:
-            found[column] = _effect(_histogram(data.frame, column), adds, place, whole_number)
-    return found
+            effects[column] = _effect(_histogram(data.frame, column), adds, place, whole_number)
+    return effects
 
 
 def _effect(histogram: pl.DataFrame, adds: _Adds, place: int, whole_number: bool) -> dict[str, float]:
@@ -271,41 +272,41 @@ def _effect(histogram: pl.DataFrame, adds: _Adds, place: int, whole_number: bool
     )
     x = np.repeat(histogram["x"].to_numpy(), len(POINTS))[:, None]
     z = np.tile(ndtri(POINTS), histogram.height)[:, None]
-    moved = one.changed(x, z, np.array([whole_number])) - x
-    moved = np.rint(moved) if whole_number else moved
+    change = one.changed(x, z, np.array([whole_number])) - x
+    change = np.rint(change) if whole_number else change
     weight = np.repeat(histogram["n"].to_numpy() / histogram["n"].sum() / len(POINTS), len(POINTS))
-    bias = float(weight @ moved[:, 0])
-    variance = float(weight @ (moved[:, 0] - bias) ** 2)
+    bias = float(weight @ change[:, 0])
+    variance = float(weight @ (change[:, 0] - bias) ** 2)
     sd = float(adds.moments.sd[place])
     return {"variance": round(variance / (adds.mask.scale * sd) ** 2, 2), "bias": round(bias / sd, 2) + 0.0}
 
 
 def _histogram(frame: engines.Frame, column: str) -> pl.DataFrame:
     """At most `BINS` + 2 rows: the mean `x` and the number `n` of the values in each bin, zero in a bin of its own."""
-    values = frame.select(known(column).alias("x")).drop_nulls()
+    values = frame.select(as_float(column).alias("x")).drop_nulls()
     ends = collect_one(values.select(nw.col("x").min().alias("low"), nw.col("x").max().alias("high")))
     width = max((ends["high"] - ends["low"]) / BINS, np.finfo(float).tiny)
     place = ((nw.col("x") - ends["low"]) / width).floor()
     binned = values.with_columns(nw.when(nw.col("x") == 0).then(nw.lit(-1.0)).otherwise(place).alias("bin"))
-    counted = binned.group_by("bin").agg(nw.col("x").mean(), nw.len().alias("n"))
-    return engines.collect(counted).sort("bin")
+    bins = binned.group_by("bin").agg(nw.col("x").mean(), nw.len().alias("n"))
+    return engines.collect(bins).sort("bin")
 
 
-def _bounds(given: Any) -> Any:
-    if given is None or (isinstance(given, str) and given in ("observed", "sign")):
-        return given
-    pair = tuple(given) if isinstance(given, tuple | list) else ()
+def _bounds(bounds: Any) -> Any:
+    if bounds is None or (isinstance(bounds, str) and bounds in ("observed", "sign")):
+        return bounds
+    pair = tuple(bounds) if isinstance(bounds, tuple | list) else ()
     if len(pair) != 2 or not all(isinstance(v, int | float) for v in pair) or not pair[0] < pair[1]:
         raise ParameterError("bounds must be a lower and a higher number, 'observed' or 'sign'.")
     return pair
 
 
 def _within(bounds: Any) -> str:
-    named = {"observed": "within the observed range", "sign": "without crossing zero"}
-    return named[bounds] if isinstance(bounds, str) else f"within {bounds[0]:g} to {bounds[1]:g}" if bounds else ""
+    phrases = {"observed": "within the observed range", "sign": "without crossing zero"}
+    return phrases[bounds] if isinstance(bounds, str) else f"within {bounds[0]:g} to {bounds[1]:g}" if bounds else ""
 
 
-def _said(effects: dict[str, dict[str, float]]) -> str:
+def _effects_in_words(effects: dict[str, dict[str, float]]) -> str:
     parts = [f"{c} {e['variance']:g} (bias {e['bias']:g} sd)" for c, e in effects.items()]
     return f"; share of the noise variance that is left: {', '.join(parts)}" if parts else ""
 

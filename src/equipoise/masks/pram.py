@@ -84,15 +84,19 @@ class Pram:
         if self.keys is not None:
             object.__setattr__(self, "keys", names(self.keys, "keys"))
         if self.within is not None:
-            given = self.within
-            pairs = [f"{c}@{level}" for c, level in given.items()] if isinstance(given, Mapping) else given
+            within_columns = self.within
+            pairs = (
+                [f"{c}@{level}" for c, level in within_columns.items()]
+                if isinstance(within_columns, Mapping)
+                else within_columns
+            )
             within = names(pairs, "within")
             object.__setattr__(self, "within", AUTO if within == (AUTO,) else within or None)
 
     def apply(self, data: Records, draws: Draws) -> Records:
         plan = self.plan(data)
         law = replace(self.law(plan), detail=plan)
-        return data.with_frame(self._moved(data, plan, draws), law)
+        return data.with_frame(self._move(data, plan, draws), law)
 
     def plan(self, records: Records) -> MovePlan:
         """The units, and the law by which they move: from counts and key labels only."""
@@ -102,22 +106,24 @@ class Pram:
         if self.invariant == "weights" and not records.roles.weight:
             raise RolesError("invariant='weights' needs a weight role.")
         refuse_telling(records, keys, self._columns())
-        made = units(records, keys, self._columns())
+        moving_units = units(records, keys, self._columns())
         try:
-            return MovePlan(made, self._law_of(made))
+            return MovePlan(moving_units, self._law_of(moving_units))
         except InfeasibleError as error:
             raise InfeasibleError(f"{error}{self._nearest(records, keys)}") from None
 
     def law(self, plan: MovePlan) -> Law:
         """What the public may know: the method and its parameters, never the draws."""
-        given: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "xi": self.xi,
             "method": self.method,
             "keys": list(plan.units.keys),
             "invariant": self.invariant,
         }
-        given |= {"within": self.within if isinstance(self.within, str) else list(self.within)} if self.within else {}
-        return Law("pram", plan.units.keys, f"{self.words()}. {self.claim()}", given)
+        parameters |= (
+            {"within": self.within if isinstance(self.within, str) else list(self.within)} if self.within else {}
+        )
+        return Law("pram", plan.units.keys, f"{self.words()}. {self.claim()}", parameters)
 
     def claim(self) -> str:
         """The guarantee, in words: which intruder, and what voids it."""
@@ -125,25 +131,25 @@ class Pram:
 
     def words(self) -> str:
         keys = ", ".join(self.keys) if self.keys else "the keys"
-        held = (
+        limits = (
             " among similar records"
             if self.within == AUTO
             else f" within {', '.join(self.within)}"
             if self.within
             else ""
         )
-        return f"{keys} post-randomized{held} so that no match is right with probability above {self.xi:g}"
+        return f"{keys} post-randomized{limits} so that no match is right with probability above {self.xi:g}"
 
     def _columns(self) -> tuple[str, ...]:
         return () if self.within is None or isinstance(self.within, str) else self.within
 
-    def _law_of(self, made: Units) -> CellLaw:
-        order = _shuffled(len(made)) if self.within is None else made.similar()
+    def _law_of(self, moving_units: Units) -> CellLaw:
+        order = _shuffled(len(moving_units)) if self.within is None else moving_units.similar()
         if self.method == "nayak":
-            groups = _chunks(made.groups, order, 3) if self.within == AUTO else made.groups
-            return leaving_law(made.counts, groups, self.xi)
-        weights = made.weights if self.invariant == "weights" else None
-        return mixing_law(made.counts, made.groups, order, self.xi, weights)
+            groups = _chunks(moving_units.groups, order, 3) if self.within == AUTO else moving_units.groups
+            return leaving_law(moving_units.counts, groups, self.xi)
+        weights = moving_units.weights if self.invariant == "weights" else None
+        return mixing_law(moving_units.counts, moving_units.groups, order, self.xi, weights)
 
     def _nearest(self, records: Records, keys: tuple[str, ...]) -> str:
         """Which column to leave out of `within` for the bound to be met."""
@@ -158,7 +164,7 @@ class Pram:
             return " Records that miss the same keys are a group too: fill those keys in, or leave the records out."
         return ""
 
-    def _moved(self, data: Records, plan: MovePlan, draws: Draws) -> engines.Frame:
+    def _move(self, data: Records, plan: MovePlan, draws: Draws) -> engines.Frame:
         if data.roles.household:
             return whole(data, partial(_move_households, plan, data.roles.household, draws))
         return rowwise(data, partial(_move, plan, draws))
@@ -193,13 +199,13 @@ def _shuffled(size: int) -> Integers:
 def _chunks(groups: Integers, order: Integers, least: int) -> Integers:
     """Groups of neighbours in the order, at least this many cells in each."""
     cells = np.lexsort((order, groups))
-    held = groups[cells]
-    starts = np.flatnonzero(np.r_[True, held[1:] != held[:-1]])
+    sorted_groups = groups[cells]
+    starts = np.flatnonzero(np.r_[True, sorted_groups[1:] != sorted_groups[:-1]])
     length = np.diff(np.r_[starts, len(cells)])
     run = np.repeat(np.arange(len(starts)), length)
     place = np.arange(len(cells)) - starts[run]
     chunk = np.minimum(place // least, np.maximum(length // least - 1, 0)[run])
     offset = np.cumsum(np.r_[0, np.maximum(length // least, 1)[:-1]])
-    found = np.empty(len(cells), dtype=np.int64)
-    found[cells] = offset[run] + chunk
-    return found
+    chunks = np.empty(len(cells), dtype=np.int64)
+    chunks[cells] = offset[run] + chunk
+    return chunks

@@ -66,16 +66,16 @@ class PramMatrix:
         by = (self.column, *(self.strata or ()))
         cells = count(data, by)
         values = cells.values(self.column)
-        known = len(values) - values.null_count()
-        if known > LARGEST:
+        categories = len(values) - values.null_count()
+        if categories > LARGEST:
             raise DataError(
-                f"Column {self.column!r} has {known:,} categories: a matrix for more than {LARGEST:,} is refused."
+                f"Column {self.column!r} has {categories:,} categories: a matrix for more than {LARGEST:,} is refused."
             )
-        if known < 2:
-            raise DataError(f"Column {self.column!r} has {known} category: there is nothing to change it to.")
-        tables, stratum = self._tables(cells.cube.codes, cells.n, known, values.null_count())
+        if categories < 2:
+            raise DataError(f"Column {self.column!r} has {categories} category: there is nothing to change it to.")
+        tables, stratum = self._tables(cells.cube.codes, cells.n, categories, values.null_count())
         frame = rowwise(data, _Moves(self.column, cells, tables, stratum, values, draws))
-        return data.with_frame(frame, replace(self.law(), detail=self._told(cells, tables, stratum)))
+        return data.with_frame(frame, replace(self.law(), detail=self._transition(cells, tables, stratum)))
 
     def transition(self, counts: Floats) -> Floats:
         """The matrix that is used where the categories have these counts."""
@@ -88,41 +88,41 @@ class PramMatrix:
             base = np.array(self.matrix)
             if len(base) != size:
                 raise ParameterError(f"The matrix has {len(base)} rows; column {self.column!r} has {size} categories.")
-        made = invariant_matrix(base, counts) if self.invariant else base
+        matrix = invariant_matrix(base, counts) if self.invariant else base
         share = self.alpha
-        if self.diagonal is not None and (low := float(np.diag(made)[counts > 0].min())) < self.diagonal:
+        if self.diagonal is not None and (low := float(np.diag(matrix)[counts > 0].min())) < self.diagonal:
             share = min(share, (1 - self.diagonal) / (1 - low))
-        return share * made + (1 - share) * np.eye(size)
+        return share * matrix + (1 - share) * np.eye(size)
 
     def law(self) -> Law:
-        given: dict[str, object] = {"column": self.column, "invariant": self.invariant, "alpha": self.alpha}
-        given |= (
+        parameters: dict[str, object] = {"column": self.column, "invariant": self.invariant, "alpha": self.alpha}
+        parameters |= (
             {"diagonal": self.diagonal}
             if self.diagonal is not None
             else {"matrix": [list(r) for r in self.matrix or ()]}
         )
-        given |= {"strata": list(self.strata)} if self.strata else {}
-        return Law("pram_matrix", (self.column,), self.words(), given)
+        parameters |= {"strata": list(self.strata)} if self.strata else {}
+        return Law("pram_matrix", (self.column,), self.words(), parameters)
 
     def words(self) -> str:
         how = f"kept with probability at least {self.diagonal:g}" if self.diagonal is not None else "by a given matrix"
-        kept = ", expected counts kept" if self.invariant else ""
-        return f"{self.column} post-randomized, {how}{kept}"
+        margin = ", expected counts kept" if self.invariant else ""
+        return f"{self.column} post-randomized, {how}{margin}"
 
-    def _told(self, cells: Cells, tables: Floats, stratum: Integers) -> Transition:
+    def _transition(self, cells: Cells, tables: Floats, stratum: Integers) -> Transition:
         """The matrices themselves, for audits and attacks."""
         _, first = np.unique(stratum, return_index=True)
         strata = cells.table.select(self.strata)[first] if self.strata else pl.DataFrame()
         return Transition(self.column, cells.values(self.column).drop_nulls(), strata, np.diff(tables, prepend=0.0))
 
-    def _tables(self, codes: tuple[Integers, ...], n: Integers, known: int, nulls: int) -> tuple[Floats, Integers]:
+    def _tables(self, codes: tuple[Integers, ...], n: Integers, categories: int, nulls: int) -> tuple[Floats, Integers]:
         """The cumulated matrix of every stratum, and the stratum of every cell."""
         strata = np.zeros(len(n), dtype=np.int64)
         if len(codes) > 1:
             strata, _ = group(codes[1:], [int(c.max()) + 1 for c in codes[1:]])
-        counts = np.zeros((int(strata.max()) + 1, known))
-        kept = codes[0] >= nulls
-        np.add.at(counts, (strata[kept], codes[0][kept].astype(np.int64) - nulls), n[kept])
+        counts = np.zeros((int(strata.max()) + 1, categories))
+        present = codes[0] >= nulls
+        np.add.at(counts, (strata[present], codes[0][present].astype(np.int64) - nulls), n[present])
         return np.stack([np.cumsum(self.transition(row), axis=1) for row in counts]), strata
 
 
@@ -139,12 +139,12 @@ class _Moves:
 
     def __call__(self, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         cell = cell_of(table, self.cells)
-        here = self.cells.cube.codes[0].astype(np.int64)[cell]
+        codes = self.cells.cube.codes[0].astype(np.int64)[cell]
         nulls, size = self.values.null_count(), self.tables.shape[-1]
-        row = self.stratum[cell] * size + np.maximum(here - nulls, 0)
+        row = self.stratum[cell] * size + np.maximum(codes - nulls, 0)
         reached = (self.tables / self.tables[..., -1:]).reshape(-1, size) + np.arange(self.tables.size // size)[:, None]
-        found = np.searchsorted(reached.ravel(), row + self.draws.uniform(ids), side="right") - row * size
-        goal = np.where(here < nulls, here, np.clip(found, 0, size - 1) + nulls)
+        drawn_code = np.searchsorted(reached.ravel(), row + self.draws.uniform(ids), side="right") - row * size
+        goal = np.where(codes < nulls, codes, np.clip(drawn_code, 0, size - 1) + nulls)
         new = self.values.gather(pl.Series(goal.astype(np.uint32))).cast(table.schema[self.column])
         return table.with_columns(new.alias(self.column))
 
@@ -162,7 +162,7 @@ def invariant_matrix(base: Floats, counts: Floats) -> Floats:
     joint = counts[:, None] * base
     reached = joint.sum(axis=0)
     back = np.divide(joint.T, reached[:, None], out=np.zeros_like(joint.T), where=reached[:, None] > 0)
-    made: Floats = base @ back
+    invariant: Floats = base @ back
     empty = counts == 0
-    made[empty] = np.eye(len(counts))[empty]
-    return made
+    invariant[empty] = np.eye(len(counts))[empty]
+    return invariant

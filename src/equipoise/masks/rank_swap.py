@@ -59,8 +59,8 @@ class RankSwap:
         return data.with_frame(frame, self.law(columns))
 
     def law(self, columns: tuple[str, ...]) -> Law:
-        given = {"columns": list(columns), "window": self.window}
-        return Law("rank_swap", columns, self.words(), given, detail=self.window)
+        parameters = {"columns": list(columns), "window": self.window}
+        return Law("rank_swap", columns, self.words(), parameters, detail=self.window)
 
     def words(self) -> str:
         columns = ", ".join(self.columns) or "the numeric columns"
@@ -79,8 +79,8 @@ def _column(column: pl.Series, window: float, keys: Integers, draws: Draws) -> p
     kind = column.dtype
     if not (kind.is_numeric() or kind.is_temporal() or isinstance(kind, pl.Enum) or kind == pl.Null):
         raise DataError(f"Column {column.name!r} is {kind}: its values have no ranks.")
-    there = (column.is_not_null() & column.is_not_nan() if kind.is_float() else column.is_not_null()).to_numpy()
-    places = np.flatnonzero(there)
+    present = (column.is_not_null() & column.is_not_nan() if kind.is_float() else column.is_not_null()).to_numpy()
+    places = np.flatnonzero(present)
     reach = int(np.floor(window * len(places) * (1 + 1e-12)))
     if not len(places):
         return column
@@ -109,11 +109,11 @@ def partners(keys: Integers, reach: int, draws: Draws) -> Integers:
         low, free, choices = _reindexed(low, free, choices)
         if not len(free):
             return partner
-        here, own = pl.Series(keys[free]), np.arange(len(free))
-        named = low + np.minimum((draws.uniform(here, counter) * choices).astype(np.int64), choices - 1)
-        named += named >= own
-        made = disjoint(own, named, draws.uniform(here, counter + 1), len(free))
-        one, two = free[own[made]], free[named[made]]
+        free_keys, own = pl.Series(keys[free]), np.arange(len(free))
+        partner_places = low + np.minimum((draws.uniform(free_keys, counter) * choices).astype(np.int64), choices - 1)
+        partner_places += partner_places >= own
+        pairs = disjoint(own, partner_places, draws.uniform(free_keys, counter + 1), len(free))
+        one, two = free[own[pairs]], free[partner_places[pairs]]
         partner[one], partner[two] = two, one
         free, counter = free[partner[free] == free], counter + 2
 

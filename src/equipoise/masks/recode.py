@@ -52,8 +52,8 @@ class Recode:
         return Law("recode", (self.column,), text, {"column": self.column, "level": level.name}, coarsens=True)
 
     def _level(self, data: Records | Cells) -> Level:
-        known = data.roles.hierarchies if isinstance(data, Records) else data.hierarchies
-        tree = hierarchy(known, self.column)
+        hierarchies = data.roles.hierarchies if isinstance(data, Records) else data.hierarchies
+        tree = hierarchy(hierarchies, self.column)
         level = tree.level(self.level)
         if level not in tree.allowed:
             raise ParameterError(

@@ -70,9 +70,9 @@ class Renumber:
 
 def _numbers(draws: Draws, values: pl.Series, counts: Integers) -> pl.Series:
     """A new number for each of the distinct values, as text where they are texts."""
-    told = values.is_not_null().to_numpy()
-    order = np.argsort(draws.uniform(values.filter(pl.Series(told))), kind="stable")
+    present = values.is_not_null().to_numpy()
+    order = np.argsort(draws.uniform(values.filter(pl.Series(present))), kind="stable")
     numbers = np.zeros(len(values), dtype=np.int64)
-    numbers[np.flatnonzero(told)[order]] = np.arange(1, len(order) + 1)
-    fresh = pl.select(pl.when(pl.Series(told)).then(pl.Series(numbers))).to_series()
+    numbers[np.flatnonzero(present)[order]] = np.arange(1, len(order) + 1)
+    fresh = pl.select(pl.when(pl.Series(present)).then(pl.Series(numbers))).to_series()
     return (fresh if values.dtype.is_numeric() else fresh.cast(pl.String)).alias(values.name)

@@ -39,32 +39,32 @@ class Sample:
 
     def apply(self, data: Records, draws: Draws) -> Records:
         home, weight = data.roles.household, data.roles.weight
-        drawn = draws.uniform(data.keys_of_rows()) if not home else self._by_home(data.collect(home)[home], draws)
-        rows, kept = self._rows(drawn)
-        changed = {weight: (pl.col(weight).cast(pl.Float64) / kept)} if weight else {}
-        return picked(data, rows, self.law(data, kept), **changed)
+        uniform = draws.uniform(data.keys_of_rows()) if not home else self._by_home(data.collect(home)[home], draws)
+        rows, share = self._rows(uniform)
+        changed = {weight: (pl.col(weight).cast(pl.Float64) / share)} if weight else {}
+        return picked(data, rows, self.law(data, share), **changed)
 
     def words(self) -> str:
         return f"a random {self.fraction:.4g} of the records"
 
-    def law(self, data: Records, kept: float) -> Law:
+    def law(self, data: Records, share: float) -> Law:
         what = "households" if data.roles.household else "records"
         weights = f"; {data.roles.weight} divided by that share" if data.roles.weight else ""
-        text = f"a random sample of {kept:.4g} of the {what}{weights}"
-        return Law("sample", (), text, {"fraction": self.fraction, "kept": kept}, coarsens=True)
+        text = f"a random sample of {share:.4g} of the {what}{weights}"
+        return Law("sample", (), text, {"fraction": self.fraction, "kept": share}, coarsens=True)
 
     def _by_home(self, homes: pl.Series, draws: Draws) -> Floats:
         """One draw for all members of a household."""
         if homes.null_count():
             raise DataError(f"{homes.null_count():,} records have no household: whole households cannot be drawn.")
         coded = code(homes)
-        found: Floats = draws.uniform(coded.values.cast(pl.String))[coded.codes]
-        return found
+        uniform: Floats = draws.uniform(coded.values.cast(pl.String))[coded.codes]
+        return uniform
 
-    def _rows(self, drawn: Floats) -> tuple[Integers, float]:
+    def _rows(self, uniform: Floats) -> tuple[Integers, float]:
         """The rows of the smallest draws, in the order of the file, and the share of units kept."""
-        values = np.unique(drawn)
+        values = np.unique(uniform)
         size = round(self.fraction * len(values))
         if not size:
             raise DataError(f"A sample of {self.fraction:g} of {len(values):,} leaves no record: take more.")
-        return np.flatnonzero(drawn <= values[size - 1]), size / len(values)
+        return np.flatnonzero(uniform <= values[size - 1]), size / len(values)

@@ -62,36 +62,36 @@ class Shuffle:
 
     def apply(self, data: Records, draws: Draws) -> Records:
         columns = numeric_columns(data, self.columns)
-        given = self._given(data, columns)
+        predictors = self._predictors(data, columns)
         table, keys = together(data)
-        design = _design(table, given)
+        design = _design(table, predictors)
         model, centre = _fitted(beside([_scores(table[c]) for c in columns]), design)
         noise = beside([draws.normal(keys, counter) for counter in range(len(columns))])
-        wanted = centre + times(noise, model.residual)
-        done = table.with_columns(_dealt(table[c], wanted[:, i]) for i, c in enumerate(columns))
-        return data.with_frame(engines.like(data.frame, done), self.law(columns, given, model))
+        target_scores = centre + times(noise, model.residual)
+        shuffled = table.with_columns(_dealt(table[c], target_scores[:, i]) for i, c in enumerate(columns))
+        return data.with_frame(engines.like(data.frame, shuffled), self.law(columns, predictors, model))
 
-    def law(self, columns: tuple[str, ...], given: tuple[str, ...], model: "ScoreModel") -> Law:
+    def law(self, columns: tuple[str, ...], predictors: tuple[str, ...], model: "ScoreModel") -> Law:
         """What the public may know; `explained` is the share of each column's scores that `given` predicts."""
-        told = {c: round(float(r), 2) for c, r in zip(columns, model.explained, strict=True)}
-        parameters = {"columns": list(columns), "given": list(given), "explained": told}
-        return Law("shuffle", columns, self._said(given), parameters, detail=model)
+        explained = {c: round(float(r), 2) for c, r in zip(columns, model.explained, strict=True)}
+        parameters = {"columns": list(columns), "given": list(predictors), "explained": explained}
+        return Law("shuffle", columns, self._describe(predictors), parameters, detail=model)
 
     def words(self) -> str:
-        return self._said(self.given)
+        return self._describe(self.given)
 
-    def _said(self, given: tuple[str, ...] | None) -> str:
-        held = "the other columns" if given is None else ", ".join(given)
+    def _describe(self, predictors: tuple[str, ...] | None) -> str:
+        conditions = "the other columns" if predictors is None else ", ".join(predictors)
         columns = ", ".join(self.columns) or "the numeric columns"
-        return f"values of {columns} shuffled, keeping rank correlations with {held or 'one another'}"
+        return f"values of {columns} shuffled, keeping rank correlations with {conditions or 'one another'}"
 
-    def _given(self, data: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
+    def _predictors(self, data: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
         default = (*data.roles.keys, *data.roles.numeric)
-        found = tuple(dict.fromkeys(c for c in default if c not in columns)) if self.given is None else self.given
-        for column in found:
+        predictors = tuple(dict.fromkeys(c for c in default if c not in columns)) if self.given is None else self.given
+        for column in predictors:
             if column not in data.schema():
                 raise RolesError.missing(column, list(data.schema()))
-        return found
+        return predictors
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,44 +110,46 @@ def _fitted(scores: Floats, design: Floats) -> tuple[ScoreModel, Floats]:
     """
     slopes = np.round(beside([_slope(x, design) for x in scores.T]), DIGITS)
     centre = times(design, slopes)
-    left = scores - centre
-    there = ~np.isnan(left)
-    spread = np.array([np.sqrt(np.mean(e[t] ** 2)) if t.any() else 0.0 for e, t in zip(left.T, there.T, strict=True)])
-    total = np.array([np.var(x[t]) if t.any() else 0.0 for x, t in zip(scores.T, there.T, strict=True)])
+    residuals = scores - centre
+    present = ~np.isnan(residuals)
+    spread = np.array(
+        [np.sqrt(np.mean(e[t] ** 2)) if t.any() else 0.0 for e, t in zip(residuals.T, present.T, strict=True)]
+    )
+    total = np.array([np.var(x[t]) if t.any() else 0.0 for x, t in zip(scores.T, present.T, strict=True)])
     explained = 1 - np.divide(spread**2, total, out=np.ones(len(total)), where=total > 0)
-    residual = root(spread[:, None] * _alike(left if there.all() else left[there.all(axis=1)]) * spread)
+    residual = root(spread[:, None] * _alike(residuals if present.all() else residuals[present.all(axis=1)]) * spread)
     trace = 10.0**-DIGITS * np.eye(len(total))
     return ScoreModel(slopes, np.round(residual, DIGITS) + trace, np.clip(explained, 0, 1)), centre
 
 
-def _alike(left: Floats) -> Floats:
+def _alike(residuals: Floats) -> Floats:
     """The correlations of residuals; none where there is no spread or there are too few records."""
-    size = left.shape[1]
-    if len(left) < SPARE:
+    size = residuals.shape[1]
+    if len(residuals) < SPARE:
         return np.eye(size)
-    covariance = np.cov(left.T, bias=True).reshape(size, size)
+    covariance = np.cov(residuals.T, bias=True).reshape(size, size)
     spread = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
-    found: Floats = np.divide(covariance, spread, out=np.eye(size), where=spread > 1e-12)
-    np.fill_diagonal(found, 1.0)
-    return found
+    correlations: Floats = np.divide(covariance, spread, out=np.eye(size), where=spread > 1e-12)
+    np.fill_diagonal(correlations, 1.0)
+    return correlations
 
 
 def _slope(x: Floats, design: Floats) -> Floats:
-    there = ~np.isnan(x)
-    if not there.any():
+    present = ~np.isnan(x)
+    if not present.any():
         return np.zeros(design.shape[1])
-    if there.sum() < design.shape[1] + SPARE:
+    if present.sum() < design.shape[1] + SPARE:
         raise DataError(
-            f"Shuffling needs {design.shape[1] + SPARE:,} known values in each column, there are {int(there.sum()):,}: "
-            f"name fewer columns in given."
+            f"Shuffling needs {design.shape[1] + SPARE:,} known values in each column, there are {int(present.sum()):,}"
+            f": name fewer columns in given."
         )
-    used = design if there.all() else design[there]
-    return np.asarray(np.linalg.lstsq(used.T @ used, used.T @ x[there], rcond=1e-10)[0], dtype=np.float64)
+    used = design if present.all() else design[present]
+    return np.asarray(np.linalg.lstsq(used.T @ used, used.T @ x[present], rcond=1e-10)[0], dtype=np.float64)
 
 
-def _design(table: pl.DataFrame, given: tuple[str, ...]) -> Floats:
+def _design(table: pl.DataFrame, predictors: tuple[str, ...]) -> Floats:
     """A constant, and the columns made of each given one."""
-    parts = [np.ones((table.height, 1)), *(_columns(table[c]) for c in given)]
+    parts = [np.ones((table.height, 1)), *(_columns(table[c]) for c in predictors)]
     return np.concatenate([part.T for part in parts]).T
 
 
@@ -170,18 +172,20 @@ def _scores(column: pl.Series) -> Floats:
     """Phi^-1((rank - 1/2) / n) of the known values, NaN for the others."""
     from scipy.special import ndtri
 
-    known = column.fill_nan(None) if column.dtype.is_float() else column
-    size = len(known) - known.null_count()
-    ranks = known.rank("average").cast(pl.Float64).to_numpy()
+    values = column.fill_nan(None) if column.dtype.is_float() else column
+    size = len(values) - values.null_count()
+    ranks = values.rank("average").cast(pl.Float64).to_numpy()
     return np.asarray(ndtri((ranks - 0.5) / max(1, size)))
 
 
-def _dealt(column: pl.Series, wanted: Floats) -> pl.Series:
+def _dealt(column: pl.Series, scores: Floats) -> pl.Series:
     """The known values given out in the order of the wanted scores."""
-    known = (column.is_not_null() & column.is_not_nan() if column.dtype.is_float() else column.is_not_null()).to_numpy()
-    places = np.flatnonzero(known)
+    present = (
+        column.is_not_null() & column.is_not_nan() if column.dtype.is_float() else column.is_not_null()
+    ).to_numpy()
+    places = np.flatnonzero(present)
     rank = np.empty(len(places), dtype=np.int64)
-    rank[np.argsort(wanted[places])] = np.arange(len(places))
+    rank[np.argsort(scores[places])] = np.arange(len(places))
     dealt = column.gather(places).sort().gather(rank)
     if len(places) == len(column):
         return dealt

@@ -72,8 +72,8 @@ class SuppressRecords:
 
     def _flagged(self, cells: Cells, keys: tuple[str, ...]) -> Integers:
         """Which cells are in unsafe classes; those without any key are not."""
-        known = np.zeros(len(cells), dtype=np.bool_)
+        has_key = np.zeros(len(cells), dtype=np.bool_)
         for key in keys:
-            known |= cells.table[key].is_not_null().to_numpy()
-        found: Integers = flagged(self.rule, cells, keys) & known
-        return found
+            has_key |= cells.table[key].is_not_null().to_numpy()
+        unsafe: Integers = flagged(self.rule, cells, keys) & has_key
+        return unsafe

@@ -89,20 +89,24 @@ class Swap:
         swapped = draws.child(1).uniform(pl.Series(units.marks[pairs.first])) < chance
         source = units.source(pairs.first[swapped], pairs.second[swapped])
         moving = list(self.protected or (self.attribute,))
-        done = table.with_columns(table.select(moving)[source].get_columns())
-        return data.with_frame(engines.like(data.frame, done), self.law(_report(self, data, units, pairs, table, done)))
+        released = table.with_columns(table.select(moving)[source].get_columns())
+        return data.with_frame(
+            engines.like(data.frame, released), self.law(_report(self, data, units, pairs, table, released))
+        )
 
     def law(self, report: "SwapLog") -> Law:
         """What the public may know: the policy, how many partners candidates have, what areas lost."""
-        given: dict[str, Any] = {"keys": list(self.keys), "attribute": self.attribute}
-        given |= {"protected": list(self.protected), "rate": self.rate}
-        given |= {name: list(found) for name in ("within",) if (found := getattr(self, name))}
-        given |= {"similar": self.similar} if self.similar else {}
-        given |= {"target": self.target if isinstance(self.target, str) else repr(self.target)} if self.target else {}
-        given |= {"cap": True} if self.cap else {}
-        given |= report.public()
-        moved = self.protected or (self.attribute,)
-        return Law("swap", moved, f"{self.words()}. {report.note(self.rate, self.cap)}", given, detail=report)
+        parameters: dict[str, Any] = {"keys": list(self.keys), "attribute": self.attribute}
+        parameters |= {"protected": list(self.protected), "rate": self.rate}
+        parameters |= {name: list(columns) for name in ("within",) if (columns := getattr(self, name))}
+        parameters |= {"similar": self.similar} if self.similar else {}
+        parameters |= (
+            {"target": self.target if isinstance(self.target, str) else repr(self.target)} if self.target else {}
+        )
+        parameters |= {"cap": True} if self.cap else {}
+        parameters |= report.public()
+        swapped = self.protected or (self.attribute,)
+        return Law("swap", swapped, f"{self.words()}. {report.note(self.rate, self.cap)}", parameters, detail=report)
 
     def words(self) -> str:
         what = ", ".join(self.protected) or self.attribute
@@ -142,13 +146,13 @@ class SwapLog:
         """Rounded, so that nothing exact about single records is told."""
         some = self.partners[self.partners > 0]
         alone = round(float((self.partners == 0).mean()), 2) if len(self.partners) else 0.0
-        told: dict[str, Any] = {"candidates": len(self.partners), "without_partner": alone, "pairs": self.pairs}
+        facts: dict[str, Any] = {"candidates": len(self.partners), "without_partner": alone, "pairs": self.pairs}
         if len(some):
-            told["partners"] = {"least": int(some.min()), "median": float(np.median(some)), "most": int(some.max())}
-        for name, found in (("variance_within", self.within), ("variance_between", self.between)):
-            ratios = {c: significant(after / before) for c, (before, after) in found.items() if before > 0}
-            told |= {name: ratios} if ratios else {}
-        return told
+            facts["partners"] = {"least": int(some.min()), "median": float(np.median(some)), "most": int(some.max())}
+        for name, variances in (("variance_within", self.within), ("variance_between", self.between)):
+            ratios = {c: significant(after / before) for c, (before, after) in variances.items() if before > 0}
+            facts |= {name: ratios} if ratios else {}
+        return facts
 
     def note(self, rate: float, cap: bool) -> str:
         """The honest words about the risk that is left."""
@@ -158,11 +162,11 @@ class SwapLog:
         least = int(some.min())
         best = least / (least + 1)
         alone = int((self.partners == 0).sum())
-        left = f" {alone:,} of {len(self.partners):,} candidates have no partner and stay." if alone else ""
+        unpaired = f" {alone:,} of {len(self.partners):,} candidates have no partner and stay." if alone else ""
         over = f" The rate is above K / (K + 1) = {significant(best)} where K = {least}: use cap=True."
         return (
             f"Identity risk of a swapped candidate with K possible partners is max(1 - rate, rate / K), not 1 - rate."
-            f"{over if rate > best and not cap else ''}{left}"
+            f"{over if rate > best and not cap else ''}{unpaired}"
         )
 
 
@@ -184,16 +188,16 @@ class _Units:
 
     def source(self, first: Integers, second: Integers) -> Integers:
         """For each row, the row whose values it gets."""
-        found = np.arange(len(self.rows))
+        sources = np.arange(len(self.rows))
         one, two = self._rows(first), self._rows(second)
-        found[one], found[two] = two, one
-        return found
+        sources[one], sources[two] = two, one
+        return sources
 
     def _rows(self, units: Integers) -> Integers:
         size = np.diff(self.starts)[units]
         inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        found: Integers = self.rows[np.repeat(self.starts[units], size) + inside]
-        return found
+        rows: Integers = self.rows[np.repeat(self.starts[units], size) + inside]
+        return rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,9 +218,9 @@ def _units(mask: Swap, data: Records, table: pl.DataFrame, marks: Integers) -> _
     score = table[mask.similar].cast(pl.Float64).to_numpy() if mask.similar else None
     if data.roles.household:
         return _households(mask, data, table, marks, keys, alike, place, score)
-    wanted = _targets(mask, data, table) if mask.target is not None else _alone(keys, place)
+    targets = _targets(mask, data, table) if mask.target is not None else _alone(keys, place)
     every = np.arange(table.height + 1)
-    return _Units(alike, place, wanted & (place != NOWHERE), score, marks, every[:-1], every)
+    return _Units(alike, place, targets & (place != NOWHERE), score, marks, every[:-1], every)
 
 
 def _households(
@@ -240,20 +244,20 @@ def _households(
     people = people.with_columns(pl.Series("score", np.zeros(len(keys)) if score is None else score).fill_nan(None))
     people = people.with_row_index("row").sort("home", "alike", "mark")
     lists = [pl.col(c).sort().cast(pl.String).str.join(",").alias(c) for c in ("key", "alike")]
-    found = people.group_by("home", maintain_order=True).agg(
+    homes = people.group_by("home", maintain_order=True).agg(
         *lists, pl.col("area").min(), pl.col("area").max().alias("other"), pl.col("mark").min(),
         pl.col("target").any(), pl.col("score").mean(), pl.len().alias("size"),
     )  # fmt: skip
-    torn = int((found["area"] != found["other"]).sum())
+    torn = int((homes["area"] != homes["other"]).sum())
     if torn:
         raise DataError(f"{torn:,} households lie in more than one {mask.attribute!r}: a household has one area.")
-    where = found["area"].to_numpy()
-    wanted = found["target"].to_numpy() if mask.target is not None else _alone(code(found["key"]).codes, where)
-    starts = np.r_[0, np.cumsum(found["size"].to_numpy().astype(np.int64))]
-    scores = None if score is None else found["score"].fill_null(np.nan).to_numpy()
-    profile = code(found["alike"]).codes.astype(np.int64)
+    where = homes["area"].to_numpy()
+    candidates = homes["target"].to_numpy() if mask.target is not None else _alone(code(homes["key"]).codes, where)
+    starts = np.r_[0, np.cumsum(homes["size"].to_numpy().astype(np.int64))]
+    scores = None if score is None else homes["score"].fill_null(np.nan).to_numpy()
+    profile = code(homes["alike"]).codes.astype(np.int64)
     rows = people["row"].to_numpy().astype(np.int64)
-    return _Units(profile, where, wanted & (where != NOWHERE), scores, found["mark"].to_numpy(), rows, starts)
+    return _Units(profile, where, candidates & (where != NOWHERE), scores, homes["mark"].to_numpy(), rows, starts)
 
 
 def _numbered(table: pl.DataFrame, columns: tuple[str, ...]) -> Integers:
@@ -290,31 +294,31 @@ def _paired(units: _Units, draws: Draws) -> _Pairs:
     possible = _choices(units, free)
     first, second, counter = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], 0
     while True:
-        own, named = _named(units, free, draws, counter)
+        own, partners = _choose_partners(units, free, draws, counter)
         if not len(own):
             break
         order = draws.uniform(pl.Series(units.marks[free[own]]), counter + 1)
-        made = disjoint(own, named, order, len(free))
-        first.append(free[own[made]])
-        second.append(free[named[made]])
-        left = np.ones(len(free), dtype=np.bool_)
-        left[own[made]] = left[named[made]] = False
-        free, counter = free[left], counter + 2
+        pairs = disjoint(own, partners, order, len(free))
+        first.append(free[own[pairs]])
+        second.append(free[partners[pairs]])
+        still_free = np.ones(len(free), dtype=np.bool_)
+        still_free[own[pairs]] = still_free[partners[pairs]] = False
+        free, counter = free[still_free], counter + 2
     one, two = np.concatenate(first), np.concatenate(second)
     return _Pairs(one, two, possible[one])
 
 
 def _choices(units: _Units, free: Integers) -> Integers:
     """How many units with the same keys are in other areas, for every unit."""
-    found = np.zeros(len(units.alike), dtype=np.int64)
+    choices = np.zeros(len(units.alike), dtype=np.int64)
     if len(free):
         alike, area = units.alike[free], units.area[free]
         cell, kinds = group([alike, area], [int(alike.max()) + 1, int(area.max()) + 1])
-        found[free] = np.bincount(alike)[alike] - np.bincount(cell, minlength=len(kinds))[cell]
-    return found
+        choices[free] = np.bincount(alike)[alike] - np.bincount(cell, minlength=len(kinds))[cell]
+    return choices
 
 
-def _named(units: _Units, free: Integers, draws: Draws, counter: int) -> tuple[Integers, Integers]:
+def _choose_partners(units: _Units, free: Integers, draws: Draws, counter: int) -> tuple[Integers, Integers]:
     """The candidates among the free that can name a partner, and whom they name: places among the free."""
     if not len(free):
         return free, free
@@ -324,13 +328,13 @@ def _named(units: _Units, free: Integers, draws: Draws, counter: int) -> tuple[I
     by_score = units.score is not None
     able = (low > start) | (high < end) if by_score else (end - start) > (high - low)
     own = np.flatnonzero(units.wanted[free] & able)
-    drawn = draws.uniform(pl.Series(units.marks[free[own]]), counter)
+    uniform = draws.uniform(pl.Series(units.marks[free[own]]), counter)
     start, end, low, high = start[own], end[own], low[own], high[own]
     if by_score:
-        return own, _nearest(units, free, own, start, end, low, high, drawn)
+        return own, _nearest(units, free, own, start, end, low, high, uniform)
     choices = (end - start) - (high - low)
-    named = start + np.minimum((drawn * choices).astype(np.int64), choices - 1)
-    return own, named + np.where(named >= low, high - low, 0)
+    partners = start + np.minimum((uniform * choices).astype(np.int64), choices - 1)
+    return own, partners + np.where(partners >= low, high - low, 0)
 
 
 def _nearest(
@@ -341,17 +345,17 @@ def _nearest(
     end: Integers,
     low: Integers,
     high: Integers,
-    drawn: Floats,
+    uniform: Floats,
 ) -> Integers:
     """The neighbour of another area on either side that is nearer in the score; where equal, by the draw."""
     assert units.score is not None
     score = np.nan_to_num(units.score[free], nan=np.inf)
-    left, right = np.maximum(low - 1, 0), np.minimum(high, len(free) - 1)
+    before, right = np.maximum(low - 1, 0), np.minimum(high, len(free) - 1)
     with np.errstate(invalid="ignore"):
-        below = np.where(low > start, np.nan_to_num(score[own] - score[left], nan=0.0), np.nan)
+        below = np.where(low > start, np.nan_to_num(score[own] - score[before], nan=0.0), np.nan)
         above = np.where(high < end, np.nan_to_num(score[right] - score[own], nan=0.0), np.nan)
-    take_left = np.isnan(above) | (below < above) | ((below == above) & (drawn < 0.5))
-    return np.where(take_left & (low > start), left, right)
+    take_left = np.isnan(above) | (below < above) | ((below == above) & (uniform < 0.5))
+    return np.where(take_left & (low > start), before, right)
 
 
 def _runs(*columns: Integers) -> tuple[Integers, Integers]:
@@ -369,8 +373,8 @@ def _report(
     mask: Swap, data: Records, units: _Units, pairs: _Pairs, before: pl.DataFrame, after: pl.DataFrame
 ) -> SwapLog:
     """K of every candidate, and the variances within and between areas of the numeric columns, before and after."""
-    known = np.flatnonzero(units.area != NOWHERE)
-    partners = _choices(units, known)[units.wanted]
+    placed = np.flatnonzero(units.area != NOWHERE)
+    partners = _choices(units, placed)[units.wanted]
     columns = mask.protected or (*data.roles.numeric, *data.roles.sensitive)
     numeric = [c for c in dict.fromkeys(columns) if before.schema[c].is_numeric()]
     first, second = ({c: _parts(t, mask.attribute, c) for c in numeric} for t in (before, after))
@@ -381,8 +385,8 @@ def _report(
 
 def _parts(table: pl.DataFrame, attribute: str, column: str) -> tuple[float, float]:
     """Variance within and between areas."""
-    kept = table.select(pl.col(attribute).alias("area"), pl.col(column).cast(pl.Float64).fill_nan(None).alias("x"))
-    areas = kept.drop_nulls().group_by("area").agg(pl.col("x").mean(), pl.col("x").var(ddof=0).alias("v"), pl.len())
+    values = table.select(pl.col(attribute).alias("area"), pl.col(column).cast(pl.Float64).fill_nan(None).alias("x"))
+    areas = values.drop_nulls().group_by("area").agg(pl.col("x").mean(), pl.col("x").var(ddof=0).alias("v"), pl.len())
     if not areas.height:
         return 0.0, 0.0
     mean, size = areas["x"].to_numpy(), areas["len"].to_numpy() / areas["len"].sum()

@@ -97,11 +97,11 @@ class Synthesize:
         object.__setattr__(self, "relations", names(self.relations, "relations"))
         Relations.of(self.relations)
         for name, least in (("samples", 2 if self.model == "mixture" else 1), ("leaf", 1), ("size", 1)):
-            given = getattr(self, name)
-            if given is None and name != "samples":
+            value = getattr(self, name)
+            if value is None and name != "samples":
                 continue
-            if not isinstance(given, int) or isinstance(given, bool) or given < least:
-                raise ParameterError(f"{name} must be a whole number, at least {least}, got {given!r}.")
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}.")
         if self.bounds not in ("free", "observed"):
             raise ParameterError(f"bounds must be 'free' or 'observed', got {self.bounds!r}.")
         if not isinstance(self.only, str | Rule | None):
@@ -119,39 +119,39 @@ class Synthesize:
         return self.columns is None and self.only is None
 
     def apply(self, data: Records, draws: Draws) -> Records:
-        made = self._made(data)
-        frame = whole(data, partial(self._change, data, made, draws))
+        columns = self._columns(data)
+        frame = whole(data, partial(self._change, data, columns, draws))
         roles = replace(data.roles, sample=SAMPLE) if self.samples > 1 else data.roles
-        return replace(data.with_frame(frame, self.law(made)), roles=roles)
+        return replace(data.with_frame(frame, self.law(columns)), roles=roles)
 
-    def law(self, made: tuple[str, ...]) -> Law:
-        given: dict[str, Any] = {
+    def law(self, columns: tuple[str, ...]) -> Law:
+        parameters: dict[str, Any] = {
             "synthetic": "full" if self.full else "partial",
             "model": self.model,
             "samples": self.samples,
             "size": self.size,
-            "columns": list(made),
+            "columns": list(columns),
             "partial": not self.full,
             "leaf": self.leaf,
             "bounds": self.bounds,
             "relations": list(self.relations),
         }
-        given |= {"only": self.only if isinstance(self.only, str) else label(self.only)} if self.only else {}
-        return Law("synthesize", made, self.words(), given)
+        parameters |= {"only": self.only if isinstance(self.only, str) else label(self.only)} if self.only else {}
+        return Law("synthesize", columns, self.words(), parameters)
 
     def words(self) -> str:
         what = ", ".join(self.columns) if self.columns else "all records" if self.full else "risky records"
-        held = " of the riskiest records" if self.columns and self.only else ""
+        which = " of the riskiest records" if self.columns and self.only else ""
         many = f" in {self.samples} samples" if self.samples > 1 else ""
         each = f" of {self.size:,} records" if self.size else ""
-        return f"{what}{held} replaced by draws from {WORDS[self.model]}{many}{each}"
+        return f"{what}{which} replaced by draws from {WORDS[self.model]}{many}{each}"
 
-    def _made(self, data: Records) -> tuple[str, ...]:
+    def _columns(self, data: Records) -> tuple[str, ...]:
         """The columns that are drawn anew, in the order of the file; refused where the roles do not allow it."""
         schema, roles = list(data.schema()), data.roles
         related = Relations.of(self.relations)
-        given = (*(self.columns or ()), *(self.order or ()), *related.columns())
-        for column in (*given, *((self.only,) if isinstance(self.only, str) else ())):
+        names_used = (*(self.columns or ()), *(self.order or ()), *related.columns())
+        for column in (*names_used, *((self.only,) if isinstance(self.only, str) else ())):
             if column not in schema:
                 raise RolesError.missing(column, schema)
         if roles.sample or (self.samples > 1 and SAMPLE in schema):
@@ -162,24 +162,24 @@ class Synthesize:
             raise RolesError(
                 "Whole synthesis draws persons, not households: drop that role, or name the columns to draw."
             )
-        held = {roles.id} if self.full else {roles.id, roles.weight, roles.household, self.only}
-        if bad := [c for c in self.columns or () if c in held]:
+        fixed = {roles.id} if self.full else {roles.id, roles.weight, roles.household, self.only}
+        if bad := [c for c in self.columns or () if c in fixed]:
             raise RolesError(f"Column {bad[0]!r} names or weighs records, or says which are drawn: it cannot be drawn.")
-        wanted = set(self.columns or (c for c in schema if c not in held))
-        wanted |= {total for total, parts in related.sums if wanted & set(parts)}
-        if any(0 < len(wanted & set(group)) < len(group) for group in related.groups):
+        columns = set(self.columns or (c for c in schema if c not in fixed))
+        columns |= {total for total, parts in related.sums if columns & set(parts)}
+        if any(0 < len(columns & set(group)) < len(group) for group in related.groups):
             raise ParameterError("Columns that a 'with' relation holds together must all be drawn.")
-        return tuple(c for c in schema if c in wanted)
+        return tuple(c for c in schema if c in columns)
 
     def _change(
-        self, data: Records, made: tuple[str, ...], draws: Draws, table: pl.DataFrame, keys: pl.Series
+        self, data: Records, columns: tuple[str, ...], draws: Draws, table: pl.DataFrame, keys: pl.Series
     ) -> pl.DataFrame:
         """Records in an order that depends on the seed and their keys, then the samples."""
         table = table.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
         Relations.of(self.relations).hold(table)
         order = np.argsort(draws.uniform(keys), kind="stable")
         chosen = self._chosen(data, table)[order]
-        task = _Task.of(self, table[order], made, data.roles, chosen)
+        task = _Task.of(self, table[order], columns, data.roles, chosen)
         if self.full:
             size = self.size or table.height
             pieces = [task.full(i, size, generator(draws.child(i))) for i in range(self.samples)]
@@ -213,38 +213,38 @@ class _Task:
     totals: tuple[str, ...]
 
     @classmethod
-    def of(cls, mask: Synthesize, table: pl.DataFrame, made: tuple[str, ...], roles: Roles, chosen: Any) -> "_Task":
+    def of(cls, mask: Synthesize, table: pl.DataFrame, columns: tuple[str, ...], roles: Roles, chosen: Any) -> "_Task":
         related = Relations.of(mask.relations)
-        drawn = [c for c in made if c not in related.totals]
-        variables = {c: SynthesisVariable.of(table[c]) for c in drawn}
-        apart = {*made, roles.id, roles.household, roles.sample, *related.totals}
+        synthetic = [c for c in columns if c not in related.totals]
+        variables = {c: SynthesisVariable.of(table[c]) for c in synthetic}
+        apart = {*columns, roles.id, roles.household, roles.sample, *related.totals}
         for column in (c for c in table.columns if c not in apart):
             with suppress(DataError):  # what no model can use is not a predictor
                 variables[column] = SynthesisVariable.of(table[column])
         if isinstance(mask.only, Rule) and not chosen.all():
             variables[FLAG] = SynthesisVariable.of(pl.Series(FLAG, chosen))
-        kept = tuple(c for c in variables if c not in drawn)
+        predictors = tuple(c for c in variables if c not in synthetic)
         rank = {c: i for i, c in enumerate(mask.order or ())}
         last = len(rank)
-        by = {c: (c == roles.weight, rank.get(c, last), table[c].n_unique(), table.columns.index(c)) for c in drawn}
-        first, totals = tuple(sorted(drawn, key=lambda c: by[c])), tuple(c for c in related.totals if c in made)
-        return cls(mask, table, variables, first, kept, roles.weight, related, totals)
+        by = {c: (c == roles.weight, rank.get(c, last), table[c].n_unique(), table.columns.index(c)) for c in synthetic}
+        first, totals = tuple(sorted(synthetic, key=lambda c: by[c])), tuple(c for c in related.totals if c in columns)
+        return cls(mask, table, variables, first, predictors, roles.weight, related, totals)
 
     def full(self, sample: int, size: int, rng: np.random.Generator) -> pl.DataFrame:
         """A synthetic file of its own."""
-        drawn = self._drawn(self._model(sample), np.arange(size), rng)
-        made = self.related.kept(_with_totals(drawn, self.table, self.related))
+        values = self._draw(self._model(sample), np.arange(size), rng)
+        synthetic = self.related.with_sums(_with_totals(values, self.table, self.related))
         if self.weight and size != self.table.height:
-            made = made.with_columns(pl.col(self.weight).cast(pl.Float64) * (self.table.height / size))
-        return made
+            synthetic = synthetic.with_columns(pl.col(self.weight).cast(pl.Float64) * (self.table.height / size))
+        return synthetic
 
     def part(self, sample: int, rows: Integers, rng: np.random.Generator) -> pl.DataFrame:
         """The file with the drawn columns of some records replaced."""
         if not len(rows) or not self.made:
             return self.table
-        drawn = self._drawn(self._model(sample), rows, rng)
-        kept = self.table[rows].with_columns(drawn.get_columns())
-        new = self.related.kept(kept)
+        values = self._draw(self._model(sample), rows, rng)
+        part = self.table[rows].with_columns(values.get_columns())
+        new = self.related.with_sums(part)
         place = np.arange(self.table.height)
         place[rows] = self.table.height + np.arange(len(rows))
         both = pl.concat([self.table.select(*self.made, *self.totals), new.select(*self.made, *self.totals)])
@@ -256,7 +256,7 @@ class _Task:
         turns = [name for name in WORDS if name != "mixture" and (self.mask.full or name != "bootstrap")]
         return turns[sample % len(turns)]
 
-    def _drawn(self, model: str, rows: Integers, rng: np.random.Generator) -> pl.DataFrame:
+    def _draw(self, model: str, rows: Integers, rng: np.random.Generator) -> pl.DataFrame:
         if model == "sequential-cart":
             leaf = self.mask.leaf or min(50, max(5, self.table.height // 500))
             return pl.DataFrame(Trees(self.variables, leaf).draw(self._visits(), self.kept, rows, rng))
@@ -267,14 +267,14 @@ class _Task:
         if model == "bootstrap":
             new = Smoothed(self.variables, self._bounds()).draw(numbers, rows, rng)
         else:
-            known = [c for c in (*self.kept, *others) if c != self.weight]
-            new = Normal(self.variables, self._bounds()).draw(numbers, known, rows, rng)
+            predictors = [c for c in (*self.kept, *others) if c != self.weight]
+            new = Normal(self.variables, self._bounds()).draw(numbers, predictors, rows, rng)
         return pl.DataFrame({c: self.variables[c].values.gather(rows) for c in others} | new)
 
     def _numbers(self) -> tuple[list[str], list[str]]:
         """Columns that have a normal model, and those that come with the record."""
-        held = {c for group in self.related.groups for c in group} | {self.weight}
-        numbers = [c for c in self.made if self.variables[c].numbers is not None and c not in held]
+        bound_columns = {c for group in self.related.groups for c in group} | {self.weight}
+        numbers = [c for c in self.made if self.variables[c].numbers is not None and c not in bound_columns]
         return numbers, [c for c in self.made if c not in numbers]
 
     def _visits(self) -> list[tuple[str, ...]]:
@@ -283,18 +283,18 @@ class _Task:
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
         """Limits from relations, and the observed range where it is to hold."""
-        found = dict(self.related.bounds())
+        bounds = dict(self.related.bounds())
         for name, variable in self.variables.items() if self.mask.bounds == "observed" else ():
             if variable.numbers is not None and not np.isnan(variable.numbers).all():
-                low, high = found.get(name, (-np.inf, np.inf))
+                low, high = bounds.get(name, (-np.inf, np.inf))
                 numbers = variable.numbers
-                found[name] = (max(low, float(np.nanmin(numbers))), min(high, float(np.nanmax(numbers))))
-        return found
+                bounds[name] = (max(low, float(np.nanmin(numbers))), min(high, float(np.nanmax(numbers))))
+        return bounds
 
 
-def _with_totals(drawn: pl.DataFrame, table: pl.DataFrame, related: Relations) -> pl.DataFrame:
+def _with_totals(values: pl.DataFrame, table: pl.DataFrame, related: Relations) -> pl.DataFrame:
     """Room for the columns that are sums of others."""
-    return drawn.with_columns(pl.lit(None, dtype=table.schema[c]).alias(c) for c in related.totals)
+    return values.with_columns(pl.lit(None, dtype=table.schema[c]).alias(c) for c in related.totals)
 
 
 def _stacked(pieces: list[pl.DataFrame], table: pl.DataFrame, roles: Roles, full: bool) -> pl.DataFrame:

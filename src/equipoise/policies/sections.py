@@ -49,12 +49,12 @@ class SearchSection:
     search: Literal["grid", "adaptive"] = "grid"
     budget: int | None = None
     seconds: float | None = None
-    processes: Literal[1, 2] = 1
+    processes: int | None = None
     journal: str | None = None
 
     def __post_init__(self) -> None:
-        given = {name: getattr(self, name) for name in ("budget", "seconds")}
-        wrong = {name: value for name, value in given.items() if value is not None and not value > 0}
+        numbers = {name: getattr(self, name) for name in ("budget", "seconds", "processes")}
+        wrong = {name: value for name, value in numbers.items() if value is not None and not value > 0}
         if wrong:
             raise ParameterError(" and ".join(f"{name} must be above 0, got {wrong[name]!r}" for name in wrong) + ".")
 
@@ -114,7 +114,9 @@ class PolicyProblem:
 
 def refusal(name: str, problems: list[PolicyProblem], lines: Lines) -> ParameterError:
     """One error that has every problem, in the order of the lines."""
-    told = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
-    error = ParameterError(f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in told) + ".")
-    error.problems = tuple(told)
+    ordered = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
+    error = ParameterError(
+        f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in ordered) + "."
+    )
+    error.problems = tuple(ordered)
     return error

@@ -10,7 +10,7 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.table import TOP, Table, table
+from equipoise.data.tables.table import DEFAULT_TOP, Table, table
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.ground.options import option
 from equipoise.ground.randomness import Draws
@@ -19,7 +19,7 @@ from equipoise.policies.column_hierarchies import column_tree
 from equipoise.policies.dominance_check import parts_of
 from equipoise.tables import CellKey, record_keys
 
-TAKEN = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
+RESERVED_LABELS = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
 """What a protected table and its audit say of a cell: no column of the records may be called so."""
 TABLE = "What the table holds"
 """Where the command line lists the layout of a table."""
@@ -79,12 +79,12 @@ class Tabulation(TableLayout):
         """What the columns of a ready table are."""
         if isinstance(self.ready, bool):
             return self.ready
-        known = [f.name for f in fields(Ready)]
+        fields_of_ready = [f.name for f in fields(Ready)]
         for name in self.ready:
-            if name not in known:
-                raise ParameterError(f"table.ready has no {name!r}.{hint(name, known)}")
-        named: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self.ready.items()}
-        return Ready(**named)
+            if name not in fields_of_ready:
+                raise ParameterError(f"table.ready has no {name!r}.{hint(name, fields_of_ready)}")
+        columns: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self.ready.items()}
+        return Ready(**columns)
 
     def prepared(self, records: Records) -> Records:
         """The records with their columns as coarse as the table has them."""
@@ -95,7 +95,7 @@ class Tabulation(TableLayout):
 
     def trees(self, records: Records, folder: Path) -> dict[str, Hierarchy]:
         """The hierarchies that the table names itself, of records that are prepared."""
-        return {column: tree(records, column, given, folder) for column, given in self.hierarchies.items()}
+        return {column: tree(records, column, groups, folder) for column, groups in self.hierarchies.items()}
 
     def made(self, records: Records, folder: Path, methods: Iterable[Any], rules: Iterable[Any], seed: int) -> Table:
         """The table from prepared records, with what the methods and the rules need to know of each cell."""
@@ -111,16 +111,16 @@ class Tabulation(TableLayout):
         return replace(self, hierarchies={c: tree.to_plain() for c, tree in self.trees(records, folder).items()})
 
 
-def tree(records: Records, column: str, given: Any, folder: Path) -> Hierarchy:
+def tree(records: Records, column: str, groups: Any, folder: Path) -> Hierarchy:
     """The hierarchy of a column, as a policy file says it."""
-    if isinstance(given, str):
-        kind = Path(given).suffix.lower()
+    if isinstance(groups, str):
+        kind = Path(groups).suffix.lower()
         if kind not in (".csv", ".hrc"):
             raise ParameterError(f"The hierarchy of {column!r} is a .csv or .hrc file, or a list of coarser columns.")
-        return Hierarchy.from_csv(folder / given) if kind == ".csv" else Hierarchy.from_hrc(folder / given)
-    if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
-        return column_tree(records, column, given)
-    return Roles.from_plain({"hierarchies": {column: given}}, folder).hierarchies[column]
+        return Hierarchy.csv(folder / groups) if kind == ".csv" else Hierarchy.hrc(folder / groups)
+    if isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):
+        return column_tree(records, column, groups)
+    return Roles.from_plain({"hierarchies": {column: groups}}, folder).hierarchies[column]
 
 
 def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: int) -> tuple[Records, str | None]:
@@ -130,9 +130,9 @@ def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: i
     return records, key
 
 
-def top_of(asked: Iterable[Any]) -> int:
+def top_of(rules_in_use: Iterable[Any]) -> int:
     """How many of the largest contributions the rules look at."""
-    return max([TOP, *(_places(part) for rule in asked for part in parts_of(rule))])
+    return max([DEFAULT_TOP, *(_places(part) for rule in rules_in_use for part in parts_of(rule))])
 
 
 def _places(rule: Any) -> int:
@@ -142,7 +142,7 @@ def _places(rule: Any) -> int:
 def refuse_labels(columns: Iterable[str]) -> None:
     """Refuse columns that are called as what a protected table says itself."""
     for column in columns:
-        if column in TAKEN:
+        if column in RESERVED_LABELS:
             raise ParameterError(f"A protected table says something else under {column!r}: rename that column.")
 
 
@@ -158,6 +158,6 @@ def rules_of(methods: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))
 
 
-def plain_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def plain_of(policy: Mapping[str, Any]) -> dict[str, Any]:
     """A policy with [table] may leave out its roles."""
-    return {"roles": {}, **given} if "table" in given else dict(given)
+    return {"roles": {}, **policy} if "table" in policy else dict(policy)

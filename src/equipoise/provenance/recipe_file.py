@@ -1,4 +1,4 @@
-"""The recipe of a release as its private folder keeps it: masks, measures and draw, or how a table is made."""
+"""Recipe file of a release, in its private folder: masks, measures and draw, or how a table is made."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ print("Made again in", made.folder)
 
 @dataclass(frozen=True)
 class StoredRecipe:
-    """What a private folder keeps of the recipe."""
+    """A recipe as stored in a private folder."""
 
     masks: tuple[Mask, ...]
     measures: tuple[str, ...]
@@ -45,7 +45,7 @@ class StoredRecipe:
 
 
 def recipe_text(recipe: Recipe, measures: Iterable[str], draw: int) -> str:
-    """The recipe as JSON, each mask as policy files write it, and what was measured by the names of the scores."""
+    """The recipe as JSON: masks as in policy files, and the measures by the names of their scores."""
     masks = [to_plain(mask) for mask in recipe.masks]
     plain = {"format": FORMAT, "draw": draw, "masks": masks, "measures": list(measures)}
     return json.dumps(plain, indent=2, default=str) + "\n"

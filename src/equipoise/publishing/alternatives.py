@@ -39,10 +39,10 @@ class Answers:
     @property
     def words(self) -> str:
         counts = dict(self.cells.group_by("answer").len().sort("len", "answer", descending=[True, False]).rows())
-        told = ", ".join(f"{answer} ({many:,} cells)" for answer, many in counts.items())
+        phrases = ", ".join(f"{answer} ({many:,} cells)" for answer, many in counts.items())
         saved = 1 - self.loss / self.two_way if self.two_way else 0.0
         gain = f"{saved:.1%} below that of publishing or suppressing alone"
-        return f"The cheapest answers are {told}: the expected loss is {self.loss:.4g}, {gain}."
+        return f"The cheapest answers are {phrases}: the expected loss is {self.loss:.4g}, {gain}."
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def answers(
     silent, exposed = (loss[row.order] for loss in losses)
     study = _Study(data, united.take(row.order), (silent, exposed), disclosure, terms, along)
     cut = cheapest(row.paths, study.price, int(terms.reach))
-    return _told(study, row, cut, notes)
+    return _answers(study, row, cut, notes)
 
 
 def _compatible(data: Domains, cells: Posterior) -> tuple[Posterior, tuple[str, ...]]:
@@ -100,8 +100,8 @@ def _compatible(data: Domains, cells: Posterior) -> tuple[Posterior, tuple[str, 
     if (means <= 1 + 1e-9).all():
         return cells, ()
     a = y + alpha / np.maximum(means, 1.0)
-    told = "The prior means of the classes add up to more than one: they were scaled down where classes are united."
-    return Posterior(cells.y, cells.n, cells.N, a, size - a), (told,)
+    note = "The prior means of the classes add up to more than one: they were scaled down where classes are united."
+    return Posterior(cells.y, cells.n, cells.N, a, size - a), (note,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,8 +151,8 @@ class _Study:
     def alone(self) -> tuple[Floats, Integers]:
         """The cheapest way to tell each cell by itself, and which: 0 publish, 1 suppress, then the further ways."""
         silent, exposed = self.losses
-        kept = [(1.0, 0.0), (0.0, 1.0), *self.terms.ways.values()]
-        costs = np.stack([e * exposed + s * self.terms.cutoff * silent for e, s in kept])
+        shares = [(1.0, 0.0), (0.0, 1.0), *self.terms.ways.values()]
+        costs = np.stack([e * exposed + s * self.terms.cutoff * silent for e, s in shares])
         best = costs.argmin(axis=0)
         return costs[best, np.arange(len(best))], best
 
@@ -161,11 +161,11 @@ class _Study:
             return self.alone()[0][start]
         union = self.union(start, stop)
         silent, y = self.losses[0], self.cells.y
-        lost = _sums(silent, start, stop) - np.divide(
+        coarseness = _sums(silent, start, stop) - np.divide(
             _sums(silent * y, start, stop), union.y, out=_sums(silent, start, stop), where=union.y > 0
         )
-        found: Floats = expected(self.disclosure, union) + self.terms.cutoff * self.terms.coarseness * lost
-        return found
+        price: Floats = expected(self.disclosure, union) + self.terms.cutoff * self.terms.coarseness * coarseness
+        return price
 
     def union(self, start: Integers, stop: Integers) -> Posterior:
         """The law of the populations of pieces."""
@@ -190,35 +190,35 @@ class _Study:
 
 def _sums(values: Floats, start: Integers, stop: Integers) -> Floats:
     totals = np.append(0.0, np.cumsum(values))
-    found: Floats = totals[stop] - totals[start]
-    return found
+    sums: Floats = totals[stop] - totals[start]
+    return sums
 
 
-def _told(study: _Study, row: _PathCells, cut: Cut, notes: tuple[str, ...]) -> Answers:
+def _answers(study: _Study, row: _PathCells, cut: Cut, notes: tuple[str, ...]) -> Answers:
     starts, costs, way = cut.starts, *study.alone()
     stops = np.append(starts[1:], len(cut.piece))
     answer = np.array(["publish", "suppress", *study.terms.ways], dtype=object)[way[starts]]
     loss = costs[starts]
     for height, name in enumerate(row.names, start=1):
-        here = np.flatnonzero((cut.height[starts] == height) & (stops - starts > 1))
-        loss[here] = study.price(starts[here], stops[here], height)
-        answer[here] = np.where(_whole(row.paths[height], starts[here], stops[here]), f"coarser: {name}", "merge")
+        pieces = np.flatnonzero((cut.height[starts] == height) & (stops - starts > 1))
+        loss[pieces] = study.price(starts[pieces], stops[pieces], height)
+        answer[pieces] = np.where(_whole(row.paths[height], starts[pieces], stops[pieces]), f"coarser: {name}", "merge")
     silent, exposed = study.losses
     two_way = float(np.minimum(exposed, study.terms.cutoff * silent).sum())
     back = np.argsort(row.order)
     piece = cut.piece[back]
-    told = study.data.table.select(*study.data.keys, "y", "n", "N").with_columns(
+    cells = study.data.table.select(*study.data.keys, "y", "n", "N").with_columns(
         pl.Series("answer", answer.astype(str)[piece]),
         pl.Series("piece", piece),
         pl.Series("together", (stops - starts)[piece]),
         pl.Series("loss", loss[piece]),
     )
-    return Answers(told, cut.cost, two_way, notes)
+    return Answers(cells, cut.cost, two_way, notes)
 
 
 def _whole(nodes: Integers, starts: Integers, stops: Integers) -> Integers:
     """Which ranges are whole nodes."""
     firsts = np.flatnonzero(np.append(True, nodes[1:] != nodes[:-1]))
     ends = np.isin(starts, firsts) & np.isin(stops, np.append(firsts[1:], len(nodes)))
-    found: Integers = ends & (nodes[starts] == nodes[stops - 1])
-    return found
+    whole: Integers = ends & (nodes[starts] == nodes[stops - 1])
+    return whole

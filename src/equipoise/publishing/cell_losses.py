@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.beta_binomial.posterior import Posterior, called
+from equipoise.beta_binomial.posterior import Posterior, evaluate_loss
 from equipoise.data.cells import count
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.losses.expectation import PER_CELL, UNITS, Loss, LossShape, expected, read, shape
+from equipoise.losses.expectation import PER_CELL_NAMES, UNITS, Loss, LossShape, expected, read, shape
 from equipoise.losses.subclasses import Subclasses
 from equipoise.publishing.cells_of_domains import Domains, summed
 
@@ -49,11 +49,11 @@ class ClassLoss:
     code: Integers = field(repr=False)
 
     def expected(self, cells: Posterior) -> Floats:
-        found = np.zeros(len(cells))
+        losses = np.zeros(len(cells))
         for place, loss in enumerate(self.losses):
             rows = np.flatnonzero(self.code == place)
-            found[rows] = expected(loss, cells.take(rows))
-        return found
+            losses[rows] = expected(loss, cells.take(rows))
+        return losses
 
     def __call__(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
         return self._each("__call__", y, Y, n, N)
@@ -61,13 +61,13 @@ class ClassLoss:
     def bend(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
         return self._each("bend", y, Y, n, N)
 
-    def _each(self, name: str, *given: Any) -> Any:
-        parts = np.broadcast_arrays(*given)
-        found = np.zeros(parts[0].shape)
+    def _each(self, name: str, *arrays: Any) -> Any:
+        parts = np.broadcast_arrays(*arrays)
+        values = np.zeros(parts[0].shape)
         for place, loss in enumerate(self.losses):
             rows = self.code == place
-            found[rows] = getattr(loss, name)(*(part[rows] for part in parts))
-        return found
+            values[rows] = getattr(loss, name)(*(part[rows] for part in parts))
+        return values
 
     @property
     def counts_uniques(self) -> bool:
@@ -89,12 +89,12 @@ def by_class(loss: Loss, data: Domains) -> Loss:
     table = count(data.records, (*dict.fromkeys((*classes, *keys)),)).table
     if members is not None:
         table = table.filter(pl.col(c).cast(pl.String) == v for c, v in zip(classes, members, strict=True))
-        return _counted(table)
+        return _subclass_shares(table)
     parts = table.partition_by(classes, maintain_order=True)
     code = data.table.select(pl.struct(classes).rank("dense"))[:, 0].to_numpy().astype(np.int64) - 1
     firsts = pl.concat([part.select(classes).head(1) for part in parts])
     rank = firsts.select(pl.struct(classes).rank("dense"))[:, 0].to_numpy() - 1
-    return ClassLoss(tuple(_counted(parts[place]) for place in np.argsort(rank)), code)
+    return ClassLoss(tuple(_subclass_shares(parts[place]) for place in np.argsort(rank)), code)
 
 
 def _keys(keys: tuple[str, ...], data: Domains) -> tuple[str, ...]:
@@ -103,13 +103,13 @@ def _keys(keys: tuple[str, ...], data: Domains) -> tuple[str, ...]:
         if key not in schema:
             raise RolesError.missing(key, list(schema))
     classes, _ = data.members
-    left = tuple(key for key in keys if key not in (*data.domain, *classes))
-    if not left:
+    others = tuple(key for key in keys if key not in (*data.domain, *classes))
+    if not others:
         raise ParameterError("The keys of the subclasses must be others than the domain and the target.")
-    return left
+    return others
 
 
-def _counted(table: pl.DataFrame) -> Subclasses:
+def _subclass_shares(table: pl.DataFrame) -> Subclasses:
     total = table["total"].to_numpy()
     shares = total[total > 0] / total.sum()
     return Subclasses(tuple(np.minimum(shares, 1.0).tolist()))
@@ -140,25 +140,25 @@ class UniquesMisfit:
 
     @property
     def words(self) -> str:
-        found = (
+        words = (
             f"Among the records of the cells the loss expects {self.expected:,.0f} uniques on {', '.join(self.keys)}; "
             f"there are {self.counted:,}"
         )
         if self.fits:
-            return f"{found}: the model of the loss fits the file."
+            return f"{words}: the model of the loss fits the file."
         more = "understates" if self.counted > self.expected else "overstates"
-        return f"{found}: the loss {more} disclosure, and the order of cells may be wrong."
+        return f"{words}: the loss {more} disclosure, and the order of cells may be wrong."
 
 
-def misfit(named: Loss, loss: Loss, data: Domains, law: Posterior) -> UniquesMisfit | None:
+def misfit(loss_name: Loss, loss: Loss, data: Domains, law: Posterior) -> UniquesMisfit | None:
     """The uniques that a loss expects in the sample against those counted; None where it is no count of uniques.
 
     Counted on the keys an intruder may know, or on those of the loss where the roles name none."""
     if data.records is None or not getattr(loss, "counts_uniques", False):
         return None
     classes, members = data.members
-    known = tuple(key for key in data.records.roles.keys if key not in (*data.domain, *classes))
-    keys = known or (_keys(named.keys, data) if isinstance(named, Subclasses) and named.keys else ())
+    role_keys = tuple(key for key in data.records.roles.keys if key not in (*data.domain, *classes))
+    keys = role_keys or (_keys(loss_name.keys, data) if isinstance(loss_name, Subclasses) and loss_name.keys else ())
     if not keys:
         return None
     on = (*data.domain, *classes)
@@ -167,14 +167,14 @@ def misfit(named: Loss, loss: Loss, data: Domains, law: Posterior) -> UniquesMis
         table = table.filter(pl.col(c).cast(pl.String) == v for c, v in zip(classes, members, strict=True))
     alone = table.group_by(data.keys).agg(counted=(pl.col("n") == 1).sum().cast(pl.Int64))
     cells = data.table.select(data.keys).join(alone, on=data.keys, how="left", nulls_equal=True, maintain_order="left")
-    values = called(loss, law.y, law.y, law.n, law.N)
+    values = evaluate_loss(loss, law.y, law.y, law.n, law.N)
     cells = cells.with_columns(pl.col("counted").fill_null(0), expected=values)
     return UniquesMisfit(keys, float(values.sum()), int(cells["counted"].sum()), cells)
 
 
 def silence(nonpublication: Any, data: Domains) -> Loss:
     """The loss of not publishing: one of the listed, a function, or a column of the user's."""
-    if not isinstance(nonpublication, str) or nonpublication in (*UNITS, *PER_CELL):
+    if not isinstance(nonpublication, str) or nonpublication in (*UNITS, *PER_CELL_NAMES):
         return read(nonpublication)
     columns = data.records.schema() if data.records is not None else data.table.columns
     if nonpublication not in columns and any(mark in nonpublication for mark in ":("):

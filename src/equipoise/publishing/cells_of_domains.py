@@ -90,8 +90,8 @@ def _from_table(table: pl.DataFrame, domain: Any, target: Any) -> Domains:
     share = numbers(table["share"]) if shared else np.ones(table.height)
     if not np.isfinite(share).all() or (share < 0).any() or not share.sum() > 0:
         raise DataError("share must hold numbers, zero or more, not all zero.")
-    made = table.drop("y_eff", "n_eff", strict=False)
-    return Domains(made, names(domain, "domain"), names(target, "target"), configurations=shared)
+    counts = table.drop("y_eff", "n_eff", strict=False)
+    return Domains(counts, names(domain, "domain"), names(target, "target"), configurations=shared)
 
 
 def _from_records(records: Records, domain: Any, target: Any, population: Any) -> Domains:
@@ -105,18 +105,18 @@ def _from_records(records: Records, domain: Any, target: Any, population: Any) -
             raise RolesError.missing(column, list(schema))
         if column in (*COUNTS, "share", "total"):
             raise RolesError(f"A domain or class cannot be named {column!r}, a column of the cell table: rename it.")
-    counted = count(records, (*areas, *classes)).table
-    whole = counted.group_by(areas, maintain_order=True).agg(n=pl.col("n").sum(), total=pl.col("total").sum())
+    class_counts = count(records, (*areas, *classes)).table
+    whole = class_counts.group_by(areas, maintain_order=True).agg(n=pl.col("n").sum(), total=pl.col("total").sum())
     whole, weighed = _weighed(records, areas, whole)
-    whole, told = _with_population(records, areas, whole, population)
-    cells, crossed = _crossed(counted, whole, areas, classes, members)
+    whole, notes = _with_population(records, areas, whole, population)
+    cells, crossed = _crossed(class_counts, whole, areas, classes, members)
     if weighed:
         cells = cells.with_columns(n_eff=pl.col("n") * pl.col("worth"))
         cells = cells.with_columns(y_eff=pl.col("part") * pl.col("n_eff"))
     cells = cells.drop("worth", "part")
     refuse_counts(*(numbers(cells[c]) for c in ("y", "n", "N")))
-    kept = classes if members is None else ()
-    return Domains(cells, areas, kept, (classes, members), records, (*told, *weighed, *crossed))
+    target_columns = classes if members is None else ()
+    return Domains(cells, areas, target_columns, (classes, members), records, (*notes, *weighed, *crossed))
 
 
 def _target(target: Any, records: Records, areas: tuple[str, ...], schema: Any) -> tuple[tuple[str, ...], Any]:
@@ -126,10 +126,10 @@ def _target(target: Any, records: Records, areas: tuple[str, ...], schema: Any) 
         return (column.strip(),), (value.strip(),)
     if isinstance(target, Mapping):
         return tuple(target), tuple(str(value) for value in target.values())
-    found = names(target, "target") or tuple(c for c in records.roles.keys if c not in areas)
-    if not found:
+    columns = names(target, "target") or tuple(c for c in records.roles.keys if c not in areas)
+    if not columns:
         raise RolesError("Name the target: the column of the classes, or one class as 'occupation=nurse'.")
-    return found, None
+    return columns, None
 
 
 def _weighed(records: Records, areas: tuple[str, ...], whole: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -147,29 +147,29 @@ def _weighed(records: Records, areas: tuple[str, ...], whole: pl.DataFrame) -> t
         raise DataError("A domain's weights are all 0: its sample says nothing.")
     if worth.min() > 1 - 1e-9:
         return joined.drop("square"), ()
-    told = (
+    note = (
         f"Weights differ within domains: the samples count as {worth.min():.0%} to {worth.max():.0%} of their records, "
         "n_eff = (sum w)^2 / sum w^2, and y_eff is the weighted share of it."
     )
-    return joined.drop("square"), (told,)
+    return joined.drop("square"), (note,)
 
 
-def _grouped(records: Records, areas: tuple[str, ...], **found: nw.Expr) -> pl.DataFrame:
+def _grouped(records: Records, areas: tuple[str, ...], **expressions: nw.Expr) -> pl.DataFrame:
     """Aggregates by domain, on the engine that holds the records."""
     schema = records.schema()
     floats = [nw.col(c).fill_nan(None) for c in areas if schema[c].is_float()]
     frame = records.frame.with_columns(*floats) if floats else records.frame
-    wanted = [expression.alias(name) for name, expression in found.items()]
-    return engines.collect(frame.group_by(*areas).agg(*wanted))
+    aggregates = [expression.alias(name) for name, expression in expressions.items()]
+    return engines.collect(frame.group_by(*areas).agg(*aggregates))
 
 
-def _joined(left: pl.DataFrame, right: pl.DataFrame, on: tuple[str, ...]) -> pl.DataFrame:
+def _joined(cells: pl.DataFrame, right: pl.DataFrame, on: tuple[str, ...]) -> pl.DataFrame:
     """Left join on the columns' own types, null equal to null, the left's order kept."""
     try:
-        typed = right.cast({c: left.schema[c] for c in on})
+        typed = right.cast({c: cells.schema[c] for c in on})
     except pl.exceptions.PolarsError:
         raise DataError("The domains of the population are not of the type of the data's domains.") from None
-    return left.join(typed, on=on, how="left", nulls_equal=True, maintain_order="left")
+    return cells.join(typed, on=on, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _with_population(
@@ -181,11 +181,11 @@ def _with_population(
     if isinstance(population, str):
         return _from_column(records, areas, whole, population), ()
     table = _listed(population, areas) if isinstance(population, Mapping) else _framed(population, areas)
-    found = _joined(whole, table, areas)
-    lacking = int(found["N"].null_count())
+    joined = _joined(whole, table, areas)
+    lacking = int(joined["N"].null_count())
     if lacking:
         raise DataError(f"N is missing for {lacking:,} of {whole.height:,} domains: give the population of each.")
-    return found, ()
+    return joined, ()
 
 
 def _from_weights(records: Records, whole: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -194,10 +194,10 @@ def _from_weights(records: Records, whole: pl.DataFrame) -> tuple[pl.DataFrame, 
             "N is missing: name a column with each domain's population, give a mapping, or a weight to estimate it."
         )
     short = int((whole["total"].round() < whole["n"]).sum())
-    found = whole.with_columns(N=pl.max_horizontal(pl.col("total").round(), pl.col("n").cast(pl.Float64)))
-    told = "N is estimated: the sum of the weights of each domain's records, rounded."
+    sized = whole.with_columns(N=pl.max_horizontal(pl.col("total").round(), pl.col("n").cast(pl.Float64)))
+    note = "N is estimated: the sum of the weights of each domain's records, rounded."
     more = (f"In {short:,} domains the weights add up to less than n; N is n there.",) if short else ()
-    return found, (told, *more)
+    return sized, (note, *more)
 
 
 def _from_column(records: Records, areas: tuple[str, ...], whole: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -232,30 +232,30 @@ def _framed(population: Any, areas: tuple[str, ...]) -> pl.DataFrame:
     size = "N" if "N" in rest else rest[0] if len(rest) == 1 else None
     if size is None:
         raise ParameterError("The population table needs the domain's columns and one column N.")
-    found = table.select(*areas, pl.Series("N", numbers(table[size])).fill_nan(None))
-    if found.select(areas).is_duplicated().any():
+    sizes = table.select(*areas, pl.Series("N", numbers(table[size])).fill_nan(None))
+    if sizes.select(areas).is_duplicated().any():
         raise DataError("A domain stands twice in the population table.")
-    return found
+    return sizes
 
 
 def _crossed(
-    counted: pl.DataFrame, whole: pl.DataFrame, areas: tuple[str, ...], classes: tuple[str, ...], members: Any
+    class_counts: pl.DataFrame, whole: pl.DataFrame, areas: tuple[str, ...], classes: tuple[str, ...], members: Any
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Every class in every domain, with y (0 where nobody was sampled) and `part`, its weighted share of the domain."""
     if members is not None:
         same = [pl.col(c).cast(pl.String) == value for c, value in zip(classes, members, strict=True)]
-        counted, on = counted.filter(*same), areas
+        class_counts, on = class_counts.filter(*same), areas
         grid: pl.DataFrame = whole
-        told: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
     else:
-        kinds, on = counted.select(classes).unique().sort(classes), (*areas, *classes)
+        kinds, on = class_counts.select(classes).unique().sort(classes), (*areas, *classes)
         small = kinds.height * whole.height <= MOST
-        grid = whole.join(kinds, how="cross") if small else _joined(counted.select(on), whole, areas)
-        told = () if small else (f"Only occupied cells are listed: all would be {kinds.height * whole.height:,}.",)
-    found = counted.select(*on, y=pl.col("n"), held=pl.col("total"))
-    cells = _joined(grid, found, on).with_columns(pl.col("y", "held").fill_null(0))
+        grid = whole.join(kinds, how="cross") if small else _joined(class_counts.select(on), whole, areas)
+        notes = () if small else (f"Only occupied cells are listed: all would be {kinds.height * whole.height:,}.",)
+    counts = class_counts.select(*on, y=pl.col("n"), held=pl.col("total"))
+    cells = _joined(grid, counts, on).with_columns(pl.col("y", "held").fill_null(0))
     cells = cells.with_columns(part=(pl.col("held") / pl.col("total")).clip(0.0, 1.0)).drop("held", "total")
-    return cells.select(*on, "y", "n", "N", "worth", "part"), told
+    return cells.select(*on, "y", "n", "N", "worth", "part"), notes
 
 
 def of_domain(data: Domains, column: str) -> Floats:

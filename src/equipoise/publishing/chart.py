@@ -99,7 +99,7 @@ def curve_chart(comparison: "RuleComparison", decision: "Decision | None" = None
             _steps(paths["optimal"]),
             *([_chance(paths["random"])] if "random" in groups else []),
             *layers,
-            _drawn("best_line", paths["optimal"].rows(), {"color": BLUE, "strokeWidth": 2.5}),
+            _line_layer("best_line", paths["optimal"].rows(), {"color": BLUE, "strokeWidth": 2.5}),
             *([] if decision is None else _chosen(decision)),
             *(_label(name, spots[name], rivals, steep) for name in groups),
         ],
@@ -116,20 +116,20 @@ def _path(name: str, curve: TradeOff, steep: bool) -> _Path:
         return _Path(name, withheld, 1 - withheld, count[0] * (1 - withheld), steep)
     if len(count) > 2 * MOST:
         ends = np.linspace(0, 1, MOST) ** (2 if steep else 1)
-        kept = np.unique(
+        places = np.unique(
             np.append(np.searchsorted(withheld, ends[:-1]), len(count) - 1 - np.searchsorted(risk[::-1], ends[:-1]))
         )
-        count, risk, withheld = (part[np.append(kept, len(count) - 1)] for part in (count, risk, withheld))
+        count, risk, withheld = (part[np.append(places, len(count) - 1)] for part in (count, risk, withheld))
     return _Path(name, withheld, risk, count, steep)
 
 
 def _groups(paths: Mapping[str, _Path]) -> dict[str, list[str]]:
     """Rules under the first one that they cannot be told apart from."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name, path in paths.items():
-        like = next((first for first in found if paths[first].apart(path) < ALIKE), name)
-        found.setdefault(like, []).append(name)
-    return found
+        like = next((first for first in groups if paths[first].apart(path) < ALIKE), name)
+        groups.setdefault(like, []).append(name)
+    return groups
 
 
 # Labels ---------------------------------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ class _Spot:
     @property
     def box(self) -> tuple[float, float, float, float]:
         wide = LETTER * len(self.text) + 8
-        left = self.x if self.right else self.x - wide
+        start = self.x if self.right else self.x - wide
         top = self.y - LINE - 3 if self.right else self.y + 3
-        return left, top, left + wide, top + LINE
+        return start, top, start + wide, top + LINE
 
 
 def _placed(
@@ -157,15 +157,15 @@ def _placed(
 ) -> dict[str, _Spot]:
     """Each label where it is on no other label, on few other curves, and far from them."""
     lines = np.concatenate([_dots(paths[name]) for name in groups])
-    taken = [] if decision is None else [_chosen_spot(decision, paths["optimal"].steep).box]
-    found: dict[str, _Spot] = {}
+    boxes = [] if decision is None else [_chosen_spot(decision, paths["optimal"].steep).box]
+    spots_of: dict[str, _Spot] = {}
     for name, same in groups.items():
         text = _together(same)
         others = [paths[other] for other in groups if other != name]
         spots = [_Spot(text, x, y, right) for x, y in _dots(paths[name])[::4] for right in (True, False)]
-        found[name] = min(spots, key=lambda spot: _crowded(spot, taken, lines, others))
-        taken.append(found[name].box)
-    return found
+        spots_of[name] = min(spots, key=lambda spot: _crowded(spot, boxes, lines, others))
+        boxes.append(spots_of[name].box)
+    return spots_of
 
 
 def _together(names: Sequence[str]) -> str:
@@ -183,11 +183,11 @@ def _dots(path: _Path) -> Floats:
     )
 
 
-def _crowded(spot: _Spot, taken: Sequence[tuple[float, ...]], lines: Floats, others: Sequence[_Path]) -> float:
-    left, top, right, bottom = spot.box
-    outside = left < 0 or right > WIDTH or top < 0 or bottom > HEIGHT
-    clash = any(left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for b in taken)
-    inside = (lines > [left, top]).all(axis=1) & (lines < [right, bottom]).all(axis=1)
+def _crowded(spot: _Spot, boxes: Sequence[tuple[float, ...]], lines: Floats, others: Sequence[_Path]) -> float:
+    start, top, right, bottom = spot.box
+    outside = start < 0 or right > WIDTH or top < 0 or bottom > HEIGHT
+    clash = any(start < b[2] and b[0] < right and top < b[3] and b[1] < bottom for b in boxes)
+    inside = (lines > [start, top]).all(axis=1) & (lines < [right, bottom]).all(axis=1)
     clear = min((float(np.abs(path.at(np.array([spot.x])) - spot.y)[0]) for path in others), default=0.0)
     return 1e6 * (outside + clash) + 10 * float(inside.sum()) - min(clear, 60.0)
 
@@ -197,10 +197,10 @@ def _label(name: str, spot: _Spot, rivals: Sequence[str], steep: bool) -> Spec:
     colour = INK if place is None else FAMILIES[place % len(FAMILIES)]
     side: Spec = {"align": "left", "dx": 6, "dy": -9} if spot.right else {"align": "right", "dx": -6, "dy": 11}
     style: Spec = {"fontWeight": "bold"} if name == "optimal" else {"fontStyle": "italic"} if name == "random" else {}
-    named = {"optimal": "best_label", "random": "random_label"}.get(name, f"curve_label_{place}")
+    layer_name = {"optimal": "best_label", "random": "random_label"}.get(name, f"curve_label_{place}")
     along = (spot.x / WIDTH) ** (2 if steep else 1)
     row = {"withheld": round(along, 6), "risk": round(1 - spot.y / HEIGHT, 5), "label": spot.text}
-    return labels(named, [row], colour=colour, **side, **style)
+    return labels(layer_name, [row], colour=colour, **side, **style)
 
 
 # Layers ---------------------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def _axes(steep: bool) -> Spec:
     }
 
 
-def _drawn(name: str, rows: list[Spec], mark: Spec, encoding: Spec | None = None) -> Spec:
+def _line_layer(name: str, rows: list[Spec], mark: Spec, encoding: Spec | None = None) -> Spec:
     order = {"order": {"field": "at", "type": "quantitative"}, **(encoding or {})}
     return {
         "name": name,
@@ -242,19 +242,21 @@ def _drawn(name: str, rows: list[Spec], mark: Spec, encoding: Spec | None = None
 
 
 def _chance(path: _Path) -> Spec:
-    return _drawn("random", path.rows(), {"color": INK, "strokeWidth": 1.2, "strokeDash": [1, 4], "strokeCap": "round"})
+    return _line_layer(
+        "random", path.rows(), {"color": INK, "strokeWidth": 1.2, "strokeDash": [1, 4], "strokeCap": "round"}
+    )
 
 
 def _line(name: str, place: int, groups: Mapping[str, list[str]], curve: TradeOff, path: _Path, level: float) -> Spec:
     """Another rule: hovering tells what it withholds at the risk of the decision."""
-    there = f"{percent(curve.at_risk(level).withheld)} withheld"
-    rows = path.rows(rule=" = ".join(map(rule_title, groups[name])).capitalize(), there=there)
+    share = f"{percent(curve.at_risk(level).withheld)} withheld"
+    rows = path.rows(rule=" = ".join(map(rule_title, groups[name])).capitalize(), there=share)
     tooltip = [
         {"field": "rule", "type": "nominal", "title": "title"},
         {"field": "there", "type": "nominal", "title": f"At a risk of {percent(level)}"},
     ]
     mark = {"color": FAMILIES[place % len(FAMILIES)], "strokeWidth": 1.5, "strokeDash": [6, 4], "opacity": 0.9}
-    return _drawn(f"curve_{place}", rows, mark, {"tooltip": tooltip})
+    return _line_layer(f"curve_{place}", rows, mark, {"tooltip": tooltip})
 
 
 def _steps(path: _Path) -> Spec:
@@ -265,13 +267,13 @@ def _steps(path: _Path) -> Spec:
         {"field": "risk", "type": "quantitative", "title": "Risk", "format": ".1~%"},
     ]
     near = {"type": "point", "on": "pointermove", "nearest": True, "clear": "pointerout"}
-    seen = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
+    opacity = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
     return {
         "name": "best",
         "data": {"values": path.rows()},
         "params": [{"name": "near", "select": near}],
         "mark": {"type": "point", "filled": True, "color": BLUE, "size": 70, "clip": True, "aria": False},
-        "encoding": {"tooltip": tooltip, "opacity": seen},
+        "encoding": {"tooltip": tooltip, "opacity": opacity},
     }
 
 
@@ -284,7 +286,7 @@ def _chosen(decision: "Decision") -> list[Spec]:
     side = _chosen_spot(decision, False).right
     place: Spec = {"align": "left", "dx": 10, "dy": -10} if side else {"align": "right", "dx": -10, "dy": 14}
     return [
-        _drawn("guides", corner, {"color": GREY, "strokeWidth": 1, "opacity": 0.7}),
+        _line_layer("guides", corner, {"color": GREY, "strokeWidth": 1, "opacity": 0.7}),
         one_row("chosen", {**point, "clip": True}, row, {**tooltip, "description": {"field": "label"}}),
         labels("chosen_label", [row], **place, fontWeight="bold"),
     ]
@@ -313,5 +315,5 @@ def _described(comparison: "RuleComparison", level: float, decision: "Decision |
     )
     own = percent(comparison["optimal"].at_risk(level).withheld)
     lead = f"{decision.words} " if decision is not None else ""
-    there = f"At a risk of {percent(level)}, {own} is withheld by expected loss; {rest}."
-    return f"Risk against what is withheld. {lead}{there}"
+    sentence = f"At a risk of {percent(level)}, {own} is withheld by expected loss; {rest}."
+    return f"Risk against what is withheld. {lead}{sentence}"

@@ -72,7 +72,7 @@ def cheapest(paths: Sequence[Integers], price: Price, reach: int = 2) -> Cut:
     ]
     for height, ancestors in enumerate(paths[1:], start=1):
         rows.append(_above(rows[-1], _starts(ancestors, rows[-1].start), height, price, reach))
-    return _told(rows, len(leaves))
+    return _read_back(rows, len(leaves))
 
 
 def _starts(ancestors: Integers, below: Integers) -> Integers:
@@ -103,18 +103,18 @@ def _runs(
     for place in range(1, int(many.max(initial=0)) + 1):
         inside = np.flatnonzero(many >= place)
         last = child[inside] + place - 1
-        found = sums[base[inside] + place - 1] + below.best[last]
+        best = sums[base[inside] + place - 1] + below.best[last]
         for length in range(2, min(reach, place) + 1):
             first = last - length + 1
-            tried = sums[base[inside] + place - length] + price(below.start[first], below.stop[last], height)
-            better = tried < found
-            found = np.where(better, tried, found)
+            merged = sums[base[inside] + place - length] + price(below.start[first], below.stop[last], height)
+            better = merged < best
+            best = np.where(better, merged, best)
             back[last[better]] = length
-        sums[base[inside] + place] = found
+        sums[base[inside] + place] = best
     return sums[base + many], back
 
 
-def _told(rows: Sequence[_HeightNodes], leaves: int) -> Cut:
+def _read_back(rows: Sequence[_HeightNodes], leaves: int) -> Cut:
     """Read the best cut back from the roots down."""
     piece, high = np.zeros(leaves, dtype=np.int64), np.zeros(leaves, dtype=np.int64)
     nodes = np.arange(len(rows[-1].start))
@@ -125,15 +125,15 @@ def _told(rows: Sequence[_HeightNodes], leaves: int) -> Cut:
         _mark(piece, high, row.start[whole], row.stop[whole], height)
         split = nodes[~row.whole[nodes]]
         stops = np.append(row.child, len(below.start))
-        at, ends, left = stops[split + 1] - 1, [], row.child[split]
+        at, ends, first_child = stops[split + 1] - 1, [], row.child[split]
         while len(at):
             length = row.back[at]
             first = at - length + 1
             merged = length > 1
             _mark(piece, high, below.start[first[merged]], below.stop[at[merged]], height)
             ends.append(at[~merged])
-            on = first > left
-            at, left = first[on] - 1, left[on]
+            on = first > first_child
+            at, first_child = first[on] - 1, first_child[on]
         nodes = np.sort(np.concatenate(ends)) if ends else np.array([], dtype=np.int64)
     piece[rows[0].start[nodes]] = 1
     return Cut(np.cumsum(piece) - 1, high, cost)

@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, hint
-from equipoise.losses.expectation import expected, plugged, read
+from equipoise.losses.expectation import expected, plug_in, read
 from equipoise.publishing.cell_losses import by_class, silence
 from equipoise.publishing.trade_off import TradeOff, limit, ordered, ratios, tie_rank
 
@@ -49,8 +49,8 @@ class RuleComparison(Mapping[str, TradeOff]):
             silent = 1 - limit(publish_share, "publish_share")
             points = {name: curve.at_silence(silent) for name, curve in self.curves.items()}
             cost = [point.risk - points["optimal"].risk for point in points.values()]
-        found = {"risk": [p.risk for p in points.values()], "withheld": [p.withheld for p in points.values()]}
-        return pl.DataFrame({"rule": list(points), **found, "cost": np.round(cost, 14) + 0.0})
+        columns = {"risk": [p.risk for p in points.values()], "withheld": [p.withheld for p in points.values()]}
+        return pl.DataFrame({"rule": list(points), **columns, "cost": np.round(cost, 14) + 0.0})
 
     def table(self) -> pl.DataFrame:
         """Every curve, a row per rule and step."""
@@ -86,11 +86,11 @@ def built_in(of: "Publication", ties: Any = "stated") -> dict[str, TradeOff]:
     largest y first. random: cells drawn at random, in expectation a straight line.
     """
     law = of.posterior
-    found = {"posterior mean": _raised(-law.mean), "minimum count": _raised(-law.y)}
+    keys = {"posterior mean": _raised(-law.mean), "minimum count": _raised(-law.y)}
     for name, estimate in (("weighted estimate", _weighted(of)), ("synthetic estimate", _synthetic(of))):
         top = np.maximum(estimate, law.y)
-        found[name] = ratios(plugged(of.loss, law, top), plugged(of.nonpublication, law, top))
-    curves = {name: _curve(of, key, ties) for name, key in found.items()}
+        keys[name] = ratios(plug_in(of.loss, law, top), plug_in(of.nonpublication, law, top))
+    curves = {name: _curve(of, key, ties) for name, key in keys.items()}
     own = of.trade_off
     flat = TradeOff(own.exposed, own.silent, own.order, np.zeros(len(of), dtype=np.int64), pooled=True)
     return {**curves, "random": flat}
@@ -103,8 +103,8 @@ def _raised(key: Floats) -> Floats:
 
 def _weighted(of: "Publication") -> Floats:
     """N times the (weighted) share of the class in the domain's own sample."""
-    found: Floats = of.posterior.N * of.data.column("y_eff") / of.data.column("n_eff")
-    return found
+    estimate: Floats = of.posterior.N * of.data.column("y_eff") / of.data.column("n_eff")
+    return estimate
 
 
 def _synthetic(of: "Publication") -> Floats:
@@ -113,5 +113,5 @@ def _synthetic(of: "Publication") -> Floats:
     codes = of.data.classes()
     code = np.zeros(len(of), dtype=np.int64) if codes is None else codes.astype(np.int64)
     rate = np.bincount(code, weights=share * y) / np.bincount(code, weights=share * n)
-    found: Floats = of.posterior.N * rate[code]
-    return found
+    estimate: Floats = of.posterior.N * rate[code]
+    return estimate

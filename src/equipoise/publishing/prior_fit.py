@@ -56,8 +56,8 @@ def checked(data: Domains, law: Posterior, seed: int = SEED) -> Residuals:
         None, len(y), "as given",
     )  # fmt: skip
     uniform = np.random.Generator(np.random.PCG64(seed)).random(len(y))
-    found = residuals(y, n, prior, np.clip(uniform, 1e-12, 1 - 1e-12))
-    return Residuals(pl.Series("residual", found), misfit(found))
+    values = residuals(y, n, prior, np.clip(uniform, 1e-12, 1 - 1e-12))
+    return Residuals(pl.Series("residual", values), misfit(values))
 
 
 def _range(expected: Floats, count: int) -> tuple[Floats, Floats]:
@@ -86,7 +86,9 @@ def _chart(points: pl.DataFrame, words: str) -> Spec:
         "layer": [
             _layer("qq_band", rows, {"type": "area", "color": GREY, "opacity": 0.18, "clip": True}, band),
             _layer("qq_line", ends, {"type": "line", "color": INK, "strokeDash": [5, 4], "strokeWidth": 1}),
-            _layer("best", rows, {"type": "point", "filled": True, "opacity": 0.8, "size": 26, "color": BLUE}, _told()),
+            _layer(
+                "best", rows, {"type": "point", "filled": True, "opacity": 0.8, "size": 26, "color": BLUE}, _tooltip()
+            ),
             labels("qq_label", [_corner(high)], align="right", dx=-4, dy=-10, fontStyle="italic"),
         ],
         "config": look(),
@@ -98,7 +100,7 @@ def _layer(name: str, rows: list[Spec], mark: Spec, encoding: Spec | None = None
     return {"name": name, "data": {"values": rows}, "mark": {"clip": True, **mark, **quiet}, "encoding": encoding or {}}
 
 
-def _told() -> Spec:
+def _tooltip() -> Spec:
     pairs = (("expected", "Expected"), ("observed", "Observed"))
     return {"tooltip": [{"field": f, "type": "quantitative", "title": name, "format": ".2f"} for f, name in pairs]}
 

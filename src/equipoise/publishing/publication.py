@@ -15,7 +15,7 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.options import option, with_options
-from equipoise.losses.expectation import Loss, expected, plugged, read, shape, taylor, written
+from equipoise.losses.expectation import Loss, as_text, expected, plug_in, read, shape, taylor
 from equipoise.losses.threshold import Threshold
 from equipoise.presentation.numbers import fraction, percent
 from equipoise.presentation.style import Spec
@@ -53,14 +53,12 @@ class Decision:
             return "Nothing is withheld: the risk is that of full publication."
         if self.risk == 0:
             return f"{percent(self.withheld)} of the data is withheld; no risk is left."
-        left = fraction(self.risk) or f"{percent(self.risk)} of that of full publication"
-        return f"{percent(self.withheld)} of the data withheld cuts the risk to {left}."
+        risk_left = fraction(self.risk) or f"{percent(self.risk)} of that of full publication"
+        return f"{percent(self.withheld)} of the data withheld cuts the risk to {risk_left}."
 
     def __repr__(self) -> str:
-        told = int(self.cells["publish"].sum())
-        return (
-            f"Decision(risk={self.risk:.4g}, withheld={self.withheld:.4g}, publish={told:,} of {self.cells.height:,})"
-        )
+        published = f"{int(self.cells['publish'].sum()):,} of {self.cells.height:,}"
+        return f"Decision(risk={self.risk:.4g}, withheld={self.withheld:.4g}, publish={published})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,9 +105,9 @@ class Publication:
     @cached_property
     def table(self) -> pl.DataFrame:
         """The cells with their losses, without intervals: as they came."""
-        shown = pl.Series("ratio", np.where((self.R0 == 0) & (self.R1 == 0), np.nan, self.ratio)).fill_nan(None)
-        kept = self.data.table.drop(*OURS, strict=False)
-        return kept.with_columns(R0=self.R0, R1=self.R1).with_columns(shown)
+        ratio = pl.Series("ratio", np.where((self.R0 == 0) & (self.R1 == 0), np.nan, self.ratio)).fill_nan(None)
+        counts = self.data.table.drop(*OURS, strict=False)
+        return counts.with_columns(R0=self.R0, R1=self.R1).with_columns(ratio)
 
     @cached_property
     def cells(self) -> pl.DataFrame:
@@ -119,13 +117,24 @@ class Publication:
         law, loss = self.posterior, self.loss
         low, high, mass = law.interval()
         near = taylor(loss, law)
-        gap = self.R1 - plugged(loss, law, law.mean)
-        made = {"alpha": law.a - self.data.column("y_eff"), "mean": law.mean, "low": low, "high": high, "mass": mass}
+        gap = self.R1 - plug_in(loss, law, law.mean)
+        law_columns = {
+            "alpha": law.a - self.data.column("y_eff"),
+            "mean": law.mean,
+            "low": low,
+            "high": high,
+            "mass": mass,
+        }
         beta = law.b - np.maximum(self.data.column("n_eff") - self.data.column("y_eff"), 0.0)
         last = {"jensen": gap, "taylor": near if near is not None else pl.Series([None] * len(self), dtype=pl.Float64)}
         losses = self.table.select("R0", "R1", "ratio")
-        named = self.table.drop("R0", "R1", "ratio")
-        return named.with_columns(**made, beta=beta).hstack(losses).with_columns(**last).select(*named.columns, *OURS)
+        labels = self.table.drop("R0", "R1", "ratio")
+        return (
+            labels.with_columns(**law_columns, beta=beta)
+            .hstack(losses)
+            .with_columns(**last)
+            .select(*labels.columns, *OURS)
+        )
 
     def order(self) -> pl.DataFrame:
         """The cells in their order of publication, with what is exposed so far and what is still silent.
@@ -173,9 +182,9 @@ class Publication:
         else:
             raise ParameterError("Give one of risk_at_most, publish_share and cutoff.")
         ends = np.append(np.append(0.0, self.ratio[self.trade_off.order]), np.inf)
-        told = int(chosen.publish.sum())
+        published = int(chosen.publish.sum())
         cells = self.table.with_columns(publish=pl.Series(chosen.publish))
-        line = float(ends[told]), float(ends[told + 1])
+        line = float(ends[published]), float(ends[published + 1])
         return Decision(chosen.risk, chosen.withheld, chosen.realised, line, cells, self.notes)
 
     def compare(
@@ -185,12 +194,12 @@ class Publication:
 
         Each alternative is a pair (L1, L0) whose order is followed while the losses of this publication are counted.
         With `standard` also: the posterior-mean rule of Pannekoek and de Waal, the weighted and the synthetic estimate
-        plugged into the losses, the minimum-count rule, and random suppression. `ties` is "stated", "pooled" (tied
+        plug_in into the losses, the minimum-count rule, and random suppression. `ties` is "stated", "pooled" (tied
         cells are one step) or a list of (n, N) in the order in which tied cells are published.
         """
-        named = {name: rival(self, *pair, ties) for name, pair in _pairs(alternatives).items()}
+        rivals = {name: rival(self, *pair, ties) for name, pair in _pairs(alternatives).items()}
         usual = built_in(self, ties) if standard else {}
-        return RuleComparison(self, {"optimal": self.trade_off, **named, **usual})
+        return RuleComparison(self, {"optimal": self.trade_off, **rivals, **usual})
 
     def chart(self, decision: Decision | None = None, comparison: RuleComparison | None = None) -> Spec:
         """The curve, the decision on it, and other rules beside it, as a Vega-Lite chart."""
@@ -208,8 +217,8 @@ class Publication:
         nothing and are passed over.
         """
         rows, publish = _choices(self, choices)
-        told = (self.R0[rows] > 0) | (self.R1[rows] > 0)
-        rows, publish = rows[told], publish[told]
+        weighed = (self.R0[rows] > 0) | (self.R1[rows] > 0)
+        rows, publish = rows[weighed], publish[weighed]
         names = [*self.data.keys] or ["y", "n", "N"]
         return elicited(self.ratio[rows], publish, self.data.table[rows].select(names))
 
@@ -237,14 +246,14 @@ class Publication:
         return answers(self.data, self.posterior, (self.R0, self.R1), self.loss, along, tree, terms)
 
     def __repr__(self) -> str:
-        return f"Publication({len(self):,} cells, {written(self.disclosure)} against {written(self.nonpublication)})"
+        return f"Publication({len(self):,} cells, {as_text(self.disclosure)} against {as_text(self.nonpublication)})"
 
 
 def _pairs(alternatives: Any) -> dict[str, tuple[Any, Any]]:
-    found = dict(alternatives or {})
-    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found.values()):
+    pairs = dict(alternatives or {})
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs.values()):
         raise ParameterError("compare takes a mapping of names to pairs (L1, L0).")
-    return found
+    return pairs
 
 
 def _choices(of: Publication, choices: Any) -> tuple[Integers, Integers]:
@@ -267,12 +276,12 @@ def _rows(of: Publication, names: list[Any]) -> Integers:
     keys = of.data.keys
     if keys and not all(isinstance(name, int) and not isinstance(name, bool) for name in names):
         rows = of.data.table.select(keys).rows()
-        known = {row[0] if len(keys) == 1 else row: place for place, row in enumerate(rows)}
+        places = {row[0] if len(keys) == 1 else row: place for place, row in enumerate(rows)}
     else:
-        known = {place: place for place in range(len(of))}
-    if not all(name in known for name in names):
+        places = {place: place for place in range(len(of))}
+    if not all(name in places for name in names):
         raise ParameterError("A decision names a cell that is not there: use its row, or its domain and class.")
-    return np.array([known[name] for name in names], dtype=np.int64)
+    return np.array([places[name] for name in names], dtype=np.int64)
 
 
 MODEL = "Losses and population"
@@ -349,12 +358,12 @@ def publication(source: Any, options: PublicationOptions) -> Publication:
     alpha, beta, estimate = _prior(options.prior, data, options.covariates)
     y, n, N, *effective = (data.column(c) for c in ("y", "n", "N", "y_eff", "n_eff"))  # noqa: N806
     law = posterior(y, n, N, alpha, beta, effective=(effective[0], effective[1]))
-    breach, quiet = read(options.disclosure), silence(options.nonpublication, data)
-    loss = by_class(breach, data)
-    mismatch = misfit(breach, loss, data, law)
+    loss_name, quiet = read(options.disclosure), silence(options.nonpublication, data)
+    loss = by_class(loss_name, data)
+    uniques_check = misfit(loss_name, loss, data, law)
     R0, R1 = expected(quiet, law), expected(loss, law)  # noqa: N806
-    notes = (*data.notes, *_said(loss, breach, law, R1, R0, estimate, mismatch))
-    return Publication(data, law, breach, quiet, loss, R0, R1, estimate, mismatch, notes)
+    notes = (*data.notes, *_notes(loss, loss_name, law, R1, R0, estimate, uniques_check))
+    return Publication(data, law, loss_name, quiet, loss, R0, R1, estimate, uniques_check, notes)
 
 
 def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, PriorFit | None]:
@@ -381,8 +390,8 @@ def _fitted(data: Domains, covariates: Any) -> tuple[Floats, Floats, PriorFit]:
         raise DataError("There is one domain only: a prior cannot be fitted to it, give prior=(alpha, beta).")
     columns = [of_domain(data, name) for name in ([covariates] if isinstance(covariates, str) else covariates or ())]
     x = np.stack(columns, axis=1) if columns else None
-    found = fit(data.column("y_eff"), data.column("n_eff"), data.classes(), x)
-    return *found.per_row(data.table.height), found
+    prior = fit(data.column("y_eff"), data.column("n_eff"), data.classes(), x)
+    return *prior.per_row(data.table.height), prior
 
 
 def _by_class(prior: Mapping[Any, Any], data: Domains) -> tuple[Floats, Floats]:
@@ -390,39 +399,39 @@ def _by_class(prior: Mapping[Any, Any], data: Domains) -> tuple[Floats, Floats]:
     names = [row[0] if len(data.target) == 1 else row for row in rows]
     if not names or not set(names) <= set(prior):
         raise ParameterError("prior must give (alpha, beta) for every class.")
-    found = np.array([prior[name] for name in names], dtype=np.float64)
-    return found[:, 0], found[:, 1]
+    pairs = np.array([prior[name] for name in names], dtype=np.float64)
+    return pairs[:, 0], pairs[:, 1]
 
 
-def _said(
+def _notes(
     loss: Loss,
-    named: Loss,
+    loss_name: Loss,
     law: Posterior,
     published: Floats,
     withheld: Floats,
     fitted: PriorFit | None,
-    known: UniquesMisfit | None,
+    uniques_check: UniquesMisfit | None,
 ) -> tuple[str, ...]:
     """What has to be known beside the numbers."""
-    said = [f"Prior: {fitted.words}"] if fitted is not None else []
-    found = loss.shape(law) if isinstance(loss, ClassLoss) else shape(loss, law)
-    said.append(found.words(written(named)))
-    if isinstance(named, Threshold):
-        said.append(
+    notes = [f"Prior: {fitted.words}"] if fitted is not None else []
+    loss_shape = loss.shape(law) if isinstance(loss, ClassLoss) else shape(loss, law)
+    notes.append(loss_shape.words(as_text(loss_name)))
+    if isinstance(loss_name, Threshold):
+        notes.append(
             "A floor is a fair rule but not a sensible loss: any population below it counts as equally dangerous."
         )
-    if known is not None:
-        said.append(known.words)
+    if uniques_check is not None:
+        notes.append(uniques_check.words)
     empty = law.y == 0
     full = int((empty & (law.n >= NEAR * law.N) & (published == 0)).sum())
     if full:
-        said.append(
+        notes.append(
             f"{full:,} cells have y = 0 where n is near N: the zero itself tells that hardly anybody is in the class, "
             "and this loss counts nothing for it; losses.SmallGroup does."
         )
     free = int(((withheld == 0) & (published > 0)).sum())
     if free:
-        said.append(
+        notes.append(
             f"{free:,} cells cost nothing when withheld and something when published: they are never published."
         )
-    return tuple(said)
+    return tuple(notes)

@@ -14,7 +14,7 @@ from equipoise.data.records import Records
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.options import option, with_options
-from equipoise.losses.expectation import read, written
+from equipoise.losses.expectation import as_text, read
 from equipoise.presentation.pages import source_name
 from equipoise.publishing import decision_files
 from equipoise.publishing.alternatives import Answers, Ways
@@ -93,8 +93,8 @@ class Published:
             "cutoff": [_finite(end) for end in chosen.cutoff],
             "cells": self.counts,
             "domain": list(of.data.domain),
-            "disclosure": written(of.disclosure),
-            "nonpublication": written(of.nonpublication),
+            "disclosure": as_text(of.disclosure),
+            "nonpublication": as_text(of.nonpublication),
             "alternatives": self.alternatives.to_dicts(),
             "misfit": known and {"expected": known.expected, "counted": known.counted, "fits": known.fits},
             "residuals": check and {"distance": check.misfit.distance, "p": check.misfit.p},
@@ -216,8 +216,8 @@ def _rival(named: Any, nonpublication: Any) -> tuple[str, tuple[Any, Any]]:
     """Another loss of disclosure, or both losses, by what they are called: 'uniques:1', 'uniques:10/cell'."""
     both = tuple(named.split("/", 1)) if isinstance(named, str) else named if isinstance(named, tuple) else (named,)
     loss, silent = read(both[0]), both[1] if len(both) > 1 else nonpublication
-    against = f" against {silent if isinstance(silent, str) else written(silent)}" if len(both) > 1 else ""
-    return written(loss) + against, (loss, silent)
+    against = f" against {silent if isinstance(silent, str) else as_text(silent)}" if len(both) > 1 else ""
+    return as_text(loss) + against, (loss, silent)
 
 
 def _wrong(disclosure: Any, nonpublication: Any) -> dict[str, tuple[Any, Any]]:
@@ -226,7 +226,7 @@ def _wrong(disclosure: Any, nonpublication: Any) -> dict[str, tuple[Any, Any]]:
     if not is_dataclass(loss) or not hasattr(loss, "S"):
         return {}
     losses = [replace(loss, S=_plainly(loss.S * factor)) for factor in (1 / WRONG, WRONG)]  # type: ignore[type-var]
-    return {written(other): (other, nonpublication) for other in losses}
+    return {as_text(other): (other, nonpublication) for other in losses}
 
 
 def _plainly(value: float) -> float:

@@ -56,13 +56,13 @@ class TradeOff:
     def steps(self) -> tuple[Integers, Floats, Floats]:
         """Cells published, risk and silence left at each step, from nothing published to all."""
         risk = np.append(0.0, np.cumsum(self.exposed[self.order]))
-        told = np.append(0.0, np.cumsum(self.silent[self.order]))
-        if not risk[-1] > 0 or not told[-1] > 0:
+        silence = np.append(0.0, np.cumsum(self.silent[self.order]))
+        if not risk[-1] > 0 or not silence[-1] > 0:
             lacking = "disclosure" if not risk[-1] > 0 else "nonpublication"
             raise DataError(f"The loss of {lacking} is 0 in every cell: there is nothing to weigh.")
         count = np.arange(len(risk))
         last = np.append(True, np.append(self.tie[1:] != self.tie[:-1], True)) if self.pooled else count >= 0
-        return count[last], risk[last] / risk[-1], 1 - told[last] / told[-1]
+        return count[last], risk[last] / risk[-1], 1 - silence[last] / silence[-1]
 
     @property
     def tied(self) -> int:
@@ -82,19 +82,19 @@ class TradeOff:
 
     def at_silence(self, withheld: float) -> Point:
         """Where the curve meets a share withheld."""
-        _, risk, left = self.steps
-        return Point(_between(1 - withheld, 1 - left, risk), withheld)
+        _, risk, silence = self.steps
+        return Point(_between(1 - withheld, 1 - silence, risk), withheld)
 
     def choose(self, *, risk_at_most: float | None = None, publish_share: float | None = None) -> "PublicationChoice":
         """Publish in order up to a risk, or until a share of what there is to say is published."""
         if (risk_at_most is None) == (publish_share is None):
             raise ParameterError("Give one of risk_at_most, publish_share and cutoff.")
         if risk_at_most is not None:
-            point, told = self.at_risk(limit(risk_at_most, "risk_at_most")), self.most(risk_at_most)
+            point, number = self.at_risk(limit(risk_at_most, "risk_at_most")), self.most(risk_at_most)
         else:
             share = limit(publish_share, "publish_share")
-            point, told = self.at_silence(1 - share), self.fewest(share)
-        return replace(self.first(told), risk=point.risk, withheld=point.withheld)
+            point, number = self.at_silence(1 - share), self.fewest(share)
+        return replace(self.first(number), risk=point.risk, withheld=point.withheld)
 
     def first(self, count: int) -> "PublicationChoice":
         """The first so many cells published."""
@@ -132,8 +132,8 @@ def _between(x: float, xs: Floats, ys: Floats) -> float:
 def ratios(published: Floats, withheld: Floats) -> Floats:
     """R1/R0: 0 where publishing costs nothing, infinite where only withholding costs nothing."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = published / withheld
-    return np.where(published == 0, 0.0, np.where(withheld == 0, np.inf, found))
+        quotient = published / withheld
+    return np.where(published == 0, 0.0, np.where(withheld == 0, np.inf, quotient))
 
 
 def ordered(ratio: Floats, keys: Sequence[Floats]) -> tuple[Integers, Integers]:
@@ -195,10 +195,10 @@ class Elicited:
     @property
     def words(self) -> str:
         upper = "any larger one" if np.isinf(self.high) else f"{self.high:.4g}"
-        found = f"The decisions imply a cutoff of R1/R0 between {self.low:.4g} and {upper}."
+        words = f"The decisions imply a cutoff of R1/R0 between {self.low:.4g} and {upper}."
         if self.consistent:
-            return found
-        return f"{found} {self.against:,} of {self.cells.height:,} decisions contradict it: no single cutoff gives all."
+            return words
+        return f"{words} {self.against:,} of {self.cells.height:,} decisions contradict it: no single cutoff gives all."
 
 
 def elicited(ratio: Floats, publish: Integers, cells: pl.DataFrame) -> Elicited:
@@ -213,5 +213,5 @@ def elicited(ratio: Floats, publish: Integers, cells: pl.DataFrame) -> Elicited:
     best = np.flatnonzero(wrong == wrong.min())
     chosen = best[np.argmax(ends[best + 1] - ends[best])]
     low, high = float(ends[chosen]), float(ends[chosen + 1])
-    told = cells.with_columns(choice=pl.Series(publish), ratio=ratio, agrees=pl.Series((ratio <= low) == publish))
-    return Elicited(low, high, int(wrong.min()), told)
+    decisions = cells.with_columns(choice=pl.Series(publish), ratio=ratio, agrees=pl.Series((ratio <= low) == publish))
+    return Elicited(low, high, int(wrong.min()), decisions)

@@ -3,7 +3,8 @@
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, is_dataclass
+from dataclasses import fields as fields_of
 from functools import reduce
 from operator import and_, or_
 from types import ModuleType
@@ -11,7 +12,9 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from equipoise import attacks, masks, risk, rules, tables, utility
 from equipoise.ground.errors import ParameterError, hint
-from equipoise.methods.method import Mask, Measure, Rule, label, name_of, snake
+from equipoise.ground.lazy_exports import snake
+from equipoise.methods.method import Mask, Measure, Rule, label, name_of
+from equipoise.recipe.own_methods import VERB_FAMILIES, OwnMethods, own_methods
 
 FAMILIES: dict[str, ModuleType] = {
     "rules": rules,
@@ -46,19 +49,37 @@ class Field:
         return text.replace("NoneType", "None")
 
 
-def methods(verb: Verb) -> dict[str, type]:
-    """Every listed method that has the verb, by its snake-case name.
+def methods(verb: Verb, of: str | None = None) -> dict[str, type]:
+    """Every method that has the verb, or those of one family: the listed ones, then those of other packages.
 
-    >>> methods("mask")["top_code"].__name__
-    'TopCode'
+    >>> methods("mask")["top_code"].__name__, list(methods("measure", "attacks"))[-1]
+    ('TopCode', 'singling_out')
     """
-    listed = (getattr(module, name) for module in FAMILIES.values() for name in module.__all__)
-    return {name_of(m): m for m in listed if isinstance(m, type) and is_dataclass(m) and hasattr(m, VERBS[verb])}
+    families = [of] if of else VERB_FAMILIES[VERBS[verb]]
+    every = [getattr(FAMILIES[family], name) for family in families for name in FAMILIES[family].__all__]
+    every += [one.method for one in own().methods.values() if one.family in families]
+    return {name_of(method): method for method in every if _has(method, verb)}
+
+
+def _has(method: Any, verb: Verb) -> bool:
+    return isinstance(method, type) and is_dataclass(method) and hasattr(method, VERBS[verb])
+
+
+def own() -> OwnMethods:
+    """The methods of other packages."""
+    return own_methods(snake(name) for module in FAMILIES.values() for name in module.__all__ if name[0].isupper())
 
 
 def family(method: type) -> str:
-    """The family a method is listed in."""
-    return next(name for name, module in FAMILIES.items() if getattr(module, method.__name__, None) is method)
+    """The family a method is listed in; of one that is not listed, as its verb says."""
+    return listed_family(method) or next(fits[0] for verb, fits in VERB_FAMILIES.items() if hasattr(method, verb))
+
+
+def listed_family(method: type) -> str | None:
+    """The family that lists a method, ours or through another package."""
+    name = method.__name__
+    listed = (one for one, module in FAMILIES.items() if name in module.__all__ and getattr(module, name) is method)
+    return next(listed, None) or next((one.family for one in own().methods.values() if one.method is method), None)
 
 
 def form(method: type) -> tuple[Field, ...]:
@@ -66,7 +87,7 @@ def form(method: type) -> tuple[Field, ...]:
     hints = get_type_hints(method)
     return tuple(
         Field(f.name, hints[f.name], f.default is MISSING and f.default_factory is MISSING, f.default)
-        for f in fields(method)
+        for f in fields_of(method)
         if f.init
     )
 
@@ -83,26 +104,36 @@ def find(name: str, verb: Verb) -> type:
     >>> find("masks.TopCode", "mask") is find("top-code", "mask")
     True
     """
-    known = methods(verb)
-    bare = name.rpartition(".")[2]
-    wanted = snake(bare).replace("-", "_")
-    if wanted in known:
-        return known[wanted]
-    raise ParameterError(f"No {verb} {name!r}.{hint(wanted, list(known))}")
+    word = snake(name.rpartition(".")[2]).replace("-", "_")
+    if (method := _method_called(word, verb)) is not None:
+        return method
+    if problems := own().problems:
+        raise type(problems[0])(f"No {verb} {name!r}. {problems[0]}")
+    raise ParameterError(f"No {verb} {name!r}.{hint(word, list(methods(verb)))}")
 
 
-def build(name: str, verb: Verb, given: Mapping[str, Any]) -> Any:
+def _method_called(word: str, verb: Verb) -> type | None:
+    """A method by its snake-case name; only modules of that name are imported."""
+    if word in own().clashes:
+        raise own().clashes[word]
+    families = [FAMILIES[family] for family in VERB_FAMILIES[VERBS[verb]]]
+    every = [getattr(module, name) for module in families for name in module.__all__ if snake(name) == word]
+    every += [one.method for name, one in own().methods.items() if name == word]
+    return next((method for method in every if _has(method, verb)), None)
+
+
+def build(name: str, verb: Verb, parameters: Mapping[str, Any]) -> Any:
     """A method from its name and plain parameters, each checked against its type."""
     method = find(name, verb)
-    known = {f.name: f for f in form(method)}
-    values = {key.replace("-", "_"): value for key, value in given.items()}
+    fields = {f.name: f for f in form(method)}
+    values = {key.replace("-", "_"): value for key, value in parameters.items()}
     for key in values:
-        if key not in known:
-            raise ParameterError(f"{name} has no parameter {key!r}.{hint(key, list(known))}")
-    lacking = [f.name for f in known.values() if f.required and f.name not in values]
+        if key not in fields:
+            raise ParameterError(f"{name} has no parameter {key!r}.{hint(key, list(fields))}")
+    lacking = [f.name for f in fields.values() if f.required and f.name not in values]
     if lacking:
         raise ParameterError(f"{name} needs {', '.join(lacking)}.")
-    return method(**{key: typed(value, known[key].type, f"{name}: {key}") for key, value in values.items()})
+    return method(**{key: typed(value, fields[key].type, f"{name}: {key}") for key, value in values.items()})
 
 
 def typed(value: Any, kind: Any, what: str) -> Any:
@@ -111,11 +142,7 @@ def typed(value: Any, kind: Any, what: str) -> Any:
 
     if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+%", value) and kind is not str:
         value = float(value[:-1]) / 100
-    if (
-        isinstance(value, str)
-        and _takes_rule(kind)
-        and (kind is Rule or re.split(r"[(:|& ]", value)[0].replace("-", "_") in methods("rule"))
-    ):
+    if isinstance(value, str) and _takes_rule(kind) and (kind is Rule or _names_rule(value)):
         return parse(value, "rule")
     if isinstance(value, str) and kind == tuple[str, ...]:
         value = (value,)
@@ -123,9 +150,15 @@ def typed(value: Any, kind: Any, what: str) -> Any:
         config = None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True)
         return TypeAdapter(kind, config=config).validate_python(value)
     except ValidationError as error:
-        found = error.errors(include_input=False)[0]
-        words = next((said for start, said in NUMBERS.items() if found["type"].startswith(start)), "")
-        raise ParameterError(f"{what} {words}." if words else f"{what}: {found['msg']}.") from None
+        fault = error.errors(include_input=False)[0]
+        words = next((text for start, text in NUMBERS.items() if fault["type"].startswith(start)), "")
+        raise ParameterError(f"{what} {words}." if words else f"{what}: {fault['msg']}.") from None
+
+
+def _names_rule(text: str) -> bool:
+    """Whether text that may be a column as well is a rule: it begins with the name of one, or sets fields."""
+    word = re.split(r"[(:|& ]", text)[0].replace("-", "_")
+    return _method_called(word, "rule") is not None or re.fullmatch(r"[\w.-]+\(\s*\w+\s*=.*\)", text) is not None
 
 
 def _takes_rule(kind: Any) -> bool:
@@ -151,13 +184,13 @@ def parse(text: str, verb: Verb) -> Any:
     name, _, rest = text.partition(":")
     method = find(name, verb)
     order = [f.name for f in form(method)]
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for place, part in enumerate(p.strip() for p in re.split(COMMA, rest) if p.strip()):
         key, mark, value = part.partition("=")
         if not mark and place >= len(order):
             raise ParameterError(f"{name} takes at most {len(order)} parameters: {', '.join(order)}.")
-        given[key if mark else order[place]] = value if mark else part
-    return build(name, verb, {key: listed(value, method, key) for key, value in given.items()})
+        values[key if mark else order[place]] = value if mark else part
+    return build(name, verb, {key: listed(value, method, key) for key, value in values.items()})
 
 
 def listed(text: str, method: type, key: str, mark: str = "+") -> Any:
@@ -168,20 +201,23 @@ def listed(text: str, method: type, key: str, mark: str = "+") -> Any:
 
 
 def _call(text: str, verb: Verb) -> tuple[str, Verb, dict[str, Any]]:
+    """The name and the parameters in 'top-code(column="age", at=90)'; a misspelt name is told by the one meant."""
+    name, mark, inside = text.partition("(")
+    name = name.strip().replace("-", "_")
+    fields = [f.name for f in form(find(name, verb))]
     try:
-        node = ast.parse(text.replace("-", "_", text.partition("(")[0].count("-")), mode="eval").body
+        node = ast.parse(f"_{mark}{inside}", mode="eval").body
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             raise ValueError
-        order = [f.name for f in form(find(node.func.id, verb))]
-        given = {order[i]: ast.literal_eval(value) for i, value in enumerate(node.args)}
-        given |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+        values = {fields[i]: ast.literal_eval(value) for i, value in enumerate(node.args)}
+        values |= {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
     except (SyntaxError, ValueError, IndexError):
         raise ParameterError(f"Cannot read {text!r}: write it like uniques(k=3).") from None
-    return node.func.id, verb, given
+    return name, verb, values
 
 
 def to_plain(method: Rule | Mask | Measure) -> dict[str, Any]:
     """A method as plain data: its name under `use`, and its parameters."""
-    found = {f.name: getattr(method, f.name) for f in form(type(method))}
-    found = {name: label(value) if isinstance(value, Rule) else value for name, value in found.items()}
-    return {"use": name_of(type(method))} | {k: v for k, v in found.items() if v is not None}
+    values = {f.name: getattr(method, f.name) for f in form(type(method))}
+    values = {name: label(value) if isinstance(value, Rule) else value for name, value in values.items()}
+    return {"use": name_of(type(method))} | {name: value for name, value in values.items() if value is not None}

@@ -14,7 +14,7 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Coarsening, Mask, Measure, Rule, label, name_of
-from equipoise.recipe.catalogue import FAMILIES, form, typed
+from equipoise.recipe.catalogue import form, listed_family, typed
 
 Data = TypeVar("Data", Records, Table)
 """What masks change: records, or a table."""
@@ -78,10 +78,10 @@ class Recipe:
 
 
 def mask_words(mask: Mask) -> str:
-    said = getattr(mask, "words", None)
-    if said is None:
+    words = getattr(mask, "words", None)
+    if words is None:
         return label(mask) if isinstance(getattr(mask, "rule", None), Rule) else repr(mask)
-    return str(said())
+    return str(words())
 
 
 def grid(mask: type, **parameters: Any) -> tuple[Mask, ...]:
@@ -96,18 +96,21 @@ def grid(mask: type, **parameters: Any) -> tuple[Mask, ...]:
     >>> [m.at for m in grid(TopCode, column="age", at={"from": 70, "to": 90, "steps": 3})]
     [70.0, 80.0, 90.0]
     """
-    known = {f.name: f for f in form(mask)}
+    fields_by_name = {f.name: f for f in form(mask)}
     choices = {
-        name: [_as_rule(v, known, name) for v in spread(value, name in known and "tuple" in known[name].kind)]
+        name: [
+            _as_rule(v, fields_by_name, name)
+            for v in spread(value, name in fields_by_name and "tuple" in fields_by_name[name].kind)
+        ]
         for name, value in parameters.items()
     }
     return tuple(mask(**dict(zip(choices, values, strict=True))) for values in product(*choices.values()))
 
 
-def _as_rule(value: Any, known: Mapping[str, Any], name: str) -> Any:
+def _as_rule(value: Any, fields_by_name: Mapping[str, Any], name: str) -> Any:
     """A rule from its text; anything else as it is."""
-    wanted = isinstance(value, str) and name in known and known[name].type is Rule
-    return typed(value, Rule, name) if wanted else value
+    is_rule = isinstance(value, str) and name in fields_by_name and fields_by_name[name].type is Rule
+    return typed(value, Rule, name) if is_rule else value
 
 
 def spread(value: Any, plural: bool) -> Sequence[Any]:
@@ -144,15 +147,15 @@ def recipes(*steps: Mask | Iterable[Mask | None], seed: int | None = None) -> tu
 def refuse_strangers(recipes: Sequence[Recipe], measures: Sequence[Measure]) -> None:
     """Refuse what is for records: it would run, and mean nothing."""
     for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
-        if getattr(FAMILIES["masks"], kind.__name__, None) is kind:
+        if listed_family(kind) == "masks":
             raise ParameterError(f"{kind.__name__} changes records, not tables: take a method of tables.")
     for kind in dict.fromkeys(map(type, measures)):
-        if any(getattr(FAMILIES[name], kind.__name__, None) is kind for name in ("risk", "attacks", "utility")):
+        if listed_family(kind) in ("risk", "attacks", "utility"):
             raise ParameterError(f"{kind.__name__} measures records, not tables: take a measure of tables.")
 
 
 def refuse_tables(recipes: Sequence[Recipe]) -> None:
     """Refuse methods for tables where there are records."""
     for kind in dict.fromkeys(type(mask) for recipe in recipes for mask in recipe.masks):
-        if getattr(FAMILIES["tables"], kind.__name__, None) is kind:
+        if listed_family(kind) == "tables":
             raise ParameterError(f"{kind.__name__} changes tables, not records: make one with eq.table(records, by).")

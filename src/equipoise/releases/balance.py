@@ -196,7 +196,7 @@ def kept_journal(
         default=str,
         sort_keys=True,
     )
-    journal = Journal.resumed(place, partial(keyed_hash, records), depends, job.seed() if seed is None else seed)
+    journal = Journal.resume(place, partial(keyed_hash, records), depends, job.seed() if seed is None else seed)
     try:
         yield journal
     except Cancelled as stopped:

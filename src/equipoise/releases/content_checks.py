@@ -20,7 +20,7 @@ from equipoise.provenance.fingerprint import content_hash, content_of, hash_of, 
 from equipoise.provenance.registered_tables import CELLS, cells_of
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.codebook import codebook
-from equipoise.releases.evidence import finite, rounded, told, versions
+from equipoise.releases.evidence import finite, rounded, same_versions, told
 from equipoise.releases.release import write_data
 from equipoise.releases.replay import Again, again, data_format, read_secret, table_again
 from equipoise.tables import audit
@@ -137,7 +137,7 @@ def _same_data(place: Path, evidence: Evidence, released: Records, found: Again)
         content = content_hash(path)
     if content is not None and content == content_hash(place / "public" / Path(name).name):
         return Finding("again", True, "Made again from the original, the data has the same content.", proof=True)
-    other = "" if evidence["versions"] == versions() else " The versions differ from those of the release."
+    other = "" if same_versions(evidence["versions"]) else " The versions differ from those of the release."
     return Finding("again", False, f"Made again from the original, the data is another one.{other}")
 
 
@@ -157,7 +157,7 @@ def _same_scores(evidence: Evidence, released: Records, records: Records, found:
 
 def _same_words(place: Path, evidence: Evidence, released: Records, records: Records) -> Finding:
     """The laws of the masks and the codebook, as the same versions write them."""
-    if evidence["versions"] != versions():
+    if not same_versions(evidence["versions"]):
         return Finding("codebook", None, "Codebook and laws were not compared: the versions differ.")
     laws = json.loads(json.dumps([told(law) for law in released.history]))
     faults = [] if laws == evidence["masks"] else ["The masks are not those of the release."]

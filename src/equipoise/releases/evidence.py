@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
 from equipoise.files import becomes
 from equipoise.ground.errors import ParameterError
+from equipoise.methods.method import label
 from equipoise.policies.policy import scored
 from equipoise.provenance.fingerprint import content_hash, hash_of, keyed_hash
+from equipoise.recipe.catalogue import own
+from equipoise.recipe.own_methods import packages_in
 from equipoise.releases.report_facts import Report
 
 FORMAT = 1
@@ -43,7 +46,7 @@ def evidence(
     return {
         "format": FORMAT,
         "made": facts.made.isoformat(),
-        "versions": versions(),
+        "versions": versions(*map(label, facts.chosen.recipe.masks), *(score.name for score in facts.chosen.scores)),
         "engine": engines.engine(records.frame),
         "input": {"records": facts.before.records, "hmac_sha256": keyed_hash(records, key)},
         "policy": {"hmac_sha256": sealed(policy.encode(), key)} | _preset(facts),
@@ -61,9 +64,26 @@ def evidence(
     }
 
 
-def versions() -> dict[str, str]:
-    """What the release was made with: the same versions make the same bytes."""
-    return {name: version(name) for name in PACKAGES} | {"python": ".".join(map(str, sys.version_info[:3]))}
+def versions(*methods: str) -> dict[str, str]:
+    """What the release was made with: the same versions make the same bytes.
+
+    The packages of users' own methods are among them where labels of masks or scores name one.
+    """
+    python = {"python": ".".join(map(str, sys.version_info[:3]))}
+    return {name: version(name) for name in PACKAGES} | packages_in(methods, own()) | python
+
+
+def same_versions(recorded: Mapping[str, str]) -> bool:
+    """Whether what a release was made with is what is installed."""
+    others = {name: _installed(name) for name in recorded if name not in (*PACKAGES, "python")}
+    return dict(recorded) == versions() | others
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def hashes(public: Path) -> dict[str, str]:

@@ -88,8 +88,8 @@ def release(
         The folder to make: `public/` (data, codebook, report, evidence) and `private/` (seed, policy, recipe, replay,
         internal report, journal).
     format
-        csv, parquet, arrow, xlsx, sav, zsav, dta, xpt, asc, duckdb or sqlite; that of the input when not given. SAS
-        data sets become .xpt and R files Parquet, which the evidence says.
+        A name of `equipoise.files.FORMATS`, such as csv or parquet; that of the input when not given. SAS data sets
+        become .xpt and R files Parquet, which the evidence says.
     overwrite
         Replace an earlier release at `out`.
     trials

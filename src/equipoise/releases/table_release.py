@@ -13,7 +13,7 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.data.tables.table import Table
-from equipoise.files.argus import described
+from equipoise.files.argus import metadata_files
 from equipoise.ground import system
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
@@ -253,7 +253,7 @@ class TableContents:
         return {
             "format": FORMAT,
             "made": datetime.now(UTC).date().isoformat(),
-            "versions": versions(),
+            "versions": versions(name_of(type(table.method)), *kinds(table)),
             "input": {"hmac_sha256": keyed_hash(self.records, self.key)},
             "table": {"by": list(table.table.by), "value": table.table.measured or "records"},
             "method": name_of(type(table.method)),
@@ -269,7 +269,7 @@ class TableContents:
         table = self.table
         table.internal.write_csv(private / FILES[0])
         system.write(private / "table.sbs", _sbs(table.internal, table.table.by))
-        for name, text in described(table.table.axes, "table").items():
+        for name, text in metadata_files(table.table.axes, "table").items():
             system.write(private / name, text)
         table.audit.write_csv(private / "audit.csv")
         system.write(private / "report.html", page(table, self.source, public=False, title=self.title))

@@ -84,38 +84,38 @@ class AdaptiveSearch:
 
     def _start(self) -> Iterator[tuple[int, Point]]:
         """The middle and both ends of every family, then the ends of single axes while the budget is far off."""
-        seen: set[tuple[int, Point]] = set()
+        starts: set[tuple[int, Point]] = set()
         for place, point in self._coarse():
-            if (place, point) not in seen and len(seen) < max(2 * len(self.plots), self.budget // 3):
-                seen.add((place, point))
+            if (place, point) not in starts and len(starts) < max(2 * len(self.plots), self.budget // 3):
+                starts.add((place, point))
                 yield place, point
 
     def _coarse(self) -> Iterator[tuple[int, Point]]:
         starts = [corners(plot.family) for plot in self.plots]
         for rank in range(max(map(len, starts))):
-            for place, found in enumerate(starts):
-                if rank < len(found):
-                    yield place, found[rank]
+            for place, points in enumerate(starts):
+                if rank < len(points):
+                    yield place, points[rank]
 
     # Ask and tell -----------------------------------------------------------------------------------------------------
 
     def ask(self) -> list[Ask]:
         """The next recipes; none when the budget is used up or everything is tried."""
-        found: list[Ask] = []
-        while len(found) < min(self.batch, self.budget - self.asked) and not all(plot.full for plot in self.plots):
+        asks: list[Ask] = []
+        while len(asks) < min(self.batch, self.budget - self.asked) and not all(plot.full for plot in self.plots):
             start = bool(self.first)
             place = self.first.pop(0) if start else self._next()
             if place is None:
                 break
             at, point = place
-            if point in self.plots[at].tried or (start and self._lost(at, [point]).any()):
+            if point in self.plots[at].tried or (start and self._hopeless(at, [point]).any()):
                 continue
             recipe = self.plots[at].family.recipe(point)
             self.plots[at].tried[point] = None
             if recipe is not None:
-                found.append(Ask(at, point, recipe))
-        self.asked += len(found)
-        return found
+                asks.append(Ask(at, point, recipe))
+        self.asked += len(asks)
+        return asks
 
     def tell(self, asks: Sequence[Ask], trials: Sequence[Trial | LeftOut]) -> None:
         for ask, trial in zip(asks, trials, strict=True):
@@ -127,13 +127,13 @@ class AdaptiveSearch:
     # Where next -------------------------------------------------------------------------------------------------------
 
     def _next(self) -> tuple[int, Point] | None:
-        turn, known = next(self.turn), self.trials()
-        if len(known) < 2:
+        turn, trials = next(self.turn), self.trials()
+        if len(trials) < 2:
             return self._any()
         ways = [self._bend, self._bend, self._spread]
         if self.policy:
             ways = [self._improve, self._improve, self._halve]
-            ways += [] if len(known) <= FEW else [*ways, self._improve, self._bend]
+            ways += [] if len(trials) <= FEW else [*ways, self._improve, self._bend]
         return ways[turn % len(ways)]() or (self._improve() if self.policy else None) or self._any()
 
     def _any(self) -> tuple[int, Point] | None:
@@ -152,36 +152,38 @@ class AdaptiveSearch:
         sizes = np.array(plot.family.sizes)
         if plot.family.points:
             picked = rng.choice(len(plot.family.points), LOOKED, replace=False)
-            found = [plot.family.points[i] for i in picked]
+            points = [plot.family.points[i] for i in picked]
         else:
-            found = [tuple(map(int, row)) for row in rng.integers(0, sizes, (LOOKED // 2, len(sizes)))]
-            found += [close for point in list(plot.scored)[-40:] + self._leaders(at) for close in near(point, sizes)]
-        return [point for point in dict.fromkeys(found) if point not in plot.tried]
+            points = [tuple(map(int, row)) for row in rng.integers(0, sizes, (LOOKED // 2, len(sizes)))]
+            points += [close for point in list(plot.scored)[-40:] + self._leaders(at) for close in near(point, sizes)]
+        return [point for point in dict.fromkeys(points) if point not in plot.tried]
 
     def _leaders(self, at: int) -> list[Point]:
         """The best places of a family so far."""
-        known, policy = self.plots[at].scored, self.policy
+        scored_points, policy = self.plots[at].scored, self.policy
         if policy is None:
-            return list(known)[-5:]
+            return list(scored_points)[-5:]
         rank = ranking(policy, self.trials())
-        return sorted(known, key=lambda point: (shortfall(policy, known[point]), rank(known[point])))[:5]
+        return sorted(
+            scored_points, key=lambda point: (shortfall(policy, scored_points[point]), rank(scored_points[point]))
+        )[:5]
 
     # Ways ---------------------------------------------------------------------------------------------------------
 
     def _improve(self) -> tuple[int, Point] | None:
         """The place with the largest expected improvement times the probability that the limits hold."""
         assert self.policy is not None
-        known = self.trials()
-        aims = Aims.of(known, self.policy)
-        best = min((aims.aim(trial) for trial in known if inside(self.policy, trial)), default=None)
-        found = []
+        trials = self.trials()
+        aims = Aims.of(trials, self.policy)
+        best = min((aims.aim(trial) for trial in trials if inside(self.policy, trial)), default=None)
+        candidates = []
         for at, plot in enumerate(self.plots):
             points = self._open(at) if len(plot.scored) > 1 else []
             if points:
                 hope = self._hope(at, points, aims, best)
                 top = int(np.argmax(hope.round(DIGITS)))
-                found.append((float(hope[top]), at, points[top]))
-        hope_, at, point = max(found, key=lambda one: one[0], default=(-np.inf, 0, ()))
+                candidates.append((float(hope[top]), at, points[top]))
+        hope_, at, point = max(candidates, key=lambda one: one[0], default=(-np.inf, 0, ()))
         return (at, point) if hope_ > (HOPELESS / 2 if best is None else FAINT) else None
 
     def _hope(self, at: int, points: Sequence[Point], aims: "Aims", best: float | None) -> Floats:
@@ -189,39 +191,39 @@ class AdaptiveSearch:
         from scipy.special import log_ndtr
 
         plot = self.plots[at]
-        unit, tried, trials = plot.unit(points), list(plot.scored), list(plot.scored.values())
-        hope: Floats = np.where(self._lost(at, points), HOPELESS, 0.0)
+        unit, scored_points, trials = plot.unit(points), list(plot.scored), list(plot.scored.values())
+        hope: Floats = np.where(self._hopeless(at, points), HOPELESS, 0.0)
         signs = [-1.0 if limit.sign[0] == "<" else 1.0 for limit in aims.limits]
         room = [
-            plot.surface(f"limit {place}", tried, sign * aims.against(place, trials))
+            plot.surface(f"limit {place}", scored_points, sign * aims.against(place, trials))
             for place, sign in enumerate(signs)
         ]
         if best is None:
             likely: Floats = np.sum([log_ndtr(np.divide(*surface.at(unit))) for surface in room], axis=0)
             return hope + likely
-        behind = plot.surface("aim", tried, aims.behind(best, trials))
+        behind = plot.surface("aim", scored_points, aims.behind(best, trials))
         return hope + np.log(np.maximum(improvement(behind, room, unit), 1e-300))
 
-    def _lost(self, at: int, points: Sequence[Point]) -> NDArray[np.bool_]:
+    def _hopeless(self, at: int, points: Sequence[Point]) -> NDArray[np.bool_]:
         """Places that cannot be chosen, as far as trials show: beyond one outside the limits, or beyond the best."""
         plot, policy = self.plots[at], self.policy
-        found = np.zeros(len(points), dtype=np.bool_)
+        hopeless = np.zeros(len(points), dtype=np.bool_)
         if policy is None or not plot.scored or not points:
-            return found
-        known, trials = self.trials(), list(plot.scored.values())
-        aims = Aims.of(known, policy)
+            return hopeless
+        all_trials, trials = self.trials(), list(plot.scored.values())
+        aims = Aims.of(all_trials, policy)
         for place, limit in enumerate(aims.limits):
             values = aims.against(place, trials) * (1.0 if limit.sign[0] == "<" else -1.0)
             broken = np.array([not limit.holds(scored(trial, limit)) for trial in trials])
-            found |= plot.beyond(points, values, broken, scored(trials[0], limit).side == "risk")
-        best = min((aims.first(trial) for trial in known if inside(policy, trial)), default=np.inf)
+            hopeless |= plot.beyond(points, values, broken, scored(trials[0], limit).side == "risk")
+        best = min((aims.first(trial) for trial in all_trials if inside(policy, trial)), default=np.inf)
         values = np.array([aims.first(trial) for trial in trials])
-        return found | plot.beyond(points, values, values >= best, policy.prefer == "risk")
+        return hopeless | plot.beyond(points, values, values >= best, policy.prefer == "risk")
 
     def _halve(self) -> tuple[int, Point] | None:
         """Half way from the best accepted trial to the nearest refused one of its family that would be better."""
         assert self.policy is not None
-        found: list[tuple[tuple[float, ...], float, int, Point]] = []
+        middles_by_rank: list[tuple[tuple[float, ...], float, int, Point]] = []
         rank = ranking(self.policy, self.trials())
         for at, plot in enumerate(self.plots):
             ranks = {point: rank(trial) for point, trial in plot.scored.items()}
@@ -229,29 +231,29 @@ class AdaptiveSearch:
             lead = min(fit, key=ranks.__getitem__, default=None)
             better = [point for point in ranks if lead and point not in fit and ranks[point] < ranks[lead]]
             middles = [plot.between(lead, point) for point in better if lead]
-            for point, middle, lost in zip(better, middles, self._lost(at, middles), strict=True):
+            for point, middle, hopeless in zip(better, middles, self._hopeless(at, middles), strict=True):
                 assert lead is not None
-                if middle not in plot.tried and not lost:
+                if middle not in plot.tried and not hopeless:
                     far = float(np.abs(plot.unit([lead]) - plot.unit([point])).sum())
-                    found.append((ranks[lead], far, at, middle))
-        return min(found)[2:] if found else None
+                    middles_by_rank.append((ranks[lead], far, at, middle))
+        return min(middles_by_rank)[2:] if middles_by_rank else None
 
     def _bend(self) -> tuple[int, Point] | None:
         """The place most likely below the chord over the widest gap of the frontier of one risk and one utility."""
-        known = self.trials()
-        pair = _pair(known[0], self.policy)
+        trials = self.trials()
+        pair = _pair(trials[0], self.policy)
         if pair is None:
             return self._spread()
-        weights = _chord([_losses(trial, pair) for trial in known])
-        found = []
+        weights = _chord([_losses(trial, pair) for trial in trials])
+        candidates = []
         for at, plot in enumerate(self.plots):
             points = self._open(at) if len(plot.scored) > 1 else []
             values = np.array([np.dot(weights, _losses(trial, pair)) for trial in plot.scored.values()])
             if points and np.isfinite(values).all():
                 mean, sd = plot.surface("bend", list(plot.scored), values).at(plot.unit(points))
                 top = int(np.argmin((mean - sd).round(DIGITS)))
-                found.append((float(mean[top] - sd[top]), at, points[top]))
-        return min(found)[1:] if found else None
+                candidates.append((float(mean[top] - sd[top]), at, points[top]))
+        return min(candidates)[1:] if candidates else None
 
     def _spread(self) -> tuple[int, Point] | None:
         """The place farthest from all that were tried, in the family that is tried least for its size."""
@@ -301,15 +303,15 @@ class Aims:
     def behind(self, best: float, trials: Sequence[Trial]) -> Floats:
         """Trials by how far they are behind the best, drawn out near it."""
         gaps = np.array([self.aim(trial) for trial in trials]) - best
-        found: Floats = np.arcsinh(gaps / _unit(gaps.tolist()))
-        return found
+        distances: Floats = np.arcsinh(gaps / _unit(gaps.tolist()))
+        return distances
 
     def against(self, place: int, trials: Sequence[Trial]) -> Floats:
         """Scores by their distance from a limit, drawn out near it."""
         limit = self.limits[place]
         gaps = np.array([scored(trial, limit).value - limit.bound for trial in trials])
-        found: Floats = np.arcsinh(np.nan_to_num(gaps) / self.units[place])
-        return found
+        distances: Floats = np.arcsinh(np.nan_to_num(gaps) / self.units[place])
+        return distances
 
 
 def _unit(gaps: Sequence[float]) -> float:
@@ -334,10 +336,10 @@ def improvement(behind: Surface, room: Sequence[Surface], unit: Floats) -> Float
     for surface in room:
         middle, wide = surface.at(unit)
         rho = correlation(behind.white, surface.white)
-        given = middle[:, None] + rho * wide[:, None] * nodes
-        worth = worth * ndtr(given / (wide[:, None] * np.sqrt(1 - rho**2)))
-    found: Floats = worth.sum(axis=1)
-    return found
+        conditional = middle[:, None] + rho * wide[:, None] * nodes
+        worth = worth * ndtr(conditional / (wide[:, None] * np.sqrt(1 - rho**2)))
+    expected: Floats = worth.sum(axis=1)
+    return expected
 
 
 def correlation(one: Floats, two: Floats) -> float:

@@ -50,11 +50,11 @@ class FrontierStep:
     breaks: tuple[Limit, ...]
 
     def words(self) -> str:
-        better = [told for told in map(_told, self.changes) if told[1]]
-        worse = [told for told in map(_told, self.changes) if not told[1]]
+        better = [change for change in map(_change_in_words, self.changes) if change[1]]
+        worse = [change for change in map(_change_in_words, self.changes) if not change[1]]
         deal = " for ".join(listed([text for text, _ in side]) for side in (better, worse) if side)
-        lost = f", but it breaks {listed([limit.words() for limit in self.breaks])}" if self.breaks else ""
-        return f"{deal}: {self.trial.words()}{lost}."
+        broken = f", but it breaks {listed([limit.words() for limit in self.breaks])}" if self.breaks else ""
+        return f"{deal}: {self.trial.words()}{broken}."
 
 
 @dataclass(frozen=True)
@@ -153,12 +153,12 @@ class Choice:
     def margins(self) -> tuple[LimitMargin, ...]:
         """Each limit, how near it is, and whether it binds."""
         limits = self.policy.parsed
-        found = []
+        margins = []
         for place, limit in enumerate(limits) if self.trial else ():
             assert self.trial is not None
             without = self._best(self.policy, (*limits[:place], *limits[place + 1 :]))
-            found.append(LimitMargin(limit, scored(self.trial, limit).value, without is not self.trial))
-        return tuple(found)
+            margins.append(LimitMargin(limit, scored(self.trial, limit).value, without is not self.trial))
+        return tuple(margins)
 
     @cached_property
     def steps(self) -> tuple[FrontierStep, ...]:
@@ -167,11 +167,11 @@ class Choice:
         if self.trial is None or pair is None:
             return ()
         at, others = self.trial, [t for t in frontier(self.trials) if t is not self.trial]
-        found: list[Trial] = []
+        neighbours: list[Trial] = []
         for name in (pair[1], pair[0]):
-            ahead = [t for t in others if t.scores[name].gap(at.scores[name]) < 0 and t not in found]
-            found += sorted(ahead, key=lambda t: loss(t.scores[name]), reverse=True)[:SHOWN]
-        return tuple(FrontierStep(t, _changes(t, at, pair), self.broken(t)) for t in found)
+            ahead = [t for t in others if t.scores[name].gap(at.scores[name]) < 0 and t not in neighbours]
+            neighbours += sorted(ahead, key=lambda t: loss(t.scores[name]), reverse=True)[:SHOWN]
+        return tuple(FrontierStep(t, _changes(t, at, pair), self.broken(t)) for t in neighbours)
 
     def broken(self, trial: Trial) -> tuple[Limit, ...]:
         """The limits a trial breaks."""
@@ -198,13 +198,13 @@ class Choice:
     @cached_property
     def moves(self) -> tuple[LimitMove, ...]:
         """For each limit that alone refuses some trial, how far it would have to be moved for the nearest to pass."""
-        found = []
+        moves = []
         for limit in self.policy.parsed:
             alone = [trial for trial in self.trials if self.broken(trial) == (limit,)]
             if alone:
                 near = min(alone, key=lambda trial, limit=limit: limit.shortfall(scored(trial, limit)))  # type: ignore[misc]
-                found.append(LimitMove(limit, scored(near, limit).value, near))
-        return tuple(found)
+                moves.append(LimitMove(limit, scored(near, limit).value, near))
+        return tuple(moves)
 
     @property
     def nearest(self) -> Trial:
@@ -227,11 +227,11 @@ class Choice:
         limits = self.policy.parsed
         for place, limit in enumerate(limits):
             for share in (-MOVED, MOVED):
-                moved = replace(limit, bound=limit.bound * (1 + share))
-                if abs(moved.bound) > 1 >= abs(limit.bound) or not limit.bound:
+                shifted = replace(limit, bound=limit.bound * (1 + share))
+                if abs(shifted.bound) > 1 >= abs(limit.bound) or not limit.bound:
                     continue
-                then = self._best(self.policy, (*limits[:place], moved, *limits[place + 1 :]))
-                yield self._shift(f"With {moved.words()} instead of {limit.bound:g}", then)
+                then = self._best(self.policy, (*limits[:place], shifted, *limits[place + 1 :]))
+                yield self._shift(f"With {shifted.words()} instead of {limit.bound:g}", then)
 
     def _by_weights(self) -> Iterator[Shift]:
         other: Side = "risk" if self.policy.prefer == "utility" else "utility"
@@ -245,9 +245,11 @@ class Choice:
     def _by_draws(self) -> Iterator[Shift]:
         number = max(len(trial.draws) for trial in self.trials)
         for draw in range(number):
-            seen = [replace(t, scores=t.draws[draw], draws=()) if len(t.draws) > draw else t for t in self.trials]
-            then = best(seen, self.policy, self.policy.parsed)
-            place = next((i for i, trial in enumerate(seen) if trial is then), None)
+            single_draws = [
+                replace(t, scores=t.draws[draw], draws=()) if len(t.draws) > draw else t for t in self.trials
+            ]
+            then = best(single_draws, self.policy, self.policy.parsed)
+            place = next((i for i, trial in enumerate(single_draws) if trial is then), None)
             yield self._shift(f"By draw {draw + 1} of {number} alone", None if place is None else self.trials[place])
 
     def _shift(self, question: str, then: Trial | None) -> Shift:
@@ -260,22 +262,22 @@ class Choice:
         if self.trial is None:
             return (refusal(self.trials, self.policy),)
         many = f"{len(self.accepted):,} of {len(self.trials):,} trials meet every limit"
-        found = [f"Chosen: {self.trial.words()}. {many}; {_favoured(self.policy)}."]
+        reasons = [f"Chosen: {self.trial.words()}. {many}; {_favoured(self.policy)}."]
         if self.passed_over:
-            found.append(
+            reasons.append(
                 f"{len(self.passed_over):,} would be better and meet the limits on average, "
                 "but a fresh draw of them may well not: they are passed over."
             )
-        found += [margin.words() for margin in self.margins]
-        found += [f"Next step: {step.words()}" for step in self.steps]
-        found += [
+        reasons += [margin.words() for margin in self.margins]
+        reasons += [f"Next step: {step.words()}" for step in self.steps]
+        reasons += [
             f"{limit.words()} refused {all_:,} trials, {only:,} of them alone." for limit, all_, only in self.refused
         ]
         if self.ties:
-            found.append(f"Tied within error: {listed([trial.words() for trial in self.ties[:SHOWN]])}.")
+            reasons.append(f"Tied within error: {listed([trial.words() for trial in self.ties[:SHOWN]])}.")
         changed = [shift.words() for shift in self.shifts if not shift.same]
-        held = f"The choice stays the same in {len(self.shifts) - len(changed)} of {len(self.shifts)} variations."
-        return (*found, held, *changed)
+        firmness = f"The choice stays the same in {len(self.shifts) - len(changed)} of {len(self.shifts)} variations."
+        return (*reasons, firmness, *changed)
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for files: internal, as it has scores of all trials that matter."""
@@ -315,15 +317,15 @@ def choice(trials: Sequence[Trial], policy: Policy) -> Choice:
 
 def refusal(trials: Sequence[Trial], policy: Policy) -> str:
     """Why no trial could be chosen: what the nearest breaks, and what each limit would have to be for one to pass."""
-    made = choice(trials, policy)
-    near = made.nearest
-    faults = [_fault(limit, scored(near, limit)) for limit in made.broken(near)]
+    decision = choice(trials, policy)
+    near = decision.nearest
+    faults = [_fault(limit, scored(near, limit)) for limit in decision.broken(near)]
     many = f"None of {len(trials):,} candidates meets" if len(trials) > 1 else "The release does not meet"
-    said = f"{many} the limits. Nearest is {near.words()!r}, which breaks: {'; '.join(faults)}."
-    moves = "; ".join(move.words() for move in made.moves)
+    reasons = f"{many} the limits. Nearest is {near.words()!r}, which breaks: {'; '.join(faults)}."
+    moves = "; ".join(move.words() for move in decision.moves)
     if not moves:
-        return f"{said} No candidate breaks one limit alone: more than one would have to be moved."
-    return f"{said} {moves[0].upper()}{moves[1:]}."
+        return f"{reasons} No candidate breaks one limit alone: more than one would have to be moved."
+    return f"{reasons} {moves[0].upper()}{moves[1:]}."
 
 
 def main_pair(trial: Trial, policy: Policy) -> tuple[str, str] | None:
@@ -347,7 +349,7 @@ def _changes(trial: Trial, at: Trial, pair: tuple[str, str]) -> tuple[tuple[Scor
     return tuple((trial.scores[name], trial.scores[name].value - at.scores[name].value) for name in names)
 
 
-def _told(change: tuple[Score, float]) -> tuple[str, bool]:
+def _change_in_words(change: tuple[Score, float]) -> tuple[str, bool]:
     """A change in words, and whether it is for the better."""
     score, by = change
     name = score.name.replace("_", " ")

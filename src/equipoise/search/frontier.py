@@ -30,13 +30,13 @@ class Frontier:
         return len(self.best)
 
     def __contains__(self, trial: object) -> bool:
-        return any(trial is kept for kept in self.best)
+        return any(trial is best for best in self.best)
 
     def table(self) -> pl.DataFrame:
         """One row per trial: what it does, its scores, and whether it is on the frontier."""
-        kept = {id(trial) for trial in self.best}
+        best_ids = {id(trial) for trial in self.best}
         rows = [
-            {"recipe": t.words(), **{name: s.value for name, s in t.scores.items()}, "frontier": id(t) in kept}
+            {"recipe": t.words(), **{name: s.value for name, s in t.scores.items()}, "frontier": id(t) in best_ids}
             for t in self.trials
         ]
         return pl.DataFrame(rows)
@@ -57,20 +57,20 @@ def frontier(trials: Iterable[Trial]) -> Frontier:
     Each trial is held against those still standing, the most promising first, so that most fall at once: O(trials x
     frontier). Where scores have errors "beats" is not transitive, and one that has fallen may still beat another.
     """
-    tried = tuple(trials)
-    if len({trial.scores.keys() for trial in tried}) > 1:
+    all_trials = tuple(trials)
+    if len({trial.scores.keys() for trial in all_trials}) > 1:
         raise ParameterError("Trials can be compared only when they have the same scores.")
-    if len(tried) < 2:
-        return Frontier(tried, tried)
-    losses, errors = _table(tried)
-    standing, falls = np.arange(len(tried)), np.zeros(len(tried), dtype=np.bool_)
+    if len(all_trials) < 2:
+        return Frontier(all_trials, all_trials)
+    losses, errors = _table(all_trials)
+    standing, falls = np.arange(len(all_trials)), np.zeros(len(all_trials), dtype=np.bool_)
     order = np.argsort(losses.argsort(axis=0).argsort(axis=0).sum(axis=1), kind="stable")
     for start in range(0, len(order), BLOCK):
         block = order[start : start + BLOCK]
         block = block if errors.any() else block[~falls[block]]
         falls[standing] = _beaten(losses[standing], errors[standing], losses[block], errors[block])
         standing = standing[~falls[standing]]
-    return Frontier(tuple(tried[place] for place in standing), tried)
+    return Frontier(tuple(all_trials[place] for place in standing), all_trials)
 
 
 def _table(trials: Sequence[Trial]) -> tuple[Floats, Floats]:
@@ -92,5 +92,5 @@ def _beaten(losses: Floats, errors: Floats, others: Floats, theirs: Floats) -> B
             tied = np.abs(gap) <= theirs[:, place, None] + errors[None, :, place]
             worse &= tied | (gap < 0)
             better |= ~tied & (gap < 0)
-    found: Booleans = np.asarray((worse & better).any(axis=0))
-    return found
+    beaten: Booleans = np.asarray((worse & better).any(axis=0))
+    return beaten

@@ -74,8 +74,8 @@ def ahead_of(trials: Sequence[Trial], policy: Policy) -> Trial:
     Where no such trial is, the best of those inside in expectation; where none is, the nearest.
     """
     rank = ranking(policy, trials)
-    found = best(trials, policy, policy.parsed)
-    return found or min(trials, key=lambda trial: (shortfall(policy, trial), rank(trial)))
+    chosen = best(trials, policy, policy.parsed)
+    return chosen or min(trials, key=lambda trial: (shortfall(policy, trial), rank(trial)))
 
 
 def best(

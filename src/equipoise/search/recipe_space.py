@@ -93,19 +93,19 @@ class Family:
 
 def described(candidates: Iterable[Any], records: Records, seed: int) -> tuple[Family, ...] | None:
     """The families of candidates as a policy file writes them; None where one is written in a way unknown here."""
-    found = []
+    families = []
     for candidate in candidates:
         plain = {f.name: getattr(candidate, f.name) for f in fields(candidate)}
         if any(value for name, value in plain.items() if name not in ("coarsenings", "masks")):
             return None
         if plain["coarsenings"]:
-            found.append(_lattice(records, seed))
+            families.append(_lattice(records, seed))
         if plain["masks"]:
             steps = [_step(dict(table)) for table in plain["masks"]]
             if None in steps:
                 return None
-            found.append(_of([step for step in steps if step], seed, records))
-    return tuple(found)
+            families.append(_of([step for step in steps if step], seed, records))
+    return tuple(families)
 
 
 def _of(steps: Sequence[MaskStep], seed: int, records: Records) -> Family:
@@ -199,8 +199,10 @@ def scale(masks: Sequence[Mask | None], values: Sequence[Any], records: Records)
     columns = {getattr(mask, "column", None) for mask in masks if mask is not None}
     if len(columns) == 1 and None not in columns and all(m is None or isinstance(m, Coarsening) for m in masks):
         cells = count(records, (str(columns.pop()),))
-        kept = [cells if mask is None else mask.roll_up(cells) for mask in masks if isinstance(mask, Coarsening | None)]
-        return np.array([_bits(table.n) for table in kept]), True
+        coarsened = [
+            cells if mask is None else mask.roll_up(cells) for mask in masks if isinstance(mask, Coarsening | None)
+        ]
+        return np.array([_bits(table.n) for table in coarsened]), True
     numbers = all(isinstance(value, int | float) and value > 0 for value in values)
     if numbers and max(values) > WIDE * min(values):
         return np.log(np.array(values, dtype=np.float64)), False
@@ -231,24 +233,24 @@ def pooled(recipes: Sequence[Recipe], records: Records) -> tuple[Family, ...]:
     for shape in largest:
         if not any(_inside(shape, top) for top in tops):
             tops.append(shape)
-    found = []
+    families = []
     for top in tops:
         mine = [(r, s) for r, s in zip(recipes, shapes, strict=True) if _inside(s, top)]
-        taken = {id(r) for r, _ in mine}
-        found.append(_placed(mine, top, records))
-        kept = [(r, s) for r, s in zip(recipes, shapes, strict=True) if id(r) not in taken]
-        recipes, shapes = [r for r, _ in kept], [s for _, s in kept]
-    return tuple(found)
+        own = {id(r) for r, _ in mine}
+        families.append(_placed(mine, top, records))
+        others = [(r, s) for r, s in zip(recipes, shapes, strict=True) if id(r) not in own]
+        recipes, shapes = [r for r, _ in others], [s for _, s in others]
+    return tuple(families)
 
 
 def _shape(recipe: Recipe) -> tuple[Any, ...]:
     """The kind of each mask and the columns it is about; a second of the same counts as another."""
-    seen: list[Any] = []
+    slots: list[Any] = []
     for mask in recipe.masks:
         about = tuple(str(getattr(mask, name, None)) for name in ("column", "columns", "keys"))
         slot = (type(mask).__name__, *about)
-        seen.append((*slot, sum(one[: len(slot)] == slot for one in seen)))
-    return tuple(seen)
+        slots.append((*slot, sum(one[: len(slot)] == slot for one in slots)))
+    return tuple(slots)
 
 
 def _inside(shape: tuple[Any, ...], top: tuple[Any, ...]) -> bool:
@@ -262,7 +264,7 @@ def _placed(mine: Sequence[tuple[Recipe, tuple[Any, ...]]], top: tuple[Any, ...]
     slots = [dict(zip(shape, recipe.masks, strict=True)) for recipe, shape in mine]
     columns: list[list[int]] = []
     scales: list[Scale] = []
-    made: list[Slot] = []
+    mask_slots: list[Slot] = []
     for slot in top:
         masks = [row.get(slot) for row in slots]
         start = len(columns)
@@ -272,38 +274,40 @@ def _placed(mine: Sequence[tuple[Recipe, tuple[Any, ...]]], top: tuple[Any, ...]
             scales.append(scale([masks[row] for row in first], [values[row] for row in first], records))
             columns.append(ranks)
         at = dict(zip(zip(*columns[start:], strict=True) if columns[start:] else [()], masks, strict=False))
-        made.append((tuple(range(start, len(columns))), lambda *place, at=at: at.get(place)))
+        mask_slots.append((tuple(range(start, len(columns))), lambda *place, at=at: at.get(place)))
     points = [tuple(column[row] for column in columns) for row in range(len(mine))]
     placed: dict[Point, Recipe] = {}
     for point, (recipe, _) in zip(points, mine, strict=True):
         placed.setdefault(point, recipe)
     sizes = tuple(max(column) + 1 for column in columns)
     some = () if len(placed) == prod(sizes) else tuple(placed)
-    told = partitions(made, sizes, records)
-    return Family(sizes, placed.get, len(placed), together(scales), told, alone(told, records), some)
+    column_partitions = partitions(mask_slots, sizes, records)
+    return Family(
+        sizes, placed.get, len(placed), together(scales), column_partitions, alone(column_partitions, records), some
+    )
 
 
 def _turned(masks: Sequence[Mask | None]) -> list[list[Any]]:
     """A column of values for each field that differs among the masks of a slot; None where there is no mask."""
-    there = [mask for mask in masks if mask is not None]
-    names = [f.name for f in fields(there[0]) if f.init]  # type: ignore[arg-type]
+    present = [mask for mask in masks if mask is not None]
+    names = [f.name for f in fields(present[0]) if f.init]  # type: ignore[arg-type]
     values = {name: [None if m is None else prefix_of((getattr(m, name),)) for m in masks] for name in names}
     raw = {name: [None if m is None else getattr(m, name) for m in masks] for name in names}
     differ = [name for name in names if len({v for v, m in zip(values[name], masks, strict=True) if m is not None}) > 1]
-    if not differ and len(there) < len(masks):
+    if not differ and len(present) < len(masks):
         differ = names[:1]
     return [raw[name] for name in differ]
 
 
 def _ranks(column: Sequence[Any]) -> list[int]:
     """The place of each value: left out first, numbers by size, others as they first appear."""
-    seen = list(dict.fromkeys(prefix_of((value,)) for value in column))
+    names = list(dict.fromkeys(prefix_of((value,)) for value in column))
     values = {prefix_of((value,)): value for value in column}
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values.values() if v is not None):
-        seen.sort(key=lambda name: (values[name] is not None, values[name] or 0.0))
+        names.sort(key=lambda name: (values[name] is not None, values[name] or 0.0))
     else:
-        seen.sort(key=lambda name: values[name] is not None)
-    place = {name: i for i, name in enumerate(seen)}
+        names.sort(key=lambda name: values[name] is not None)
+    place = {name: i for i, name in enumerate(names)}
     return [place[prefix_of((value,))] for value in column]
 
 
@@ -314,5 +318,5 @@ def everywhere(family: Family) -> Iterable[Point]:
 
 def first_of(families: Sequence[Family]) -> Recipe:
     """The first recipe there is."""
-    found = (family.recipe(point) for family in families for point in everywhere(family))
-    return next(recipe for recipe in found if recipe is not None)
+    recipes = (family.recipe(point) for family in families for point in everywhere(family))
+    return next(recipe for recipe in recipes if recipe is not None)

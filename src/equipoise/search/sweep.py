@@ -23,6 +23,7 @@ from equipoise.search.recipe_space import pooled
 from equipoise.trials.runner import Runner
 from equipoise.trials.table_scorer import drawn_once
 from equipoise.trials.trial import LeftOut, Trial, Trials, original_trial
+from equipoise.trials.worker_count import refuse_processes
 
 How = Literal["grid", "adaptive"]
 EDGE = 0.3
@@ -40,7 +41,7 @@ def sweep(
     policy: Policy | None = None,
     budget: int | None = None,
     seconds: float | None = None,
-    processes: int = 1,
+    processes: int | None = None,
     progress: Progress | None = None,
     details: bool = False,
 ) -> Trials:
@@ -70,7 +71,8 @@ def sweep(
     budget, seconds
         When an adaptive search stops: trials (a fifth of all when not given), and time.
     processes
-        Processes that share trials on records where that pays; the scores are the same.
+        Processes that share trials on records where that pays; every core, as far as memory allows, when not given.
+        The scores are the same.
     progress
         Called with (done, total, what); returning False stops.
     details
@@ -83,8 +85,9 @@ def sweep(
         raise ParameterError(f"draws must be at least 1, got {draws}.")
     if search not in ("grid", "adaptive"):
         raise ParameterError(f"search must be 'grid' or 'adaptive', got {search!r}.")
+    refuse_processes(processes)
     if isinstance(records, Table):
-        if holdout or processes != 1:
+        if holdout or processes not in (None, 1):
             raise ParameterError("A table has no records to hold out, and its methods are tried in one process.")
         refuse_strangers(candidates, scales)
         original_trial(records, scales)

@@ -23,5 +23,5 @@ def expected_curve(trials: Sequence[Trial], risk: str, utility: str, records: in
     if not scales or risk.partition("(")[0] != "value_disclosure" or utility.partition("(")[0] != "mean_square":
         return None
     values = np.linspace(min(scales) / 2, max(scales) * 1.1, 60)
-    known = curve("noise", "scale", values.tolist(), n=max(2, records), s2=1.0)
-    return known.select(utility=pl.col("parameter") ** 2, risk=1 - 1 / pl.col("risk"))
+    noise_curve = curve("noise", "scale", values.tolist(), n=max(2, records), s2=1.0)
+    return noise_curve.select(utility=pl.col("parameter") ** 2, risk=1 - 1 / pl.col("risk"))

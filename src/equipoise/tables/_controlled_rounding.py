@@ -61,29 +61,29 @@ def controlled(additive: Additive, low: Floats, aims: Floats, draws: Floats, sec
     """
     cost = 1.0 - 2.0 * aims + TIES * (draws - 0.5)
     try:
-        found = _nearest(additive, low, aims, cost, seconds)
+        rounded = _nearest(additive, low, aims, cost, seconds)
         for beyond in WIDER:
-            if found is not None:
+            if rounded is not None:
                 break
-            found = _wider(additive, low, aims, cost, beyond, seconds)
+            rounded = _wider(additive, low, aims, cost, beyond, seconds)
     except Late:
         return None
-    return found
+    return rounded
 
 
 def _nearest(additive: Additive, low: Floats, aims: Floats, cost: Floats, seconds: float) -> Rounded | None:
     """Every cell to one of the multiples next to it, component by component."""
     free = np.flatnonzero(aims > 0)
-    matrix, wanted = additive.base, -(additive.base @ low)
+    matrix, right_side = additive.base, -(additive.base @ low)
     columns = matrix.tocsc()[:, free]
     touched = np.diff(columns.tocsr().indptr) > 0
-    if np.abs(wanted[~touched]).max(initial=0.0) > 0.5:
+    if np.abs(right_side[~touched]).max(initial=0.0) > 0.5:
         return None
     up, bound = np.zeros(len(low)), float(aims.sum())
     for rows, members in components(columns):
         program = Program(
             columns[rows][:, members], cost[free[members]], np.zeros(len(members)), np.ones(len(members)),
-            wanted[rows], wanted[rows],
+            right_side[rows], right_side[rows],
         )  # fmt: skip
         answer = _solved(program, cost[free[members]], seconds)
         if answer is None:
@@ -111,8 +111,10 @@ def _wider(additive: Additive, low: Floats, aims: Floats, cost: Floats, beyond: 
     columns = additive.base.tocsc()
     most = np.concatenate([(aims > 0), beyond * occupied, np.minimum(beyond, low)]).astype(float)
     price = np.concatenate([cost, np.ones(2 * len(low))])
-    wanted = -(additive.base @ low)
-    program = Program(sparse.hstack([columns, columns, -columns]), price, np.zeros(len(most)), most, wanted, wanted)
+    right_side = -(additive.base @ low)
+    program = Program(
+        sparse.hstack([columns, columns, -columns]), price, np.zeros(len(most)), most, right_side, right_side
+    )
     answer = _solved(program, price, seconds)
     if answer is None:
         return None
@@ -126,11 +128,11 @@ def _cost(y: Floats, aims: Floats) -> float:
     return float(np.abs(y - aims).sum())
 
 
-def _verified(additive: Additive, found: Rounded) -> Rounded:
+def _verified(additive: Additive, rounded: Rounded) -> Rounded:
     """What adds up; an answer that was cut off by the clock may not."""
-    if np.abs(additive.residuals(found.multiples)).max(initial=0.0) > 0.5:
+    if np.abs(additive.residuals(rounded.multiples)).max(initial=0.0) > 0.5:
         raise Late
-    return found
+    return rounded
 
 
 def components(matrix: Any) -> list[tuple[Integers, Integers]]:

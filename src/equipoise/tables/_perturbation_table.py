@@ -41,14 +41,14 @@ class Ptable:
         """
         row = np.minimum(counts, self.largest)
         place = np.searchsorted(self.i + self.upper / 2, row + keys / 2, side="left")
-        found: Floats = self.v[np.minimum(place, np.searchsorted(self.i, row, side="right") - 1)]
-        return found
+        change: Floats = self.v[np.minimum(place, np.searchsorted(self.i, row, side="right") - 1)]
+        return change
 
     def variance(self, counts: Integers) -> Floats:
         """The variance of the change of each count."""
         squares, means = (np.bincount(self.i, weights=self.p * self.v**power) for power in (2, 1))
-        found = np.asarray(squares - means**2, dtype=np.float64)
-        return found[np.minimum(counts, self.largest)]
+        variances = np.asarray(squares - means**2, dtype=np.float64)
+        return variances[np.minimum(counts, self.largest)]
 
     @property
     def biased(self) -> int:
@@ -130,8 +130,8 @@ def _shape(v: Floats, a: float, b: float) -> Floats:
     if rising > 1 and (np.diff(logs[:rising]) < 0).any():
         logs = np.append(isotonic_regression(logs[:rising]).x, logs[rising:])
     p = np.exp(logs - logs.max())
-    found: Floats = p / p.sum()
-    return found
+    probabilities: Floats = p / p.sum()
+    return probabilities
 
 
 @cache
@@ -145,13 +145,13 @@ def read(path: str) -> Ptable:
         table = pl.read_csv(text.encode(), separator=";" if ";" in text.partition("\n")[0] else ",")
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError):
         raise DataError("The file of the ptable cannot be read as text with columns.") from None
-    named = {c.strip().lower(): c for c in table.columns}
-    upper = named.get("p_int_ub") or named.get("p_ij_ub")
-    if upper is None or not {"i", "v"} <= set(named):
+    columns = {c.strip().lower(): c for c in table.columns}
+    upper = columns.get("p_int_ub") or columns.get("p_ij_ub")
+    if upper is None or not {"i", "v"} <= set(columns):
         raise DataError("A ptable has the columns i, v and p_int_ub (or p_ij_ub).")
-    if "type" in named and table[named["type"]].n_unique() > 1:
+    if "type" in columns and table[columns["type"]].n_unique() > 1:
         raise DataError("The ptable has laws for several types of cells: give the file of one.")
-    return _checked(table.select(i=named["i"], v=named["v"], upper=upper))
+    return _checked(table.select(i=columns["i"], v=columns["v"], upper=upper))
 
 
 def _checked(table: pl.DataFrame) -> Ptable:

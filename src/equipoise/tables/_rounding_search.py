@@ -34,8 +34,8 @@ def settle(holds: Any, parts: Floats, draws: Floats) -> Integers:
     search = _RoundingSearch(holds, parts, draws)
     while search.steps < STEPS and (search.single() or search.double()):
         pass
-    found: Integers = search.up.astype(np.int64)
-    return found
+    rounded: Integers = search.up.astype(np.int64)
+    return rounded
 
 
 class _RoundingSearch:
@@ -53,12 +53,12 @@ class _RoundingSearch:
     def gains(self) -> Floats:
         """What each flip would take off the sum of squares."""
         sign = np.where(self.up, -1.0, 1.0)
-        found: Floats = 2.0 * sign * self.pull - self.groups
-        return found
+        gains: Floats = 2.0 * sign * self.pull - self.groups
+        return gains
 
     def flip(self, part: int) -> None:
-        held = self.by_part.indices[self.by_part.indptr[part] : self.by_part.indptr[part + 1]]
-        shared = self.by_group[held].indices
+        groups = self.by_part.indices[self.by_part.indptr[part] : self.by_part.indptr[part + 1]]
+        shared = self.by_group[groups].indices
         change = -1.0 if not self.up[part] else 1.0
         self.pull += change * np.bincount(shared, minlength=len(self.up))
         self.up[part] = not self.up[part]

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import CLOSE, additive, both
+from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE, additive, both
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
@@ -30,20 +30,20 @@ class Additivity:
     """
 
     def measure(self, released: Table, original: Table) -> Score:
-        here, _ = both(released, original, "Additivity")
-        rows, gone = additive(here), np.isnan(here.told)
-        told = np.where(gone, 0.0, here.told)
-        open_ = (abs(rows.matrix) @ gone.astype(np.float64)) == 0
-        miss, size = rows.residuals(told), abs(rows.matrix) @ np.abs(told)
-        kept = (np.abs(miss) <= CLOSE * np.maximum(size, 1.0)) & open_
-        many, left = int(open_.sum()), int((~open_).sum())
+        table, _ = both(released, original, "Additivity")
+        rows, suppressed = additive(table), np.isnan(table.told)
+        published = np.where(suppressed, 0.0, table.told)
+        open_ = (abs(rows.matrix) @ suppressed.astype(np.float64)) == 0
+        miss, size = rows.residuals(published), abs(rows.matrix) @ np.abs(published)
+        additive_rows = (np.abs(miss) <= CHANGE_TOLERANCE * np.maximum(size, 1.0)) & open_
+        many, skipped = int(open_.sum()), int((~open_).sum())
         return Score(
             label(self),
-            float(kept.sum()) / many if many else 1.0,
+            float(additive_rows.sum()) / many if many else 1.0,
             "higher",
             side="utility",
-            number=float(kept.sum()),
+            number=float(additive_rows.sum()),
             unit="share of relations",
-            notes=(f"{left:,} relations with a withheld cell are left out.",) if left else (),
-            cells=lambda: here.table[rows.totals[open_]].with_columns(pl.Series("miss", miss[open_])),
+            notes=(f"{skipped:,} relations with a withheld cell are left out.",) if skipped else (),
+            cells=lambda: table.table[rows.totals[open_]].with_columns(pl.Series("miss", miss[open_])),
         )

@@ -74,9 +74,9 @@ class Adjust:
         if not len(problem.cells):
             return changed(table, values, self._law("No cell was sensitive.", problem, values, 0.0))
         answer = self._solved(problem, draws.uniform(labels(table)))
-        told = problem.told(answer, table)
+        adjusted = problem.adjusted(answer, table)
         gap = max(0.0, (answer.objective - answer.bound) / max(abs(answer.objective), 1e-9))
-        return changed(table, told, self._law("", problem, told, round(gap, 4)))
+        return changed(table, adjusted, self._law("", problem, adjusted, round(gap, 4)))
 
     def _solved(self, problem: "_Problem", number: Floats) -> Solution:
         program = problem.program(number)
@@ -91,12 +91,12 @@ class Adjust:
             raise InfeasibleError(f"No adjusted table was found in {self.seconds:g} seconds: allow more.")
         return answer
 
-    def _law(self, said: str, problem: "_Problem", told: Floats, gap: float) -> Law:
-        largest = problem.largest(told)
-        known = {"additive": True, "distance": self.distance, "most": self.most, "gap": gap, "largest": largest}
-        moved = f"No cell but these moved by more than {100 * largest:g} % of its value." if len(problem.cells) else ""
-        words = " ".join(filter(None, (f"{self.words()}.", said, moved)))
-        return Law("adjust", (), words, known, detail=problem.room(told, largest))
+    def _law(self, note: str, problem: "_Problem", adjusted: Floats, gap: float) -> Law:
+        largest = problem.largest(adjusted)
+        parameters = {"additive": True, "distance": self.distance, "most": self.most, "gap": gap, "largest": largest}
+        limit = f"No cell but these moved by more than {100 * largest:g} % of its value." if len(problem.cells) else ""
+        words = " ".join(filter(None, (f"{self.words()}.", note, limit)))
+        return Law("adjust", (), words, parameters, detail=problem.room(adjusted, largest))
 
     def words(self) -> str:
         return "sensitive cells moved to their protection levels, the others as little as possible"
@@ -118,13 +118,13 @@ class _Problem:
     @classmethod
     def of(cls, table: Table, values: Floats, method: Adjust) -> "_Problem":
         flagged = np.flatnonzero(method.rule.flag(table).to_numpy() & (values > 0))
-        known = levels(method.rule, table)
-        counted = bool(np.array_equal(values, table.n))
-        lower, upper = (known[side].to_numpy()[flagged] for side in ("lower", "upper"))
-        if counted:
+        protection = levels(method.rule, table)
+        whole_numbers = bool(np.array_equal(values, table.n))
+        lower, upper = (protection[side].to_numpy()[flagged] for side in ("lower", "upper"))
+        if whole_numbers:
             lower, upper = np.minimum(np.ceil(lower - 1e-9), values[flagged]), np.ceil(upper - 1e-9)
         weights = 1 / np.maximum(values, 1e-9) if method.distance == "relative" else np.ones(len(values))
-        return cls(additive(table).base, values, flagged, lower, upper, method.most, weights, counted)
+        return cls(additive(table).base, values, flagged, lower, upper, method.most, weights, whole_numbers)
 
     @property
     def integers(self) -> Integers:
@@ -170,24 +170,27 @@ class _Problem:
         far = np.floor(far + 1e-9) if self.counted else far
         return far if way > 0 else np.minimum(far, self.values)
 
-    def largest(self, told: Floats) -> float:
+    def largest(self, adjusted: Floats) -> float:
         """The largest share of its value by which a cell that is not sensitive moved, rounded up."""
         others = self.values > 0
         others[self.cells] = False
-        share = np.abs(told - self.values)[others] / self.values[others]
+        share = np.abs(adjusted - self.values)[others] / self.values[others]
         return float(np.ceil(1e4 * share.max(initial=0.0) - 1e-6) / 1e4)
 
-    def room(self, told: Floats, largest: float) -> Room:
+    def room(self, adjusted: Floats, largest: float) -> Room:
         """What each cell can have been: sensitive ones within four levels of what is told, others within the share."""
-        low, high = told / (1.0 + largest), told / (1.0 - largest) if largest < 1 else np.full(len(told), np.inf)
-        low[self.cells] = np.maximum(told[self.cells] - FURTHER * self.upper, 0.0)
-        high[self.cells] = told[self.cells] + FURTHER * self.lower
+        low, high = (
+            adjusted / (1.0 + largest),
+            adjusted / (1.0 - largest) if largest < 1 else np.full(len(adjusted), np.inf),
+        )
+        low[self.cells] = np.maximum(adjusted[self.cells] - FURTHER * self.upper, 0.0)
+        high[self.cells] = adjusted[self.cells] + FURTHER * self.lower
         return Room(low, high)
 
-    def told(self, answer: Solution, table: Table) -> Floats:
+    def adjusted(self, answer: Solution, table: Table) -> Floats:
         """Margins added up again from inner cells, so that nothing of the solver's tolerance is left."""
         size = len(self.values)
-        moved = self.scale * (answer.values[:size] - answer.values[size : 2 * size])
-        inner = (self.values + (np.round(moved) if self.counted else moved))[table.inner]
-        found: Floats = holds(table) @ np.maximum(inner, 0.0)
-        return found
+        change = self.scale * (answer.values[:size] - answer.values[size : 2 * size])
+        inner = (self.values + (np.round(change) if self.counted else change))[table.inner]
+        adjusted: Floats = holds(table) @ np.maximum(inner, 0.0)
+        return adjusted

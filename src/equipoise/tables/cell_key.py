@@ -68,14 +68,14 @@ class CellKey:
         law = self.law()
         change = law.change(table.n, table.known("key"))
         weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
-        told = np.maximum(values + change * weight, 0.0)
-        return without(changed(table, told, self._said(law)), "key")
+        perturbed = np.maximum(values + change * weight, 0.0)
+        return without(changed(table, perturbed, self._law(law)), "key")
 
     def law(self) -> Ptable:
         """The perturbation table."""
         return read(self.ptable) if self.ptable else generate(self.most, self.variance, self.above)
 
-    def _said(self, law: Ptable) -> Law:
+    def _law(self, law: Ptable) -> Law:
         """What the public may know: the largest change and the largest variance, not the table."""
         counts = np.arange(law.largest + 1)
         most, variance = float(np.abs(law.v).max()), float(law.variance(counts).max())
@@ -86,8 +86,8 @@ class CellKey:
     def words(self) -> str:
         if self.ptable:
             return "counts changed by the keys of their records, by a given perturbation table"
-        kept = f", none from 1 to {self.above} published" if self.above else ""
+        gap = f", none from 1 to {self.above} published" if self.above else ""
         return (
             f"counts changed by the keys of their records, by at most {self.most} with variance up to "
-            f"{self.variance:g}{kept}"
+            f"{self.variance:g}{gap}"
         )

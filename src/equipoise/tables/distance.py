@@ -50,21 +50,21 @@ class Distance:
             raise ParameterError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, got {self.kind!r}.")
 
     def measure(self, released: Table, original: Table) -> Score:
-        here, there = both(released, original, "Distance")
-        x, told = amount(there), here.told
-        gone = np.isnan(told)
-        r = np.where(gone, 0.0, told)
-        counted = ((x > 0) | (r > 0)) & ~(gone & self.skip)
-        lost = int((gone & (x > 0)).sum())
+        table, true_table = both(released, original, "Distance")
+        x, published = amount(true_table), table.told
+        suppressed = np.isnan(published)
+        r = np.where(suppressed, 0.0, published)
+        compared = ((x > 0) | (r > 0)) & ~(suppressed & self.skip)
+        number = int((suppressed & (x > 0)).sum())
         how = "left out" if self.skip else "counted as 0"
         return Score(
             label(self),
-            self._value(r[counted], x[counted]),
+            self._value(r[compared], x[compared]),
             "lower",
             side="utility",
             unit="share of value" if self.kind == "share" else "",
-            notes=(f"{lost:,} withheld cells are {how}.",) if lost else (),
-            cells=lambda: here.table.with_columns(distance=np.abs(r - x)),
+            notes=(f"{number:,} withheld cells are {how}.",) if number else (),
+            cells=lambda: table.table.with_columns(distance=np.abs(r - x)),
         )
 
     def _value(self, r: Floats, x: Floats) -> float:

@@ -52,24 +52,24 @@ class Exposed:
             raise ParameterError(f"of must be 'cells' or 'shortfall', got {self.of!r}.")
 
     def measure(self, released: Table, original: Table) -> Score:
-        shown, truth = both(released, original, "Exposed")
-        cells = exposure(shown, truth, self.rule)
-        many = int(cells.sensitive.sum())
-        lost = cells.exposed if self.of == "cells" else cells.shortfall
+        table, true_table = both(released, original, "Exposed")
+        intervals = exposure(table, true_table, self.rule)
+        many = int(intervals.sensitive.sum())
+        risk = intervals.exposed if self.of == "cells" else intervals.shortfall
         return Score(
             label(self),
-            float(lost[cells.sensitive].mean()) if many else 0.0,
+            float(risk[intervals.sensitive].mean()) if many else 0.0,
             "lower",
             side="risk",
-            number=float(cells.exposed.sum()),
+            number=float(intervals.exposed.sum()),
             unit="share of sensitive cells" if self.of == "cells" else "share of their levels",
-            notes=(*cells.notes, *(() if many else ("The rule calls no cell sensitive.",))),
-            cells=lambda: _detail(truth, cells),
+            notes=(*intervals.notes, *(() if many else ("The rule calls no cell sensitive.",))),
+            cells=lambda: _detail(true_table, intervals),
         )
 
 
-def _detail(table: Table, cells: Exposure) -> pl.DataFrame:
+def _detail(table: Table, intervals: Exposure) -> pl.DataFrame:
     return table.table.select(table.by).with_columns(
-        value=cells.value, lower=cells.low, upper=cells.high, sensitive=pl.Series(cells.sensitive),
-        risk=pl.Series(cells.shortfall),
+        value=intervals.value, lower=intervals.low, upper=intervals.high, sensitive=pl.Series(intervals.sensitive),
+        risk=pl.Series(intervals.shortfall),
     )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import CLOSE, both
+from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE, both
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -36,17 +36,18 @@ class KeptMargins:
             raise ParameterError(f"within must be a share from 0 to 1, got {self.within!r}.")
 
     def measure(self, released: Table, original: Table) -> Score:
-        here, there = both(released, original, "KeptMargins")
-        x, told = amount(there), here.told
-        margin = ~there.inner & (there.n > 0)
-        near = np.abs(np.where(np.isnan(told), np.inf, told) - x) <= (self.within + CLOSE) * np.abs(x)
-        kept, many = int((near & margin).sum()), int(margin.sum())
+        table, true_table = both(released, original, "KeptMargins")
+        x, published = amount(true_table), table.told
+        margin = ~true_table.inner & (true_table.n > 0)
+        change = np.abs(np.where(np.isnan(published), np.inf, published) - x)
+        near = change <= (self.within + CHANGE_TOLERANCE) * np.abs(x)
+        number, many = int((near & margin).sum()), int(margin.sum())
         return Score(
             label(self),
-            kept / many if many else 1.0,
+            number / many if many else 1.0,
             "higher",
             side="utility",
-            number=kept,
+            number=number,
             unit="share of margins",
-            cells=lambda: here.table.with_columns(kept=near).filter(margin),
+            cells=lambda: table.table.with_columns(kept=near).filter(margin),
         )

@@ -47,41 +47,43 @@ class Rebuild:
             raise ParameterError(f"small must be a whole number, at least 0, got {self.small!r}.")
 
     def measure(self, released: Table, original: Table) -> Score:
-        here, there = both(released, original, "Rebuild")
-        x, told = amount(there), here.told
-        aimed = (there.n > 0) & ((there.n <= self.small) | (self.small == 0))
-        rebuilt = _rebuilt(here, told)
-        found, seen = np.abs(rebuilt - x) < 0.5, np.abs(np.nan_to_num(told, nan=-1.0) - x) < 0.5
+        table, true_table = both(released, original, "Rebuild")
+        x, published = amount(true_table), table.told
+        aimed = (true_table.n > 0) & ((true_table.n <= self.small) | (self.small == 0))
+        rebuilt = _rebuilt(table, published)
+        right, right_before = np.abs(rebuilt - x) < 0.5, np.abs(np.nan_to_num(published, nan=-1.0) - x) < 0.5
         many = int(aimed.sum())
         return Score(
             label(self),
-            float(found[aimed].mean()) if many else 0.0,
+            float(right[aimed].mean()) if many else 0.0,
             "lower",
             side="risk",
-            baseline=float(seen[aimed].mean()) if many else 0.0,
-            number=float(found[aimed].sum()),
+            baseline=float(right_before[aimed].mean()) if many else 0.0,
+            number=float(right[aimed].sum()),
             unit="share of cells",
-            notes=_errors(told, rebuilt, x),
-            cells=lambda: here.table.with_columns(pl.Series("rebuilt", rebuilt), risk=(found & aimed).astype(float)),
+            notes=_errors(published, rebuilt, x),
+            cells=lambda: table.table.with_columns(pl.Series("rebuilt", rebuilt), risk=(right & aimed).astype(float)),
         )
 
 
-def _rebuilt(table: Table, told: Floats) -> Floats:
+def _rebuilt(table: Table, published: Floats) -> Floats:
     """Least squares over the relations, whole and not below 0."""
     from scipy.sparse.linalg import lsmr
 
-    members, known = holds(table), ~np.isnan(told)
-    if not known.any():
-        return np.zeros(len(told))
-    start = np.nan_to_num(told[table.inner])
-    step = lsmr(members[known], told[known] - members[known] @ start, atol=1e-10, btol=1e-10, maxiter=2000)[0]
-    found: Floats = np.round(members @ np.maximum(start + step, 0.0))
-    return found
+    members, visible = holds(table), ~np.isnan(published)
+    if not visible.any():
+        return np.zeros(len(published))
+    start = np.nan_to_num(published[table.inner])
+    step = lsmr(members[visible], published[visible] - members[visible] @ start, atol=1e-10, btol=1e-10, maxiter=2000)[
+        0
+    ]
+    rebuilt: Floats = np.round(members @ np.maximum(start + step, 0.0))
+    return rebuilt
 
 
-def _errors(told: Floats, rebuilt: Floats, x: Floats) -> tuple[str, ...]:
-    known = ~np.isnan(told)
-    if not known.any():
+def _errors(published: Floats, rebuilt: Floats, x: Floats) -> tuple[str, ...]:
+    visible = ~np.isnan(published)
+    if not visible.any():
         return ()
-    before, after = (float(np.sqrt(np.mean((e[known] - x[known]) ** 2))) for e in (told, rebuilt))
+    before, after = (float(np.sqrt(np.mean((e[visible] - x[visible]) ** 2))) for e in (published, rebuilt))
     return (f"The root mean square error is {before:.3g} as published, {after:.3g} rebuilt.",)

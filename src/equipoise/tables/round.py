@@ -77,31 +77,31 @@ class Round:
             return self._small(table, values, number)
         low, part = split(values, self.base)
         if not self.controlled:
-            told = self.base * (low + (number < part))
-            return changed(table, told, self._law("The cells do not add up any more."))
+            rounded = self.base * (low + (number < part))
+            return changed(table, rounded, self._law("The cells do not add up any more."))
         aims = part if self.aim == "nearest" else (number < part) * (1.0 - ALMOST) + ALMOST * (part > 0)
-        told, said, known = self._controlled(table, low, np.where(part > 0, aims, 0.0), draws)
-        return changed(table, told, self._law(said, known))
+        rounded, note, parameters = self._controlled(table, low, np.where(part > 0, aims, 0.0), draws)
+        return changed(table, rounded, self._law(note, parameters))
 
     def _controlled(self, table: Table, low: Floats, aims: Floats, draws: Draws) -> tuple[Floats, str, dict[str, Any]]:
-        found = controlled(additive(table), low, aims, draws.uniform(labels(table), 1), self.seconds)
-        if found is None:
-            told = self._summed(table, low, aims, draws.uniform(labels(table), 1))
-            most = int(np.ceil(np.abs(told / self.base - low - aims).max(initial=0.0)))
-            said = f"No solution was found in {self.seconds:g} seconds: margins are sums of rounded inner cells, "
-            return told, said + f"up to {most} bases away.", {"beyond": most - 1, "additive": True}
-        known = {"beyond": found.beyond, "gap": round(found.gap, 4), "additive": True}
-        wide = f"No table of the nearest multiples adds up: cells may be {found.beyond} bases further. "
-        return self.base * found.multiples, wide if found.beyond else "", known
+        solution = controlled(additive(table), low, aims, draws.uniform(labels(table), 1), self.seconds)
+        if solution is None:
+            rounded = self._summed(table, low, aims, draws.uniform(labels(table), 1))
+            most = int(np.ceil(np.abs(rounded / self.base - low - aims).max(initial=0.0)))
+            note = f"No solution was found in {self.seconds:g} seconds: margins are sums of rounded inner cells, "
+            return rounded, note + f"up to {most} bases away.", {"beyond": most - 1, "additive": True}
+        parameters = {"beyond": solution.beyond, "gap": round(solution.gap, 4), "additive": True}
+        wide = f"No table of the nearest multiples adds up: cells may be {solution.beyond} bases further. "
+        return self.base * solution.multiples, wide if solution.beyond else "", parameters
 
     def _small(self, table: Table, values: Floats, number: Floats) -> Table:
         if not np.array_equal(values, table.n):
             raise DataError("Small count rounding is for tables of unweighted counts: this one holds amounts.")
         inner = table.inner & (values > 0) & (values < self.base)
-        told = self._summed(table, values / self.base, np.where(inner, values / self.base, 0.0), number)
-        most = float(np.abs(told - values).max(initial=0.0))
+        rounded = self._summed(table, values / self.base, np.where(inner, values / self.base, 0.0), number)
+        most = float(np.abs(rounded - values).max(initial=0.0))
         law = self._law(f"{int(inner.sum()):,} inner cells were changed.", {"additive": True, "largest_change": most})
-        return changed(table, told, law)
+        return changed(table, rounded, law)
 
     def _summed(self, table: Table, bases: Floats, parts: Floats, number: Floats) -> Floats:
         """Inner cells settled at the multiple below or above their parts, margins added up."""
@@ -110,12 +110,12 @@ class Round:
         start = bases[inner]
         start[free] = np.floor(start[free])
         start[free] += settle(members[:, free], parts[inner][free], number[inner][free])
-        found: Floats = np.round(self.base * (members @ start), 6)
-        return found
+        sums: Floats = np.round(self.base * (members @ start), 6)
+        return sums
 
-    def _law(self, said: str = "", known: dict[str, Any] | None = None) -> Law:
-        given = {"base": self.base, "kind": self._kind, "additive": False} | (known or {})
-        return Law("round", (), f"{self.words()}. {said}".rstrip(), given)
+    def _law(self, note: str = "", more: dict[str, Any] | None = None) -> Law:
+        parameters = {"base": self.base, "kind": self._kind, "additive": False} | (more or {})
+        return Law("round", (), f"{self.words()}. {note}".rstrip(), parameters)
 
     @property
     def _kind(self) -> str:

@@ -40,10 +40,10 @@ class Withheld:
             raise ParameterError(f"of must be 'cells' or 'value', got {self.of!r}.")
 
     def measure(self, released: Table, original: Table) -> Score:
-        here, there = both(released, original, "Withheld")
-        gone = np.isnan(here.told)
-        weight = (there.n > 0).astype(np.float64) if self.of == "cells" else np.abs(amount(there))
-        number, everything = float(weight[gone].sum()), float(weight.sum())
+        table, true_table = both(released, original, "Withheld")
+        suppressed = np.isnan(table.told)
+        weight = (true_table.n > 0).astype(np.float64) if self.of == "cells" else np.abs(amount(true_table))
+        number, everything = float(weight[suppressed].sum()), float(weight.sum())
         return Score(
             label(self),
             number / everything if everything else 0.0,
@@ -51,5 +51,5 @@ class Withheld:
             side="utility",
             number=number,
             unit=f"share of {self.of}",
-            cells=lambda: here.table.with_columns(withheld=gone),
+            cells=lambda: table.table.with_columns(withheld=suppressed),
         )

@@ -24,6 +24,7 @@ from equipoise.trials.table_method_names import recipe_text
 from equipoise.trials.table_scorer import TableScorer, drawn_once
 from equipoise.trials.time_left import Pace, tallied
 from equipoise.trials.trial import LeftOut, Trial, over_draws
+from equipoise.trials.worker_count import worker_count
 
 WORTH = 20.0
 """Seconds of work left, by the trials so far, that make it worth while to start more processes."""
@@ -38,7 +39,8 @@ class Runner:
 
     Several processes give the same scores as one: a draw depends on seed and record alone. They are started only where
     the first trials show that it pays; masks and measures defined in a script of one's own stay in one process, and so
-    do the methods of a table. Trials of a table are named in short.
+    do the methods of a table. `processes=None` is every core, as far as memory allows. Trials of a table are named in
+    short.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class Runner:
         *,
         details: bool = False,
         journal: Journal | None = None,
-        processes: int = 1,
+        processes: int | None = 1,
         progress: Progress | None = None,
         total: int = 0,
     ) -> None:
@@ -129,13 +131,13 @@ class Runner:
         self.seconds += seconds
         self.evaluated += 1
         if self.journal:
-            self.journal.put(recipe, draw, brief, seconds)
+            self.journal.add(recipe, draw, brief, seconds)
 
     # Several processes ------------------------------------------------------------------------------------------------
 
     def _share_out(self, recipes: Sequence[Recipe], draws: int, waiting: dict[str, int]) -> None:
         """Hand what is ahead to other processes, where that is worth it."""
-        if self.processes < 2 or self.pending or not self._worth(waiting):
+        if self.processes == 1 or self.pending or not self._worth(waiting):
             return
         ahead = {
             _name(recipe, draw): (recipe, draw)
@@ -168,8 +170,11 @@ class Runner:
             return True
         try:
             packed = _packed(self.bench.original)
-            self.pool = self.open.enter_context(system.workers(self.processes, _prepare, (packed, self.bench.measures)))
-            self.pace.workers = self.processes
+            self.processes = worker_count(self.processes, packed.collect().estimated_size())
+            if self.processes > 1:
+                workers = system.workers(self.processes, _prepare, (packed, self.bench.measures))
+                self.pool = self.open.enter_context(workers)
+                self.pace.workers = self.processes
         except Exception:
             self.processes = 1
         return self.pool is not None

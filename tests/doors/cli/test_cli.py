@@ -196,7 +196,7 @@ def test_demo_that_fails_leaves_nothing(tmp_path: Path, run: Run, monkeypatch: p
     def broken(*args: Any, **options: Any) -> None:
         raise eq.DataError("No.")
 
-    monkeypatch.setattr("equipoise.doors.api.balance", broken)
+    monkeypatch.setattr(eq, "balance", broken)
     run("demo", "--out", tmp_path / "a" / "demo", code=2)
     assert not list(tmp_path.iterdir())
 
@@ -274,7 +274,7 @@ def test_roles_file_and_options_over_it(people: Path, run: Run) -> None:
 
 
 def test_short_and_long_masks_give_the_same_data(people: Path, tmp_path: Path, run: Run) -> None:
-    common = ("protect", people, "--keys", "age,sex", "--hierarchy", "age=widths:5,10", "--out")
+    common = ("protect", people, "--keys", "age,sex", "--hierarchy", "age=intervals:5,10", "--out")
     run(*common, tmp_path / "a", "--mask", "recode:age,10", "--mask", "top-code:salary,at=50000,replace_by=median")
     run(
         *(*common, tmp_path / "b", "--mask", "recode", "--level", "10", "--column=age"),
@@ -311,7 +311,7 @@ def test_protect_as_json(people: Path, tmp_path: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "mask"),
     [
-        ("age=widths:5,10", "recode:age,10"),
+        ("age=intervals:5,10", "recode:age,10"),
         ("age=breaks:30,50", "recode:age,1"),
         ("nr=prefix:3,2", "recode:nr,3"),
         ("born=dates:month,year", "recode:born,year"),
@@ -331,7 +331,7 @@ def test_hierarchies_in_short(tmp_path: Path, run: Run, monkeypatch: pytest.Monk
 
 
 def test_two_hierarchies_of_a_column_are_branches(people: Path, tmp_path: Path, run: Run) -> None:
-    trees = ("--hierarchy", "age=widths:3", "--hierarchy", "age=widths:5")
+    trees = ("--hierarchy", "age=intervals:3", "--hierarchy", "age=intervals:5")
     run("protect", people, "--keys", "age", *trees, "--mask", "recode:age,3", "--out", tmp_path / "a")
     run("protect", people, "--keys", "age", *trees, "--mask", "recode:age,5", "--out", tmp_path / "b")
 
@@ -461,7 +461,7 @@ def test_an_internal_error_tells_its_name_only(people: Path, monkeypatch: pytest
     def broken(*args: Any, **options: Any) -> None:
         raise TypeError("CANARY7731")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", broken)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", broken)
     told = json.loads(run("assess", people, "--keys", "age", "--json", code=3))
     assert told["error"].startswith("internal error (TypeError);")
     assert "CANARY7731" not in told["error"]
@@ -471,7 +471,7 @@ def test_a_panic_of_an_engine_is_an_internal_error(people: Path, monkeypatch: py
     def panic(*args: Any, **options: Any) -> None:
         raise pl.exceptions.PanicException("CANARY7731")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", panic)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", panic)
     assert "PanicException" in run("assess", people, "--keys", "age", "--json", code=3)
 
 
@@ -481,7 +481,7 @@ def test_debugging_shows_where(
     def broken(*args: Any, **options: Any) -> None:
         raise TypeError("where")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", broken)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", broken)
     monkeypatch.setenv("EQUIPOISE_DEBUG", "1")
     assert main(["assess", str(people), "--keys", "age"]) == 3
     assert "Traceback" in capfd.readouterr().err
@@ -489,9 +489,9 @@ def test_debugging_shows_where(
 
 def test_a_missing_extra_ends_with_3(people: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def lacking(*args: Any, **options: Any) -> None:
-        raise eq.MissingExtraError.named("pyspark", "spark")
+        raise eq.MissingExtraError.for_package("pyspark", "spark")
 
-    monkeypatch.setattr("equipoise.doors.cli.verbs.measure_file", lacking)
+    monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", lacking)
     assert "pip install" in run("assess", people, "--keys", "age", "--json", code=3)
 
 

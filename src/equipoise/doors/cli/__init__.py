@@ -6,22 +6,22 @@ one line on stderr; with `--json` stdout always holds one JSON object, then `{"e
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
+from equipoise import __version__
 from equipoise.doors.cli.exit_codes import guarded
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command; give its exit code."""
-    given = list(sys.argv[1:] if args is None else args)
-    if given == ["--version"]:
-        print(f"equipoise {version('equipoise')}")
+    """Run one command; give its exit code. Without arguments it is the help."""
+    arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
+    if arguments == ["--version"]:
+        print(f"equipoise {__version__}")
         return 0
-    return guarded(lambda: _invoke(given), as_json="--json" in given)
+    return guarded(lambda: _invoke(arguments), as_json="--json" in arguments)
 
 
 def _invoke(args: list[str]) -> None:
-    from equipoise.doors.cli.verbs import command
+    from equipoise.doors.cli.command import command
 
     with command().make_context("equipoise", args) as context:
         context.command.invoke(context)

@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
-from equipoise.demo.folder import KITS, Kit, kit_named, write
-from equipoise.doors import api as door
+import equipoise as eq
+from equipoise.demo.folder import KITS, Kit, find_kit, write
 from equipoise.doors.cli import json_answers, screens
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import remove_folder, shell_word
-from equipoise.releases.release import Release
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(KITS)}.")]
 
@@ -26,11 +25,11 @@ def demo(
     as_json: o.AsJson = False,
 ) -> None:
     """Make an invented file (housing survey, business survey or hospital stays), and find the best release of it."""
-    kit = kit_named(name)
+    kit = find_kit(name)
     with _undone(out, kit, overwrite), bar("measuring and writing the release") as progress:
         policy = write(out, name)
-        made = door.balance(policy, overwrite=overwrite, progress=progress)
-        assert isinstance(made, Release)
+        made = eq.balance(policy, overwrite=overwrite, progress=progress)
+        assert isinstance(made, eq.Release)
     if as_json:
         json_answers.show(json_answers.release(made, searched=True))
     else:
@@ -38,7 +37,7 @@ def demo(
         _next_steps(kit, policy, made)
 
 
-def _next_steps(kit: Kit, policy: Path, made: Release) -> None:
+def _next_steps(kit: Kit, policy: Path, made: "eq.Release") -> None:
     """What to try after the demo."""
     name, data, folder = (shell_word(p) for p in (policy, policy.with_name(kit.data), made.folder))
     steps = [

@@ -1,21 +1,25 @@
 """What each verb answers with `--json`: plain data with stable keys, no data value unless asked for."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from equipoise.data.records import Records
-from equipoise.inspection.assess import Assessment
-from equipoise.intrusion.attack import Attack
-from equipoise.intrusion.scenario import Scenario
-from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Policy
 from equipoise.recipe.catalogue import to_plain
-from equipoise.releases.release import Release
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from equipoise.data.records import Records
+    from equipoise.inspection.assess import Assessment
+    from equipoise.intrusion.attack import Attack
+    from equipoise.intrusion.scenario import Scenario
+    from equipoise.methods.score import Score, Scores
+    from equipoise.releases.release import Release
 
 
 def show(answer: dict[str, Any]) -> None:

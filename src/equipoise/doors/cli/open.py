@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from equipoise.doors.api import open as open_workbench
+import equipoise as eq
 from equipoise.doors.cli import screen_parts, screens
 from equipoise.doors.cli.exit_codes import one_line
 
@@ -40,5 +40,5 @@ def open_page(
         where = one_line(str(place.resolve()))
         screen_parts.say(screen, "Working folder", f"{where}. Stop with Ctrl-C; the session is kept.")
 
-    open_workbench(file, folder=place, port=port, largest=largest << 20, browser=browser, show=show)
+    eq.open(file, folder=place, port=port, largest=largest << 20, browser=browser, show=show)
     print("Closed; the session is kept.")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from equipoise.doors import api as door
+import equipoise as eq
 from equipoise.doors.cli import json_answers, screen_parts, screens
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.exit_codes import one_line
@@ -46,7 +46,7 @@ def init(
     """Write a first policy by looking at the data, commented in plain words; nothing is done until you run it."""
     options = {name: ctx.params[name] for name in ("delimiter", "encoding", "decimal", "sheet", "metadata")}
     with bar("looking at the data"):
-        door.init(file, out, preset=preset, overwrite=overwrite, **options)
+        eq.init(file, out, preset=preset, overwrite=overwrite, **options)
     if as_json:
         json_answers.show({"file": str(file), "policy": str(out), "preset": preset})
         return
@@ -77,7 +77,7 @@ def check(
             raise DataError("Name the policy to check, or --schema FILE.")
         return
     with bar("looking at the data"):
-        found = door.check(policy)
+        found = eq.check(policy)
     if as_json:
         json_answers.show({"policy": str(policy), **found.to_plain()})
     else:

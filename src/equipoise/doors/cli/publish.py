@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+import equipoise as eq
 from equipoise.data.records import Records
-from equipoise.doors import api as door
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared, field_values
@@ -60,7 +60,7 @@ def publish(
             progress(1, 1, "reading")
         fields["population"] = _population(options["population"], records)
         tree = records.roles.hierarchies.get(merge) if merge else None
-        decision = door.publish(source, name=o.shown(file).name, hierarchy=tree, **fields)
+        decision = eq.publish(source, name=o.shown(file).name, hierarchy=tree, **fields)
     if as_json:
         json_answers.show(_answer(o.shown(file), decision, out, show_values))
     else:

@@ -1,18 +1,19 @@
 """What people see: a few words, a table, where things are. Names are shown as they are, never read as markup."""
 
+from __future__ import annotations
+
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import polars as pl
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.data.records import Records
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.json_answers import candidates
 from equipoise.doors.cli.method_options import kebab, option_of, plural
@@ -25,17 +26,18 @@ from equipoise.doors.cli.screen_parts import say as _say
 from equipoise.doors.cli.screen_parts import screen as screen
 from equipoise.doors.cli.screen_parts import table as _table
 from equipoise.doors.cli.screen_parts import title as _title
-from equipoise.doors.report.intruder_section import how
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.system import privacy
-from equipoise.inspection.assess import Assessment
 from equipoise.inspection.worst_records import mildest
-from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy
 from equipoise.presentation.numbers import said
-from equipoise.recipe.catalogue import VERBS, Field, Verb, family, form, methods, summary
-from equipoise.releases.release import Release
+from equipoise.recipe.catalogue import VERBS, Field, Verb, family, form, methods, own, summary
+
+if TYPE_CHECKING:
+    from equipoise.data.records import Records
+    from equipoise.inspection.assess import Assessment
+    from equipoise.releases.release import Release
 
 MOST_SHOWN = 15
 """Categories listed at most with --show-values; --json has them all."""
@@ -154,53 +156,6 @@ def steps(title: str, told: Sequence[tuple[str, str]]) -> None:
         out.print(f"    {command}", style="cyan", soft_wrap=True)
 
 
-# Attacks --------------------------------------------------------------------------------------------------------------
-
-
-def attack(
-    released: Sequence[Path], against: Path, found: Attack, people: pl.DataFrame | None, page: Path | None
-) -> None:
-    out, name = screen(), ", ".join(one_line(path.name) for path in released)
-    _say(out, f"Attack on {name}", f"{found.records:,} people of {one_line(against.name)}")
-    _title(out, "What an intruder could do")
-    for scenario in found.scenarios:
-        out.print(_indented(Text(_flat(scenario.words), "bold" if scenario is found.strongest else "")))
-        if told := how(scenario):
-            out.print(Padding(Text(_flat(told), "dim"), (0, 0, 0, 4), expand=False))
-    _by_knowledge(out, found)
-    if people is not None:
-        _at_risk(out, people)
-    if found.notes:
-        _listed(out, "Notes", found.notes)
-    if page:
-        out.print()
-        out.print(Text(f"{'Your report':<15}", "bold"), str(page), sep="", soft_wrap=True)
-
-
-def _by_knowledge(out: Console, found: Attack) -> None:
-    """The most dangerous combinations of columns."""
-    if found.knowledge.is_empty():
-        return
-    more = found.knowledge.height - MOST_SHOWN
-    _title(
-        out, "Most dangerous knowledge" + (f", the first {MOST_SHOWN}: --json lists {more} more" if more > 0 else "")
-    )
-    table = _table("Known", "Linked", "Interval", "Guessing")
-    for row in found.worst(MOST_SHOWN).iter_rows(named=True):
-        value, low, high, guess = (_flat(said(row[name], "share")) for name in ("value", "low", "high", "baseline"))
-        table.add_row(one_line(row["known"]), value, f"{low} to {high}", guess)
-    out.print(_indented(table))
-
-
-def _at_risk(out: Console, people: pl.DataFrame) -> None:
-    name = people.columns[0]
-    _title(out, f"People at most risk, by {one_line(name) if name != 'record' else 'row number, from 0'}")
-    table = _table(one_line(name), *(column.capitalize() for column in people.columns[1:]))
-    for row in people.iter_rows():
-        table.add_row(one_line(str(row[0])), *("" if value is None else _value(value) for value in row[1:]))
-    out.print(_indented(table))
-
-
 # Methods --------------------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +163,9 @@ def catalogue() -> None:
     out = screen()
     for verb in VERBS:
         out.print(listed(verb))
+    if problems := own().problems:
+        _listed(out, "Packages whose methods cannot be used", map(str, problems))
+        out.print()
     out.print("equipoise methods NAME tells all about one.", style="dim")
 
 
@@ -218,20 +176,22 @@ def listed(verb: Verb, of: str | None = None) -> Table:
     table.show_header = False
     table.add_column(no_wrap=True, style="cyan")
     table.add_column()
-    for method in methods(verb).values():
-        if of in (None, family(method)):
-            table.add_row("  " + kebab(method), summary(method))
+    packages = {one.method: f" ({one.package} {one.version})" for one in own().methods.values()}
+    for method in methods(verb, of).values():
+        table.add_row("  " + kebab(method), summary(method) + packages.get(method, ""))
     table.add_row("", "")
     return table
 
 
 def method_named(name: str) -> tuple[type, Verb]:
     """A method of any kind."""
-    wanted = name.replace("-", "_").lower()
-    every = {known: (method, verb) for verb in VERBS for known, method in methods(verb).items()}
-    if wanted in every:
-        return every[wanted]
-    raise ParameterError(f"No method {name!r}.{hint(wanted, [k.replace('_', '-') for k in every])}")
+    word = name.replace("-", "_").lower()
+    every = {method_name: (method, verb) for verb in VERBS for method_name, method in methods(verb).items()}
+    if word in every:
+        return every[word]
+    if problem := own().clashes.get(word) or next(iter(own().faults), None):
+        raise problem
+    raise ParameterError(f"No method {name!r}.{hint(word, [k.replace('_', '-') for k in every])}")
 
 
 def card(method: type, verb: Verb, flag: str | None = None) -> None:
@@ -296,8 +256,8 @@ def _scored(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: 
         bounds[name] = f"{bounds[name]} {limit.sign} {limit.bound:g}".strip()
     columns: dict[str, Callable[[Score], str]] = {}
     if before is not None:
-        columns["Before"] = lambda s: _value(before.named(s.name).value)
-    columns["Released" if limits or before is not None else "Score"] = lambda s: _value(s.value)
+        columns["Before"] = lambda s: four_figures(before.named(s.name).value)
+    columns["Released" if limits or before is not None else "Score"] = lambda s: four_figures(s.value)
     if any(s.interval for s in scores):
         columns["Interval"] = _interval
     columns["Records"] = lambda s: _number(s.number)
@@ -339,10 +299,10 @@ def _notes(out: Console, scores: Scores) -> None:
         _listed(out, "Notes", found)
 
 
-def _value(value: float) -> str:
+def four_figures(value: float) -> str:
     """Four figures.
 
-    >>> _value(0.016587), _value(9.95), _value(0.0), _value(float("nan"))
+    >>> four_figures(0.016587), four_figures(9.95), four_figures(0.0), four_figures(float("nan"))
     ('0.01659', '9.950', '0', 'n/a')
     """
     if isnan(value):

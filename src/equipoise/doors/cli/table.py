@@ -58,7 +58,7 @@ Trees = Annotated[
     o.Names,
     _option(
         "The groups of a column: industry=prefix:3,1 · region=csv:FILE · region=hrc:FILE · "
-        "region=columns:province,country · age=widths:5,10.",
+        "region=columns:province,country · age=intervals:5,10.",
         "COLUMN=KIND:...",
         o.ROLES,
     ),

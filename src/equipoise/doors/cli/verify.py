@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+import equipoise as eq
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import indented, say, screen, title
 from equipoise.provenance.findings import Verification
-from equipoise.releases.verify import verify as look
 
 MARKS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
 STYLES = {"verified": "bold green", "refused": "bold red", "unproven": "bold yellow"}
@@ -49,21 +49,21 @@ def verify(
     Ends with 0 when it is proven, 1 when it is refused or cannot be proven from what is here.
     """
     with bar("making the release again"):
-        found = look(folder, original=original, key=key, canaries=canary or ())
+        verification = eq.verify(folder, original=original, key=key, canaries=canary or ())
     if as_json:
-        json_answers.show(found.to_plain())
+        json_answers.show(verification.to_plain())
     else:
-        _screen(found)
-    if not found:
+        _screen(verification)
+    if not verification:
         raise typer.Exit(1)
 
 
-def _screen(found: Verification) -> None:
+def _screen(verification: Verification) -> None:
     out = screen()
-    say(out, "Release", one_line(str(found.folder)))
+    say(out, "Release", one_line(str(verification.folder)))
     title(out, "Checks")
-    for check in found.checks:
+    for check in verification.checks:
         mark, style = MARKS[check.holds]
         out.print(indented(Text.assemble((mark, style), " ", one_line(check.words))))
     out.print()
-    out.print(Text(one_line(found.words), STYLES[found.outcome]), soft_wrap=True)
+    out.print(Text(one_line(verification.words), STYLES[verification.outcome]), soft_wrap=True)

@@ -28,15 +28,15 @@ def bisected(spans: Spans, codes: Integers, weights: Integers, pools: Integers, 
     while len(live):
         live = live[ranked([labels[live]], [last])]
         _, starts, pool = np.unique(labels[live], return_index=True, return_inverse=True)
-        held, w = codes[:, live], weights[live]
+        live_codes, w = codes[:, live], weights[live]
         size = np.add.reduceat(w, starts)
-        low, high = np.minimum.reduceat(held, starts, axis=1), np.maximum.reduceat(held, starts, axis=1)
+        low, high = np.minimum.reduceat(live_codes, starts, axis=1), np.maximum.reduceat(live_codes, starts, axis=1)
         now = size * cost(spans, (low, high))
         wide = ((size >= 2 * least) & (now > TIE))[pool]
         if not wide.all():
             live = live[wide]
             continue
-        gain, late = halves(spans, held, w, starts, now, least, rng)
+        gain, late = halves(spans, live_codes, w, starts, now, least, rng)
         cut = (gain > TIE)[pool]
         labels[live[late & cut]] = last + pool[late & cut]
         last += len(starts)
@@ -89,14 +89,14 @@ def _cut(
     saved, at = np.zeros(len(now)), np.zeros(len(now), dtype=np.int64)
     if not len(places):
         return saved, at
-    left, right = np.zeros(len(places)), np.zeros(len(places))
-    for span, held in zip(spans, codes, strict=True):
+    lower, right = np.zeros(len(places)), np.zeros(len(places))
+    for span, key_codes in zip(spans, codes, strict=True):
         if span.size > 1:
-            x = held[order].astype(np.int64)
-            left += span.cost(*(part[places] for part in _running(span, x, pool)))
+            x = key_codes[order].astype(np.int64)
+            lower += span.cost(*(part[places] for part in _running(span, x, pool)))
             back = _running(span, x[::-1], len(now) - 1 - pool[::-1])
             right += span.cost(*(part[::-1][places + 1] for part in back))
-    gain = now[pool[places]] - before[places] * left - after[places] * right
+    gain = now[pool[places]] - before[places] * lower - after[places] * right
     np.maximum.at(saved, pool[places], gain)
     best = np.flatnonzero(gain >= saved[pool[places]])[::-1]
     at[pool[places[best]]] = places[best]

@@ -73,9 +73,9 @@ def local_classes(
     whole = Groups(spans, codes[:, items.cell].astype(np.int32), items.weights, everyone, island, island, least)
     labels, last = np.empty(len(everyone), dtype=np.int64), 0
     for block in _blocks(whole):
-        found = _best(_part(whole, block, island[block]), rounds)
-        labels[found.origin] = found.labels + last
-        last += len(found)
+        groups_of_block = _best(_part(whole, block, island[block]), rounds)
+        labels[groups_of_block.origin] = groups_of_block.labels + last
+        last += len(groups_of_block)
     groups = whole.with_labels(labels)
     if unsafe is not None:
         groups = _mended(groups, unsafe)
@@ -108,8 +108,8 @@ def _best(part: Groups, rounds: int) -> Groups:
     starts = [part.island, *(_chunked(part, seed) for seed in range(1, tries))]
     if prod(len(span.steps) for span in part.spans) * len(part.island) <= EXHAUSTIVE:
         starts.append(_coarsened(part))
-    found = (_searched(part, start, rounds, SEED + i) for i, start in enumerate(starts))
-    return min(found, key=lambda groups: groups.total)
+    results = (_searched(part, start, rounds, SEED + i) for i, start in enumerate(starts))
+    return min(results, key=lambda groups: groups.total)
 
 
 def _searched(part: Groups, start: Integers, rounds: int, seed: int) -> Groups:
@@ -146,9 +146,9 @@ def _coarsened(part: Groups) -> Integers:
         levels = list(zip(part.spans, rungs, part.codes, strict=True))
         steps = [span.steps[rung][x] for span, rung, x in levels]
         ids, _ = group(steps, [int(step.max()) + 1 for step in steps])
-        lost = float(sum(span.worth[rung][x] for span, rung, x in levels) @ part.weights)
-        if lost < best and np.bincount(ids, weights=part.weights).min() >= part.least:
-            best, labels = lost, ids
+        loss = float(sum(span.worth[rung][x] for span, rung, x in levels) @ part.weights)
+        if loss < best and np.bincount(ids, weights=part.weights).min() >= part.least:
+            best, labels = loss, ids
     return labels
 
 
@@ -179,9 +179,9 @@ def _paired(groups: Groups, rng: np.random.Generator) -> Integers:
     worth = rng.random(len(first)) * (lossy[first] + lossy[second])
     keep = worth > TIE
     first, second = first[keep], second[keep]
-    taken = matched(worth[keep], first, second, len(groups))
+    chosen = matched(worth[keep], first, second, len(groups))
     lead = np.where((groups.size >= 2 * groups.least) & (lossy > TIE), np.arange(len(groups)), -1)
-    a, b = first[taken], second[taken]
+    a, b = first[chosen], second[chosen]
     lead[a] = lead[b] = np.minimum(a, b)
     return lead
 
@@ -197,9 +197,9 @@ def _mended(groups: Groups, unsafe: Unsafe) -> Groups:
         ends = [groups.labels[np.concatenate(pair)] for pair in zip(*groups.neighbours(rng, 4), strict=True)]
         first, second = (end[flags[ends[0]] | flags[ends[1]]] for end in ends)
         delta = _dearer(groups, first, second)
-        taken = matched(-delta, first, second, len(groups))
+        chosen = matched(-delta, first, second, len(groups))
         new = np.arange(len(groups))
-        new[second[taken]] = first[taken]
+        new[second[chosen]] = first[chosen]
         groups = groups.with_labels(new[groups.labels])
 
 

@@ -91,30 +91,30 @@ class Groups:
         on = x == np.repeat(first, self.counts)
         next_ = extreme.reduceat(np.where(on, beyond, x), self.starts)
         next_ = np.where(np.add.reduceat(on.astype(np.int64), self.starts) > 1, first, next_)
-        found: Integers = np.where(on, np.repeat(next_, self.counts), np.repeat(first, self.counts))
-        return found
+        second: Integers = np.where(on, np.repeat(next_, self.counts), np.repeat(first, self.counts))
+        return second
 
     @cached_property
     def spared(self) -> Floats:
         """What its class would save without each item, the item's own loss included."""
         size, whole = self.size[self.labels], self.cost[self.labels]
-        left: Floats = size * whole - (size - self.weights) * cost(self.spans, self.without)
-        return np.where(self.single, left, 0.0)
+        saving: Floats = size * whole - (size - self.weights) * cost(self.spans, self.without)
+        return np.where(self.single, saving, 0.0)
 
     @cached_property
     def single(self) -> Integers:
         """Items that are one record, in a class with others: they may move."""
-        found: Integers = (self.weights == 1) & np.repeat(self.counts > 1, self.counts)
-        return found
+        movable: Integers = (self.weights == 1) & np.repeat(self.counts > 1, self.counts)
+        return movable
 
     @cached_property
     def worst(self) -> Integers:
         """The item of each class whose leaving saves most."""
         most = np.maximum.reduceat(self.spared, self.starts)
         at = np.flatnonzero(self.spared >= np.repeat(most, self.counts))[::-1]
-        found = np.zeros(len(self), dtype=np.int64)
-        found[self.labels[at]] = at
-        return found
+        items = np.zeros(len(self), dtype=np.int64)
+        items[self.labels[at]] = at
+        return items
 
     def order(self, rng: Any) -> Integers:
         """Items so that similar ones stand together: by the keys in a drawn order, costly ones more often first."""
@@ -137,22 +137,22 @@ def exchanged(groups: Groups, rng: Any) -> Groups:
 
     Every item is tried in the classes of its neighbours in an order that is drawn. O(keys x items).
     """
-    found = [
+    changes = [
         change
         for pair in groups.neighbours(rng, NEAR)
         for item, other in (pair, pair[::-1])
         for change in _changes(groups, item, other)
     ]
-    gain, item, other = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (np.zeros(0),) * 3
+    gain, item, other = (np.concatenate(part) for part in zip(*changes, strict=True)) if changes else (np.zeros(0),) * 3
     if not len(gain):
         return groups
     moves = other >= len(groups.labels)
     source = groups.labels[item]
     target = np.where(moves, other - len(groups.labels), groups.labels[np.where(moves, 0, other)])
-    taken = matched(gain, source, target, len(groups))
+    chosen = matched(gain, source, target, len(groups))
     labels = groups.labels.copy()
-    labels[item[taken]] = target[taken]
-    swapped = taken[~moves[taken]]
+    labels[item[chosen]] = target[chosen]
+    swapped = chosen[~moves[chosen]]
     labels[other[swapped]] = source[swapped]
     return groups.with_labels(labels)
 
@@ -179,9 +179,9 @@ def _changes(groups: Groups, item: Integers, near: Integers) -> Iterator[tuple[F
 def _swap(groups: Groups, x: Integers, y: Integers) -> Floats:
     """What is saved when two items change places."""
     own, to, point = groups.labels[x], groups.labels[y], (groups.codes, groups.codes)
-    here = joint(groups.spans, groups.without, x, point, y)
-    there = joint(groups.spans, groups.without, y, point, x)
-    saved: Floats = groups.size[own] * (groups.cost[own] - here) + groups.size[to] * (groups.cost[to] - there)
+    own_cost = joint(groups.spans, groups.without, x, point, y)
+    other_cost = joint(groups.spans, groups.without, y, point, x)
+    saved: Floats = groups.size[own] * (groups.cost[own] - own_cost) + groups.size[to] * (groups.cost[to] - other_cost)
     return saved
 
 
@@ -231,15 +231,15 @@ def _windows(groups: Groups, order: Integers) -> Integers:
 
 def matched(gain: Floats, first: Integers, second: Integers, classes: int) -> Integers:
     """Pairs of classes, each class in one at most, those of the largest gain first. O(pairs log pairs)."""
-    left = np.lexsort((second, first, -gain))
-    free, taken = np.ones(classes, dtype=np.bool_), []
+    open_pairs = np.lexsort((second, first, -gain))
+    free, chosen = np.ones(classes, dtype=np.bool_), []
     for _ in range(MATCHES):
-        rank = np.arange(len(left))
-        best = np.full(classes, len(left))
+        rank = np.arange(len(open_pairs))
+        best = np.full(classes, len(open_pairs))
         for side in (first, second):
-            best[side[left[::-1]]] = np.minimum(best[side[left[::-1]]], rank[::-1])
-        won = (best[first[left]] == rank) & (best[second[left]] == rank)
-        taken.append(left[won])
-        free[first[left[won]]] = free[second[left[won]]] = False
-        left = left[free[first[left]] & free[second[left]]]
-    return np.concatenate(taken)
+            best[side[open_pairs[::-1]]] = np.minimum(best[side[open_pairs[::-1]]], rank[::-1])
+        won = (best[first[open_pairs]] == rank) & (best[second[open_pairs]] == rank)
+        chosen.append(open_pairs[won])
+        free[first[open_pairs[won]]] = free[second[open_pairs[won]]] = False
+        open_pairs = open_pairs[free[first[open_pairs]] & free[second[open_pairs]]]
+    return np.concatenate(chosen)

@@ -15,7 +15,7 @@ import polars as pl
 
 from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import LARGEST
+from equipoise.ground.packed_keys import MAX_PACKED_ID
 
 Worth = Literal["granularity", "entropy"]
 TABLE = 1500
@@ -76,10 +76,10 @@ class Span:
 
     def rung(self, low: Integers, high: Integers) -> Integers:
         """The lowest rung at which they agree."""
-        found = np.full(len(low), len(self.steps) - 1)
+        rungs = np.full(len(low), len(self.steps) - 1)
         for r in range(len(self.steps) - 2, -1, -1):
-            found[self.steps[r][low] == self.steps[r][high]] = r
-        return found
+            rungs[self.steps[r][low] == self.steps[r][high]] = r
+        return rungs
 
     @cached_property
     def reach(self) -> float:
@@ -90,10 +90,10 @@ class Span:
         return whole / max(1, self.size * (self.size - 1))
 
     def _by_rungs(self, low: Integers, high: Integers) -> Floats:
-        found = self.worth[-1][low]
+        costs = self.worth[-1][low]
         for step, worth in zip(self.steps[-2::-1], self.worth[-2::-1], strict=True):
-            found = np.where(step[low] == step[high], worth[low], found)
-        return found
+            costs = np.where(step[low] == step[high], worth[low], costs)
+        return costs
 
 
 Spans = tuple[Span, ...]
@@ -103,25 +103,25 @@ Boxes = tuple[Integers, Integers]
 
 def cost(spans: Spans, boxes: Boxes) -> Floats:
     """What each record of a set loses, summed over the keys."""
-    found = np.zeros(boxes[0].shape[1])
+    costs = np.zeros(boxes[0].shape[1])
     for span, low, high in zip(spans, *boxes, strict=True):
-        found += span.cost(low, high)
-    return found
+        costs += span.cost(low, high)
+    return costs
 
 
 def joint(spans: Spans, first: Boxes, at: Integers, second: Boxes, to: Integers) -> Floats:
     """What each record of a set would lose if sets `at` of the first and `to` of the second boxes were joined."""
-    found = np.zeros(len(at))
+    costs = np.zeros(len(at))
     for j, span in enumerate(spans):
         low = np.minimum(first[0][j].take(at), second[0][j].take(to))
-        found += span.cost(low, np.maximum(first[1][j].take(at), second[1][j].take(to)))
-    return found
+        costs += span.cost(low, np.maximum(first[1][j].take(at), second[1][j].take(to)))
+    return costs
 
 
 def ranked(columns: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     """What sorts by the columns, the first foremost, then by place; columns that do not fit in 62 bits are left out."""
     bits = len(columns[0]).bit_length()
-    ids, room = columns[0].astype(np.int64), (LARGEST >> bits) // max(1, sizes[0])
+    ids, room = columns[0].astype(np.int64), (MAX_PACKED_ID >> bits) // max(1, sizes[0])
     for column, size in zip(columns[1:], sizes[1:], strict=True):
         if size > room:
             break
@@ -142,5 +142,5 @@ def _worth(ladder: CodedLevels, level: int, worth: Worth) -> Floats:
     if ladder.domain == 1:
         return np.zeros(ladder.size)
     least = 1 / ladder.domain
-    found: Floats = np.maximum((ladder.shares[level] - least) / (1 - least), 0.0)
-    return found
+    loss: Floats = np.maximum((ladder.shares[level] - least) / (1 - least), 0.0)
+    return loss

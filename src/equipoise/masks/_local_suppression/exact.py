@@ -30,22 +30,22 @@ def own(problem: SuppressionProblem, rows: Integers) -> Integers:
     program.
     """
     masks = np.zeros(len(problem.n), dtype=np.int64)
-    left = rows
+    unsafe = rows
     counts: Counts = {}
-    for tried, blank in enumerate(cheapest_first(problem.price)):
-        if not len(left) or tried >= MOST:
+    for number, blank in enumerate(cheapest_first(problem.price)):
+        if not len(unsafe) or number >= MOST:
             break
-        fits = _satisfied(problem, blank, counts, left)
-        masks[left[fits]] = blank
-        left = left[~fits]
-    masks[left] = _thinned(problem, left)
-    masks &= problem.known
+        fits = _satisfied(problem, blank, counts, unsafe)
+        masks[unsafe[fits]] = blank
+        unsafe = unsafe[~fits]
+    masks[unsafe] = _thinned(problem, unsafe)
+    masks &= problem.present
     return masks if (problem.used(masks) <= problem.caps).all() else _capped(problem, rows)
 
 
 def _thinned(problem: SuppressionProblem, rows: Integers) -> Integers:
     """All keys but those that can stay, the dearest first; nothing for rows that cannot be hidden."""
-    masks = problem.known[rows]
+    masks = problem.present[rows]
     for key in np.argsort(-problem.price, kind="stable") if len(rows) else ():
         fewer = masks & ~(1 << int(key))
         masks = np.where(problem.exposed(rows, fewer), masks, fewer)
@@ -54,14 +54,14 @@ def _thinned(problem: SuppressionProblem, rows: Integers) -> Integers:
 
 def _satisfied(problem: SuppressionProblem, blank: int, counts: Counts, rows: Integers) -> Integers:
     """Which of the rows have large enough classes on every demanded set of keys without the blanked ones."""
-    found = np.ones(len(rows), dtype=np.bool_)
+    safe = np.ones(len(rows), dtype=np.bool_)
     for demand in problem.demands:
-        kept = tuple(key for key in demand.keys if not blank >> key & 1)
-        at, sizes = counts.get(bits(kept)) or (rows, problem.matched(rows, kept))
+        remaining = tuple(key for key in demand.keys if not blank >> key & 1)
+        at, sizes = counts.get(bits(remaining)) or (rows, problem.matched(rows, remaining))
         if len(problem.demands) > 1:
-            counts[bits(kept)] = at, sizes
-        found &= sizes[np.searchsorted(at, rows)] >= demand.k
-    return found
+            counts[bits(remaining)] = at, sizes
+        safe &= sizes[np.searchsorted(at, rows)] >= demand.k
+    return safe
 
 
 def _capped(problem: SuppressionProblem, rows: Integers) -> Integers:
@@ -77,7 +77,7 @@ def _capped(problem: SuppressionProblem, rows: Integers) -> Integers:
     order = np.argsort(ids, kind="stable")
     kind, choice = np.nonzero(many)
     masks[rows[order]] = np.repeat(sets[choice], many[kind, choice])
-    return masks & problem.known
+    return masks & problem.present
 
 
 def _choices(problem: SuppressionProblem, rows: Integers) -> tuple[Integers, Integers]:
@@ -90,8 +90,8 @@ def _choices(problem: SuppressionProblem, rows: Integers) -> tuple[Integers, Int
     cheapest = islice(cheapest_first(problem.price[allowed]), CHOICES) if allowed else ()
     for chosen in (*cheapest, (1 << len(allowed)) - 1):
         blank = bits([allowed[place] for place in places(chosen)])
-        fit = _satisfied(problem, blank, counts, rows) & ((problem.known[rows] & blank) == blank)
-        parts = [at for at, known in enumerate(sets) if known & blank == known]
+        fit = _satisfied(problem, blank, counts, rows) & ((problem.present[rows] & blank) == blank)
+        parts = [at for at, smaller in enumerate(sets) if smaller & blank == smaller]
         fit &= ~np.any(wider[parts], axis=0) if parts else True
         if fit.any():
             sets.append(blank)
@@ -122,9 +122,9 @@ def excess(problem: SuppressionProblem) -> Integers:
     kind, choice = np.nonzero(fits[np.unique(ids.ravel(), return_index=True)[1]])
     answer = _program(problem, sets, kind, choice, many, elastic=True).solve()
     assert answer is not None
-    found = np.zeros(problem.keys, dtype=np.int64)
-    found[tight] = np.rint(answer.values[len(kind) :])
-    return found
+    missing = np.zeros(problem.keys, dtype=np.int64)
+    missing[tight] = np.rint(answer.values[len(kind) :])
+    return missing
 
 
 def _program(

@@ -41,9 +41,9 @@ def shared(problem: SuppressionProblem, rows: Integers) -> Integers:
 def wholly(problem: SuppressionProblem, rows: Integers) -> Integers:
     """As many records as are needed with every key blanked: those that have the fewest keys."""
     masks = np.zeros(len(problem.n), dtype=np.int64)
-    cost = problem.priced(problem.known[rows])
+    cost = problem.priced(problem.present[rows])
     masks[rows[np.argsort(cost, kind="stable")[: problem.largest - 1]]] = (1 << problem.keys) - 1
-    return masks & problem.known
+    return masks & problem.present
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,49 +76,57 @@ def _sets(demand: Demand, room: Integers) -> list[tuple[int, ...]]:
     return list(chain.from_iterable(combinations(keys, size) for size in sizes))
 
 
-def _round(problem: SuppressionProblem, demand: Demand, here: Integers, lack: Integers, room: Integers) -> _Chosen:
+def _round(
+    problem: SuppressionProblem, demand: Demand, small_rows: Integers, lack: Integers, room: Integers
+) -> _Chosen:
     """The groups worth most, as many as do not stand in each other's way."""
-    best = _Best(np.zeros(len(here)), np.zeros(len(here), dtype=np.int64), np.zeros(len(here), dtype=np.int64))
-    for blank in _sets(demand, room) if len(here) else ():
-        _try(problem, demand, here, lack, blank, int(room[list(blank)].min()), best)
+    best = _Best(
+        np.zeros(len(small_rows)), np.zeros(len(small_rows), dtype=np.int64), np.zeros(len(small_rows), dtype=np.int64)
+    )
+    for blank in _sets(demand, room) if len(small_rows) else ():
+        _try(problem, demand, small_rows, lack, blank, int(room[list(blank)].min()), best)
     some = np.flatnonzero(best.worth > 0)
     if not len(some):
-        return _Chosen(here[:0], here[:0])
-    _, ids = np.unique(best.blank[some] * (len(here) + 1) + best.number[some], return_inverse=True)
+        return _Chosen(small_rows[:0], small_rows[:0])
+    _, ids = np.unique(best.blank[some] * (len(small_rows) + 1) + best.number[some], return_inverse=True)
     rank, members = _ranked(ids, lack[some])
     blanked = lack[some] > rank
     cost = np.bincount(ids, blanked) * problem.priced(best.blank[some][np.unique(ids, return_index=True)[1]])
     claimed = np.zeros(len(members))
     claimed[ids] = best.worth[some]
     good = (members / cost >= claimed - NEAR) | (claimed >= claimed.max() - NEAR)
-    taken = good[ids] & blanked
-    rows, blanks = some[taken], best.blank[some[taken]]
-    fits = _within(problem, blanks, -best.worth[rows], ids[taken], room)
-    return _Chosen(here[rows[fits]], blanks[fits])
+    chosen = good[ids] & blanked
+    rows, blanks = some[chosen], best.blank[some[chosen]]
+    fits = _within(problem, blanks, -best.worth[rows], ids[chosen], room)
+    return _Chosen(small_rows[rows[fits]], blanks[fits])
 
 
 def _try(
     problem: SuppressionProblem,
     demand: Demand,
-    here: Integers,
+    small_rows: Integers,
     lack: Integers,
     blank: tuple[int, ...],
     most: int,
     best: _Best,
 ) -> None:
     """Whether the groups of one set of keys are better than what is known, noted in `best`."""
-    kept = [key for key in demand.keys if key not in blank]
-    rows = np.flatnonzero((problem.known[here] & bits(blank)) == bits(blank))
+    remaining = [key for key in demand.keys if key not in blank]
+    rows = np.flatnonzero((problem.present[small_rows] & bits(blank)) == bits(blank))
     if not len(rows):
         return
-    numbers = problem.ids(here[rows], here[:0], kept)[0] if kept else np.zeros(len(rows), dtype=np.int64)
+    numbers = (
+        problem.ids(small_rows[rows], small_rows[:0], remaining)[0]
+        if remaining
+        else np.zeros(len(rows), dtype=np.int64)
+    )
     _, ids = np.unique(numbers, return_inverse=True)
     rank, members = _ranked(ids, lack[rows])
     blanked = np.bincount(ids, lack[rows] > rank)
     worth = members / (blanked * problem.price[list(blank)].sum())
     better = (worth[ids] > best.worth[rows] + NEAR) & (blanked <= most)[ids]
     rows, ids = rows[better], ids[better]
-    enough = problem.matched(here[rows], kept) >= demand.k
+    enough = problem.matched(small_rows[rows], remaining) >= demand.k
     rows, ids = rows[enough], ids[enough]
     best.worth[rows], best.blank[rows], best.number[rows] = worth[ids], bits(blank), ids
 

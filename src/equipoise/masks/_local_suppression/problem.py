@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import LARGEST, group
+from equipoise.ground.packed_keys import MAX_PACKED_ID, group
 
 FREE = np.iinfo(np.int64).max
 """The cap of a key that has none."""
@@ -53,7 +53,7 @@ class SuppressionProblem:
         return [int(row.max(initial=0)) + 1 for row in self.codes]
 
     @cached_property
-    def known(self) -> Integers:
+    def present(self) -> Integers:
         """The set of keys that each row has, as bits."""
         return patterns(self.codes)
 
@@ -63,45 +63,45 @@ class SuppressionProblem:
 
     def blanked(self, masks: Integers) -> "SuppressionProblem":
         """The rows after the values of each row's mask were blanked."""
-        gone = (masks[None, :] >> np.arange(self.keys)[:, None]) & 1
-        return replace(self, codes=np.where(gone, 0, self.codes))
+        blanks = (masks[None, :] >> np.arange(self.keys)[:, None]) & 1
+        return replace(self, codes=np.where(blanks, 0, self.codes))
 
-    def matched(self, here: Integers, keys: Sequence[int]) -> Integers:
+    def matched(self, rows: Integers, keys: Sequence[int]) -> Integers:
         """For each of the rows `here` the records that match it on these keys.
 
         Rows are taken by the set of keys they have; those that share the same keys with the rows here are added up
         together. Cost: O(rows) for each two sets.
         """
-        known = self.known & bits(keys)
-        found = np.zeros(len(here), dtype=np.int64)
-        for own in np.unique(known[here]):
-            spots = np.flatnonzero(known[here] == own)
-            both = known & own
+        present = self.present & bits(keys)
+        sizes = np.zeros(len(rows), dtype=np.int64)
+        for own in np.unique(present[rows]):
+            spots = np.flatnonzero(present[rows] == own)
+            both = present & own
             order = np.argsort(both, kind="stable")
             starts = np.flatnonzero(np.diff(both[order], prepend=-1))
-            for there in np.split(order, starts[1:]):
-                compared = [key for key in keys if both[there[0]] >> key & 1]
-                found[spots] += self._added(here[spots], there, compared)
-        return found
+            for others in np.split(order, starts[1:]):
+                compared = [key for key in keys if both[others[0]] >> key & 1]
+                sizes[spots] += self._added(rows[spots], others, compared)
+        return sizes
 
-    def _added(self, here: Integers, there: Integers, keys: Sequence[int]) -> Integers:
+    def _added(self, rows: Integers, others: Integers, keys: Sequence[int]) -> Integers:
         if not keys:
-            return np.full(len(here), self.n[there].sum())
-        left, right = self.ids(here, there, keys)
-        values, ids = np.unique(left, return_inverse=True)
+            return np.full(len(rows), self.n[others].sum())
+        row_ids, right = self.ids(rows, others, keys)
+        values, ids = np.unique(row_ids, return_inverse=True)
         spot = np.minimum(np.searchsorted(values, right), len(values) - 1)
         met = values[spot] == right
-        found: Integers = np.bincount(spot[met], self.n[there[met]], len(values)).astype(np.int64)[ids]
-        return found
+        sizes: Integers = np.bincount(spot[met], self.n[others[met]], len(values)).astype(np.int64)[ids]
+        return sizes
 
-    def ids(self, here: Integers, there: Integers, keys: Sequence[int]) -> tuple[Integers, Integers]:
+    def ids(self, first: Integers, second: Integers, keys: Sequence[int]) -> tuple[Integers, Integers]:
         """A number for the values of each row on these keys: equal numbers, equal values."""
         sizes = [self.sizes[key] for key in keys]
-        if prod(sizes) > LARGEST:
-            rows = np.concatenate([here, there])
+        if prod(sizes) > MAX_PACKED_ID:
+            rows = np.concatenate([first, second])
             ids, _ = group([self.codes[key][rows] for key in keys], sizes)
-            return ids[: len(here)], ids[len(here) :]
-        return self._packed(here, keys), self._packed(there, keys)
+            return ids[: len(first)], ids[len(first) :]
+        return self._packed(first, keys), self._packed(second, keys)
 
     def _packed(self, rows: Integers, keys: Sequence[int]) -> Integers:
         packed = np.zeros(len(rows), dtype=np.int64)
@@ -112,7 +112,7 @@ class SuppressionProblem:
 
     def cost(self, masks: Integers) -> float:
         """What these blanks cost; a value that was missing before costs nothing."""
-        return float(self.priced(masks & self.known).sum())
+        return float(self.priced(masks & self.present).sum())
 
     def priced(self, masks: Integers) -> Floats:
         """The sum of the prices of the keys in each mask."""
@@ -121,16 +121,16 @@ class SuppressionProblem:
 
     def used(self, masks: Integers) -> Integers:
         """Values blanked, for each key."""
-        gone = masks & self.known
-        return np.array([int((gone >> key & 1).sum()) for key in range(self.keys)], dtype=np.int64)
+        blanks = masks & self.present
+        return np.array([int((blanks >> key & 1).sum()) for key in range(self.keys)], dtype=np.int64)
 
     def short(self) -> Integers:
         """The rows with a class that is too small."""
-        left = np.zeros(len(self.n), dtype=np.bool_)
+        small = np.zeros(len(self.n), dtype=np.bool_)
         for demand in self.demands:
-            fine = np.flatnonzero(~left)
-            left[fine] = self.matched(fine, demand.keys) < demand.k
-        return np.flatnonzero(left)
+            fine = np.flatnonzero(~small)
+            small[fine] = self.matched(fine, demand.keys) < demand.k
+        return np.flatnonzero(small)
 
     def lacking(self, rows: Integers, masks: Integers) -> Integers:
         """Which of the rows are too small after these blanks of all rows."""
@@ -144,13 +144,13 @@ class SuppressionProblem:
         own = replace(self, codes=self.codes[:, rows]).blanked(masks).codes
         none = np.zeros(len(rows), dtype=np.int64)
         both = replace(self, codes=np.concatenate([self.codes, own], axis=1), n=np.concatenate([self.n, none]))
-        here = np.arange(len(self.n), len(both.n))
-        return _any([both.matched(here, demand.keys) < demand.k for demand in self.demands])
+        new_rows = np.arange(len(self.n), len(both.n))
+        return _any([both.matched(new_rows, demand.keys) < demand.k for demand in self.demands])
 
 
 def _any(parts: Sequence[Integers]) -> Integers:
-    found: Integers = np.any(parts, axis=0)
-    return found
+    any_part: Integers = np.any(parts, axis=0)
+    return any_part
 
 
 def bits(keys: Sequence[int]) -> int:
@@ -173,10 +173,10 @@ def places(mask: int) -> tuple[int, ...]:
 
 def patterns(codes: Integers) -> Integers:
     """The set of keys that each row has, as bits."""
-    found = np.zeros(codes.shape[1], dtype=np.int64)
+    sets = np.zeros(codes.shape[1], dtype=np.int64)
     for key, row in enumerate(codes):
-        found |= (row != 0).astype(np.int64) << key
-    return found
+        sets |= (row != 0).astype(np.int64) << key
+    return sets
 
 
 def cheapest_first(price: Floats) -> Iterator[int]:

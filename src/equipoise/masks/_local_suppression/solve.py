@@ -43,10 +43,10 @@ def blank(cells: SuppressionProblem, alone: bool = False) -> Blanks:
     masks = np.zeros(len(problem.n), dtype=np.int64)
     if len(needy):
         masks = own(problem, needy) if alone else _cheapest(problem, needy, rows)
-    gone = np.flatnonzero(masks)
+    blanked = np.flatnonzero(masks)
     return Blanks(
-        origin[gone],
-        masks[gone],
+        origin[blanked],
+        masks[blanked],
         len(needy),
         int((masks[needy] == 0).sum()) if alone else int(problem.lacking(needy, masks).sum()),
         0 if alone else int(problem.exposed(needy, masks[needy]).sum()),

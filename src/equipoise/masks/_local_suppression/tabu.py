@@ -41,11 +41,11 @@ def improve(problem: SuppressionProblem, masks: Integers, rows: Integers) -> Int
     best = masks
     for block in _blocks(masks, rows):
         for turn in range(TURNS):
-            made = _block(problem, best, block)
-            found = made.searched(turn) if turn == 0 or made.steps == STEPS else None
-            if found is not None:
+            search = _block(problem, best, block)
+            improved = search.searched(turn) if turn == 0 or search.steps == STEPS else None
+            if improved is not None:
                 best = best.copy()
-                best[block] = found
+                best[block] = improved
     return best
 
 
@@ -54,12 +54,12 @@ def _blocks(masks: Integers, rows: Integers) -> list[Integers]:
         return [rows]
     half = BLOCK // 2
     used, rest = rows[masks[rows] != 0], rows[masks[rows] == 0]
-    found = []
+    blocks = []
     for turn in range(min(BLOCKS, -(-len(used) // half))):
         own = used[turn * half : (turn + 1) * half]
         many = min(BLOCK - len(own), len(rest))
-        found.append(np.sort(np.concatenate([own, rest[(np.arange(many) * len(rest)) // max(many, 1)]])))
-    return found
+        blocks.append(np.sort(np.concatenate([own, rest[(np.arange(many) * len(rest)) // max(many, 1)]])))
+    return blocks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,11 +100,11 @@ class _Block:
         random = np.random.default_rng(turn)
         at, rows = self.start.copy(), np.arange(len(self.start))
         until = np.zeros(self.cost.shape, dtype=np.int64)
-        penalty, best, found = float(self.price.mean()), np.inf, None
+        penalty, best, best_state = float(self.price.mean()), np.inf, None
         for step in range(self.steps if self.steps >= FEW else 0):
             lacking, cost = self._lacking(at), self._costs(at)
             if lacking[0, at[0]] == 0 and cost[0, at[0]] < best - CLOSE:
-                best, found = cost[0, at[0]], at.copy()
+                best, best_state = cost[0, at[0]], at.copy()
                 until[:] = 0
             worth = cost + penalty * lacking + 1e-6 * random.random(cost.shape)
             barred = ((until > step) & ~((lacking == 0) & (cost < best - CLOSE))) | self._over(at)
@@ -117,7 +117,7 @@ class _Block:
             at[row] = pattern
             penalty *= HIGHER if lacking[row, pattern] else LOWER
             penalty = min(max(penalty, 0.05 * self.price.min()), 4 * self.price.sum())
-        return None if found is None else self.patterns[found].astype(np.int64) & self.held
+        return None if best_state is None else self.patterns[best_state].astype(np.int64) & self.held
 
     def _costs(self, at: Integers) -> Floats:
         """The cost of all blanks, for each row and each pattern it might get."""
@@ -126,22 +126,22 @@ class _Block:
 
     def _over(self, at: Integers) -> Integers:
         """Which changes would blank more values of a key than its cap allows."""
-        found = np.zeros(self.cost.shape, dtype=np.bool_)
+        over = np.zeros(self.cost.shape, dtype=np.bool_)
         for key in np.flatnonzero(self.room < FREE):
             has = self.held >> key & 1
             own, new = self.patterns[at] >> key & has, (self.patterns[None, :] >> key) & has[:, None]
-            found |= (own.sum() - own)[:, None] + new > self.room[key]
-        return found
+            over |= (own.sum() - own)[:, None] + new > self.room[key]
+        return over
 
     def _lacking(self, at: Integers) -> Integers:
         """How many records all classes would lack, for each row and each pattern it might get."""
         total = np.zeros(self.cost.shape, dtype=np.int64)
         own, other, rows = self.patterns[at], ~self.patterns, np.arange(len(at))
         for view in self.views:
-            left = view.inside & ~own[None, :]
-            met = (left & ~own[:, None]) == 0
+            differing = view.inside & ~own[None, :]
+            met = (differing & ~own[:, None]) == 0
             size = met.sum(1) + view.outside[rows, at]
-            new = (left[:, None, :] & other[None, :, None]) == 0
+            new = (differing[:, None, :] & other[None, :, None]) == 0
             lack = np.maximum((view.k - size[None, :] + met)[:, None, :] - new, 0)
             lack[rows, :, rows] = 0
             total += lack.sum(2) + np.maximum(view.k - new.sum(2) - view.outside, 0)
@@ -164,21 +164,21 @@ def _block(problem: SuppressionProblem, masks: Integers, rows: Integers) -> _Blo
     return _Block(
         np.searchsorted(sets, masks[rows]),
         sets,
-        problem.priced(sets[None, :].astype(np.int64) & problem.known[rows][:, None]),
+        problem.priced(sets[None, :].astype(np.int64) & problem.present[rows][:, None]),
         tuple(_view(after, rows, sets, differ, demand) for demand in problem.demands),
         problem.price,
         room,
-        problem.known[rows],
+        problem.present[rows],
     )
 
 
 def _differing(after: SuppressionProblem, rows: Integers) -> Integers:
     """The keys on which each of the rows differs from every row, as bits."""
-    found = np.zeros((len(rows), len(after.n)), dtype=np.int64)
+    sets = np.zeros((len(rows), len(after.n)), dtype=np.int64)
     for key, codes in enumerate(after.codes):
         own = codes[rows][:, None]
-        found |= ((own != codes[None, :]) & (own != 0) & (codes != 0)[None, :]).astype(np.int64) << key
-    return found
+        sets |= ((own != codes[None, :]) & (own != 0) & (codes != 0)[None, :]).astype(np.int64) << key
+    return sets
 
 
 def _view(after: SuppressionProblem, rows: Integers, sets: Integers, differ: Integers, demand: Demand) -> _View:
@@ -195,8 +195,8 @@ def _fitting(differ: Integers, n: Integers, sets: Integers) -> Integers:
     """For each set the records that differ in no other key."""
     values, ids = np.unique(differ, return_inverse=True)
     many = np.bincount(ids, n, len(values)).astype(np.int64)
-    found: Integers = ((values[:, None] & ~sets[None, :].astype(np.int64)) == 0).T @ many
-    return found
+    records: Integers = ((values[:, None] & ~sets[None, :].astype(np.int64)) == 0).T @ many
+    return records
 
 
 def _patterns(problem: SuppressionProblem, used: Integers) -> Integers:
@@ -205,5 +205,5 @@ def _patterns(problem: SuppressionProblem, used: Integers) -> Integers:
     if 1 << keys <= PATTERNS:
         return np.arange(1 << keys, dtype=kind)
     sizes = (0, 1, 2, keys - 1, keys) if keys * (keys + 3) // 2 < PATTERNS else (0, 1, keys)
-    found = [bits(chosen) for chosen in chain.from_iterable(combinations(range(keys), size) for size in sizes)]
-    return np.unique(np.concatenate([np.array(found, dtype=np.int64), used])).astype(kind)
+    sets = [bits(chosen) for chosen in chain.from_iterable(combinations(range(keys), size) for size in sizes)]
+    return np.unique(np.concatenate([np.array(sets, dtype=np.int64), used])).astype(kind)

@@ -36,12 +36,12 @@ class Normal:
         """New values of the number columns, in this order, given the others of the records in `rows`."""
         designs = [(np.ones((self._records, 1)), np.ones((len(rows), 1)))]
         designs += [self._design(name, self._values(name, rows), rows) for name in others]
-        found = {}
+        columns = {}
         for name in numbers:
-            new = self._drawn(name, designs, rows, rng)
-            found[name] = self.variables[name].typed(new)
+            new = self._draw_column(name, designs, rows, rng)
+            columns[name] = self.variables[name].typed(new)
             designs.append(self._design(name, new, rows))
-        return found
+        return columns
 
     @property
     def _records(self) -> int:
@@ -51,7 +51,7 @@ class Normal:
         numbers = self.variables[name].numbers
         return None if numbers is None else numbers[rows]
 
-    def _drawn(self, name: str, designs: Sequence[Design], rows: Integers, rng: np.random.Generator) -> Floats:
+    def _draw_column(self, name: str, designs: Sequence[Design], rows: Integers, rng: np.random.Generator) -> Floats:
         """One column: its regression on what is known, the parameters drawn, then the values."""
         variable = self.variables[name]
         assert variable.numbers is not None
@@ -61,10 +61,10 @@ class Normal:
             return variable.numbers[rows]
         weights, spread = posterior(old[free], variable.numbers[free], name, rng)
         middle = new @ weights
-        found = within(
+        draws = within(
             lambda places: middle[places] + spread * rng.normal(size=len(places)), len(rows), self.bounds.get(name)
         )
-        return np.where(free[rows], found, variable.numbers[rows])
+        return np.where(free[rows], draws, variable.numbers[rows])
 
     def _design(self, name: str, new: Floats | None, rows: Integers) -> Design:
         variable = self.variables[name]
@@ -85,8 +85,8 @@ def posterior(design: Floats, target: Floats, name: str, rng: np.random.Generato
     if freedom < 1:
         raise DataError(f"Column {name!r} has too few known values for a normal model with {len(values)} predictors.")
     best = (design @ vectors).T @ target / values
-    left = target - design @ (vectors @ best)
-    spread = float(np.sqrt(left @ left / rng.chisquare(freedom)))
+    residual = target - design @ (vectors @ best)
+    spread = float(np.sqrt(residual @ residual / rng.chisquare(freedom)))
     return vectors @ (best + spread * rng.normal(size=len(values)) / np.sqrt(values)), spread
 
 

@@ -32,16 +32,16 @@ class Relations:
         for text in texts:
             if " with " in text:
                 groups.append(tuple(part.strip() for part in text.split(" with ")))
-            elif found := re.fullmatch(r"(.+?)\s*(>=|<=)\s*([-+.\deE]+)", text):
-                limits.append((found[1].strip(), found[2], _number(found[3], text)))
+            elif match := re.fullmatch(r"(.+?)\s*(>=|<=)\s*([-+.\deE]+)", text):
+                limits.append((match[1].strip(), match[2], _number(match[3], text)))
             elif "=" in text and not re.search("[<>]=", text):
                 total, _, parts = text.partition("=")
                 sums.append((total.strip(), tuple(part.strip() for part in parts.split(" + "))))
             else:
                 raise ParameterError(f"Cannot read the relation {text!r}: {GRAMMAR}.")
-        made = cls(tuple(sums), tuple(limits), tuple(groups))
-        made._check()
-        return made
+        relations = cls(tuple(sums), tuple(limits), tuple(groups))
+        relations._check()
+        return relations
 
     def _check(self) -> None:
         if not all(self.columns()):
@@ -49,11 +49,11 @@ class Relations:
         together = [c for group in self.groups for c in group]
         if len(set(together)) < len(together) or set(together) & set(self.totals):
             raise ParameterError("A column can stand in one 'with' relation only, and a total in none.")
-        known = set(self.totals)
+        later = set(self.totals)
         for total, parts in self.sums:
-            if known & set(parts) or self.totals.count(total) > 1:
+            if later & set(parts) or self.totals.count(total) > 1:
                 raise ParameterError(f"The sum for {total!r} uses itself or a later sum: put the finer sum first.")
-            known.discard(total)
+            later.discard(total)
 
     @property
     def totals(self) -> tuple[str, ...]:
@@ -75,13 +75,13 @@ class Relations:
 
     def bounds(self) -> Bounds:
         """The lowest and highest value of each limited column."""
-        found: dict[str, tuple[float, float]] = {}
+        bounds: dict[str, tuple[float, float]] = {}
         for column, sign, limit in self.limits:
-            low, high = found.get(column, (float("-inf"), float("inf")))
-            found[column] = (max(low, limit), high) if sign == ">=" else (low, min(high, limit))
-        return found
+            low, high = bounds.get(column, (float("-inf"), float("inf")))
+            bounds[column] = (max(low, limit), high) if sign == ">=" else (low, min(high, limit))
+        return bounds
 
-    def kept(self, table: pl.DataFrame) -> pl.DataFrame:
+    def with_sums(self, table: pl.DataFrame) -> pl.DataFrame:
         """The table with each total worked out from its parts; missing where a part is."""
         for total, parts in self.sums:
             table = table.with_columns(_sum(parts).cast(table.schema[total]).alias(total))

@@ -29,16 +29,16 @@ class Smoothed:
         columns = [self.variables[name] for name in numbers]
         scaled = np.column_stack([_scaled(v) for v in columns])
         width = (4 / ((len(numbers) + 2) * len(scaled))) ** (1 / (len(numbers) + 4))
-        root, drawn = width * _root(scaled), scaled[rows]
+        root, centres = width * _root(scaled), scaled[rows]
 
         def draw(places: Integers) -> Floats:
             shift = rng.normal(size=(len(places), len(numbers))) @ root
-            moved: Floats = (drawn[places] + shift) / np.sqrt(1 + width**2)
-            return moved
+            shifted: Floats = (centres[places] + shift) / np.sqrt(1 + width**2)
+            return shifted
 
         limits = [_limits(self.variables[name], self.bounds.get(name)) for name in numbers]
-        moved = within(draw, len(rows), (np.array(limits)[:, 0], np.array(limits)[:, 1]) if self.bounds else None)
-        return {v.values.name: v.typed(_unscaled(v, moved[:, i], rows)) for i, v in enumerate(columns)}
+        points = within(draw, len(rows), (np.array(limits)[:, 0], np.array(limits)[:, 1]) if self.bounds else None)
+        return {v.values.name: v.typed(_unscaled(v, points[:, i], rows)) for i, v in enumerate(columns)}
 
 
 def _moments(variable: SynthesisVariable) -> tuple[float, float]:
@@ -54,10 +54,10 @@ def _scaled(variable: SynthesisVariable) -> Floats:
     return np.where(variable.fixed, 0.0, (variable.numbers - mean) / (spread or 1.0))
 
 
-def _unscaled(variable: SynthesisVariable, moved: Floats, rows: Integers) -> Floats:
+def _unscaled(variable: SynthesisVariable, scores: Floats, rows: Integers) -> Floats:
     mean, spread = _moments(variable)
     assert variable.numbers is not None
-    return np.where(variable.fixed[rows], variable.numbers[rows], mean + spread * moved)
+    return np.where(variable.fixed[rows], variable.numbers[rows], mean + spread * scores)
 
 
 def _limits(variable: SynthesisVariable, bounds: tuple[float, float] | None) -> tuple[float, float]:
@@ -71,5 +71,5 @@ def _root(scaled: Floats) -> Floats:
     spread = np.sqrt(np.diag(covariance))
     spread[spread == 0] = 1.0
     values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
-    found: Floats = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    return found
+    symmetric: Floats = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    return symmetric

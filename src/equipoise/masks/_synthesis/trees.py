@@ -34,23 +34,28 @@ class Trees:
     leaf: int
 
     def draw(
-        self, visits: Visits, kept: Sequence[str], rows: Integers, rng: np.random.Generator
+        self, visits: Visits, fixed: Sequence[str], rows: Integers, rng: np.random.Generator
     ) -> dict[str, pl.Series]:
         """New values of the visited columns. `rows` are the records whose kept columns stay, or as many as wanted."""
         chances = rng.exponential(size=len(next(iter(self.variables.values()))))
-        donors = dict.fromkeys(kept, rows)
+        donors = dict.fromkeys(fixed, rows)
         for visit in visits:
             donors |= dict.fromkeys(visit, self._donors(visit, donors, chances, len(rows), rng))
         return {name: self.variables[name].values.gather(donors[name]) for visit in visits for name in visit}
 
     def _donors(
-        self, visit: tuple[str, ...], seen: Mapping[str, Integers], chances: Floats, size: int, rng: np.random.Generator
+        self,
+        visit: tuple[str, ...],
+        donors_of: Mapping[str, Integers],
+        chances: Floats,
+        size: int,
+        rng: np.random.Generator,
     ) -> Integers:
         """The record that each synthetic record takes these columns from."""
-        if not seen:
+        if not donors_of:
             return weighted(chances, size, rng)
         target = self._target(visit)
-        pairs = [self._predictor(self.variables[name], target, donors) for name, donors in seen.items()]
+        pairs = [self._predictor(self.variables[name], target, donors) for name, donors in donors_of.items()]
         old, new = (np.column_stack(side) for side in zip(*pairs, strict=True))
         tree = grown(old, target, chances, self.leaf, rng)
         return _from_leaves(tree.apply(old), tree.apply(new), chances, rng)
@@ -81,7 +86,7 @@ def grown(old: Floats, target: Any, chances: Floats, leaf: int, rng: np.random.G
     try:
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
     except ImportError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     kind = DecisionTreeClassifier if target.ndim == 1 else DecisionTreeRegressor
     tree = kind(min_samples_leaf=leaf, random_state=int(rng.integers(1 << 31)))
     return tree.fit(old, target, sample_weight=chances)
@@ -110,8 +115,8 @@ def ordered(codes: Integers, size: int, target: Any) -> Floats:
     shares = np.bincount(codes * many + target, minlength=size * many).reshape(size, many) / counts[:, None]
     centred = shares - np.average(shares, axis=0, weights=counts)
     axis = np.linalg.eigh((centred.T * counts) @ centred)[1][:, -1]
-    found: Floats = np.round(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])), 12)
-    return found
+    order: Floats = np.round(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])), 12)
+    return order
 
 
 def _from_leaves(old: Integers, new: Integers, chances: Floats, rng: np.random.Generator) -> Integers:
@@ -120,6 +125,6 @@ def _from_leaves(old: Integers, new: Integers, chances: Floats, rng: np.random.G
     reached = np.cumsum(chances[order])
     start, stop = np.searchsorted(old[order], new, side="left"), np.searchsorted(old[order], new, side="right")
     below = np.r_[0.0, reached][start]
-    found = np.searchsorted(reached, below + rng.random(len(new)) * (reached[stop - 1] - below), side="right")
-    picked: Integers = order[np.clip(found, start, stop - 1)]
+    ranks = np.searchsorted(reached, below + rng.random(len(new)) * (reached[stop - 1] - below), side="right")
+    picked: Integers = order[np.clip(ranks, start, stop - 1)]
     return picked

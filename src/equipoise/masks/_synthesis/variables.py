@@ -58,18 +58,18 @@ class SynthesisVariable:
         """Where a number model has nothing to say: gaps, and zeros where there are many."""
         assert self.numbers is not None
         gaps, zeros = np.isnan(self.numbers), self.numbers == 0
-        known = max(1, int((~gaps).sum()))
-        return gaps | (zeros if SPIKE < zeros.sum() / known < 1 else False)
+        present = max(1, int((~gaps).sum()))
+        return gaps | (zeros if SPIKE < zeros.sum() / present < 1 else False)
 
-    def typed(self, found: Floats) -> pl.Series:
+    def typed(self, numbers: Floats) -> pl.Series:
         """New numbers in the column's own type: rounded, and within what the type can hold."""
         kind, name = self.values.dtype, self.values.name
         if kind.is_float() or kind.is_decimal():
-            return pl.Series(name, found).fill_nan(None).cast(kind)
+            return pl.Series(name, numbers).fill_nan(None).cast(kind)
         stored = self.values.head(0).to_physical()
         limits = np.iinfo(stored.to_numpy().dtype)
-        held = np.clip(np.rint(found), max(limits.min, -(2.0**62)), min(limits.max, 2.0**62))
-        return pl.Series(name, held).fill_nan(None).cast(stored.dtype).cast(kind)
+        clipped = np.clip(np.rint(numbers), max(limits.min, -(2.0**62)), min(limits.max, 2.0**62))
+        return pl.Series(name, clipped).fill_nan(None).cast(stored.dtype).cast(kind)
 
 
 def _numbers(values: pl.Series) -> Floats:
@@ -88,19 +88,19 @@ def generator(draws: Draws) -> np.random.Generator:
 def weighted(chances: Floats, size: int, rng: np.random.Generator) -> Integers:
     """Rows drawn with replacement, each with probability proportional to its chance. O(rows + size log rows)."""
     reached = np.cumsum(chances)
-    found: Integers = np.searchsorted(reached, rng.random(size) * reached[-1], side="right")
-    return np.minimum(found, len(chances) - 1)
+    rows: Integers = np.searchsorted(reached, rng.random(size) * reached[-1], side="right")
+    return np.minimum(rows, len(chances) - 1)
 
 
 def within(draw: Callable[[Integers], Floats], size: int, bounds: tuple[Any, Any] | None) -> Floats:
     """Numbers, or rows of them, drawn for `size` places; those out of bounds again, and at last put on a bound."""
     places = np.arange(size)
-    found = draw(places)
+    numbers = draw(places)
     if bounds is None:
-        return found
+        return numbers
     for _ in range(TRIES):
-        places = np.flatnonzero(((found < bounds[0]) | (found > bounds[1])).reshape(size, -1).any(axis=1))
+        places = np.flatnonzero(((numbers < bounds[0]) | (numbers > bounds[1])).reshape(size, -1).any(axis=1))
         if not len(places):
-            return found
-        found[places] = draw(places)
-    return np.clip(found, *bounds)
+            return numbers
+        numbers[places] = draw(places)
+    return np.clip(numbers, *bounds)

@@ -50,8 +50,8 @@ class Partitions:
     def at(self, points: Sequence[Point]) -> Integers:
         """The combination each point of the family stands for."""
         places = np.array(points, dtype=np.int64).reshape(len(points), -1)
-        found: Integers = np.ravel_multi_index(tuple(places[:, list(self.axes)].T), self.sizes)
-        return found
+        combinations: Integers = np.ravel_multi_index(tuple(places[:, list(self.axes)].T), self.sizes)
+        return combinations
 
     def finer(self, points: Sequence[Point], others: Sequence[Point]) -> NDArray[np.bool_]:
         """Whether each point keeps apart all that each of the others keeps apart. O(others x places x values) once."""
@@ -80,8 +80,8 @@ def partitions(slots: Sequence[Slot], sizes: Point, records: Records) -> tuple[P
         names = {str(getattr(mask, "column", "")) for mask in masks if mask is not None}
         if len(names) == 1 and "" not in names:
             columns.setdefault(names.pop(), []).append((axes, masks))
-    found = [_of_column(column, steps, sizes, records) for column, steps in columns.items()]
-    return tuple(one for one in found if one is not None and one.axes)
+    of_columns = [_of_column(column, steps, sizes, records) for column, steps in columns.items()]
+    return tuple(one for one in of_columns if one is not None and one.axes)
 
 
 def _coarsening(make: Callable[..., Mask | None], sizes: Sequence[int]) -> list[Mask | None]:
@@ -113,8 +113,8 @@ class Alone:
     @classmethod
     def of(cls, records: Records, coarsened: Sequence[str]) -> "Alone":
         keys = [key for key in records.roles.keys if key not in coarsened]
-        told = [_information(np.arange(len(n)), n) for key in keys for n in [count(records, (key,)).counts(key)]]
-        return cls(records.height(), sum(bits for bits, _ in told), sum(spread for _, spread in told))
+        information = [_information(np.arange(len(n)), n) for key in keys for n in [count(records, (key,)).counts(key)]]
+        return cls(records.height(), sum(bits for bits, _ in information), sum(spread for _, spread in information))
 
     def at(self, columns: Sequence[Partitions], points: Sequence[Point]) -> Floats:
         places = [column.at(points) for column in columns]
@@ -122,8 +122,8 @@ class Alone:
         spread = self.spread + np.sum([c.spread[at] for c, at in zip(columns, places, strict=True)], axis=0)
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         expected = self.records * 2.0 ** -(bits[:, None] + np.sqrt(spread)[:, None] * nodes)
-        found: Floats = np.exp(-np.minimum(expected, 700.0)) @ (weights / weights.sum())
-        return found
+        shares: Floats = np.exp(-np.minimum(expected, 700.0)) @ (weights / weights.sum())
+        return shares
 
 
 def _of_column(column: str, steps: Sequence[Made], sizes: Point, records: Records) -> Partitions | None:
@@ -140,9 +140,9 @@ def _of_column(column: str, steps: Sequence[Made], sizes: Point, records: Record
     except EquipoiseError:
         return None
     codes = np.stack([_codes(one) for one in tables])
-    told = [_information(one, n) for one in codes]
+    information = [_information(one, n) for one in codes]
     first = np.stack([np.unique(one, return_index=True)[1][one] for one in codes])
-    bits, spread = (np.array(part) for part in zip(*told, strict=True))
+    bits, spread = (np.array(part) for part in zip(*information, strict=True))
     return Partitions(column, axes, tuple(sizes[axis] for axis in axes), codes, first, bits, spread)
 
 
@@ -157,6 +157,6 @@ def _information(classes: Integers, n: Integers) -> tuple[float, float]:
     """The mean and the variance over records of - log2 of the share of their class."""
     shares = np.bincount(classes, weights=n) / n.sum()
     shares = shares[shares > 0]
-    told = -np.log2(shares)
-    mean = float((shares * told).sum())
-    return mean, float((shares * (told - mean) ** 2).sum())
+    bits = -np.log2(shares)
+    mean = float((shares * bits).sum())
+    return mean, float((shares * (bits - mean) ** 2).sum())

@@ -57,9 +57,9 @@ class Surface:
         """The surface; its `shape` where that was found before; axes of one of the `groups` share their length."""
         centre, spread = float(values.mean()), float(values.std()) or 1.0
         scaled = (values - centre) / spread
-        found = fitted(points, scaled, groups) if shape is None else shape
-        root = _root(points, found)
-        return cls(points, found, _solved(root, scaled), root, centre, spread)
+        fitted_shape = fitted(points, scaled, groups) if shape is None else shape
+        root = _root(points, fitted_shape)
+        return cls(points, fitted_shape, _solved(root, scaled), root, centre, spread)
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation at each point."""

@@ -33,23 +33,23 @@ class Plot:
         """
         places = np.array(points, dtype=np.int64).reshape(len(points), -1)
         columns = self.family.columns
-        told = {axis for column in columns for axis in column.axes}
-        found = [scale[places[:, axis]] for axis, scale in enumerate(self.family.scales) if axis not in told]
+        coarsened_axes = {axis for column in columns for axis in column.axes}
+        axes = [scale[places[:, axis]] for axis, scale in enumerate(self.family.scales) if axis not in coarsened_axes]
         if columns:
             most = max(float(np.ptp(column.bits)) for column in columns) or 1.0
-            left = [(column.bits[column.at(points)] - column.bits.min()) / most for column in columns]
+            bits = [(column.bits[column.at(points)] - column.bits.min()) / most for column in columns]
             whole = sum(float(np.ptp(column.bits)) for column in columns) / most or 1.0
-            found += [*left, np.sum(left, axis=0) / whole, self.family.alone.at(columns, points)]
-        return np.stack(found, axis=1) if found else np.zeros((len(points), 0))
+            axes += [*bits, np.sum(bits, axis=0) / whole, self.family.alone.at(columns, points)]
+        return np.stack(axes, axis=1) if axes else np.zeros((len(points), 0))
 
     @property
     def groups(self) -> list[list[int]]:
         """The axes of `unit`, those of columns that are coarsened together: scores bend along them alike."""
         columns = len(self.family.columns)
         others = len(self.family.sizes) - sum(len(column.axes) for column in self.family.columns)
-        found = [[axis] for axis in range(others)]
+        single_axes = [[axis] for axis in range(others)]
         last = others + columns
-        return [*found, list(range(others, last)), [last], [last + 1]] if columns else found
+        return [*single_axes, list(range(others, last)), [last], [last + 1]] if columns else single_axes
 
     def between(self, one: Point, two: Point) -> Point:
         """The place half way between two."""
@@ -59,15 +59,15 @@ class Plot:
     @property
     def coarsens(self) -> bool:
         """Whether its recipes differ in what they keep apart of single columns, and in nothing else."""
-        told = sum(len(column.axes) for column in self.family.columns)
-        return told == len(self.family.sizes) and all(trial.recipe.coarsens for trial in self.scored.values())
+        axes = sum(len(column.axes) for column in self.family.columns)
+        return axes == len(self.family.sizes) and all(trial.recipe.coarsens for trial in self.scored.values())
 
     def finer(self, points: Sequence[Point], others: Sequence[Point], turned: bool = False) -> NDArray[np.bool_]:
         """Whether each place keeps apart all that each of the others does; the other way round when turned."""
-        found = np.ones((len(points), len(others)), dtype=np.bool_)
+        finer = np.ones((len(points), len(others)), dtype=np.bool_)
         for column in self.family.columns if points and others else ():
-            found &= column.coarser(points, others) if turned else column.finer(points, others)
-        return found
+            finer &= column.coarser(points, others) if turned else column.finer(points, others)
+        return finer
 
     def beyond(self, points: Sequence[Point], values: Floats, bad: NDArray[np.bool_], fine: bool) -> NDArray[np.bool_]:
         """Places that are at least as bad as a bad trial, by the order of coarsenings or by the trials' directions.
@@ -75,13 +75,13 @@ class Plot:
         Where a family only coarsens, values grow with all that is kept apart (`fine`) or fall with it, unless two
         trials show that they do not.
         """
-        tried = list(self.scored)
+        scored_points = list(self.scored)
         if self.coarsens:
-            above = self.finer(tried, tried, turned=not fine)
+            above = self.finer(scored_points, scored_points, turned=not fine)
             if not (above & (values[:, None] < values[None, :] - SAME)).any():
-                known = [point for point, wrong in zip(tried, bad, strict=True) if wrong]
-                return np.asarray(self.finer(points, known, turned=not fine).any(axis=1), np.bool_)
-        return beyond(self.unit(points), self.unit(tried), values, bad)
+                bad_points = [point for point, wrong in zip(scored_points, bad, strict=True) if wrong]
+                return np.asarray(self.finer(points, bad_points, turned=not fine).any(axis=1), np.bool_)
+        return beyond(self.unit(points), self.unit(scored_points), values, bad)
 
     @property
     def scored(self) -> dict[Point, Trial]:
@@ -98,26 +98,26 @@ class Plot:
         """
         had, shape = self.shapes.get(name, (0, None))
         fresh = shape is None or len(points) > REFIT * had
-        made = Surface.through(self.unit(points), values, None if fresh else shape, self.groups)
+        surface = Surface.through(self.unit(points), values, None if fresh else shape, self.groups)
         if fresh:
-            self.shapes[name] = (len(points), made.shape)
+            self.shapes[name] = (len(points), surface.shape)
         waiting = [point for point, trial in self.tried.items() if trial is None]
         if not waiting:
-            return made
-        told = np.concatenate([values, made.at(self.unit(waiting))[0]])
-        return Surface.through(self.unit([*points, *waiting]), told, made.shape)
+            return surface
+        all_values = np.concatenate([values, surface.at(self.unit(waiting))[0]])
+        return Surface.through(self.unit([*points, *waiting]), all_values, surface.shape)
 
 
 def corners(family: Family) -> list[Point]:
     """The middle, all lowest, all highest, then each axis at its ends with the others in the middle."""
     sizes = family.sizes
     centre = tuple(middle(scale, 0, size - 1) for scale, size in zip(family.scales, sizes, strict=True))
-    found = [centre, tuple(0 for _ in sizes), tuple(size - 1 for size in sizes)]
+    points = [centre, tuple(0 for _ in sizes), tuple(size - 1 for size in sizes)]
     for axis, size in enumerate(sizes) if len(sizes) > 1 else ():
-        found += [(*centre[:axis], end, *centre[axis + 1 :]) for end in (0, size - 1)]
-    there = set(family.points)
-    kept = [point for point in dict.fromkeys(found) if not there or point in there]
-    return kept or list(family.points[:3])
+        points += [(*centre[:axis], end, *centre[axis + 1 :]) for end in (0, size - 1)]
+    places = set(family.points)
+    allowed = [point for point in dict.fromkeys(points) if not places or point in places]
+    return allowed or list(family.points[:3])
 
 
 def middle(scale: Floats, low: int, high: int) -> int:
@@ -132,12 +132,12 @@ def near(point: Point, sizes: Floats) -> Iterator[Point]:
     """Places one step, and a quarter of an axis, away along each axis."""
     for axis, size in enumerate(sizes):
         for step in {1, max(1, int(size) // 16), max(1, int(size) // 4)}:
-            for moved in (point[axis] - step, point[axis] + step):
-                if 0 <= moved < size:
-                    yield (*point[:axis], int(moved), *point[axis + 1 :])
+            for place in (point[axis] - step, point[axis] + step):
+                if 0 <= place < size:
+                    yield (*point[:axis], int(place), *point[axis + 1 :])
 
 
-def beyond(points: Floats, tried: Floats, values: Floats, bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def beyond(points: Floats, scored: Floats, values: Floats, bad: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Points that lie beyond a bad trial on every axis, in the direction in which the values grow.
 
     Only where every pair of trials that can be compared agrees on the directions, up to chance (a twentieth of the
@@ -148,12 +148,12 @@ def beyond(points: Floats, tried: Floats, values: Floats, bad: NDArray[np.bool_]
     [False, True]
     """
     none = np.zeros(len(points), dtype=np.bool_)
-    if not bad.any() or len(tried) <= tried.shape[1]:
+    if not bad.any() or len(scored) <= scored.shape[1]:
         return none
-    slopes = np.linalg.lstsq(np.column_stack([tried, np.ones(len(tried))]), values, rcond=None)[0][:-1]
-    turned, ahead = tried * np.sign(slopes), points * np.sign(slopes)
+    slopes = np.linalg.lstsq(np.column_stack([scored, np.ones(len(scored))]), values, rcond=None)[0][:-1]
+    turned, ahead = scored * np.sign(slopes), points * np.sign(slopes)
     over = (turned[:, None, :] >= turned[None, :, :]).all(axis=2)
     if (over & (values[:, None] < values[None, :] - CHANCE * np.ptp(values))).any():
         return none
-    found: NDArray[np.bool_] = (ahead[:, None, :] >= turned[bad][None, :, :]).all(axis=2).any(axis=1)
-    return found
+    outside: NDArray[np.bool_] = (ahead[:, None, :] >= turned[bad][None, :, :]).all(axis=2).any(axis=1)
+    return outside

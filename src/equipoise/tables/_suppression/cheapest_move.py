@@ -67,8 +67,8 @@ class TableMove:
     def scaled(self, cell: int, sign: int, level: float) -> Floats:
         """The change of each of its cells when `cell` moves by `level` in a direction."""
         at = self.by[np.searchsorted(self.cells, cell)]
-        found: Floats = self.by * (sign * level / at)
-        return found
+        change: Floats = self.by * (sign * level / at)
+        return change
 
 
 @dataclass(eq=False, repr=False)
@@ -92,11 +92,11 @@ class Finder:
         if level > (self.table.up if sign > 0 else self.table.down)[cell] * (1 + EXACT) or cell in still:
             return None
         for part in self._parts(cell, level, free, still):
-            found = part.cheapest(cell, sign, level, free, still)
+            move = part.cheapest(cell, sign, level, free, still)
             self.programs, self.work = self.programs + part.solved, self.work + part.program.work
             part.solved = part.program.work = 0
-            if found is not None:
-                return found
+            if move is not None:
+                return move
         return None
 
     def farthest(self, cell: int, sign: int, level: float, still: Integers) -> float:
@@ -161,26 +161,26 @@ class _Part:
         spot = int(np.searchsorted(self.cells, cell))
         if spot >= len(self.cells) or self.cells[spot] != cell:
             return None
-        held = np.searchsorted(self.cells, still[np.isin(still, self.cells)])
-        self._hold(spot, sign, level / self.unit, held)
+        still_columns = np.searchsorted(self.cells, still[np.isin(still, self.cells)])
+        self._hold(spot, sign, level / self.unit, still_columns)
         try:
             return self._twice(free[self.cells], cell, level)
         finally:
-            self._loosen(np.append(held, spot))
+            self._loosen(np.append(still_columns, spot))
 
     def farthest(self, cell: int, sign: int, level: float, still: Integers) -> float:
         spot = int(np.searchsorted(self.cells, cell))
         if spot >= len(self.cells) or self.cells[spot] != cell:
             return 0.0
-        held = np.searchsorted(self.cells, still[np.isin(still, self.cells)])
-        self._hold(spot, sign, level / self.unit, held)
+        still_columns = np.searchsorted(self.cells, still[np.isin(still, self.cells)])
+        self._hold(spot, sign, level / self.unit, still_columns)
         column = np.array([spot if sign > 0 else spot + len(self.cells)])
         self.program.bound(column, np.zeros(1), np.array([level / self.unit]))
         self.program.restart()
         charges = np.zeros(2 * len(self.cells))
         charges[column] = -1.0
         answer = self._solve(charges)
-        self._loosen(np.append(held, spot))
+        self._loosen(np.append(still_columns, spot))
         return 0.0 if answer is None else float(answer.values[column[0]]) * self.unit
 
     def _twice(self, free: Booleans, cell: int, level: float) -> TableMove | None:
@@ -191,11 +191,11 @@ class _Part:
         first = self._solve(np.nan_to_num(np.concatenate(charges), nan=0.0, posinf=0.0))
         if first is None:
             return None
-        moved = np.abs(self._change(first))
-        price = float(cost[~free & (moved > NEGLIGIBLE * amount)].sum())
+        distance = np.abs(self._change(first))
+        price = float(cost[~free & (distance > NEGLIGIBLE * amount)].sum())
         if price == 0.0:
             return self._move(first, cell, level)
-        again = np.where(free, 0.0, cost / (moved + 1e-3 * amount))
+        again = np.where(free, 0.0, cost / (distance + 1e-3 * amount))
         second = self._solve(np.concatenate([again, again]))
         if second is None:
             return self._move(first, cell, level)
@@ -220,8 +220,8 @@ class _Part:
             raise EngineError(f"The solver's answer for cell {cell} does not add up.")
         spot = int(np.searchsorted(self.cells, cell))
         change[spot] = np.sign(change[spot]) * level / self.unit
-        moved = np.flatnonzero(change)
-        return TableMove.of(self.table, self.cells[moved], change[moved] * self.unit)
+        cells = np.flatnonzero(change)
+        return TableMove.of(self.table, self.cells[cells], change[cells] * self.unit)
 
     def _hold(self, spot: int, sign: int, amount: float, still: Integers) -> None:
         count = len(self.cells)
@@ -237,8 +237,8 @@ class _Part:
 
 def living(matrix: Any) -> Booleans:
     """Columns that are not alone in any row, once those that are have gone. O(entries) for each round of leaving."""
-    held = matrix.tocoo()
-    rows, columns = held.row, held.col
+    entries = matrix.tocoo()
+    rows, columns = entries.row, entries.col
     alive = np.ones(matrix.shape[1], dtype=np.bool_)
     while True:
         count = np.bincount(rows, minlength=matrix.shape[0])
@@ -246,8 +246,8 @@ def living(matrix: Any) -> Booleans:
         if not len(lone):
             return alive
         alive[lone] = False
-        kept = alive[columns]
-        rows, columns = rows[kept], columns[kept]
+        live = alive[columns]
+        rows, columns = rows[live], columns[live]
 
 
 class Ways:

@@ -82,7 +82,7 @@ class Cover:
         if level >= self.demands.level[demand]:
             return False
         if level > 0:
-            move = self._cheapest(demand, level, np.concatenate([banned, self.demands.known[knower]]))
+            move = self._cheapest(demand, level, np.concatenate([banned, self.demands.cells_of[knower]]))
             if move is None:
                 return False
             self._note(move)
@@ -96,8 +96,8 @@ class Cover:
         waiting = sorted(self.open[demand])
         if not waiting:
             return [NOTHING]
-        known = [self.demands.known[knower] for knower in waiting]
-        return [np.concatenate(known), known[0]] if len(known) > 1 else known
+        cells = [self.demands.cells_of[knower] for knower in waiting]
+        return [np.concatenate(cells), cells[0]] if len(cells) > 1 else cells
 
     def _note(self, move: TableMove) -> None:
         """Keep a move for every demand it helps."""
@@ -105,9 +105,9 @@ class Cover:
         groups = frozenset(knowers[knowers >= 0].tolist())
         for way, reach in enumerate(move.reach()):
             demands = self.demands.of_cell[move.cells, way]
-            asked = demands >= 0
-            far = reach[asked] >= self.demands.level[demands[asked]] * (1 - EXACT)
-            for demand in demands[asked][far].tolist():
+            demanded = demands >= 0
+            far = reach[demanded] >= self.demands.level[demands[demanded]] * (1 - EXACT)
+            for demand in demands[demanded][far].tolist():
                 self._help(demand, move, groups)
 
     def _help(self, demand: int, move: TableMove, groups: frozenset[int]) -> None:
@@ -132,7 +132,7 @@ class Cover:
                 users.add(demand)
 
     def _drop(self, demand: int) -> tuple[list[TableMove], frozenset[int]]:
-        kept = self.moves[demand], self.open[demand]
+        state = self.moves[demand], self.open[demand]
         for cell in self.leaning[demand]:
             users = self.users[cell]
             users.discard(demand)
@@ -140,28 +140,28 @@ class Cover:
                 self.total -= float(self.cost[cell])
                 self.free[cell] = False
         self.moves[demand], self.open[demand], self.leaning[demand] = [], frozenset(), set()
-        return kept
+        return state
 
-    def _restore(self, demand: int, kept: tuple[list[TableMove], frozenset[int]]) -> None:
+    def _restore(self, demand: int, state: tuple[list[TableMove], frozenset[int]]) -> None:
         self._drop(demand)
-        self.moves[demand], self.open[demand] = kept
-        for move in kept[0]:
+        self.moves[demand], self.open[demand] = state
+        for move in state[0]:
             self._lean(demand, move)
 
     def improve(self, progress: Progress | None = None) -> bool:
         """Try to do without each cell, the dearest first; True if any went."""
         cells = self.secondary()
         order = cells[np.lexsort((cells, -self.cost[cells]))].tolist()
-        gone = False
+        improved = False
         stop = self.finder.work + EFFORT
-        for done, cell in enumerate(order):
-            report(progress, done, len(order), "taking out what is not needed")
+        for number, cell in enumerate(order):
+            report(progress, number, len(order), "taking out what is not needed")
             if self.finder.work > stop:
                 break
             if 0 < len(self.users[cell]) <= SHARED:
-                gone |= self._without(cell)
+                improved |= self._without(cell)
         report(progress, len(order), len(order), "taking out what is not needed")
-        return gone
+        return improved
 
     def _without(self, cell: int) -> bool:
         """Meet the demands that lean on a cell in another way, if that is cheaper in all."""
@@ -169,14 +169,14 @@ class Cover:
 
     def _again(self, affected: list[int], without: int | None) -> bool:
         before, slack = self.total, EXACT * max(1.0, self.total)
-        kept = [self._drop(demand) for demand in affected]
+        states = [self._drop(demand) for demand in affected]
         for demand in affected:
             if not self.met(demand) and (not self.meet(demand, without) or self.total >= before - slack):
                 break
         else:
             if self.total < before - slack:
                 return True
-        for demand, old in zip(affected, kept, strict=True):
+        for demand, old in zip(affected, states, strict=True):
             self._restore(demand, old)
         return False
 
@@ -186,9 +186,9 @@ class Cover:
 
     def pattern(self) -> Booleans:
         """All suppressed cells."""
-        found = self.fixed.copy()
-        found[self.secondary()] = True
-        return found
+        suppressed = self.fixed.copy()
+        suppressed[self.secondary()] = True
+        return suppressed
 
     def witnesses(self) -> tuple[Integers, Floats, list[tuple[Integers, Floats]]]:
         """For each kept move: its demand, the level it is kept for, and the cells it changes with their changes."""

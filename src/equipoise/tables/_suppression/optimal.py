@@ -81,14 +81,14 @@ class Separator:
         """
         stop, count = time.process_time() + seconds, len(self.demands)
         settled = np.zeros(count, dtype=np.bool_)
-        found: list[ProtectionCut] = []
+        cuts: list[ProtectionCut] = []
         for demand in range(count):
             if time.process_time() > stop or self.work > work:
                 break
-            report(progress, demand, count, f"looking for cutting planes ({len(found):,} found)")
+            report(progress, demand, count, f"looking for cutting planes ({len(cuts):,} found)")
             if not settled[demand]:
-                found += self._demand(demand, share, settled)
-        return found
+                cuts += self._demand(demand, share, settled)
+        return cuts
 
     def _demand(self, demand: int, share: Floats, settled: Booleans) -> list[ProtectionCut]:
         """Ask for a demand alone, then with the cells still of those whose own cells were in every move found."""
@@ -109,7 +109,7 @@ class Separator:
 
     def _against(self, knower: int, demand: int, share: Floats) -> "ProtectionCut | TableMove":
         """Ask with the cells of a contributor still: for the level, or for as much of it as any pattern gives."""
-        full, still = float(self.demands.level[demand]), self.demands.known[knower]
+        full, still = float(self.demands.level[demand]), self.demands.cells_of[knower]
         answer = self._ask(demand, share, still, full)
         if isinstance(answer, TableMove):
             return answer
@@ -123,9 +123,9 @@ class Separator:
     def _settle(self, move: TableMove, settled: Booleans) -> None:
         for way, reach in enumerate(move.reach()):
             demands = self.demands.of_cell[move.cells, way]
-            asked = demands >= 0
-            far = reach[asked] >= self.demands.level[demands[asked]] * (1 - VIOLATED)
-            settled[demands[asked][far]] = True
+            demanded = demands >= 0
+            far = reach[demanded] >= self.demands.level[demands[demanded]] * (1 - VIOLATED)
+            settled[demands[demanded][far]] = True
 
     def _ask(self, demand: int, share: Floats, still: Integers, level: float) -> "ProtectionCut | TableMove":
         """A move that the mixture allows, or a cut that it fails."""
@@ -180,9 +180,9 @@ class _Question:
         up[spot], down[spot] = min(up[spot], 1.0), min(down[spot], 1.0)
         answer = self._farthest(spot, sign, up, down)
         if -answer.objective >= 1 - VIOLATED:
-            moved = np.flatnonzero(np.abs(answer.values) > WHOLE)
-            rooms = (np.minimum(room[moved], WIDEST * level) * part[moved] for room in (self.up, self.down))
-            return TableMove.within(self.cells[moved], answer.values[moved] * level, *rooms)
+            columns = np.flatnonzero(np.abs(answer.values) > WHOLE)
+            rooms = (np.minimum(room[columns], WIDEST * level) * part[columns] for room in (self.up, self.down))
+            return TableMove.within(self.cells[columns], answer.values[columns] * level, *rooms)
         return self._cut(answer, cell, sign, level, share, still)
 
     def _farthest(self, spot: int, sign: int, up: Floats, down: Floats) -> Solution:
@@ -234,10 +234,10 @@ class CutSearch:
 
     @property
     def finished(self) -> bool:
-        return self.left <= 0 or self.best.total - self.bound <= self.gap * self.best.total + WHOLE
+        return self.seconds_left <= 0 or self.best.total - self.bound <= self.gap * self.best.total + WHOLE
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return self.stop - time.process_time()
 
     def run(self, progress: Progress | None = None) -> Optimum:
@@ -260,14 +260,14 @@ class CutSearch:
     def relax(self, progress: Progress | None, work: float = np.inf) -> None:
         """Add cuts to the relaxed problem until none is failed or the bound hardly rises; then round it."""
         free = np.ones(len(self.cells))
-        master, slow, found = Program(self._rows([]), self.cost, 0 * free, free), 0, True
-        while found and not self.finished and slow < PATIENCE:
+        master, slow, cuts = Program(self._rows([]), self.cost, 0 * free, free), 0, True
+        while cuts and not self.finished and slow < PATIENCE:
             answer = solved(master)
             slow = slow + 1 if answer.objective <= self.bound + SLOW * self.best.total else 0
             self.bound = max(self.bound, answer.objective)
             if self.separator.work > work:
                 return
-            found = self._add(answer.values, master, progress, work)
+            cuts = self._add(answer.values, master, progress, work)
         if not self.finished:
             self._round(solved(master).values)
 
@@ -285,17 +285,17 @@ class CutSearch:
             self.bound = max(self.bound, min(answer.bound, self.best.total))
             if self.finished or not len(answer.values):
                 return
-            found = self._failed(np.round(answer.values), progress)
+            cuts = self._failed(np.round(answer.values), progress)
             self._round(np.round(answer.values))
-            if not found and answer.complete and not self.separator.lean:
+            if not cuts and answer.complete and not self.separator.lean:
                 return
-            if not found:
+            if not cuts:
                 self.separator.lean = 0.0
 
     def _whole(self, nodes: int | None) -> Solution:
         everything = np.ones(len(self.cells))
         program = Program(self._rows(self.cuts), self.cost, 0 * everything, everything, 1.0, np.inf)
-        program.whole(np.arange(len(self.cells)), seconds=max(self.left, 0.1), gap=self.gap / 2, nodes=nodes)
+        program.whole(np.arange(len(self.cells)), seconds=max(self.seconds_left, 0.1), gap=self.gap / 2, nodes=nodes)
         chosen = self.best.pattern()[self.cells].astype(float)
         program.suggest(chosen)
         return solved(program)
@@ -303,9 +303,9 @@ class CutSearch:
     def _failed(self, values: Floats, progress: Progress | None, work: float = np.inf) -> list[ProtectionCut]:
         share = self.best.fixed.astype(float)
         share[self.cells] = np.clip(values, 0.0, 1.0)
-        found = self.separator.fails(share, progress, self.left, work)
-        self.cuts += found
-        return found
+        cuts = self.separator.fails(share, progress, self.seconds_left, work)
+        self.cuts += cuts
+        return cuts
 
     def _rows(self, cuts: list[ProtectionCut]) -> Any:
         import scipy.sparse as sparse

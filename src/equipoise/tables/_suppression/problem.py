@@ -38,14 +38,14 @@ class SuppressionTable:
         >>> table.down.tolist()
         [5.0, 2.0, 3.0]
         """
-        found = np.asarray(values, dtype=np.float64)
-        if found.shape != (additive.cells,):
-            raise DataError(f"There are {found.size:,} values for {additive.cells:,} cells.")
+        numbers = np.asarray(values, dtype=np.float64)
+        if numbers.shape != (additive.cells,):
+            raise DataError(f"There are {numbers.size:,} values for {additive.cells:,} cells.")
         lower, upper = filled(low, additive.cells, "low"), filled(high, additive.cells, "high")
-        broken = np.flatnonzero(~((lower <= found) & (found <= upper)))
+        broken = np.flatnonzero(~((lower <= numbers) & (numbers <= upper)))
         if len(broken):
             raise DataError(f"Cell {int(broken[0])} is not within the limits the attacker is said to know.")
-        return cls(additive, found, upper - found, found - lower)
+        return cls(additive, numbers, upper - numbers, numbers - lower)
 
     @property
     def cells(self) -> int:
@@ -54,8 +54,8 @@ class SuppressionTable:
     @cached_property
     def movable(self) -> Booleans:
         """Cells that could have another value at all; a zero known to be zero could not."""
-        found: Booleans = (self.up > 0) | (self.down > 0)
-        return found
+        movable: Booleans = (self.up > 0) | (self.down > 0)
+        return movable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,12 +104,12 @@ class Demands:
     @cached_property
     def of_cell(self) -> Integers:
         """Where a cell's demands are: a row for each cell, upwards and downwards, -1 where there is none."""
-        found = np.full((len(self.knower), 2), -1, dtype=np.int64)
-        found[self.cell, (self.sign < 0).astype(np.int64)] = np.arange(len(self))
-        return found
+        places = np.full((len(self.knower), 2), -1, dtype=np.int64)
+        places[self.cell, (self.sign < 0).astype(np.int64)] = np.arange(len(self))
+        return places
 
     @cached_property
-    def known(self) -> dict[int, Integers]:
+    def cells_of(self) -> dict[int, Integers]:
         """The cells of each contributor who knows any."""
         cells = np.flatnonzero(self.knower >= 0)
         order = cells[np.argsort(self.knower[cells], kind="stable")]
@@ -117,40 +117,40 @@ class Demands:
         return dict(zip(groups.tolist(), np.split(order, starts[1:]), strict=True))
 
 
-def filled(given: Any, cells: int, name: str) -> Floats:
+def filled(values: Any, cells: int, name: str) -> Floats:
     """A number for each cell."""
-    found = np.asarray(given, dtype=np.float64)
-    if found.ndim and found.shape != (cells,):
-        raise ParameterError(f"{name!r} has {found.size:,} entries for {cells:,} cells.")
-    if np.isnan(found).any():
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim and numbers.shape != (cells,):
+        raise ParameterError(f"{name!r} has {numbers.size:,} entries for {cells:,} cells.")
+    if np.isnan(numbers).any():
         raise ParameterError(f"{name!r} has entries that are no numbers.")
-    return np.array(np.broadcast_to(found, cells))
+    return np.array(np.broadcast_to(numbers, cells))
 
 
-def _levels(given: Any, cells: int, name: str) -> Floats:
-    found = filled(given, cells, name)
-    if not ((found >= 0) & np.isfinite(found)).all():
+def _levels(values: Any, cells: int, name: str) -> Floats:
+    levels = filled(values, cells, name)
+    if not ((levels >= 0) & np.isfinite(levels)).all():
         raise ParameterError(f"{name!r} must hold finite levels of at least 0.")
-    return found
+    return levels
 
 
-def marked(given: Any, cells: int, name: str) -> Booleans:
+def marked(marks: Any, cells: int, name: str) -> Booleans:
     """A flag for each cell; None: none."""
-    found = np.zeros(cells, dtype=np.bool_) if given is None else np.asarray(given)
-    if found.shape != (cells,) or found.dtype != np.bool_:
+    flags = np.zeros(cells, dtype=np.bool_) if marks is None else np.asarray(marks)
+    if flags.shape != (cells,) or flags.dtype != np.bool_:
         raise ParameterError(f"{name!r} needs one true or false for each of {cells:,} cells.")
-    return found
+    return flags
 
 
-def _knowers(given: Any, cells: int) -> Integers:
-    if given is None:
+def _knowers(singletons: Any, cells: int) -> Integers:
+    if singletons is None:
         return np.full(cells, -1, dtype=np.int64)
-    found = np.asarray(given)
-    if found.shape != (cells,):
-        raise ParameterError(f"'singletons' has {found.size:,} entries for {cells:,} cells.")
-    if found.dtype == np.bool_:
-        return np.where(found, np.arange(cells), -1)
-    return found.astype(np.int64)
+    numbers = np.asarray(singletons)
+    if numbers.shape != (cells,):
+        raise ParameterError(f"'singletons' has {numbers.size:,} entries for {cells:,} cells.")
+    if numbers.dtype == np.bool_:
+        return np.where(numbers, np.arange(cells), -1)
+    return numbers.astype(np.int64)
 
 
 def _refuse_too_near(cells: Integers, level: Floats, room: Floats) -> None:

@@ -25,7 +25,7 @@ class Knowers:
     def level(self, demand: int, knower: int) -> float:
         """The full level where some pattern gives it, else a share of what is possible, or 0. One program."""
         if (demand, knower) not in self.found:
-            self.found[demand, knower] = self._level(demand, self.demands.known[knower])
+            self.found[demand, knower] = self._level(demand, self.demands.cells_of[knower])
         return self.found[demand, knower]
 
     def _level(self, demand: int, still: Integers) -> float:

@@ -45,8 +45,8 @@ class Suppression:
 
     @property
     def secondary(self) -> Booleans:
-        found: Booleans = self.suppressed & ~self.primary
-        return found
+        secondary: Booleans = self.suppressed & ~self.primary
+        return secondary
 
     @property
     def gap(self) -> float:
@@ -55,20 +55,20 @@ class Suppression:
 
     def spread(self) -> tuple[Floats, Floats]:
         """How far each cell falls and rises in the witnesses: inner bounds of what an attacker must think possible."""
-        held = self.witnesses.tocsc()
-        if not held.nnz:
-            return np.zeros(held.shape[1]), np.zeros(held.shape[1])
-        fall, rise = (abs(side.toarray().ravel()) for side in (held.min(axis=0), held.max(axis=0)))
+        witnesses = self.witnesses.tocsc()
+        if not witnesses.nnz:
+            return np.zeros(witnesses.shape[1]), np.zeros(witnesses.shape[1])
+        fall, rise = (abs(side.toarray().ravel()) for side in (witnesses.min(axis=0), witnesses.max(axis=0)))
         return fall, rise
 
     def verify(self, table: SuppressionTable) -> None:
         """Check every witness: no solver is asked. Raises `EngineError` for one that fails."""
-        held = self.witnesses.tocoo()
-        scale = np.maximum(self.level[held.row], np.abs(held.data)) * FAULT
-        wrong = ~self.suppressed[held.col] | (held.data > table.up[held.col] + scale)
-        wrong |= held.data < -table.down[held.col] - scale
+        witnesses = self.witnesses.tocoo()
+        scale = np.maximum(self.level[witnesses.row], np.abs(witnesses.data)) * FAULT
+        wrong = ~self.suppressed[witnesses.col] | (witnesses.data > table.up[witnesses.col] + scale)
+        wrong |= witnesses.data < -table.down[witnesses.col] - scale
         faults = np.zeros(len(self.cell), dtype=np.bool_)
-        faults[held.row[wrong]] = True
+        faults[witnesses.row[wrong]] = True
         missed = abs(table.additive.matrix @ self.witnesses.T).tocoo()
         faults[missed.col[missed.data > self.level[missed.col] * 10 * FAULT]] = True
         own = np.asarray(self.witnesses[np.arange(len(self.cell)), self.cell]).ravel() if len(self.cell) else self.level
@@ -118,8 +118,8 @@ def suppress(
     if cover.total > 0 and (method == "optimal" or finder.work <= POLISH):
         separator = Separator(table, demands, ~may_not, cover.fixed, finder.cost, cover.knowers)
         search = CutSearch(cover, separator, ~may_not, seconds, gap)
-        found = search.run(progress) if method == "optimal" else search.rounded(ROUNDING, progress)
-        cover, bound = found.cover, found.bound
+        optimum = search.run(progress) if method == "optimal" else search.rounded(ROUNDING, progress)
+        cover, bound = optimum.cover, optimum.bound
     return _result(table, cover, hidden, price, bound)
 
 
@@ -138,12 +138,12 @@ def _result(table: SuppressionTable, cover: Cover, primary: Booleans, price: Flo
         bound = max(0.0, bound - over) + float(price[cover.fixed & ~primary].sum())
     else:
         bound = spent
-    found = Suppression(
+    suppression = Suppression(
         pattern, primary, witnesses, demands.cell[owners], demands.sign[owners], levels,
         spent, min(spent, bound), cover.finder.programs, np.array(cover.knowers.weaker(), dtype=np.int64),
     )  # fmt: skip
-    found.verify(table)
-    return found
+    suppression.verify(table)
+    return suppression
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,8 +156,8 @@ class Protection:
 
     @property
     def safe(self) -> Booleans:
-        found: Booleans = self.upwards & self.downwards
-        return found
+        safe: Booleans = self.upwards & self.downwards
+        return safe
 
 
 def protected(
@@ -185,17 +185,17 @@ def protected(
     return Protection(ways[0], ways[1], cover.finder.programs)
 
 
-def _refuse_conflict(hidden: Booleans, shown: Booleans) -> None:
-    both = np.flatnonzero(hidden & shown)
+def _refuse_conflict(hidden: Booleans, published: Booleans) -> None:
+    both = np.flatnonzero(hidden & published)
     if len(both):
         raise unprotectable(int(both[0]), "it is to be published and suppressed at once")
 
 
 def _price(cost: Any, table: SuppressionTable) -> Floats:
-    found = np.abs(table.values) if cost is None else filled(cost, table.cells, "cost")
-    if not ((found >= 0) & np.isfinite(found)).all():
+    price = np.abs(table.values) if cost is None else filled(cost, table.cells, "cost")
+    if not ((price >= 0) & np.isfinite(price)).all():
         raise ParameterError("'cost' must hold finite numbers of at least 0.")
-    return found
+    return price
 
 
 def _charges(price: Floats) -> Floats:

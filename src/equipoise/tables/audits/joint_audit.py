@@ -14,7 +14,7 @@ import polars as pl
 from equipoise.data.cells import amount
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import CLOSE
+from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.attacker_intervals import audit
@@ -151,7 +151,7 @@ def otherwise(new: KnownTable, earlier: Sequence[KnownTable]) -> int:
         if old.method == "cell_key":
             union = Union.of([new.table, old.table])
             one, two = (_placed(union, place, known) for place, known in zip(union.places, (new, old), strict=True))
-            cells += int((np.abs(one - two) > CLOSE * np.maximum(1.0, np.abs(one))).sum())
+            cells += int((np.abs(one - two) > CHANGE_TOLERANCE * np.maximum(1.0, np.abs(one))).sum())
     return cells
 
 

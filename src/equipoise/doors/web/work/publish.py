@@ -26,7 +26,7 @@ from equipoise.files import read
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.ground.progress import Progress, report
 from equipoise.inspection.direct_identifiers import without_direct
-from equipoise.losses.expectation import LISTED, UNITS
+from equipoise.losses.expectation import LOSS_KINDS, UNITS
 from equipoise.methods.method import name_of
 from equipoise.presentation.numbers import number, percent, said
 from equipoise.publishing.publish import Published
@@ -131,13 +131,13 @@ def with_loss(settings: Mapping[str, Any], name: str) -> Plain:
     """Another loss of disclosure; what both have in common stays."""
     if name not in LOSSES:
         raise ParameterError(f"No loss {name!r}.{hint(name, list(LOSSES))}")
-    fields = {f.name: settings["loss"].get(f.name, FIRST[f.name]) for f in form(LISTED[name])}
+    fields = {f.name: settings["loss"].get(f.name, FIRST[f.name]) for f in form(LOSS_KINDS[name])}
     return {**settings, "loss": {"use": name, **fields}}
 
 
 def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
     """The loss with another value in a field."""
-    kinds = {f.name: f.type for f in form(LISTED[settings["loss"]["use"]])}
+    kinds = {f.name: f.type for f in form(LOSS_KINDS[settings["loss"]["use"]])}
     if name not in kinds:
         raise ParameterError(f"The loss has no parameter {name!r}.")
     value = typed(text.strip().replace(",", ""), kinds[name], name)
@@ -151,13 +151,13 @@ def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
 def loss_of(settings: Mapping[str, Any]) -> Any:
     """The loss of disclosure."""
     step = dict(settings["loss"])
-    kind: Any = LISTED[step.pop("use")]
+    kind: Any = LOSS_KINDS[step.pop("use")]
     return kind(**{name: int(value) if float(value).is_integer() else value for name, value in step.items()})
 
 
 def loss_form(settings: Mapping[str, Any]) -> Plain:
     """The form of the loss, made from its fields."""
-    kind = LISTED[settings["loss"]["use"]]
+    kind = LOSS_KINDS[settings["loss"]["use"]]
     shown = [
         {"name": f.name, "label": FIELDS.get(f.name, f.name), "kind": "number", "choices": [],
          "value": f"{settings['loss'][f.name]:,.10g}"}
@@ -232,7 +232,7 @@ def _curve(weighed: WeighedPublication, risk: float) -> Plain:
         "steps": curve_steps(whole, STEPS),
         "meanings": meanings(decision),
         "notes": list(whole.notes),
-        "fit": fit if whole.disclosure.__class__ is LISTED["uniques"] else None,
+        "fit": fit if whole.disclosure.__class__ is LOSS_KINDS["uniques"] else None,
     }
 
 

@@ -1,0 +1,58 @@
+"""The verb `assess`: what is at stake in a file as it is."""
+
+from typing import Annotated
+
+import typer
+
+from equipoise.doors.cli import json_answers, screens
+from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.progress_bar import bar
+from equipoise.inspection.assess import assess as measure_file
+from equipoise.recipe.catalogue import parse
+
+
+def assess(
+    ctx: typer.Context,
+    file: o.File = None,
+    measure: Annotated[
+        o.Names,
+        typer.Option(
+            help="A score to give, uniques:3 or uniques --k 3; repeat for more. The usual ones when not given.",
+            metavar="NAME[:FIELDS]", show_default=False,
+        ),
+    ] = None,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="Also name the rare categories: they are data values.", metavar=" ")
+    ] = False,
+    as_json: o.AsJson = False,
+    keys: o.Keys = None,
+    sensitive: o.Sensitive = None,
+    numeric: o.Numeric = None,
+    weight: o.Weight = None,
+    household: o.Household = None,
+    domain: o.Domain = None,
+    id: o.Id = None,
+    hierarchy: o.Trees = None,
+    roles: o.RolesFile = None,
+    delimiter: o.Delimiter = None,
+    encoding: o.Encoding = None,
+    decimal: o.Decimal = None,
+    sheet: o.Sheet = None,
+    metadata: o.Metadata = None,
+    query: o.Query = None,
+    database: o.Database = None,
+) -> None:  # fmt: skip
+    """Say what is at stake in a file as it is: its risk, its information, and which keys are behind them.
+
+    The fields of a measure may follow it as options: --measure uniques --k 3
+
+    All about one: --measure uniques --help
+    """
+    with bar("looking at the keys") as progress:
+        records = o.opened(file, ctx.params)
+        measures = dict.fromkeys(parse(text, "measure") for text in measure or ()) or None
+        assessment = measure_file(records, measures, progress=progress)
+    if as_json:
+        json_answers.show(json_answers.assessment(o.shown(file), records, assessment, show_values))
+    else:
+        screens.assessment(o.shown(file), records, assessment, show_values)

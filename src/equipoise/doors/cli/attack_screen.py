@@ -1,0 +1,58 @@
+"""What `equipoise attack` shows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from equipoise.doors.cli.exit_codes import one_line
+from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, table, title
+from equipoise.doors.cli.screens import MOST_SHOWN, four_figures
+from equipoise.doors.report.intruder_section import how
+from equipoise.intrusion.attack import Attack
+from equipoise.presentation.numbers import said
+
+
+def show_attack(
+    released: Sequence[Path], against: Path, attack: Attack, people: pl.DataFrame | None, page: Path | None
+) -> None:
+    out, name = screen(), ", ".join(one_line(path.name) for path in released)
+    say(out, f"Attack on {name}", f"{attack.records:,} people of {one_line(against.name)}")
+    title(out, "What an intruder could do")
+    for scenario in attack.scenarios:
+        out.print(indented(Text(flat(scenario.words), "bold" if scenario is attack.strongest else "")))
+        if words := how(scenario):
+            out.print(Padding(Text(flat(words), "dim"), (0, 0, 0, 4), expand=False))
+    _by_knowledge(out, attack)
+    if people is not None:
+        _at_risk(out, people)
+    if attack.notes:
+        listed(out, "Notes", attack.notes)
+    if page:
+        out.print()
+        out.print(Text(f"{'Your report':<15}", "bold"), str(page), sep="", soft_wrap=True)
+
+
+def _by_knowledge(out: Console, attack: Attack) -> None:
+    """The most dangerous combinations of columns."""
+    if attack.knowledge.is_empty():
+        return
+    more = attack.knowledge.height - MOST_SHOWN
+    title(out, "Most dangerous knowledge" + (f", the first {MOST_SHOWN}: --json lists {more} more" if more > 0 else ""))
+    rows = table("Known", "Linked", "Interval", "Guessing")
+    for row in attack.worst(MOST_SHOWN).iter_rows(named=True):
+        value, low, high, guess = (flat(said(row[name], "share")) for name in ("value", "low", "high", "baseline"))
+        rows.add_row(one_line(row["known"]), value, f"{low} to {high}", guess)
+    out.print(indented(rows))
+
+
+def _at_risk(out: Console, people: pl.DataFrame) -> None:
+    name = people.columns[0]
+    title(out, f"People at most risk, by {one_line(name) if name != 'record' else 'row number, from 0'}")
+    rows = table(one_line(name), *(column.capitalize() for column in people.columns[1:]))
+    for row in people.iter_rows():
+        rows.add_row(one_line(str(row[0])), *("" if value is None else four_figures(value) for value in row[1:]))
+    out.print(indented(rows))

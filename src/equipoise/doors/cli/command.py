@@ -1,0 +1,155 @@
+"""The command line as one command. A verb is imported when it is called, or when its own help is asked for."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from equipoise import __version__
+
+HERE = "equipoise.doors.cli"
+LOOK: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich",
+    "no_args_is_help": False,
+    "context_settings": {"help_option_names": ["--help", "-h"], "max_content_width": 120},
+}
+
+
+class LazyVerb(NamedTuple):
+    """Where the function of a verb is, the first line of its help, and the class of its command."""
+
+    place: str
+    words: str
+    command: str = "command:VerbCommand"
+
+
+VERBS = {
+    "open": LazyVerb(
+        "open:open_page",
+        "Open the workbench: a local page on which a file goes from raw to released, and every choice shows what it "
+        "does.",
+    ),
+    "demo": LazyVerb(
+        "demo:demo",
+        "Make an invented file (housing survey, business survey or hospital stays), and find the best release of it.",
+    ),
+    "roles": LazyVerb(
+        "roles:roles",
+        "Propose a role for every column of a file, with the reason; nothing is applied until you name the roles file.",
+    ),
+    "init": LazyVerb(
+        "policies:init",
+        "Write a first policy by looking at the data, commented in plain words; nothing is done until you run it.",
+    ),
+    "check": LazyVerb(
+        "policies:check",
+        "Say in plain words what a policy means, or list everything that is wrong with it, each with its line.",
+    ),
+    "presets": LazyVerb(
+        "policies:show_presets",
+        'List the policies of agencies with their sources, or show one; a policy uses one by extends = "NAME".',
+    ),
+    "assess": LazyVerb(
+        "assess:assess",
+        "Say what is at stake in a file as it is: its risk, its information, and which keys are behind them.",
+        "method_commands:WithMeasures",
+    ),
+    "protect": LazyVerb(
+        "verbs:protect",
+        "Apply masks to a file, in order, and write the release with its report.",
+        "method_commands:WithMasks",
+    ),
+    "balance": LazyVerb(
+        "verbs:balance",
+        "The main job: try every candidate of a policy file, and release the best one inside its limits.",
+    ),
+    "attack": LazyVerb(
+        "verbs:attack",
+        "Try to break a release, whatever made it: whom could an intruder find who knows some columns?",
+        "method_commands:WithAttacks",
+    ),
+    "coarsen": LazyVerb(
+        "coarsen:coarsen",
+        "Find the coarsening of the keys that satisfies the rules and loses least, over all levels of all hierarchies.",
+    ),
+    "publish": LazyVerb(
+        "publish:publish",
+        "Decide which cells of a survey to publish, weighing what publishing may disclose against what silence costs.",
+    ),
+    "table": LazyVerb(
+        "table:table", "Make a table with its margins in which nobody can compute a sensitive cell, with the proof."
+    ),
+    "verify": LazyVerb(
+        "verify:verify",
+        "Check a release: hashes, signature, secrets, scores measured again, and the release made again.",
+    ),
+    "methods": LazyVerb("methods:methods", "List every rule, mask and measure, or tell all about one."),
+}
+"""Every verb in the order of the help."""
+
+
+class VerbCommand(TyperCommand):
+    """A verb whose usage line reads as it is typed: FILE, not {FILE}."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+
+class _Verbs(Mapping[str, Any]):
+    """The commands by name, each made when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        verb = VERBS[name]
+        app = typer.Typer(**LOOK)
+        app.command(name, cls=_at(verb.command))(_at(verb.place))
+        return typer.main.get_command(app)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+
+def _at(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"{HERE}.{module}"), name)
+
+
+class VerbGroup(TyperGroup):
+    """All verbs; their names and first lines are known without importing them, and told without Rich."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "rich_markup_mode": None, "subcommand_metavar": "VERB ..."})
+        self.commands: Any = _Verbs()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(VERBS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(name, verb.words) for name, verb in VERBS.items()])
+
+
+def command() -> Any:
+    """The command line as one command."""
+    app = typer.Typer(cls=VerbGroup, **LOOK)
+    app.callback(invoke_without_command=True)(equipoise)
+    return typer.main.get_command(app)
+
+
+def equipoise(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", metavar=" ", show_default=False)
+    ] = False,
+) -> None:
+    """Measure disclosure risk, protect the data, keep what users need, and prove the balance.
+
+    Ends with 0 when done, 1 when the policy refuses, 2 on bad input, 3 on an internal error, 130 when stopped.
+    """
+    if show_version:
+        print(f"equipoise {__version__}")
