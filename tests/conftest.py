@@ -20,7 +20,6 @@ import equipoise as eq
 from equipoise.data.records import Law, Records
 from equipoise.ground.randomness import Draws
 from equipoise.presentation.pages import PAGES
-from equipoise.releases.report_facts import Report
 
 settings.register_profile(
     "equipoise",
@@ -248,7 +247,7 @@ def plain_page(report: Any, public: bool) -> str:
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, bool], str]:
     """Releases get a page that takes no time to draw."""
-    monkeypatch.setitem(PAGES, Report, plain_page)
+    monkeypatch.setitem(PAGES, "Report", plain_page)
     return plain_page
 
 
@@ -256,5 +255,5 @@ def page(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, bool], str]:
 def plain_pages() -> Iterator[None]:
     """The same for all tests of a module."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PAGES, Report, plain_page)
+        patch.setitem(PAGES, "Report", plain_page)
         yield

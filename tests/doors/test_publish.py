@@ -17,7 +17,6 @@ from equipoise.doors.cli import main
 from equipoise.methods.method import label
 from equipoise.presentation.pages import PAGES
 from equipoise.publishing import decision_files
-from equipoise.publishing.publish import Published
 from equipoise.recipe.catalogue import build, parse
 
 CANARY = "Canary-7731"
@@ -358,7 +357,7 @@ def test_a_failure_leaves_nothing(run: Run, made: Path, monkeypatch: pytest.Monk
     def fail(*_: Any) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(PAGES, Published, fail)
+    monkeypatch.setitem(PAGES, "Published", fail)
     assert "No space left" in run(*table(made, "--risk", "0.2", "--out", made / "new" / "place"), code=2)
     assert not (made / "new").exists()
 

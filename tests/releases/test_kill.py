@@ -22,7 +22,7 @@ from equipoise.presentation.pages import PAGES
 from equipoise.releases.balance import protect
 from equipoise.releases.report_facts import Report
 
-PAGES[Report] = lambda facts, public: "page"
+PAGES["Report"] = lambda facts, public: "page"
 
 folder, at = sys.argv[1], int(sys.argv[2])
 seen = [0]

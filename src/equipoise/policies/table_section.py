@@ -9,8 +9,9 @@ from equipoise import rules
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.data.tables.count_table import DEFAULT_TOP, table
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.table import DEFAULT_TOP, Table, table
+from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.ground.options import option
 from equipoise.ground.randomness import Draws

@@ -24,7 +24,6 @@ from equipoise.doors.cli import main
 from equipoise.doors.cli.method_options import fold
 from equipoise.methods.score import Score
 from equipoise.presentation.pages import PAGES
-from equipoise.releases.report_facts import Report
 
 SCORE = {"value", "number", "unit", "better", "interval", "baseline", "notes"}
 COMMAND = [sys.executable, "-c", "import sys; from equipoise.doors.cli import main; sys.exit(main())"]
@@ -502,7 +501,7 @@ def test_interrupt_in_the_middle_writes_nothing(
         raise KeyboardInterrupt
 
     before = files(policy.parent)
-    monkeypatch.setitem(PAGES, Report, stop)
+    monkeypatch.setitem(PAGES, "Report", stop)
     assert main(["balance", str(policy)]) == 130
     assert capfd.readouterr().err == "equipoise: Stopped. Nothing was released.\n"
     left = {name: held for name, held in files(policy.parent).items() if not name.endswith(".journal")}

@@ -17,7 +17,6 @@ from equipoise.doors.report import render, report_sections
 from equipoise.policies.policy import Policy
 from equipoise.presentation.pages import PAGES
 from equipoise.releases.release import release
-from equipoise.releases.report_facts import Report
 from equipoise.search.frontier import frontier
 from equipoise.search.risk_utility_map import undominated
 
@@ -42,7 +41,7 @@ def made(folder, measures=(), limits=None):
     trials = eq.sweep(records, recipes, scales)
     kept = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PAGES, Report, lambda report, public: kept.append(report) or "page")
+        patch.setitem(PAGES, "Report", lambda report, public: kept.append(report) or "page")
         policy = Policy(limits or {})
         release(records, recipes[1], policy, folder / "out", trials=trials, measures=scales, title="Towns <b>")
     return kept[0]
