@@ -1,6 +1,14 @@
-"""What many tests share: small seeded files, every engine, and two masks that draw at random."""
+"""What many tests share: small seeded files, every engine, and two masks that draw at random.
+
+`make test` runs a small seeded version of what takes long. The fixture `full(small, large)` picks the size, and the
+mark `evidence` names the cases that are only in the full version: `make evidence` runs both, with EQUIPOISE_EVIDENCE=1.
+"""
 
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: idle threads of BLAS burn CPU
+
+import multiprocessing
 import shutil
 import sys
 import warnings
@@ -29,21 +37,76 @@ settings.register_profile(
 )
 settings.load_profile("equipoise")
 
+EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
+"""Whether the full versions of the tests run."""
+
 Make = Callable[[pl.DataFrame], Any]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One Spark, on one worker: with pytest 9.2 xdist 3.8 loses the groups on the way (pytest-xdist issue 1386)."""
+    """A file on one worker, so that what its tests share is made once; one Spark and one browser.
+
+    With pytest 9.2 xdist 3.8 loses the groups on the way (pytest-xdist issue 1386).
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Grouped(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            groups = {"spark": "spark", "test_package.py": "wheel", "test_docs.py": "docs", "test_walks.py": "walks"}
-            groups |= {"web/test_releasing.py": "release"}
-            return next((group for mark, group in groups.items() if mark in nodeid), nodeid)
+            groups = {"spark": "spark", "_browser.py": "browser"}
+            return next((group for mark, group in groups.items() if mark in nodeid), nodeid.partition("::")[0])
 
     return Grouped(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "evidence: runs, or runs in full, under `make evidence` only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cases marked `evidence` are left out of `make test`; tests that take `full` carry the mark where it counts."""
+    if EVIDENCE:
+        for item in items:
+            if "full" in getattr(item, "fixturenames", ()):
+                item.add_marker("evidence")
+        return
+    long = [item for item in items if item.get_closest_marker("evidence")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in set(long)]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_processes() -> Iterator[None]:
+    """Processes start as copies of one that has imported the package: a fresh one costs a second of CPU each time.
+
+    They get the environment of the session's start. Fresh processes are tried in subprocesses by test_package.py and
+    releases/test_kill.py, and in every process of `make evidence`.
+    """
+    if EVIDENCE or "forkserver" not in multiprocessing.get_all_start_methods():
+        yield
+        return
+    from multiprocessing import forkserver
+
+    fresh, environment = multiprocessing.get_context, dict(os.environ)
+    fresh("forkserver").set_forkserver_preload(["equipoise.doors.cli", "equipoise.doors.web.app", "scipy.stats"])
+
+    def copied(method: str | None = None) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(os, "environ", environment)
+            forkserver.ensure_running()
+        return fresh("forkserver" if method == "spawn" else method)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiprocessing, "get_context", copied)
+        yield
+    forkserver._forkserver._stop()
+
+
+@pytest.fixture(scope="session")
+def full() -> Callable[[Any, Any], Any]:
+    """Picks the first of two sizes in `make test`, the second in `make evidence`."""
+    return lambda small, large: large if EVIDENCE else small
 
 
 @dataclass(frozen=True)

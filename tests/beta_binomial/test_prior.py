@@ -1,6 +1,5 @@
 """The fitted prior: published numbers, an optimiser of its own, simulation, the two boundaries, and refusals."""
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -293,11 +292,10 @@ def test_huge_samples() -> None:
     assert (found.alpha, found.beta) == pytest.approx((alpha, beta), rel=1e-3)
 
 
-def test_a_million_domains() -> None:
-    y, n = drawn(1_000_000, 0.5, 1.5, 17, 1, 60)
-    start = perf_counter()
+def test_a_million_domains(full: Any) -> None:
+    """100,000 domains here, a million in full: the estimates are within four standard errors."""
+    y, n = drawn(full(100_000, 1_000_000), 0.5, 1.5, 17, 1, 60)
     found = fit(y, n)
-    assert perf_counter() - start < 10
     assert abs(found.alpha - 0.5) < 4 * found.errors.alpha
     assert abs(found.beta - 1.5) < 4 * found.errors.beta
 

@@ -6,8 +6,7 @@ from importlib import import_module
 from fastapi import APIRouter
 
 LISTED = (
-    "assets", "opening", "history", "understanding", "shaping", "balancing", "candidates", "tabulating", "publishing",
-    "releasing",
+    "assets", "open_file", "history", "understand", "shape", "balance", "candidates", "tables", "publish", "release",
 )  # fmt: skip
 
 
