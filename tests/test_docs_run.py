@@ -23,7 +23,7 @@ from equipoise.policies.policy_file import Job
 for package, extra in (("pyreadstat", "files"), ("duckdb", "duckdb"), ("sklearn", "learn")):
     pytest.importorskip(package, reason=f"The examples of the docs were not run: the extra {extra!r} is not installed.")
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", *sorted(f"docs/guides/{p.name}" for p in (ROOT / "docs/guides").glob("*.md"))]
+PAGES = ["README.md", *sorted(f"docs/{p.parent.name}/{p.name}" for p in (ROOT / "docs").glob("[gt]*/*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

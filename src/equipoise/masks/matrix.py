@@ -18,7 +18,7 @@ from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.ground.packed_keys import code, group
 from equipoise.ground.randomness import Draws
 from equipoise.masks._swap_partners import together
-from equipoise.masks._tail_values import integer_ends
+from equipoise.masks._tail_code import integer_ends
 
 OPERATIONS = ("sums", "means", "sample")
 

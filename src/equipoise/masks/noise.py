@@ -26,7 +26,7 @@ from equipoise.data.row_draws import rowwise, whole
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
-from equipoise.masks._tail_values import integer_ends
+from equipoise.masks._tail_code import integer_ends
 
 Kind = Literal["independent", "correlated", "multiplicative"]
 How = Literal["reflect", "truncate"]
