@@ -12,6 +12,7 @@ import multiprocessing
 import shutil
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -60,20 +61,31 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "evidence: runs, or runs in full, under `make evidence` only")
+    config.addinivalue_line(
+        "markers", "evidence(every=None): in full under `make evidence`; here none, or one in so many"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Cases marked `evidence` are left out of `make test`; tests that take `full` carry the mark where it counts."""
+    """Cases marked `evidence` are left out of `make test`; under `make evidence` tests that take `full` have the mark.
+
+    `evidence(every=3)` keeps the first of each three cases of a test, in the order of its parameters.
+    """
     if EVIDENCE:
         for item in items:
             if "full" in getattr(item, "fixturenames", ()):
                 item.add_marker("evidence")
         return
-    long = [item for item in items if item.get_closest_marker("evidence")]
-    if long:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in set(long)]
+    cases, left_out = Counter[str](), set[pytest.Item]()
+    for item in items:
+        mark = item.get_closest_marker("evidence")
+        name = item.nodeid.partition("[")[0]
+        if mark is not None and cases[name] % mark.kwargs.get("every", sys.maxsize) + ("every" not in mark.kwargs):
+            left_out.add(item)
+        cases[name] += mark is not None
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session", autouse=True)

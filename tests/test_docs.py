@@ -56,7 +56,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` builds it."""
     out = tmp_path_factory.mktemp("site").resolve()
     build = [sys.executable, "-m", "properdocs", "build", "--strict", "--config-file", "properdocs.yml", "--site-dir"]
-    done = subprocess.run([*build, str(out)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*build, str(out)], cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "WARNING" not in done.stderr
     return out

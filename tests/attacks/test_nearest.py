@@ -132,6 +132,7 @@ MIXTURES = [
 ]
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("columns", MIXTURES, ids="+".join)
 def test_all_pairs(columns: tuple[str, ...], gaps: bool) -> None:
