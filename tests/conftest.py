@@ -17,7 +17,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from unittest import mock
 
 import narwhals as nw
 import numpy as np
@@ -29,17 +31,17 @@ import equipoise as eq
 from equipoise.data.records import Law, Records
 from equipoise.ground.randomness import Draws
 
+EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
+"""Whether the full versions of the tests run."""
+
 settings.register_profile(
     "equipoise",
     deadline=None,
-    max_examples=40,
+    max_examples=200 if EVIDENCE else 25,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("equipoise")
-
-EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
-"""Whether the full versions of the tests run."""
 
 Make = Callable[[pl.DataFrame], Any]
 
@@ -66,23 +68,27 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Cases marked `evidence` are left out of `make test`; under `make evidence` tests that take `full` have the mark.
+    """Cases marked `evidence` are left out of `make test`; under `make evidence` tests that grow have the mark too.
 
     `evidence(every=3)` keeps the first of each three cases of a test, in the order of its parameters.
     """
     if EVIDENCE:
         for item in items:
-            if "full" in getattr(item, "fixturenames", ()):
+            examples = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+            if examples or "full" in getattr(item, "fixturenames", ()):
                 item.add_marker("evidence")
         return
     cases, left_out = Counter[str](), set[pytest.Item]()
     for item in items:
         mark = item.get_closest_marker("evidence")
-        name = item.nodeid.partition("[")[0]
-        if mark is not None and cases[name] % mark.kwargs.get("every", sys.maxsize) + ("every" not in mark.kwargs):
+        if mark is None:
+            continue
+        name, every = item.nodeid.partition("[")[0], mark.kwargs.get("every")
+        if every is None or cases[name] % every:
             left_out.add(item)
-        cases[name] += mark is not None
+        cases[name] += 1
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
@@ -100,13 +106,13 @@ def quick_processes() -> Iterator[None]:
         return
     from multiprocessing import forkserver
 
-    fresh, environment = multiprocessing.get_context, dict(os.environ)
+    fresh, environment, first = multiprocessing.get_context, dict(os.environ), Lock()
     fresh("forkserver").set_forkserver_preload(["equipoise.doors.cli", "equipoise.doors.web.app", "scipy.stats"])
 
     def copied(method: str | None = None) -> Any:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(os, "environ", environment)
-            forkserver.ensure_running()
+        if first.acquire(blocking=False):  # and never again: the test that is first may have changed the environment
+            with mock.patch.dict(os.environ, environment, clear=True):
+                forkserver.ensure_running()
         return fresh("forkserver" if method == "spawn" else method)
 
     with pytest.MonkeyPatch.context() as patch:
