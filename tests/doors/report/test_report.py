@@ -391,7 +391,7 @@ def opened(browser, page, folder, **options):
     tab.on("dialog", lambda dialog: (heard.append("dialog"), dialog.dismiss()))
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(file.as_uri())
-    tab.wait_for_selector("#map[data-drawn]", timeout=20_000)
+    tab.wait_for_selector("#map[data-drawn]", timeout=300_000)
     return tab, heard, asked
 
 

@@ -21,6 +21,8 @@ from equipoise.doors.web.workspace import Workspace
 PORT = 8765
 HOME = f"http://127.0.0.1:{PORT}"
 CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE = 600_000
+"""Milliseconds that a page may take on a machine with much else to do."""
 FLAGS = [
     "--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -246,6 +248,7 @@ def chromium() -> Iterator[Any]:
 def browser_page(chromium: Any, server: Server) -> Iterator[Any]:
     """A page that has come in; anything it complains of fails the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE)
     shown = context.new_page()
     complaints: list[str] = []
     shown.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

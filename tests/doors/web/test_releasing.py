@@ -106,7 +106,7 @@ def test_the_script_takes_every_step_again(released: Any) -> None:
     assert "attachment" in script.headers["content-disposition"]
     place = released.folder / "steps.py"
     place.write_text(script.text, encoding="utf-8")
-    done = subprocess.run([sys.executable, place], cwd=released.folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, place], cwd=released.folder, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     assert "Verified" in done.stdout
     assert eq.verify(released.folder / "survey-table").outcome == "verified"

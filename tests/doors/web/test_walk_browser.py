@@ -94,6 +94,7 @@ def test_stopped_and_gone_on(chromium: Any, serve: Any, tmp_path: Path) -> None:
     )
     running = serve(work, str(work / "survey.toml"))
     page = chromium.new_page()
+    page.set_default_timeout(LONG)
     page.goto(running.address)
     page.goto(f"{running.home}/balance")
     button(page, "Try them").click()
@@ -159,6 +160,7 @@ def test_every_page_fits_and_can_be_read(chromium: Any, serve: Any, little: Path
     running = serve(tmp_path, str(tmp_path / "survey.toml"))
     context = chromium.new_context()
     page = context.new_page()
+    page.set_default_timeout(LONG)
     page.goto(running.address)
     for path in ("/", "/understand", "/shape", "/balance", "/tables", "/publish", "/release"):
         for width, scheme in ((1280, "light"), (1920, "dark"), (1280, "dark")):
@@ -216,6 +218,7 @@ def test_a_canary_is_in_no_log_and_no_page(serve: Any, chromium: Any, tmp_path: 
     frame.write_csv(tmp_path / "people.csv")
     running = serve(tmp_path, str(tmp_path / "people.csv"))
     page = chromium.new_page()
+    page.set_default_timeout(LONG)
     page.goto(running.address)
     for path in ("/", "/understand", "/shape", "/balance", "/tables", "/publish", "/release", "/nowhere"):
         page.goto(running.home + path)
