@@ -275,6 +275,7 @@ def test_both_charts_are_drawn(folder: Path) -> None:
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         tab = browser.new_page(viewport={"width": 1100, "height": 900})
+        tab.set_default_timeout(300_000)
         heard: list[str] = []
         tab.on("console", lambda message: heard.append(message.text))
         tab.on("pageerror", lambda error: heard.append(str(error)))
@@ -309,6 +310,7 @@ def test_it_prints_without_scripts(folder: Path, tmp_path: Path) -> None:
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         tab = browser.new_context(viewport={"width": 700, "height": 900}, java_script_enabled=False).new_page()
+        tab.set_default_timeout(300_000)
         tab.emulate_media(media="print")
         tab.goto((folder / "report.html").resolve().as_uri())
         boxes = [tab.locator("noscript svg").nth(place).bounding_box() for place in (0, 1)]

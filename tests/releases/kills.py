@@ -134,7 +134,7 @@ def main(folder: Path, number: int, seed: int) -> list[dict[str, object]]:
     whole = marks(folder / "whole")
     assert marks(folder / "again") == whole
     found: list[dict[str, object]] = []
-    while sum(bool(one["hit"]) for one in found) < number and len(found) < 4 * number:
+    while sum(bool(one["hit"]) for one in found) < number and len(found) < 20 * number:
         moments = [rng.uniform(0.0, took) for _ in range(rng.choice([1, 1, 2]))]
         found.append(kill_one(policy, folder / f"out{len(found)}", moments, whole))
     return found

@@ -516,7 +516,7 @@ def test_interrupt_of_a_process(tmp_path: Path) -> None:
     while process.poll() is None and not (tmp_path / "demo").exists():
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert (out, err) == ("", "equipoise: Stopped. Nothing was released.\n")
     assert not list(tmp_path.iterdir())
@@ -551,7 +551,7 @@ def on_a_terminal(args: list[str], **variables: str) -> str:
             seen += block
     except OSError:
         pass
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     os.close(leader)
     return seen.decode()
 

@@ -380,13 +380,14 @@ def opened(browser, page, folder, **options):
     file = folder / "report.html"
     file.write_text(page, encoding="utf-8")
     tab = browser.new_page(viewport={"width": 1280, "height": 1000}, **options)
+    tab.set_default_timeout(300_000)
     heard, asked = [], []
     tab.on("console", lambda message: heard.append(message.text))
     tab.on("pageerror", lambda error: heard.append(str(error)))
     tab.on("dialog", lambda dialog: (heard.append("dialog"), dialog.dismiss()))
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(file.as_uri())
-    tab.wait_for_selector("#map[data-drawn]", timeout=20_000)
+    tab.wait_for_selector("#map[data-drawn]", timeout=300_000)
     return tab, heard, asked
 
 
@@ -427,6 +428,7 @@ def test_without_scripts_the_map_is_a_picture(browser, report, internal, tmp_pat
     (tmp_path / "report.html").write_text(internal, encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
+    tab.set_default_timeout(300_000)
     tab.goto((tmp_path / "report.html").as_uri())
     picture = tab.locator("noscript svg[role=img]").first
     assert picture.get_attribute("aria-label").startswith("Risk-utility map")
