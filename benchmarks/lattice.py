@@ -35,7 +35,7 @@ def lattice(scale: Scale) -> Iterator[Row | Skipped]:
 
 def adult(folder: Path) -> eq.Records:
     keys = pl.read_csv(folder / "adult.csv", separator=";", n_rows=1).columns
-    trees = {key: eq.Hierarchy.from_csv(folder / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in keys}
+    trees = {key: eq.Hierarchy.csv(folder / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in keys}
     return eq.read(folder / "adult.csv", eq.Roles(tuple(keys), hierarchies=trees))
 
 

@@ -38,7 +38,7 @@ def lattice_best(scale: Scale) -> Iterator[Row | Skipped]:
     trees = {key: folder / "hierarchies_without_data" / f"ihis_int_hierarchy_{key}.csv" for key in KEYS}
     table = _shape(trees, scale.records(SIZE))
     for keys, limit in ((SEVEN, 1 / 10), (KEYS, None)):
-        known = eq.Roles(keys, hierarchies={key: eq.Hierarchy.from_csv(trees[key]) for key in keys})
+        known = eq.Roles(keys, hierarchies={key: eq.Hierarchy.csv(trees[key]) for key in keys})
         found: list[Any] = []
         spent = cost(lambda known=known, found=found: found.append(_best(eq.read(table, known), 0.02)))  # type: ignore[misc]
         best = found[0]

@@ -78,7 +78,7 @@ def walks(user: "User") -> dict[str, Callable[[], object]]:
 
     def drag() -> object:
         breaks = sorted(draw.sample(range(1, 99), 8))
-        return user.post_json("/shape/preview", {"column": "age", "change": {"kind": "breaks", "breaks": breaks}})
+        return user.post_json("/shape/preview", {"column": "age", "change": {"kind": "breaks", "breaks": [breaks]}})
 
     def role() -> object:
         return user.post("/open/role", {"column": "illness", "role": draw.choice(["none", "sensitive"])})

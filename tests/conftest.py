@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, settings
 import equipoise as eq
 from equipoise.data.records import Law, Records
 from equipoise.ground.randomness import Draws
+from equipoise.presentation.pages import PAGES
+from equipoise.releases.report_facts import Report
 
 settings.register_profile(
     "equipoise",
@@ -238,7 +240,21 @@ def data_folder() -> Path:
     return folder
 
 
-@pytest.fixture
-def page() -> Callable[[Any, bool], str]:
+def plain_page(report: Any, public: bool) -> str:
     """A report page that takes no time to draw."""
-    return lambda report, public: f"<!doctype html><title>{report.title}</title><p>{'public' if public else 'internal'}"
+    return f"<!doctype html><title>{report.title}</title><p>{'public' if public else 'internal'}"
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, bool], str]:
+    """Releases get a page that takes no time to draw."""
+    monkeypatch.setitem(PAGES, Report, plain_page)
+    return plain_page
+
+
+@pytest.fixture(scope="module")
+def plain_pages() -> Iterator[None]:
+    """The same for all tests of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PAGES, Report, plain_page)
+        yield

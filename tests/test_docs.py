@@ -215,7 +215,7 @@ def test_the_policy_page_has_every_key() -> None:
         *BRANCHES.values(),
     ]
     kinds += [policy_file.Tabulation, sections.Intruder, sections.SearchSection, sections.LimitTable]
-    keys = {f.name for kind in kinds for f in fields(kind) if f.init} - set(policy_file.OWN)
+    keys = {f.name for kind in kinds for f in fields(kind) if f.init} - set(policy_file.INTERNAL_FIELDS)
     shown = set(re.findall(r"`\[*(\w+)\]*(?: = [^`]*)?`", text))
     assert keys - shown == set()
     assert set(BRANCHES) <= shown

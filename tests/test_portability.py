@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors import write_page
-from equipoise.ground import system
+from equipoise.ground import system, whole_files
 from equipoise.ground.errors import DataError
 
 SOURCE = Path(eq.__file__).parent
@@ -147,8 +146,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("modes mean nothing there")
 
     monkeypatch.setattr(system, "WINDOWS", True)
-    monkeypatch.setattr(system, "PATIENCE", (0.0, 0.0))
-    monkeypatch.setattr(system, "_free_on_windows", lambda: 8_000_000_000)
+    monkeypatch.setattr(system, "RETRY_PAUSES_SECONDS", (0.0, 0.0))
     monkeypatch.setattr(Path, "chmod", refuse)
 
 
@@ -188,7 +186,7 @@ def locked(times: int) -> tuple[list[int], object]:
 def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries, move = locked(2)
     monkeypatch.setattr(Path, "replace", move)
-    write_page.put(tmp_path / "page.html", "text")
+    whole_files.put(tmp_path / "page.html", "text")
     assert (len(tries), (tmp_path / "page.html").read_text(encoding="utf-8")) == (3, "text")
 
 
@@ -196,13 +194,13 @@ def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_that_stays_locked_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "replace", locked(99)[1])
     with pytest.raises(DataError, match="another program has it"):
-        write_page.put(tmp_path / "page.html", "text")
+        whole_files.put(tmp_path / "page.html", "text")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("windows")
 def test_memory_and_words_there() -> None:
-    assert 0 < (system.free_memory() or 0) <= 8_000_000_000
+    assert system.free_memory() > 0
     assert system.shell_word("a.csv") == "a.csv"
     assert system.shell_word("C:\\my files\\a.csv") == '"C:\\my files\\a.csv"'
     assert "only you" in system.privacy()

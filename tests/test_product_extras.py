@@ -47,7 +47,7 @@ def people(*more):
     return eq.read("people.parquet", eq.Roles(["sex", "area", *more], ["ill"], numeric=["salary"], id="person"))
 
 def saved(kind):
-    files.save(pl.scan_parquet("people.parquet"), f"out.{kind}", kind)
+    files.save(pl.scan_parquet("people.parquet"), f"out.{kind}", kind, overwrite=True)
 
 def linked():
     return eq.attacks.Linkage(near=("town:0.8",)).measure(people("town"), people("town"))

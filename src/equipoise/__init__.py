@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from equipoise.doors.api import publish as publish
     from equipoise.doors.api import release as release
     from equipoise.doors.api import replay as replay
-    from equipoise.doors.table_folder import tabulate as tabulate
+    from equipoise.doors.api import tabulate as tabulate
     from equipoise.files import read as read
     from equipoise.ground.errors import Cancelled as Cancelled
     from equipoise.ground.errors import DataError as DataError
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from equipoise.recipe.recipe import grid as grid
     from equipoise.recipe.recipe import recipes as recipes
     from equipoise.releases.release import Release as Release
-    from equipoise.releases.tables.tabulate import protect_tables as protect_tables
+    from equipoise.releases.tabulate import protect_tables as protect_tables
     from equipoise.releases.verify import verify as verify
     from equipoise.search.best_coarsening import best_coarsening as best_coarsening
     from equipoise.search.frontier import Frontier as Frontier
@@ -77,8 +77,7 @@ ROOMS = {
     "data.records": "Records",
     "data.roles": "Roles",
     "methods.score": "Score Scores",
-    "doors.api": "attack balance check init open protect publish release replay",
-    "doors.table_folder": "tabulate",
+    "doors.api": "attack balance check init open protect publish release replay tabulate",
     "files": "read",
     "inspection.assess": "Assessment assess",
     "intrusion.attack": "Attack",
@@ -91,7 +90,7 @@ ROOMS = {
     "releases.release": "Release",
     "inspection.suggest_roles": "suggest_roles",
     "search.sweep": "sweep",
-    "releases.tables.tabulate": "protect_tables",
+    "releases.tabulate": "protect_tables",
     "trials.trial": "Trial",
     "releases.verify": "verify",
 }

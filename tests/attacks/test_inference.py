@@ -102,7 +102,7 @@ def by_class(released: list[Any], person: Any, sensitive: str, tolerance: float 
 @pytest.mark.parametrize("gaps", [0.0, 0.08])
 def test_record_by_record(sensitive: str, gaps: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mixed types, random ties and missing values: every chance as by the definition, in portions of any size."""
-    monkeypatch.setattr(_guessing, "CHUNK", 20 if gaps else _guessing.CHUNK)
+    monkeypatch.setattr(_guessing, "POOL_ENTRIES_PER_CHUNK", 20 if gaps else _guessing.POOL_ENTRIES_PER_CHUNK)
     original = mixture(250, 1, gaps)
     released = changed(original, 2)
     people, rows = original.to_dicts(), [r for r in released.to_dicts() if r[sensitive] is not None]
@@ -296,7 +296,7 @@ hierarchies.address = [{kind = "intervals", widths = [100], root = true}]
 "inference(sensitive='ill', snoopers=('match', 'class'))" = "< 0.8"
 """
     )
-    made = balance(tmp_path / "policy.toml", render=page, out=tmp_path / "out")
+    made = balance(tmp_path / "policy.toml", out=tmp_path / "out")
     assert made.verdict.accepted
     assert made.original.scores[0].value == 1.0
     assert made.trial.scores[0].value < 0.8

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 import equipoise as eq
 from equipoise.attacks._linkage import assignment
 from equipoise.attacks._linkage import pair_up as links
-from equipoise.attacks._linkage.match_shares import Truth
+from equipoise.attacks._linkage.evaluate import Truth
 from equipoise.attacks.linkage import Linkage
 from equipoise.data.records import Law
 
@@ -72,10 +72,10 @@ def test_table_1() -> None:
 # --- what must hold -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("limit", [links.CANDIDATES, 0])
+@pytest.mark.parametrize("limit", [links.MAX_ASSIGNED_PAIRS, 0])
 def test_everybody_who_is_unique_is_found_in_an_unmasked_file(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of pairing: a record of a cell of c is right with probability 1/c, one with a gap by what is left."""
-    monkeypatch.setattr(links, "CANDIDATES", limit)
+    monkeypatch.setattr(links, "MAX_ASSIGNED_PAIRS", limit)
     table = pl.DataFrame({"a": [1, 1, 2, 2, 3, 3], "b": [1, 2, 1, 2, 1, 2], "c": [5, 6, 7, 8, 9, 5]})
     assert Linkage().measure(records(table), records(table)).value == 1.0
     twins = pl.concat([table, table, table.head(1)])
@@ -83,9 +83,9 @@ def test_everybody_who_is_unique_is_found_in_an_unmasked_file(limit: int, monkey
     assert found.to_list() == pytest.approx([1 / 3, *[1 / 2] * 5] * 2 + [1 / 3])
 
 
-@pytest.mark.parametrize("limit", [links.CANDIDATES, 0])
+@pytest.mark.parametrize("limit", [links.MAX_ASSIGNED_PAIRS, 0])
 def test_row_order_of_either_file_changes_nothing(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "CANDIDATES", limit)
+    monkeypatch.setattr(links, "MAX_ASSIGNED_PAIRS", limit)
     original, released = masked(300, [3, 8, 20, 9], 0.2)
     one = Linkage().measure(records(released), records(original))
     moved = original.sample(fraction=1, shuffle=True, seed=1)
@@ -96,10 +96,10 @@ def test_row_order_of_either_file_changes_nothing(limit: int, monkeypatch: pytes
     assert_frame_equal(one.detail, two.detail)
 
 
-@pytest.mark.parametrize("limit", [links.CANDIDATES, 0])
+@pytest.mark.parametrize("limit", [links.MAX_ASSIGNED_PAIRS, 0])
 def test_independent_columns_give_the_baseline(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mean over 20 files of 400: one right pair is expected in each."""
-    monkeypatch.setattr(links, "CANDIDATES", limit)
+    monkeypatch.setattr(links, "MAX_ASSIGNED_PAIRS", limit)
     rights = []
     for seed in range(20):
         original, _ = masked(400, [2, 5, 6], 0, seed)
@@ -198,14 +198,14 @@ def test_bad_columns() -> None:
 
 def matrix(made: Any) -> Any:
     """The weight of every pair over that of staying alone, 0 where it is no candidate."""
-    n, m = len(made.files.one), len(made.files.two)
+    n, m = len(made.files.first_cell), len(made.files.second_cell)
     first, second = (x.ravel() for x in np.indices((n, m)))
     pattern = made.files.pattern(first, second)
     weight = made.weights[pattern] - made.weights[made.order].min() + 1
     return np.where(made.decisions[pattern] > 0, weight, 0.0).reshape(n, m)
 
 
-@pytest.mark.parametrize("dense", [assignment.DENSE, 0])
+@pytest.mark.parametrize("dense", [assignment.MAX_DENSE_ENTRIES, 0])
 @pytest.mark.parametrize(("moved", "seed"), [(0.1, 1), (0.3, 2), (0.6, 3)])
 def test_the_assignment_is_the_best_of_all(
     dense: int, moved: float, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -213,18 +213,18 @@ def test_the_assignment_is_the_best_of_all(
     """Cells and components against the full matrix of records: the same sum of weights; nobody is in two pairs."""
     from scipy.optimize import linear_sum_assignment
 
-    monkeypatch.setattr(assignment, "DENSE", dense)
+    monkeypatch.setattr(assignment, "MAX_DENSE_ENTRIES", dense)
     original, released = masked(150, [3, 6, 12, 5], moved, seed)
     made = study(released, original)
     full = matrix(made)
     best = full[linear_sum_assignment(full, maximize=True)].sum()
     a, b, pattern = made._candidates()
     weight = made.weights[pattern] - made.weights[made.order].min() + 1
-    assert sum(made.files.here[a] * made.files.there[b]) == (full > 0).sum()
-    pairs = assignment.assign(a, b, weight, made.files.here, made.files.there, np.random.default_rng(0))
+    assert sum(made.files.first_counts[a] * made.files.second_counts[b]) == (full > 0).sum()
+    pairs = assignment.assign(a, b, weight, made.files.first_counts, made.files.second_counts, np.random.default_rng(0))
     assert (pairs * weight).sum() == pytest.approx(best, rel=1e-9)
-    assert (np.bincount(a, pairs, len(made.files.here)) <= made.files.here).all()
-    assert (np.bincount(b, pairs, len(made.files.there)) <= made.files.there).all()
+    assert (np.bincount(a, pairs, len(made.files.first_counts)) <= made.files.first_counts).all()
+    assert (np.bincount(b, pairs, len(made.files.second_counts)) <= made.files.second_counts).all()
 
 
 def test_the_share_right_is_that_of_records_paired_one_by_one() -> None:
@@ -259,7 +259,7 @@ def test_cells_shared_are_records_paired_greedily() -> None:
                 two.remove(j)
                 right += i == j
         rights.append(right / 60)
-    here, there = made.files.here.astype(float), made.files.there.astype(float)
+    here, there = made.files.first_counts.astype(float), made.files.second_counts.astype(float)
     right = Truth(made.files, made.people, made.matches, len(made.pairs))
     made._share(here, there, made.order, right)
     assert right.risk().mean() == pytest.approx(np.mean(rights), abs=0.015)
@@ -269,9 +269,9 @@ def test_what_the_assignment_leaves_is_shared(monkeypatch: pytest.MonkeyPatch) -
     """Fewer candidates at a time: some patterns by assignment, the rest cells to cells; nothing jumps."""
     original, released = masked(400, [3, 6, 12, 5], 0.3)
     every = Linkage().measure(records(released), records(original))
-    monkeypatch.setattr(links, "CANDIDATES", 3_000)
+    monkeypatch.setattr(links, "MAX_ASSIGNED_PAIRS", 3_000)
     some = Linkage().measure(records(released), records(original))
-    monkeypatch.setattr(links, "CANDIDATES", 0)
+    monkeypatch.setattr(links, "MAX_ASSIGNED_PAIRS", 0)
     none = Linkage().measure(records(released), records(original))
     assert "lighter" in some.notes[-1]
     assert "Cells were" in none.notes[-1]
@@ -306,7 +306,7 @@ def test_equal_or_not_of_all_pairs() -> None:
     best = full[linear_sum_assignment(full, maximize=True)].sum()
     a, b, pattern = made._candidates()
     worth = made.weights[pattern] - made.weights[made.order].min() + 1
-    pairs = assignment.assign(a, b, worth, made.files.here, made.files.there, np.random.default_rng(0))
+    pairs = assignment.assign(a, b, worth, made.files.first_counts, made.files.second_counts, np.random.default_rng(0))
     assert float((pairs * worth).sum()) == pytest.approx(float(best), rel=1e-12)
 
 

@@ -90,7 +90,7 @@ def test_graded_agreement_of_all_pairs(blocks: tuple[str, ...] | None) -> None:
     rank = np.full(len(made.pairs), -1)
     rank[made.order] = np.arange(len(made.order))
     a, b, pattern = made.compared.edges(rank)
-    here, there = made.files.here, made.files.there
+    here, there = made.files.first_counts, made.files.second_counts
     assert int((here[a] * there[b]).sum()) == int((full > 0).sum())
     pairs = assignment.assign(a, b, made.weights[pattern] - floor, here, there, np.random.default_rng(0))
     assert float((pairs * (made.weights[pattern] - floor)).sum()) == pytest.approx(float(full[i, j].sum()), rel=1e-12)
@@ -113,7 +113,7 @@ def test_rows_of_graded_files_may_move() -> None:
 
 
 def test_too_many_pairs_ask_for_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graded_agreement, "COMPARED", 1000)
+    monkeypatch.setattr(graded_agreement, "MAX_COMPARED_PAIRS", 1000)
     original, released = persons(100, 1)
     with pytest.raises(eq.ParameterError, match="name blocks"):
         Linkage(near=("age:2",)).measure(records(released), records(original))
@@ -126,11 +126,11 @@ def test_many_candidates_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     attack = Linkage(near=("name:0.85", "age:2"))
     every = attack.measure(records(released), records(original))
     for limit, word in ((500, "lighter ones cells to cells"), (0, "cells to cells")):
-        monkeypatch.setattr(pair_up, "CANDIDATES", limit)
+        monkeypatch.setattr(pair_up, "MAX_ASSIGNED_PAIRS", limit)
         some = attack.measure(records(released), records(original))
         assert word in some.notes[-1]
         assert some.value == pytest.approx(every.value, abs=0.06)
-    monkeypatch.setattr(pair_up, "LISTED", 0)
+    monkeypatch.setattr(pair_up, "MAX_LISTED_PAIRS", 0)
     assert "left alone" in attack.measure(records(released), records(original)).notes[-1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import expit
 
-from equipoise.beta_binomial.likelihood import LEAST, MOST, sample_of, slopes
+from equipoise.beta_binomial.likelihood import MAX_SHAPE, MIN_PRECISION, sample_of, slopes
 from equipoise.beta_binomial.prior import PriorFit, fit, misfit, residuals
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 
@@ -169,8 +169,8 @@ def test_no_spread() -> None:
     """Equal shares of equal samples: less spread than chance, so the binomial, and its error of the mean."""
     found = fit(np.full(30, 6.0), np.full(30, 20.0))
     assert found.boundary == "no spread"
-    assert found.precision == pytest.approx(MOST / 0.3)
-    assert (found.alpha, found.beta) == pytest.approx((MOST, MOST * 7 / 3))
+    assert found.precision == pytest.approx(MAX_SHAPE / 0.3)
+    assert (found.alpha, found.beta) == pytest.approx((MAX_SHAPE, MAX_SHAPE * 7 / 3))
     assert found.errors.mean == pytest.approx(np.sqrt(0.3 * 0.7 / 600), rel=1e-6)
     assert np.isnan([found.errors.alpha, found.errors.beta, found.errors.precision]).all()
     assert found.loglik == pytest.approx(30 * stats.binom.logpmf(6, 20, 0.3), abs=1e-6)
@@ -201,7 +201,7 @@ def test_all_or_nothing() -> None:
     y, n = np.array([20.0, 0, 20, 0, 7, 0, 0, 0, 1, 0]), np.array([20.0, 20, 20, 5, 7, 9, 9, 9, 1, 1])
     found = fit(y, n)
     assert found.boundary == "all or nothing"
-    assert found.precision == pytest.approx(LEAST)
+    assert found.precision == pytest.approx(MIN_PRECISION)
     assert found.mean == pytest.approx(0.4, abs=1e-5)
     assert found.errors.mean == pytest.approx(np.sqrt(0.4 * 0.6 / 10), rel=1e-4)
     assert found.loglik == pytest.approx(4 * np.log(0.4) + 6 * np.log(0.6), abs=1e-4)

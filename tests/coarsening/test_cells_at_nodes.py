@@ -36,7 +36,7 @@ def test_every_node_is_a_recount(seed: int, split: bool, wide: bool) -> None:
     rule = eq.rules.Diversity("s", 2) if split else eq.rules.MinCount(2)
     with pytest.MonkeyPatch.context() as patch:
         if wide:
-            patch.setattr(module, "LARGEST", 8)
+            patch.setattr(module, "MAX_PACKED_ID", 8)
         lattice = lattice_of(eq.count(data, ("a", "b", "c", "s")), ("a", "b", "c"), rule)
         assert lattice.folds.wide == wide
         cells = eq.count(data)
@@ -59,12 +59,12 @@ def test_the_shelf_lets_old_folds_go() -> None:
     """Room for few: the first fold stays, and every node is still right."""
     data = records(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "ROOM", 400)
-        patch.setattr(module, "MANY", 4)
+        patch.setattr(module, "MAX_KEPT_CLASSES", 400)
+        patch.setattr(module, "MAX_KEPT_FOLDS", 4)
         lattice = lattice_of(eq.count(data), ("a", "b", "c"), eq.rules.MinCount(2))
         for fold in walk(lattice):
             assert lattice.folds.at(fold.levels).n.tolist() == fold.n.tolist()
-        held = [fold for fold in lattice.folds.kept.folds if fold is not None]
+        held = [fold for fold in lattice.folds.cache.folds if fold is not None]
         assert held[0] is lattice.folds.base
         assert len(held) <= 4
 

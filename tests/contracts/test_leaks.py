@@ -293,8 +293,8 @@ uniques = "< 0.1"
 [roles]
 keys = ["a"]
 [roles.hierarchies.a]
-kind = "leaves"
-rows = [["{CANARY}", "g", "p"], ["x", "g", "{CANARY}"]]
+kind = "mapping"
+groups = [["{CANARY}", "g", "p"], ["x", "g", "{CANARY}"]]
 """,
         encoding="utf-8",
     )

@@ -57,6 +57,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "local_recode": {"rule": eq.rules.MinCount(3)},
     "adjust": {"rule": eq.rules.MinCount(3)},
     "suppress": {"rule": eq.rules.MinCount(3)},
+    "unsafe": {"rule": eq.rules.Diversity("ill", 3) | eq.rules.MinCount(3)},
     "special_uniques": {"max_size": 2, "scores": "ihsn"},
     "log_linear": {"interactions": ("sex*area",), "misclassification": (("sex", 0.9),)},
     "swap": {"keys": ("sex", "age"), "attribute": "area", "protected": ("salary",), "rate": 0.2},

@@ -96,7 +96,7 @@ def test_scanned_data_is_counted_in_batches(monkeypatch: pytest.MonkeyPatch, mix
     """Bounded memory: many small batches give the cells of one."""
     from equipoise.data import engines
 
-    monkeypatch.setattr(engines, "BATCH", 17)
+    monkeypatch.setattr(engines, "BATCH_RECORDS", 17)
     known = eq.Roles(["town", "grade", "born", "owner"], weight="weight")
     expected = eq.count(eq.read(mixed, known)).table
     assert_frame_equal(eq.count(eq.read(mixed.lazy(), known)).table, expected)

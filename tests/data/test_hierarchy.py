@@ -247,7 +247,7 @@ def test_arx_files(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "h.csv"
     rows = [["Ål", "north", "*"], ['"B, o"' if mark == "," else "B, o", "north", "*"], ["C", "south", "*"]]
     path.write_text("\n".join(mark.join(row) for row in rows) + "\n", encoding="utf-8")
-    tree = Hierarchy.from_csv(path)
+    tree = Hierarchy.csv(path)
     assert [level.name for level in tree.levels] == ["original", "1", "2"]
     assert labels(tree, 1, ["Ål", "B, o", "C", None]) == ["north", "north", "south", None]
     assert labels(tree, 2, ["Ål", "C"]) == ["*", "*"]
@@ -257,7 +257,7 @@ def test_arx_files_with_a_byte_order_mark_and_crlf(tmp_path: Path) -> None:
     """Windows writes both; neither is data."""
     path = tmp_path / "h.csv"
     path.write_bytes("﻿1;low\r\n2;high\r\n".encode())
-    assert labels(Hierarchy.from_csv(path, names=["band"]), "band", [1, 2]) == ["low", "high"]
+    assert labels(Hierarchy.csv(path, names=["band"]), "band", [1, 2]) == ["low", "high"]
 
 
 @pytest.mark.parametrize("text", ["", "a\n", "a;b\nc\n", "a;b\na;c\n"])
@@ -266,12 +266,12 @@ def test_unfit_hierarchy_files_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "h.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(eq.EquipoiseError):
-        Hierarchy.from_csv(path)
+        Hierarchy.csv(path)
 
 
 def test_a_missing_hierarchy_file() -> None:
     with pytest.raises(eq.DataError, match="No hierarchy file"):
-        Hierarchy.from_csv("nowhere.csv")
+        Hierarchy.csv("nowhere.csv")
 
 
 def test_leaves_that_do_not_nest_are_refused_by_name() -> None:
@@ -308,7 +308,7 @@ def test_values_that_are_not_listed() -> None:
 def test_rows_of_a_file_may_be_numbers(tmp_path: Path) -> None:
     """TOML rows are naturally written [[1, "low"]]."""
     path = tmp_path / "roles.toml"
-    path.write_text('keys = ["x"]\n[hierarchies.x]\nkind = "leaves"\nrows = [[1, "low"], [2, "high"]]\n')
+    path.write_text('keys = ["x"]\n[hierarchies.x]\nkind = "mapping"\ngroups = [[1, "low"], [2, "high"]]\n')
     assert labels(eq.Roles.from_toml(path).hierarchies["x"], 1, [2, 1]) == ["high", "low"]
 
 

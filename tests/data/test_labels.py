@@ -4,14 +4,16 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.data.labels import Column, Labels, parted
+from equipoise.data.labels import Column, Labels, split_missing_codes
 from equipoise.data.records import Records
 
 REGION = Column("Region", ((11, "Oslo"), (12, "Bergen"), (21, "Ål"), (99, "refused")), ((98, 99),), "F4.0", "double")
 
 
 def records(values: list[int | None], tree: eq.Hierarchy, told: Column = REGION) -> Records:
-    table, labels = parted(pl.DataFrame({"region": values}, schema={"region": pl.Int64}), Labels({"region": told}))
+    table, labels = split_missing_codes(
+        pl.DataFrame({"region": values}, schema={"region": pl.Int64}), Labels({"region": told})
+    )
     return Records.of(table, eq.Roles(["region"], hierarchies={"region": tree}), labels=labels)
 
 
@@ -82,7 +84,7 @@ def test_a_tail_says_what_it_is(by: str, said: str) -> None:
 def test_a_random_mask_ends_the_codes_of_what_it_touched(people: pl.DataFrame) -> None:
     table = people.with_columns(age=pl.when(pl.col("age") > 80).then(-1).otherwise(pl.col("age")), ill=pl.lit("Z"))
     told = Labels({"age": Column(missing=((-1, -1),)), "ill": Column(missing=(("Z", "Z"),))})
-    plain, labels = parted(table, told)
+    plain, labels = split_missing_codes(table, told)
     data = Records.of(plain, eq.Roles(["sex"], numeric=["age"], id="person"), labels=labels)
     assert labels.gaps is not None
     assert labels.gaps.columns == ["age", "ill"]

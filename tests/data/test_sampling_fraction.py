@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from equipoise.data.cells import Cells
-from equipoise.data.sampling_fraction import CENSUS, check_fraction, fraction_of
+from equipoise.data.sampling_fraction import CENSUS_NOTE, check_fraction, fraction_of
 from equipoise.ground.errors import ParameterError
 
 
@@ -17,7 +17,7 @@ def cells(*weights: float) -> Cells:
 def test_given_before_weights_before_census() -> None:
     assert fraction_of(cells(10.0, 30.0), 0.2) == (0.2, ())
     assert fraction_of(cells(10.0, 30.0), None) == (0.05, ())
-    assert fraction_of(cells(1.0, 1.0), None) == (1.0, (CENSUS,))
+    assert fraction_of(cells(1.0, 1.0), None) == (1.0, (CENSUS_NOTE,))
 
 
 def test_weights_below_one_are_no_more_than_a_census() -> None:

@@ -192,17 +192,17 @@ CASES: dict[str, tuple[Build, str]] = {
     "limit two dots": (protect("--limit", "uniques < 0.0.2"), "Cannot read the limit"),
     "limit unknown": (protect("--limit", "uniks < 0.2"), "No measure 'uniks'"),
     # hierarchies
-    "level unknown": (protect("--hierarchy", "age=widths:5", "--mask", "recode:age,7"), "No level '7'"),
+    "level unknown": (protect("--hierarchy", "age=intervals:5", "--mask", "recode:age,7"), "No level '7'"),
     "no hierarchy": (protect("--mask", "recode:age,5"), "'age' has no hierarchy"),
     "hierarchy lacks a value": (hierarchy_lacks, "1 value of column 'region' is not in its hierarchy"),
-    "hierarchy not nested": (protect("--hierarchy", "age=widths:3,5"), "not a function of the finer"),
+    "hierarchy not nested": (protect("--hierarchy", "age=intervals:3,5"), "not a function of the finer"),
     "hierarchy malformed": (protect("--hierarchy", "age"), "Cannot read the hierarchy"),
     "hierarchy kind": (protect("--hierarchy", "age=bands:5"), "No hierarchy kind 'bands'"),
-    "hierarchy number": (protect("--hierarchy", "age=widths:five"), "takes numbers"),
+    "hierarchy number": (protect("--hierarchy", "age=intervals:five"), "intervals: widths must be a number"),
     "hierarchy file": (protect("--hierarchy", "age=csv:none.csv"), "No hierarchy file"),
-    "hierarchy column": (protect("--hierarchy", "agee=widths:5"), "No column 'agee'"),
+    "hierarchy column": (protect("--hierarchy", "agee=intervals:5"), "No column 'agee'"),
     "hierarchy of text": (
-        protect("--hierarchy", "region=widths:5", "--mask", "recode:region,5"), "'region' is String, not numeric",
+        protect("--hierarchy", "region=intervals:5", "--mask", "recode:region,5"), "'region' is String, not numeric",
     ),
     "dates malformed": (
         protect("--hierarchy", "born=dates:month", "--mask", "recode:born,month", lines=changed(9, "born", CANARY)),

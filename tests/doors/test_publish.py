@@ -13,9 +13,11 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors import decision_files
 from equipoise.doors.cli import main
 from equipoise.methods.method import label
+from equipoise.presentation.pages import PAGES
+from equipoise.publishing import decision_files
+from equipoise.publishing.publish import Published
 from equipoise.recipe.catalogue import build, parse
 
 CANARY = "Canary-7731"
@@ -220,7 +222,7 @@ def test_it_is_listed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.fixture(scope="module")
 def folder(made: Path) -> Path:
     out = made / "decided"
-    tree = eq.Hierarchy.from_csv(made / "areas.csv")
+    tree = eq.Hierarchy.csv(made / "areas.csv")
     records = eq.read(made / "survey.parquet", eq.Roles(keys=["sex", "age"], weight="w", hierarchies={"area": tree}))
     eq.publish(records, out=out, domain="area", target="job", disclosure="uniques:40", risk_at_most=0.2, merge="area")
     return out
@@ -356,7 +358,7 @@ def test_a_failure_leaves_nothing(run: Run, made: Path, monkeypatch: pytest.Monk
     def fail(*_: Any) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(decision_files, "render_publish", fail)
+    monkeypatch.setitem(PAGES, Published, fail)
     assert "No space left" in run(*table(made, "--risk", "0.2", "--out", made / "new" / "place"), code=2)
     assert not (made / "new").exists()
 

@@ -128,7 +128,7 @@ def test_metadata_is_not_data(microdata: Path) -> None:
 )
 def test_hierarchies(tmp_path: Path, text: str, levels: dict[str, tuple[str, ...]]) -> None:
     (tmp_path / "a.hrc").write_text(text)
-    tree = eq.Hierarchy.from_hrc(tmp_path / "a.hrc")
+    tree = eq.Hierarchy.hrc(tmp_path / "a.hrc")
     for place in range(len(next(iter(levels.values())))):
         assert tree.level(place + 1).label(pl.Series(list(levels))).to_list() == [g[place] for g in levels.values()]
 
@@ -136,9 +136,9 @@ def test_hierarchies(tmp_path: Path, text: str, levels: dict[str, tuple[str, ...
 def test_hierarchies_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "a.hrc").write_text("A\n@@1\n")
     with pytest.raises(eq.DataError, match="not a tau-ARGUS hierarchy"):
-        eq.Hierarchy.from_hrc(tmp_path / "a.hrc")
+        eq.Hierarchy.hrc(tmp_path / "a.hrc")
     with pytest.raises(eq.DataError, match="No hierarchy file"):
-        eq.Hierarchy.from_hrc(tmp_path / "b.hrc")
+        eq.Hierarchy.hrc(tmp_path / "b.hrc")
 
 
 def test_files_of_tau_argus(data_folder: Path) -> None:
@@ -149,11 +149,11 @@ def test_files_of_tau_argus(data_folder: Path) -> None:
     assert found.collect()["num2"].to_list() == [float(line.split(",")[5]) for line in lines]
     assert found.roles.keys == ("region", "gender")
     assert found.collect()["gender"].unique().sort().to_list() == ["female", "male"]
-    nace = eq.Hierarchy.from_hrc(folder / "enterprise" / "nace_divisions.hrc")
+    nace = eq.Hierarchy.hrc(folder / "enterprise" / "nace_divisions.hrc")
     assert nace.level(1).label(pl.Series(["01", "05", "10"])).to_list() == ["A", "B", "C"]
     with pytest.raises(eq.ParameterError, match="split between two groups"):  # 11 is in two regions there
-        eq.Hierarchy.from_hrc(folder / "enterprise" / "NUTS.hrc")
-    tree = eq.Hierarchy.from_hrc(folder / "testW" / "region2.hrc")
+        eq.Hierarchy.hrc(folder / "enterprise" / "NUTS.hrc")
+    tree = eq.Hierarchy.hrc(folder / "testW" / "region2.hrc")
     table = pl.read_csv(folder / "testW" / "tau_testW.csv", infer_schema=False)
     regions = tree.level(1).label(table["Region"].str.strip_chars())
     assert regions.null_count() == 0

@@ -17,7 +17,6 @@ from equipoise.files import memory
 
 CANARY = "canary-value"
 LABELLED = ("sav", "zsav", "dta", "xpt")
-ALL = ("csv", "parquet", "arrow", "xlsx", *LABELLED)
 
 
 @pytest.fixture
@@ -42,30 +41,6 @@ def refused(path: Path, said: str) -> None:
     assert text.count(". ") == 0 or "must hold" in text, text
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     assert sorted(path.parent.iterdir()) == before
-
-
-@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
-@pytest.mark.parametrize("format", [f for f in ALL if f != "csv"])
-def test_truncated(tmp_path: Path, table: pl.DataFrame, format: str, share: float) -> None:
-    path = made(tmp_path, table, format)
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * share)])
-    refused(path, "damaged, cut off or something else")
-
-
-@pytest.mark.parametrize("format", ALL)
-def test_empty(tmp_path: Path, table: pl.DataFrame, format: str) -> None:
-    (tmp_path / f"a.{format}").write_bytes(b"")
-    refused(tmp_path / f"a.{format}", "is empty")
-
-
-@pytest.mark.parametrize("wrong", ALL)
-@pytest.mark.parametrize("format", ALL)
-def test_wrong_extension(tmp_path: Path, table: pl.DataFrame, format: str, wrong: str) -> None:
-    if format == wrong or {format, wrong} == {"sav", "zsav"}:
-        return
-    path = made(tmp_path, table.head(20), format).rename(tmp_path / f"b.{wrong}")
-    refused(path, "though its name ends in|not a text file|damaged, cut off or something else")
 
 
 def test_what_a_wrong_extension_is_told(tmp_path: Path, table: pl.DataFrame) -> None:

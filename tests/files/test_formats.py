@@ -61,14 +61,6 @@ def test_names_that_say_nothing(name: str, tmp_path: Path) -> None:
         eq.read(tmp_path / name)
 
 
-@pytest.mark.parametrize("format", ["parquet", "arrow"])
-def test_types_survive_a_round_trip(tmp_path: Path, table: pl.DataFrame, format: str) -> None:
-    """Text, gaps, dates and booleans come back as they went."""
-    path = tmp_path / f"data.{format}"
-    files.save(table.lazy(), path, format)
-    assert_frame_equal(eq.read(path).collect(), table)
-
-
 def test_csv_keeps_the_values(tmp_path: Path, table: pl.DataFrame) -> None:
     """CSV has no types: dates are text there, and a hierarchy of dates reads them."""
     path = tmp_path / "data.csv"
@@ -100,24 +92,6 @@ def test_options_of_csv_are_for_csv(tmp_path: Path, table: pl.DataFrame, options
         eq.read(tmp_path / "a.parquet", **options)
     with pytest.raises(eq.DataError, match=r"is for .*(CSV|csv).* files, not for"):
         eq.read(table, **options)
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-@pytest.mark.parametrize("data", [b"", b"not at all", b"PAR1PAR1", b"ARROW1\x00\x00"])
-def test_damaged_files_are_refused(tmp_path: Path, name: str, data: bytes) -> None:
-    """Bad input: truncated Parquet; one sentence with the path."""
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(eq.DataError, match=r"is empty|damaged"):
-        eq.read(tmp_path / name)
-
-
-def test_a_truncated_parquet(tmp_path: Path, table: pl.DataFrame) -> None:
-    table.write_parquet(tmp_path / "whole.parquet")
-    data = (tmp_path / "whole.parquet").read_bytes()
-    for cut in (1, 8, len(data) // 2, len(data) - 5):
-        (tmp_path / "cut.parquet").write_bytes(data[:-cut])
-        with pytest.raises(eq.DataError, match="damaged"):
-            eq.read(tmp_path / "cut.parquet")
 
 
 def test_an_empty_table_is_refused(tmp_path: Path, table: pl.DataFrame) -> None:

@@ -122,8 +122,8 @@ def test_special_missing_values_of_transport_files(tmp_path: Path, version: int)
     path = tmp_path / "a.xpt"
     table = pl.DataFrame({"a": [1.5, None, None], "town": ["x", "A", ""], "b": [None, 2.0, None]})
     pyreadstat.write_xport(table, path, file_format_version=version, column_labels={"a": "long " * 20})
-    assert sas_transport.special(path, table.columns, 3) is None
-    sas_transport.put_special(path, {0: pl.Series([None, "A", None]), 2: pl.Series(["_", None, "Z"])})
+    assert sas_transport.special_codes(path, table.columns, 3) is None
+    sas_transport.write_special_codes(path, {0: pl.Series([None, "A", None]), 2: pl.Series(["_", None, "Z"])})
     found = eq.read(path)
     assert found.labels.gaps is not None
     assert found.labels.gaps.to_dict(as_series=False) == {"a": [None, "A", None], "b": ["_", None, "Z"]}

@@ -35,7 +35,7 @@ def test_adult_loses_less_than_in_arx() -> None:
     """Mean loss over the nine keys at most 0.057 after 12 rounds (0.054 after all of them), nobody suppressed."""
     folder = Path(LOCATION or "") / "arx"
     keys = pl.read_csv(folder / "adult.csv", separator=";", n_rows=1).columns
-    trees = {key: eq.Hierarchy.from_csv(folder / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in keys}
+    trees = {key: eq.Hierarchy.csv(folder / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in keys}
     records = eq.read(folder / "adult.csv", eq.Roles(tuple(keys), hierarchies=trees))
     released = eq.masks.LocalRecode(eq.rules.MinCount(5), rounds=12).apply(records, Draws(7)).collect()
     assert released.height == 30_162

@@ -64,7 +64,7 @@ def test_adult(data_folder: Path) -> None:
 def test_adult_lattice(data_folder: Path) -> None:
     """data/arx/README.md: heights 2,5,2,3,4,3,3,3,2 with all nine as keys make 12,960 nodes. Exact."""
     arx = data_folder / "arx"
-    trees = {key: eq.Hierarchy.from_csv(arx / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in ADULT}
+    trees = {key: eq.Hierarchy.csv(arx / "hierarchies" / f"adult_hierarchy_{key}.csv") for key in ADULT}
     records = eq.read(arx / "adult.csv", eq.Roles(ADULT, hierarchies=trees))
     recipes = eq.coarsenings(records)
     assert len(recipes) == 12_960
@@ -139,7 +139,7 @@ def test_adult_twin(adult_twin: tuple[Path, dict[str, Path]]) -> None:
 def test_adult_lattice_twin(adult_twin: tuple[Path, dict[str, Path]]) -> None:
     """Twin of `test_adult_lattice`: hierarchy files of the same heights span the same lattice."""
     path, hierarchies = adult_twin
-    trees = {key: eq.Hierarchy.from_csv(h) for key, h in hierarchies.items()}
+    trees = {key: eq.Hierarchy.csv(h) for key, h in hierarchies.items()}
     assert [len(tree.levels) for tree in trees.values()] == [2, 5, 2, 3, 4, 3, 3, 3, 2]
     records = eq.read(path, eq.Roles(ADULT, hierarchies=trees))
     recipes = eq.coarsenings(records)

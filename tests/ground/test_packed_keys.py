@@ -102,8 +102,8 @@ def test_dense_and_sparse_agree(seed: int, width: int) -> None:
     weights = rng.integers(1, 5, 40).astype(float)
     dense = tally(columns, weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed_keys, "DENSE", 0)
-        patch.setattr(packed_keys, "LARGEST", 1)
+        patch.setattr(packed_keys, "MAX_DENSE_PLACES", 0)
+        patch.setattr(packed_keys, "MAX_PACKED_ID", 1)
         sparse = tally(columns, weights)
     assert [c.tolist() for c in dense.codes] == [c.tolist() for c in sparse.codes]
     assert dense.n.tolist() == sparse.n.tolist()

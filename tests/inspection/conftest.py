@@ -33,7 +33,8 @@ def bsn() -> list[str]:
 
 
 def pesel() -> list[str]:
-    stems = [f"{n:010d}" for n in numbers(44_010_100_000 // 10, 99_123_199_999 // 10, 2)]
+    days = [date(1944, 1, 1) + timedelta(days=n) for n in numbers(0, 20_000, 2)]
+    stems = [f"{day:%y%m%d}{n:04d}" for day, n in zip(days, numbers(0, 9_999, 12), strict=True)]
     return [s + str(-total(s, [1, 3, 7, 9] * 3) % 10) for s in stems]
 
 

@@ -11,7 +11,7 @@ from scipy.stats import betabinom
 import equipoise as eq
 from equipoise import losses
 from equipoise.beta_binomial.posterior import Posterior, posterior
-from equipoise.losses.expectation import LISTED, LossShape, plugged, read, shape, taylor, written
+from equipoise.losses.expectation import LOSS_KINDS, LossShape, as_text, plug_in, read, shape, taylor
 
 EACH = [
     losses.Uniques(10),
@@ -31,7 +31,7 @@ def cells() -> Posterior:
     return posterior(y, n, N, 0.5, 1.5)
 
 
-@pytest.mark.parametrize("loss", EACH, ids=written)
+@pytest.mark.parametrize("loss", EACH, ids=as_text)
 def test_the_expectation_is_the_sum_over_all_populations(loss: Any, cells: Posterior) -> None:
     for place in range(len(cells)):
         y, n, N, m = (int(x[place]) for x in (cells.y, cells.n, cells.N, cells.rest))  # noqa: N806
@@ -63,11 +63,11 @@ def test_unequal_subclasses_leave_more_uniques(cells: Posterior) -> None:
     assert risks == sorted(risks, reverse=True)
 
 
-@pytest.mark.parametrize("loss", EACH, ids=written)
+@pytest.mark.parametrize("loss", EACH, ids=as_text)
 def test_text_and_back(loss: Any) -> None:
-    assert read(written(loss)) == loss
+    assert read(as_text(loss)) == loss
     assert read(loss) is loss
-    assert hash(loss) == hash(read(written(loss)))
+    assert hash(loss) == hash(read(as_text(loss)))
     with pytest.raises((FrozenInstanceError, AttributeError)):
         setattr(loss, fields(loss)[0].name, None)
 
@@ -91,7 +91,7 @@ def test_how_losses_are_written(text: str, loss: Any) -> None:
 
 
 def test_listed_losses_have_their_source_and_an_honest_line() -> None:
-    for kind in LISTED.values():
+    for kind in LOSS_KINDS.values():
         assert "Source:" in (kind.__doc__ or "")
         assert "Misleads when" in (kind.__doc__ or "")
         assert kind.__name__ in losses.__all__
@@ -122,7 +122,7 @@ def test_taylor_of_a_function_is_that_of_the_formula(cells: Posterior) -> None:
     assert rough is not None
     np.testing.assert_allclose(rough[[1, 2, 3, 5]], exact[[1, 2, 3, 5]], rtol=1e-3)
     assert taylor(losses.Threshold(3), cells) is None
-    gap = losses.expected(losses.Uniques(100), cells) - plugged(losses.Uniques(100), cells, cells.mean)
+    gap = losses.expected(losses.Uniques(100), cells) - plug_in(losses.Uniques(100), cells, cells.mean)
     assert (gap >= -1e-12).all()
 
 

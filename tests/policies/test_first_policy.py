@@ -8,7 +8,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.policies.explain import explain
-from equipoise.policies.first_policy import MANY, initial
+from equipoise.policies.first_policy import MAX_GRID_RECIPES, initial
 from equipoise.policies.policy_file import Job
 
 
@@ -68,7 +68,7 @@ def test_many_combinations_are_thinned(tmp_path: Path) -> None:
     frame = frame.rename({f"age{i}": f"alter_{'abcdefg'[i - 1]}" for i in range(1, 8)})
     job = first(tmp_path, frame)
     assert len(job.read_roles().keys) == 8
-    assert explain(job).recipes <= MANY + 1
+    assert explain(job).recipes <= MAX_GRID_RECIPES + 1
 
 
 def test_a_file_of_numbers_without_keys(tmp_path: Path) -> None:

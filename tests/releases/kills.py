@@ -18,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from equipoise.presentation.pages import PAGES
 from equipoise.releases.balance import balance
+from equipoise.releases.report_facts import Report
 
 POLICY = """
 format = 1
@@ -67,7 +69,8 @@ def start(policy: Path, out: Path) -> int:
     child = os.fork()
     if child == 0:
         try:
-            balance(policy, render=lambda facts, public: f"<title>{facts.title}</title>" * 1000, out=out)
+            PAGES[Report] = lambda facts, public: f"<title>{facts.title}</title>" * 1000
+            balance(policy, out=out)
         except BaseException as problem:
             (out.parent / f"{out.name}.problem").write_text(repr(problem), encoding="utf-8")
             os._exit(1)

@@ -128,13 +128,13 @@ def test_pairs_and_visits_find_the_same_neighbours(seed: int, monkeypatch: pytes
     def found() -> tuple[list[float], list[int], list[int], list[float], list[tuple[int, int]]]:
         counted, pairs = neighbours.count(here, there, penalties, own), neighbours.nearest(here, there, penalties)
         far = neighbours.others(here, there, penalties, own)
-        ties = np.where(counted.closer < neighbours.PLACES, counted.tied, 0)
+        ties = np.where(counted.closer < neighbours.EXACT_TIE_RANKS, counted.tied, 0)
         met = sorted(zip(pairs.query.tolist(), pairs.row.tolist(), strict=True))
         return counted.distance.tolist(), counted.closer.tolist(), ties.tolist(), far.round(9).tolist(), met
 
-    monkeypatch.setattr(neighbours, "PATIENCE", 1 << 60)
+    monkeypatch.setattr(neighbours, "MIN_PAIRS_FOR_SWITCH", 1 << 60)
     visited = found()
-    monkeypatch.setattr(neighbours, "PATIENCE", 0)
+    monkeypatch.setattr(neighbours, "MIN_PAIRS_FOR_SWITCH", 0)
     monkeypatch.setattr(neighbours, "prod", lambda _: 0)
     again = found()
     np.testing.assert_allclose(again[0], visited[0])

@@ -18,7 +18,11 @@ TOUCHES = ("open", "os.mkdir", "os.rename", "os.chmod", "os.remove", "os.rmdir",
 RUN = """
 import os, signal, sys
 import equipoise as eq
+from equipoise.presentation.pages import PAGES
 from equipoise.releases.balance import protect
+from equipoise.releases.report_facts import Report
+
+PAGES[Report] = lambda facts, public: "page"
 
 folder, at = sys.argv[1], int(sys.argv[2])
 seen = [0]
@@ -36,7 +40,7 @@ sys.addaudithook(touched)
 records = eq.read(folder + "/people.csv", eq.Roles(["sex", "age"], numeric=["x"], id="id"))
 masks = [eq.masks.Noise("x", 0.2), eq.masks.RankSwap(["age"], 0.1)]
 armed = True
-protect(records, masks, folder + "/out", render=lambda facts, public: "page", seed=271828182845904523,
+protect(records, masks, folder + "/out", seed=271828182845904523,
         register=folder + "/register.json", overwrite=True)
 print(seen[0])
 """

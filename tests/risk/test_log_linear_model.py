@@ -85,21 +85,21 @@ def test_slabs_are_the_whole_cross(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fit(cube_of(counts), [(0, 1), (1, 2), (0, 2)])
     whole = np.sort(model.at(everywhere(counts.shape)))
     for slab in (1, 7, 30, 10_000):
-        monkeypatch.setattr(log_linear, "SLAB", slab)
+        monkeypatch.setattr(log_linear, "MAX_SLAB_CELLS", slab)
         assert np.sort(np.concatenate(list(model.slabs()))) == pytest.approx(whole)
 
 
 def test_too_large_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     cube = cube_of(np.ones((4, 5, 6), dtype=np.int64))
     circle = [(0, 1), (1, 2), (0, 2)]
-    monkeypatch.setattr(log_linear, "FITTED", 100)
+    monkeypatch.setattr(log_linear, "MAX_FITTED_CELLS", 100)
     assert not fits(cube, circle)
     assert fits(cube, circle[:2])
     with pytest.raises(DataError, match="120 cells together, more than 100"):
         fit(cube, circle)
     with pytest.raises(DataError, match="An interaction has 120 cells"):
         fit(cube, [(0, 1, 2)])
-    monkeypatch.setattr(log_linear, "CHECKED", 100)
+    monkeypatch.setattr(log_linear, "MAX_CHECKED_CELLS", 100)
     assert check(fit(cube, []), cube.codes, cube.n, 0.1) is None
     assert choose(cube, 0.1) == ()
 

@@ -67,7 +67,7 @@ def test_the_search_is_the_definition(rows: list[Row], most: int, wild: bool) ->
 def test_room_changes_only_the_way(rows: list[Row], kept: int, room: int) -> None:
     """Margins that are not kept, and margins that are never dense, give the same sets."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "KEPT", kept)
+        patch.setattr(search, "MAX_MARGIN_CELLS", kept)
         patch.setattr(search, "ROOM", room)
         narrow = searched(cube_of(rows), len(rows[0]))
     assert narrow == searched(cube_of(rows), len(rows[0]))

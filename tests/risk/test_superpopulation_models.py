@@ -12,19 +12,19 @@ from scipy import stats
 from scipy.special import psi
 
 from equipoise.risk._superpopulation_models import (
-    ALIKE,
     BEST,
-    EWENS,
+    EWENS_LIMIT,
     GAMMA,
     MODELS,
-    NONE,
+    NO_MAXIMUM,
     PITMAN,
+    POISSON_LIMIT,
     SLIDE,
     ZAYATZ,
     ClassSizes,
     ModelFit,
     best,
-    fitted,
+    fit_model,
     pitman,
     poisson_gamma,
     slide,
@@ -105,7 +105,7 @@ def test_the_limit_of_ewens() -> None:
     sizes = [1] * 5 + [2] * 5 + [3] * 5 + [4] * 5
     found, n = pitman(classes(sizes), 0.1), sum(sizes)
     theta, alpha = dict(found.parameters).values()
-    assert found.limit == EWENS
+    assert found.limit == EWENS_LIMIT
     assert alpha < 1e-5
     assert theta * (psi(theta + n) - psi(theta)) == pytest.approx(len(sizes), rel=1e-4)
     assert found.stays == pytest.approx((theta + n - 1) / (theta + 10 * n - 1), rel=1e-4)
@@ -137,7 +137,7 @@ def test_poisson_gamma_by_its_definition() -> None:
 def test_cells_that_are_all_alike() -> None:
     """Counts less uneven than Poisson: P(F = 1 | f = 1) = exp(-(N - n) / K)."""
     found = poisson_gamma(classes([1] * 50 + [2] * 50), 0.5, 100)
-    assert found.limit == ALIKE
+    assert found.limit == POISSON_LIMIT
     assert found.stays == pytest.approx(exp(-150 / 100), rel=1e-4)
 
 
@@ -222,7 +222,7 @@ def test_right_where_the_model_holds(model: str, fraction: float, within: float)
     for _ in range(8):
         people, cells = population(model, rng)
         seen, truth = drawn(people, fraction, rng)
-        estimates.append(fitted(model, seen, fraction, cells).stays * seen.alone)
+        estimates.append(fit_model(model, seen, fraction, cells).stays * seen.alone)
         truths.append(truth)
     assert np.mean(estimates) == pytest.approx(np.mean(truths), rel=within)
 
@@ -255,8 +255,8 @@ def test_zayatz_where_there_is_no_solution(fraction: float, first: str) -> None:
     """Every record alone: both likelihoods rise for ever, to no other person in any class."""
     found = best(classes([1] * 30), fraction)
     assert (found.model, found.instead, found.stays) == (ZAYATZ, first, 1)
-    alone = fitted(first, classes([1] * 30), fraction, 100)
-    assert (alone.solved, alone.limit, alone.stays) == (False, NONE, 1)
+    alone = fit_model(first, classes([1] * 30), fraction, 100)
+    assert (alone.solved, alone.limit, alone.stays) == (False, NO_MAXIMUM, 1)
 
 
 # --- for every model ----------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_zayatz_where_there_is_no_solution(fraction: float, first: str) -> None:
 @settings(max_examples=15)
 def test_a_probability_whatever_the_sizes(model: str, sizes: list[int], fraction: float, cells: float) -> None:
     """Never NaN, in [0, 1]; a census has its own uniques; no uniques in the sample, none in the population."""
-    found = fitted(model, classes(sizes), fraction, cells)
+    found = fit_model(model, classes(sizes), fraction, cells)
     assert 0 <= found.stays <= 1
     assert np.isfinite([found.expected, *(value for _, value in found.parameters)]).all()
     if fraction == 1:
@@ -283,18 +283,18 @@ def test_a_probability_whatever_the_sizes(model: str, sizes: list[int], fraction
 def test_the_corners(model: str, sizes: list[int]) -> None:
     """One record, two, a class of nearly everybody, a single pair, a single unique."""
     for fraction in (0.5, 0.01):
-        found = fitted(model, classes(sizes), fraction, 1e4)
+        found = fit_model(model, classes(sizes), fraction, 1e4)
         assert 0 <= found.stays <= 1
         assert np.isfinite(found.expected)
 
 
 @pytest.mark.parametrize("model", [PITMAN, GAMMA, SLIDE, BEST])
 def test_the_same_every_time(model: str) -> None:
-    found: list[ModelFit] = [fitted(model, classes(SIZES), 0.07, 500) for _ in range(2)]
+    found: list[ModelFit] = [fit_model(model, classes(SIZES), 0.07, 500) for _ in range(2)]
     assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("model", [PITMAN, GAMMA, SLIDE])
 def test_the_larger_the_population_the_fewer_stay_alone(model: str) -> None:
-    found = [fitted(model, classes(SIZES), fraction, 500).stays for fraction in (0.9, 0.5, 0.2, 0.1, 0.01)]
+    found = [fit_model(model, classes(SIZES), fraction, 500).stays for fraction in (0.9, 0.5, 0.2, 0.1, 0.01)]
     assert found == sorted(found, reverse=True)

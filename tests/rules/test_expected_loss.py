@@ -66,7 +66,7 @@ def test_it_flags_what_the_publication_withholds(records: eq.Records, population
 def test_a_cell_is_explained() -> None:
     rule = eq.rules.ExpectedLoss("uniques:10", "y", (1, 10), cutoff=0.75)
     told = rule.explain({"n": 1, "domain_n": 3, "domain_N": 8})
-    assert told == "Unsafe: publishing is expected to cost 0.8456, withholding 1; the cutoff is 0.75."
+    assert told == "Unsafe: publishing is expected to cost 0.8456, suppressing 1; the cutoff is 0.75."
     assert rule.explain({"n": 4, "domain_n": 5, "domain_N": 20}).startswith("Safe")
     with pytest.raises(eq.ParameterError, match="give the rule a prior"):
         rule.explain({"n": 1})

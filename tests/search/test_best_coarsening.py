@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.methods.protection_levels import Either
+from equipoise.recipe import catalogue
 from equipoise.search import best_coarsening as module
 from equipoise.search._best_coarsening.exact import LatticeSearch
 
@@ -35,32 +36,41 @@ def made(rows: list[tuple[int, int, int, int]]) -> pl.DataFrame:
     return pl.DataFrame({**given, "s": [str(v) for v in columns[3]]})
 
 
-def by_hand(table: pl.DataFrame, levels: tuple[int, ...], safe: Any) -> tuple[dict[str, float], int]:
+def by_hand(
+    table: pl.DataFrame,
+    levels: tuple[int, ...],
+    safe: Any,
+    weights: dict[str, float] | None = None,
+    people: Any = lambda keys: True,
+) -> tuple[dict[str, float], int]:
     """Every loss of a node and how many records it withholds, from lists and counters alone."""
+    each = [(weights or {}).get(key, 1.0) for key in TREES]
+    part = dict(zip(TREES, (len(each) * weight / sum(each) for weight in each), strict=True))
     rows = table.rows()
     paths = {key: {row[0]: row for row in TREES[key]} for key in TREES}
     new = [tuple(paths[key][row[j]][levels[j]] for j, key in enumerate(TREES)) for row in rows]
     groups: dict[Any, list[str]] = {}
     for keys, row in zip(new, rows, strict=True):
         groups.setdefault(keys, []).append(row[3])
-    kept = {keys: len(values) for keys, values in groups.items() if safe(values)}
+    kept = {keys: len(values) for keys, values in groups.items() if safe(values) and people(keys)}
     n, out = len(rows), sum(len(v) for k, v in groups.items() if k not in kept)
     lm, bits, more = [], 0.0, 0.0
     for j, key in enumerate(TREES):
         domain = len(TREES[key])
         under = Counter(row[levels[j]] for row in TREES[key])
         covered = sum(under[keys[j]] / domain for keys in new if keys in kept) + out
-        lm.append((covered - n / domain) / (n - n / domain))
+        lm.append((1 + (covered - n / domain) / (n - n / domain)) ** part[key])
         old, now = Counter(row[j] for row in rows), Counter(keys[j] for keys in new)
-        bits -= sum(log2(old[row[j]] / now[keys[j]]) for row, keys in zip(rows, new, strict=True))
+        bits -= part[key] * sum(log2(old[row[j]] / now[keys[j]]) for row, keys in zip(rows, new, strict=True))
         hidden = Counter(keys[j] for keys in new if keys not in kept)
-        more -= sum(c * log2(c / out) for c in hidden.values())
+        more -= part[key] * sum(c * log2(c / out) for c in hidden.values())
     return {
-        "granularity": prod(1 + x for x in lm) ** (1 / len(lm)) - 1,
+        "granularity": prod(lm) ** (1 / len(lm)) - 1,
         "discernibility": sum(c * c for c in kept.values()) + out * n,
         "class_size": n / (len(kept) + (out > 0)),
         "entropy": bits,
         "non_uniform_entropy": bits + more,
+        "mean_risk": (len(kept) + (out > 0)) / n,
     }, out
 
 
@@ -106,8 +116,8 @@ def test_large_files_are_judged_by_a_slice_first(rows: list[Any], k: int, limit:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("equipoise.search._best_coarsening.slices.LARGE", 1)
         patch.setattr("equipoise.search._best_coarsening.slices.SHARE", share)
-        patch.setattr("equipoise.coarsening.cells_at_nodes.STAGED", 1)
-        patch.setattr("equipoise.coarsening.cells_at_nodes.FIRST", 1)
+        patch.setattr("equipoise.coarsening.cells_at_nodes.MIN_STAGED_CLASSES", 1)
+        patch.setattr("equipoise.coarsening.cells_at_nodes.FIRST_KEYS", 1)
         found = [_outcome(records, k, limit, whole=False), _outcome(records, k, limit, whole=True)]
     assert found[0] == pytest.approx(found[1])
     assert found[0] == pytest.approx(_outcome(records, k, limit, whole=False))
@@ -260,7 +270,7 @@ def test_a_lattice_too_large_to_prove(plain: eq.Records, loss: str, limit: float
     """The beam finds a node that satisfies the rules, and its bound is below the true optimum."""
     whole = eq.best_coarsening(plain, eq.rules.MinCount(3), loss, limit)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MOST", 10)
+        patch.setattr(module, "MAX_PROVEN_NODES", 10)
         patch.setattr("equipoise.search._best_coarsening.beam.GROUP", 8)
         found = eq.best_coarsening(plain, eq.rules.MinCount(3), loss, limit)
     assert found.lower_bound <= whole.loss <= found.loss
@@ -349,3 +359,204 @@ def test_missing_keys_that_match_anything(rows: list[Any], gaps: list[tuple[int,
             for one in new
         ]
         assert out == sum(size < k for size in alike)
+
+
+# --- average risk, k-map, weights of keys -------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(
+    rows=RECORDS,
+    k=st.integers(1, 3),
+    limit=st.sampled_from([0.0, 0.1, 0.3]),
+    most=st.sampled_from([0.05, 0.1, 0.2, 0.4]),
+    loss=st.sampled_from(LOSSES),
+)
+def test_a_limit_on_the_mean_risk(rows: list[Any], k: int, limit: float, most: float, loss: str) -> None:
+    """Classes by records, withheld records being one class, against exhaustive search."""
+    table, records = made(rows), eq.read(made(rows), roles())
+    nodes = [by_hand(table, levels, lambda v: len(v) >= k) for levels in product(range(3), range(3), range(2))]
+    fits = [out <= int(limit * len(rows) + 1e-9) and n["mean_risk"] <= most + 1e-12 for n, out in nodes]
+    rules = eq.rules.MinCount(k) if k > 1 else ()
+    if not any(fits):
+        with pytest.raises(eq.InfeasibleError, match="and a mean risk of at most"):
+            eq.best_coarsening(records, rules, loss, limit, mean_risk_at_most=most)
+        return
+    best = eq.best_coarsening(records, rules, loss, limit, mean_risk_at_most=most)
+    assert best.loss == pytest.approx(min(n[loss] for (n, _), fit in zip(nodes, fits, strict=True) if fit), abs=1e-9)
+    assert best.proven
+    released = best.recipe.run(records)
+    assert eq.risk.Prosecutor("mean").measure(released, records).value == pytest.approx(best.mean_risk)
+    whole = eq.best_coarsening(records, rules, loss, limit, mean_risk_at_most=most, whole=True)
+    assert whole.lattice["satisfied"].to_list() == fits
+    inferred = best.lattice.filter(pl.col("known") == "inferred")
+    assert inferred.join(whole.lattice.filter("satisfied"), on=list(TREES)).height == 0
+
+
+@settings(max_examples=30)
+@given(
+    rows=RECORDS,
+    gaps=st.lists(st.tuples(st.integers(0, 39), st.sampled_from("abc")), max_size=6),
+    missing=st.sampled_from(["any", "category"]),
+)
+def test_missing_keys_and_the_mean_risk(rows: list[Any], gaps: list[tuple[int, str]], missing: Any) -> None:
+    """The risk of the release is at most what was promised; the search loses nothing against all nodes counted."""
+    table = made(rows)
+    for at, key in gaps:
+        table = table.with_columns(pl.when(pl.int_range(pl.len()) == at).then(None).otherwise(pl.col(key)).alias(key))
+    records = eq.read(table, roles(missing=missing))
+    options: dict[str, Any] = {"loss": "entropy", "suppress_at_most": 0.3, "mean_risk_at_most": 0.3}
+    try:
+        best, whole = (eq.best_coarsening(records, eq.rules.MinCount(2), whole=w, **options) for w in (False, True))
+    except eq.InfeasibleError:
+        return
+    assert best.loss == pytest.approx(whole.loss, abs=1e-9)
+    released = best.recipe.run(records)
+    assert eq.risk.Prosecutor("mean").measure(released, records).value <= best.mean_risk + 1e-9 <= 0.3 + 2e-9
+
+
+@settings(max_examples=20)
+@given(
+    rows=RECORDS,
+    most=st.sampled_from([0.1, 0.3]),
+    limit=st.sampled_from([0.0, 0.2]),
+    name=st.sampled_from(["distinct", "recursive"]),
+)
+def test_a_mean_risk_beside_other_rules(rows: list[Any], most: float, limit: float, name: str) -> None:
+    """Its pruning holds also where the rule prunes nothing."""
+    table, (rule, safe) = made(rows), RULES[name]
+    nodes = [by_hand(table, levels, safe) for levels in product(range(3), range(3), range(2))]
+    fits = [n["entropy"] for n, out in nodes if out <= int(limit * len(rows) + 1e-9) and n["mean_risk"] <= most + 1e-12]
+    try:
+        best = eq.best_coarsening(eq.read(table, roles()), rule, "entropy", limit, mean_risk_at_most=most).loss
+    except eq.InfeasibleError:
+        best = -1.0
+    assert best == pytest.approx(min(fits, default=-1.0), abs=1e-9)
+
+
+PEOPLE = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 1), st.just(0)), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=40)
+@given(rows=RECORDS, more=PEOPLE, k=st.integers(2, 6), limit=st.sampled_from([0.0, 0.1, 0.3]), size=st.integers(1, 3))
+def test_people_of_a_population(rows: list[Any], more: list[Any], k: int, limit: float, size: int) -> None:
+    """k-map against exhaustive search: people of every class, those with a value that no record has left out."""
+    table, everybody = made(rows), made([*rows, *more])
+    values = [set(table[key]) for key in TREES]
+    people = [row[:3] for row in everybody.rows() if all(v in own for v, own in zip(row, values, strict=False))]
+    paths = {key: {row[0]: row for row in TREES[key]} for key in TREES}
+    nodes = []
+    for levels in product(range(3), range(3), range(2)):
+        classes = Counter(tuple(paths[key][row[j]][levels[j]] for j, key in enumerate(TREES)) for row in people)
+        nodes.append(
+            by_hand(table, levels, lambda v: len(v) >= size, people=lambda keys, classes=classes: classes[keys] >= k)
+        )
+    most = int(limit * len(rows) + 1e-9)
+    records, population = eq.read(table, roles()), eq.read(everybody, eq.Roles())
+    rules = [eq.rules.KMap(k, population), *([eq.rules.MinCount(size)] if size > 1 else [])]
+    whole = eq.best_coarsening(records, rules, "entropy", 1.0, whole=True)
+    assert whole.lattice["suppressed"].to_list() == [out for _, out in nodes]
+    fits = [losses["granularity"] for losses, out in nodes if out <= most]
+    if not fits:
+        with pytest.raises(eq.InfeasibleError):
+            eq.best_coarsening(records, rules, suppress_at_most=limit)
+        return
+    best = eq.best_coarsening(records, rules, suppress_at_most=limit)
+    assert best.loss == pytest.approx(min(fits), abs=1e-9)
+    released = best.recipe.run(records).collect()
+    assert released["a"].null_count() == best.suppressed
+
+
+def test_a_population_in_a_file(plain: eq.Records, people: pl.DataFrame, tmp_path: Any) -> None:
+    """The released file is k-mapped, as risk.Journalist measures it, and the recipe survives a file."""
+    pl.concat([people, people.sample(300, seed=1)]).write_parquet(tmp_path / "register.parquet")
+    rule = eq.rules.KMap(6, tmp_path / "register.parquet")
+    best = eq.best_coarsening(plain, rule, suppress_at_most=0.2)
+    assert best.suppressed > 0
+    released = best.recipe.run(plain)
+    score = eq.risk.Journalist(tmp_path / "register.parquet", k=6).measure(released, plain)
+    small = released.collect().filter(pl.Series(score.by_record()["risk"] > 0))
+    assert small["sex"].null_count() == small.height
+    assert [catalogue.build(p.pop("use"), "mask", p) for p in map(catalogue.to_plain, best.recipe.masks)] == list(
+        best.recipe.masks
+    )
+    patched = eq.best_coarsening(plain, eq.rules.KMap(6), suppress_at_most=0.2)
+    assert eq.count(patched.recipe.run(plain)).table.drop_nulls()["total"].min() >= 6
+
+
+def test_the_file_as_its_own_population(plain: eq.Records) -> None:
+    """k-map is k-anonymity then, at every node."""
+    one, two = (
+        eq.best_coarsening(plain, rule, suppress_at_most=0.1, whole=True)
+        for rule in (eq.rules.MinCount(4), eq.rules.KMap(4, plain))
+    )
+    assert one.lattice.select("suppressed", "classes", "satisfied").equals(
+        two.lattice.select("suppressed", "classes", "satisfied")
+    )
+    assert one.levels == two.levels
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.1])
+def test_people_and_mean_risk_in_a_large_lattice(plain: eq.Records, people: pl.DataFrame, limit: float) -> None:
+    """The beam's answer satisfies them, and its bound is below the optimum."""
+    population = eq.read(pl.concat([people, people.sample(300, seed=1)]), eq.Roles())
+    options: dict[str, Any] = {"suppress_at_most": limit, "mean_risk_at_most": 0.05}
+    whole = eq.best_coarsening(plain, eq.rules.KMap(6, population), **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_PROVEN_NODES", 10)
+        patch.setattr("equipoise.search._best_coarsening.beam.GROUP", 8)
+        best = eq.best_coarsening(plain, eq.rules.KMap(6, population), **options)
+    assert best.lower_bound <= whole.loss + 1e-12 <= best.loss + 2e-12
+    assert best.mean_risk <= 0.05
+    assert best.suppressed <= limit * 400
+
+
+@settings(max_examples=30)
+@given(
+    rows=RECORDS,
+    limit=st.sampled_from([0.0, 0.2]),
+    loss=st.sampled_from([eq.losses.Granularity, eq.losses.Entropy, eq.losses.NonUniformEntropy]),
+    weights=st.dictionaries(st.sampled_from("abc"), st.sampled_from([0.1, 0.5, 1.0, 3.0]), max_size=3),
+)
+def test_weights_of_keys(rows: list[Any], limit: float, loss: Any, weights: dict[str, float]) -> None:
+    table, name = made(rows), module.snake(loss.__name__)
+    nodes = [by_hand(table, levels, lambda v: len(v) >= 2, weights) for levels in product(range(3), range(3), range(2))]
+    fits = [losses[name] for losses, out in nodes if out <= int(limit * len(rows) + 1e-9)]
+    if fits:
+        best = eq.best_coarsening(eq.read(table, roles()), eq.rules.MinCount(2), loss(weights=weights), limit)
+        assert best.loss == pytest.approx(min(fits), abs=1e-9)
+
+
+def test_a_weight_decides_which_key_is_coarsened(plain: eq.Records) -> None:
+    """The key that counts for little is given up first, and equal weights are none."""
+    light = {key: eq.losses.Granularity(weights={key: 0.05}) for key in ("area", "age")}
+    best = {key: eq.best_coarsening(plain, eq.rules.MinCount(3), loss, 0.1) for key, loss in light.items()}
+    assert best["area"].levels != best["age"].levels
+    even = eq.losses.Granularity(weights=dict.fromkeys(("sex", "area", "age"), 0.7))
+    one, two = (eq.best_coarsening(plain, eq.rules.MinCount(3), loss, 0.1) for loss in ("granularity", even))
+    assert (one.levels, one.loss) == (two.levels, pytest.approx(two.loss))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"mean_risk_at_most": 5}, eq.ParameterError, "Write 5 % as 0.05"),
+        ({"mean_risk_at_most": 0}, eq.ParameterError, "above 0"),
+        ({"rules": eq.rules.KMap(3, coarsen="age=10")}, eq.ParameterError, "leave coarsen out"),
+        ({"loss": eq.losses.Entropy(weights={"agee": 1})}, eq.RolesError, "which is no key"),
+        ({"loss": eq.losses.Entropy(weights={"sex": 0, "area": 0, "age": 0})}, eq.ParameterError, "weight 0"),
+    ],
+)
+def test_more_refusals(plain: eq.Records, arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        eq.best_coarsening(plain, **{"rules": eq.rules.MinCount(3), **arguments})
+
+
+def test_a_population_joined_by_and(plain: eq.Records, people: pl.DataFrame) -> None:
+    """Counted, but not released where records would have to be withheld for it."""
+    rule = eq.rules.KMap(6, eq.read(people, eq.Roles())) & eq.rules.MinCount(4)
+    with pytest.raises(eq.ParameterError, match="cannot be joined by &"):
+        eq.best_coarsening(plain, rule, suppress_at_most=0.3)
+    assert eq.best_coarsening(plain, rule, suppress_at_most=0.0).suppressed == 0

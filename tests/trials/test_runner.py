@@ -14,7 +14,7 @@ from equipoise.masks import Noise, Recode, TopCode
 from equipoise.provenance.journal import Journal
 from equipoise.trials import runner as running
 from equipoise.trials.runner import Runner
-from equipoise.trials.scorer import Bench, ByteCache
+from equipoise.trials.scorer import Bench
 from equipoise.trials.time_left import Pace
 from equipoise.trials.trial import Trial
 
@@ -78,18 +78,18 @@ def test_without_room_nothing_is_kept(people_records: eq.Records) -> None:
     bench = Bench(people_records, MEASURES, room=0)
     small, large = bench.score(noises(0.1)[0]), Bench(people_records, MEASURES).score(noises(0.1)[0])
     assert [s.value for s in small] == [s.value for s in large]
-    assert not bench.kept.inside
+    assert not bench.cache
 
 
-def test_what_was_not_asked_for_longest_goes_first() -> None:
-    kept = ByteCache(10)
+def test_what_was_not_asked_for_longest_goes_first(people_records: eq.Records) -> None:
+    bench = Bench(people_records, MEASURES, room=10)
     for name in "abc":
-        kept.put(name, name, 3)
-    assert kept.get("a") == "a"
-    kept.put("d", "d", 4)
-    assert [kept.get(name) for name in "abcd"] == ["a", None, "c", "d"]
-    kept.put("huge", "huge", 11)
-    assert kept.get("huge") is None
+        bench.keep(name, name, 3)
+    assert bench.recall("a") == "a"
+    bench.keep("d", "d", 4)
+    assert [bench.recall(name) for name in "abcd"] == ["a", None, "c", "d"]
+    bench.keep("huge", "huge", 11)
+    assert bench.recall("huge") is None
 
 
 def test_a_recipe_is_tried_once(people_records: eq.Records) -> None:
@@ -150,7 +150,7 @@ def test_what_the_journal_knows_is_not_run(people_records: eq.Records, tmp_path:
     recipe = eq.Recipe([mask], 5)
     trials = []
     for _ in range(2):
-        journal = Journal.resumed(tmp_path / "journal", lambda key: "data", "roles", 5)
+        journal = Journal.resume(tmp_path / "journal", lambda key: "data", "roles", 5)
         monkey = journal.name(recipe)
         assert monkey == journal.name(recipe)
         with Runner(people_records, MEASURES, journal=journal) as runner:
@@ -162,7 +162,7 @@ def test_what_the_journal_knows_is_not_run(people_records: eq.Records, tmp_path:
 
 
 def test_stopping_keeps_what_was_done(people_records: eq.Records, tmp_path: Any) -> None:
-    journal = Journal.resumed(tmp_path / "journal", lambda key: "data", "roles", 5)
+    journal = Journal.resume(tmp_path / "journal", lambda key: "data", "roles", 5)
     with (
         pytest.raises(Cancelled, match="2 of 4 done"),
         Runner(
@@ -170,7 +170,7 @@ def test_stopping_keeps_what_was_done(people_records: eq.Records, tmp_path: Any)
         ) as runner,
     ):
         runner.run(noises(0.1, 0.2, 0.3, 0.4))
-    assert len(Journal.resumed(tmp_path / "journal", lambda key: "data", "roles", 5).known) == 2
+    assert len(Journal.resume(tmp_path / "journal", lambda key: "data", "roles", 5).known) == 2
 
 
 def test_the_estimate_is_by_kind_of_recipe() -> None:

@@ -11,7 +11,8 @@ import polars as pl
 
 from equipoise.data.labels import Column, Labels
 from equipoise.doors.cli.command import command
-from equipoise.files import KNOWN, read, save
+from equipoise.files import FORMATS, KNOWN, read, save
+from equipoise.files.column_types import STORABLE
 from equipoise.files.format import Format
 
 CODES = (
@@ -83,8 +84,8 @@ def _row(param: Any) -> str:
 def _formats() -> str:
     rows = [_format(name, one) for name, one in KNOWN.items()]
     head = [
-        "| format | files end in | written | labels kept of | missing codes | options |",
-        "|---|---|---|---|---|---|",
+        "| format | files end in | written | labels kept of | missing codes | options | extra |",
+        "|---|---|---|---|---|---|---|",
     ]
     modules = dict.fromkeys(inspect.getmodule(one.load) for one in KNOWN.values())
     notes = [docstrings.page_part(inspect.getdoc(module) or "", lambda name: None) for module in modules]
@@ -93,17 +94,46 @@ def _formats() -> str:
         "The ending of a file says its format. A release is written in the format that came in, unless `--format` or "
         "`[output] format` say otherwise; formats that can only be read become the one named here.",
         "\n".join([*head, *rows]),
+        "## Column types",
+        "A column that a format cannot hold is refused with its name and type, before anything is written. A tick "
+        "means that the type comes back as it went; a name is the type that the same values come back as. A column "
+        "without any value has no type in text, spreadsheet and statistical formats.",
+        _types(),
+        _precision(),
         "## What each keeps",
         *notes,
     ]
     return "\n\n".join(parts) + "\n"
 
 
+def _types() -> str:
+    """What becomes of every kind of column in every format that is written."""
+    head = ["| type |" + "".join(f" `{name}` |" for name in FORMATS), "|---|" + "---|" * len(FORMATS)]
+    rows = [f"| `{kind}` |" + "".join(f" {_fate(kind, one)} |" for one in FORMATS.values()) for kind in STORABLE]
+    return "\n".join([*head, *rows])
+
+
+def _fate(kind: str, one: Format) -> str:
+    stored = one.types.get(kind)
+    return "refused" if stored is None else "✓" if stored == kind else f"`{stored}`"
+
+
+def _precision() -> str:
+    """What is said of numbers and times that a format cannot hold in full."""
+    times = [f"`{name}` to {one.resolution}" for name, one in FORMATS.items() if one.resolution != "1ns"]
+    whole = [f"`{name}` {one.largest_integer:,}" for name, one in FORMATS.items() if one.largest_integer]
+    return (
+        f"Times are kept in {', '.join(times)}; elsewhere in full. Larger whole numbers than these are refused, not "
+        f"rounded: {', '.join(whole)}."
+    )
+
+
 def _format(name: str, one: Format) -> str:
     written = "yes" if one.save else f"becomes `{one.becomes or 'parquet'}`"
     endings, options = (", ".join(f"`{part}`" for part in found) for found in (one.suffixes, one.options))
     labels, codes = _labels_kept(name) if one.save else "see below", "yes" if one.codes else "no"
-    return f"| `{name}` | {endings} | {written} | {labels} | {codes} | {options} |"
+    extra = f"`{one.extra}`" if one.extra else ""
+    return f"| `{name}` | {endings} | {written} | {labels} | {codes} | {options} | {extra} |"
 
 
 def _labels_kept(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Score a release by trying to break it."""
+"""Attacks: measures that score a release by attacking it as an intruder would."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Guessing a value from a released file: by the nearest record, by the class of equal ones, and by boosted trees.
+"""Attribute inference from a released file: by the nearest record, by the class of equal records, by boosted trees.
 
-What is known of released records and of people is coded alike, and so are the values to be guessed: `right` counts, in
-any pool of released records, those whose value would be right for a person, by two searches in one sorted array.
+The known columns of released records and of people are coded alike, and so are the values to be guessed: two searches
+in one sorted array count, in any pool of released records, those whose value would be right for a person.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,26 +19,26 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, MissingExtraError
 from equipoise.ground.packed_keys import code, group
 
-CHUNK = 1 << 22
-"""Released records in pools that are dealt with at a time."""
-BINS = 254
-"""Categories of a known column that trees tell apart, the most frequent ones."""
-CLASSES = 20
-"""Values that boosted trees guess, the most frequent ones."""
-LEARNT = 10_000
+POOL_ENTRIES_PER_CHUNK = 1 << 22
+"""Released records in pools handled at a time."""
+MAX_CATEGORIES = 254
+"""Categories of a known column that trees distinguish at most, the most frequent ones."""
+MAX_GUESSED_VALUES = 20
+"""Values that boosted trees guess at most, the most frequent ones."""
+MAX_TRAINING_RECORDS = 10_000
 """Released records that trees learn from at most."""
-TREES = 200
+MAX_TREES = 200
 """Trees in a fit at most, over all values to be guessed; at least ten rounds, at most fifty."""
-FEWEST = 50
-"""And at least: fewer are not worth a fit."""
+MIN_TRAINING_RECORDS = 50
+"""Released records that trees learn from at least."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KnownColumns:
-    """What is known of `split` released records and, after them, of people: codes, coordinates, categories, features.
+    """Known columns of `split` released records and, after them, of people: codes, coordinates, categories, features.
 
-    Numbers and dates are coordinates in standard deviations of the release, a missing one stands at the mean and
-    carries a penalty of 1; all else is a category, with a penalty of 1 for another one.
+    Numbers and dates are coordinates in standard deviations of the release, a missing one is at the mean with a penalty
+    of 1; all else is a category, with a penalty of 1 for another one.
     """
 
     split: int
@@ -50,12 +50,12 @@ class KnownColumns:
     nominal: tuple[bool, ...]
 
     @classmethod
-    def of(cls, here: pl.DataFrame, people: pl.DataFrame, columns: tuple[str, ...]) -> "KnownColumns":
-        """Both files side by side. O(records x columns)."""
-        size, split = here.height + people.height, here.height
+    def of(cls, released: pl.DataFrame, people: pl.DataFrame, columns: tuple[str, ...]) -> "KnownColumns":
+        """Code the known columns of both files. O(records x columns)."""
+        size, split = released.height + people.height, released.height
         codes, sizes, points, marks, features, nominal = [], [], [], [], [], []
         for column in columns:
-            pair, ordered = comparable(here[column], people[column])
+            pair, ordered = comparable(released[column], people[column])
             both = pl.concat(pair)
             coded = code(both)
             codes.append(coded.codes)
@@ -63,16 +63,16 @@ class KnownColumns:
             nominal.append(not ordered)
             x = _finite(column, both) if ordered else _by_frequency(coded.codes, coded.size, both, split)
             features.append(x)
-            points += [_scaled(x, split)] if ordered else []
+            points += [_standardise(x, split)] if ordered else []
             gaps = np.isnan(x)
-            marks += [_unseen(coded.codes, split)] if not ordered else [gaps] if gaps.any() else []
+            marks += [_merge_unseen(coded.codes, split)] if not ordered else [gaps] if gaps.any() else []
         cloud = Cloud(_beside(points, size, np.float64), _beside(marks, size, np.int64))
         return cls(
             split, tuple(codes), tuple(sizes), cloud, np.ones(len(marks)), np.column_stack(features), tuple(nominal)
         )
 
     def classes(self, many: int) -> Integers:
-        """Records and people numbered by their values in the first `many` known columns."""
+        """Class of each record and person by their values in the first `many` known columns."""
         if not many:
             return np.zeros(len(self.cloud), dtype=np.int64)
         return group(self.codes[:many], self.sizes[:many])[0]
@@ -84,7 +84,7 @@ class KnownColumns:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Secret:
-    """The value to be guessed: its rank among the distinct released values, and the ranks right for each person.
+    """The value to be guessed: its rank among the distinct released values, and the ranks that are right for a person.
 
     A guess is right for a person if its rank is at least `low` and below `high`. Numbers also have `values`, the
     released ones, `truth`, those of people, and a `tolerance`.
@@ -99,106 +99,106 @@ class Secret:
     tolerance: float = 0.0
 
     @classmethod
-    def categories(cls, here: pl.Series, people: pl.Series) -> "Secret":
-        coded = code(pl.concat([here, people]))
-        ranks, asked = coded.codes[: len(here)].astype(np.int64), coded.codes[len(here) :].astype(np.int64)
-        return cls(ranks, asked, asked + 1, coded.size)
+    def categories(cls, released: pl.Series, people: pl.Series) -> "Secret":
+        coded = code(pl.concat([released, people]))
+        ranks, truth = coded.codes[: len(released)].astype(np.int64), coded.codes[len(released) :].astype(np.int64)
+        return cls(ranks, truth, truth + 1, coded.size)
 
     @classmethod
-    def numbers(cls, here: Floats, people: Floats, tolerance: float) -> "Secret":
-        """Numbers are right if they are no farther than the tolerance from the truth."""
-        values, ranks = np.unique(here, return_inverse=True)
+    def numbers(cls, released: Floats, people: Floats, tolerance: float) -> "Secret":
+        """A numeric secret: a guess is right if it is within the tolerance of the truth."""
+        values, ranks = np.unique(released, return_inverse=True)
         low = np.searchsorted(values, people - tolerance, side="left")
         high = np.searchsorted(values, people + tolerance, side="right")
-        return cls(ranks, low, high, len(values), here, people, tolerance)
+        return cls(ranks, low, high, len(values), released, people, tolerance)
 
-    def told(self) -> tuple[Floats, Floats]:
-        """Numbers, released and true."""
+    def number_pairs(self) -> tuple[Floats, Floats]:
+        """Released values and true values of a numeric secret."""
         if self.values is None or self.truth is None:
             raise DataError("Categories have no mean.")
         return self.values, self.truth
 
     def right(self, guess: Floats) -> Floats:
         """1 for each person whose number is guessed within the tolerance."""
-        return (np.abs(guess - self.told()[1]) <= self.tolerance).astype(np.float64)
+        return (np.abs(guess - self.number_pairs()[1]) <= self.tolerance).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GuessedValues:
-    """For each person the probability that the guess is right, and for numbers its expected squared error."""
+    """Probability that the guess is right for each person, and for numbers its expected squared error."""
 
     hit: Floats
     error: Floats | None = None
 
 
-def match(known: KnownColumns, secret: Secret) -> GuessedValues:
-    """Take the value of the released record nearest to what is known; one at random of those that tie.
+def match(columns: KnownColumns, secret: Secret) -> GuessedValues:
+    """Guess the value of the released record nearest by the known columns, one at random of those that tie.
 
-    Whoever has equals in the file is matched with them; only the others are looked for by distance. Cost: that of the
-    search, and for each distinct question the records that tie.
+    People with equal records in the file are matched with them; only the others are searched by distance. Cost: that of
+    the search, and for each distinct query the records that tie.
     """
-    pool, people = known.whole[: known.split], known.whole[known.split :]
-    met = np.isin(people, pool)
+    pool, people = columns.whole[: columns.split], columns.whole[columns.split :]
+    has_equals = np.isin(people, pool)
     hit, error = np.zeros(len(people)), np.zeros(len(people))
-    for who, of, owner, rows in _pools(known, pool, people, met):
+    for who, of, owner, rows in _pools(columns, pool, people, has_equals):
         hit[who] = _share_right(secret, who, of, owner, rows)
         if secret.values is not None:
             error[who] = _square(secret, who, of, owner, rows)
     return GuessedValues(hit, None if secret.values is None else error)
 
 
-def by_class(known: KnownColumns, secret: Secret) -> GuessedValues:
+def by_class(columns: KnownColumns, secret: Secret) -> GuessedValues:
     """Guess the mode (one at random of those that tie) or mean of the released records with equal known values.
 
     Without any, the last known column is left out, and so on to the whole file. O(records x columns).
     """
-    people = len(known.cloud) - known.split
-    hit, error, open_ = np.zeros(people), np.zeros(people), np.ones(people, dtype=np.bool_)
-    for many in range(len(known.codes), -1, -1):
-        classes = known.classes(many)
-        pool, asked = classes[: known.split], classes[known.split :]
-        told = np.flatnonzero(open_ & np.isin(asked, pool))
+    people = len(columns.cloud) - columns.split
+    hit, error, unanswered = np.zeros(people), np.zeros(people), np.ones(people, dtype=np.bool_)
+    for many in range(len(columns.codes), -1, -1):
+        classes = columns.classes(many)
+        pool, person_class = classes[: columns.split], classes[columns.split :]
+        answered = np.flatnonzero(unanswered & np.isin(person_class, pool))
         if secret.values is None:
-            hit[told] = _by_mode(secret, pool, asked[told], told)
+            hit[answered] = _by_mode(secret, pool, person_class[answered], answered)
         else:
-            hit[told], error[told] = _by_mean(secret, pool, asked, told)
-        open_[told] = False
-        if not open_.any():
+            hit[answered], error[answered] = _by_mean(secret, pool, person_class, answered)
+        unanswered[answered] = False
+        if not unanswered.any():
             break
     return GuessedValues(hit, None if secret.values is None else error)
 
 
-def boosted(
-    known: KnownColumns, secret: Secret, places: Floats, folds: Integers | None, asked: Integers, seed: int
+def by_trees(
+    columns: KnownColumns, secret: Secret, places: Floats, folds: Integers | None, fold_of: Integers, seed: int
 ) -> GuessedValues | None:
     """Guess by gradient boosted trees, fitted on released records of other folds than the person's.
 
     `places` orders the released records at random, `folds` has their folds (None: nobody's own record is there, so one
-    fit does for all) and `asked` those of people. None where there is too little to learn. On one thread, so that the
-    answer does not depend on the machine. Cost: a fit for each fold on at most `LEARNT` records, and one prediction
-    for each person.
+    fit serves all) and `fold_of` those of people. None if there is too little to learn. On one thread, so that the
+    answer does not depend on the machine. Cost: a fit for each fold on at most `MAX_TRAINING_RECORDS` records, and one
+    prediction for each person.
     """
     target, labels = _target(secret)
-    learners = _canonical(known, target, np.flatnonzero(target >= 0) if labels is not None else None, places)
-    if len(learners) < FEWEST or (labels is not None and len(labels) < 2):
+    learners = _canonical(columns, target, np.flatnonzero(target >= 0) if labels is not None else None, places)
+    if len(learners) < MIN_TRAINING_RECORDS or (labels is not None and len(labels) < 2):
         return None
-    of = np.zeros(known.split, dtype=np.int64) if folds is None else folds
-    asked = asked if folds is not None else np.full_like(asked, -1)
-    guess = np.zeros(len(asked))
+    of = np.zeros(columns.split, dtype=np.int64) if folds is None else folds
+    fold_of = fold_of if folds is not None else np.full_like(fold_of, -1)
+    guess = np.zeros(len(fold_of))
     with _one_thread():
-        for fold in np.unique(asked).tolist():
-            rows, people = learners[(of[learners] != fold) | (fold < 0)], np.flatnonzero(asked == fold)
-            _, first, back = np.unique(known.whole[known.split + people], return_index=True, return_inverse=True)
-            predict = _fitted(known, rows, target[rows], labels is not None, seed)
-            guess[people] = predict(known.features[known.split + people[first]])[back]
+        for fold in np.unique(fold_of).tolist():
+            rows, people = learners[(of[learners] != fold) | (fold < 0)], np.flatnonzero(fold_of == fold)
+            _, first, back = np.unique(columns.whole[columns.split + people], return_index=True, return_inverse=True)
+            predict = _fit(columns, rows, target[rows], labels is not None, seed)
+            guess[people] = predict(columns.features[columns.split + people[first]])[back]
     if labels is None:
-        return GuessedValues(secret.right(guess), (guess - secret.told()[1]) ** 2)
-    named = labels[guess.astype(np.int64)]
-    return GuessedValues(((named >= secret.low) & (named < secret.high)).astype(np.float64))
+        return GuessedValues(secret.right(guess), (guess - secret.number_pairs()[1]) ** 2)
+    values = labels[guess.astype(np.int64)]
+    return GuessedValues(((values >= secret.low) & (values < secret.high)).astype(np.float64))
 
 
 def overall(secret: Secret) -> Floats:
-    """For each person the chance that the mode or the mean of the whole release is right."""
+    """Probability that the mode or the mean of the whole release is right for each person."""
     nobody = np.zeros(len(secret.ranks), dtype=np.int64)
     people = np.arange(len(secret.low))
     if secret.values is None:
@@ -206,116 +206,115 @@ def overall(secret: Secret) -> Floats:
     return secret.right(np.full(len(people), float(np.sort(secret.values).mean())))
 
 
-def _pools(known: KnownColumns, pool: Integers, people: Integers, met: Any) -> Iterator[tuple[Integers, ...]]:
-    """People, the pool each draws from, and the pools: an owner and a released row for every entry."""
-    near, far = np.flatnonzero(met), np.flatnonzero(~met)
+def _pools(columns: KnownColumns, pool: Integers, people: Integers, has_equals: Any) -> Iterator[tuple[Integers, ...]]:
+    """People, the pool of records each guess is drawn from, and the pools: owner and released row of every entry."""
+    near, far = np.flatnonzero(has_equals), np.flatnonzero(~has_equals)
     if len(near):
-        yield near, people[near], pool, np.arange(known.split)
+        yield near, people[near], pool, np.arange(columns.split)
     if not len(far):
         return
-    cloud = known.cloud
-    released, asking = (Cloud(cloud.coordinates[r], cloud.codes[r]) for r in (slice(known.split), known.split + far))
-    found = nearest(released, asking, known.penalties)
+    cloud = columns.cloud
+    sides = slice(columns.split), columns.split + far
+    released, queries = (Cloud(cloud.coordinates[side], cloud.codes[side]) for side in sides)
+    neighbours = nearest(released, queries, columns.penalties)
     order = np.argsort(pool, kind="stable")
     start = np.searchsorted(pool[order], np.arange(int(pool.max()) + 2))
-    ranked = np.argsort(found.query, kind="stable")
-    query, chosen = found.query[ranked], pool[found.row[ranked]]
+    ranked = np.argsort(neighbours.query, kind="stable")
+    query, chosen = neighbours.query[ranked], pool[neighbours.row[ranked]]
     many = np.diff(start)[chosen]
-    ends = np.searchsorted(query, np.arange(len(found.first) + 1))
+    ends = np.searchsorted(query, np.arange(len(neighbours.first) + 1))
     for low, high in _portions(np.append(0, np.cumsum(many))[ends]):
         part = slice(ends[low], ends[high])
         rows = order[np.repeat(start[chosen[part]], many[part]) + _steps(many[part])]
-        mine = np.flatnonzero((found.of >= low) & (found.of < high))
-        yield far[mine], found.of[mine] - low, np.repeat(query[part] - low, many[part]), rows
+        mine = np.flatnonzero((neighbours.of >= low) & (neighbours.of < high))
+        yield far[mine], neighbours.of[mine] - low, np.repeat(query[part] - low, many[part]), rows
 
 
 def _portions(ends: Integers) -> Iterator[tuple[int, int]]:
-    """Runs of questions with about `CHUNK` entries at a time, at least one question each."""
+    """Runs of queries with about `POOL_ENTRIES_PER_CHUNK` entries, at least one query each."""
     low, last = 0, len(ends) - 1
     while low < last:
-        high = max(low + 1, int(np.searchsorted(ends, ends[low] + CHUNK, side="right")) - 1)
+        high = max(low + 1, int(np.searchsorted(ends, ends[low] + POOL_ENTRIES_PER_CHUNK, side="right")) - 1)
         yield low, min(high, last)
         low = min(high, last)
 
 
 def _share_right(secret: Secret, who: Integers, of: Integers, owner: Integers, rows: Integers) -> Floats:
-    """The share of a person's pool whose value is right for the person."""
+    """Share of each person's pool whose value is right."""
     keys = np.sort(owner * (secret.size + 1) + secret.ranks[rows])
     high, low = (np.searchsorted(keys, of * (secret.size + 1) + rank[who]) for rank in (secret.high, secret.low))
-    found: Floats = (high - low) / np.bincount(owner, minlength=int(of.max()) + 1)[of]
-    return found
+    return np.asarray((high - low) / np.bincount(owner, minlength=int(of.max()) + 1)[of])
 
 
 def _square(secret: Secret, who: Integers, of: Integers, owner: Integers, rows: Integers) -> Floats:
-    """The mean squared error of a value from the pool, from its moments around the overall mean."""
-    values, truth = secret.told()
+    """Mean squared error of a value from the pool, by its moments around the overall mean."""
+    values, truth = secret.number_pairs()
     middle, size = float(values.mean()), int(of.max()) + 1
     x, y = values[rows] - middle, truth[who] - middle
     n, one, two = (np.bincount(owner, weights=w, minlength=size)[of] for w in (np.ones(len(x)), x, x * x))
-    found: Floats = np.maximum(two / n - 2 * y * one / n + y * y, 0.0)
-    return found
+    return np.asarray(np.maximum(two / n - 2 * y * one / n + y * y, 0.0))
 
 
-def _by_mode(secret: Secret, pool: Integers, asked: Integers, people: Integers) -> Floats:
-    """1 / number of modes of the person's class if the truth is one of them."""
+def _by_mode(secret: Secret, pool: Integers, person_class: Integers, people: Integers) -> Floats:
+    """Probability that a mode of the person's class is right: 1 / number of modes if the truth is one of them."""
     keys, counts = np.unique(pool * secret.size + secret.ranks, return_counts=True)
     of = keys // secret.size
     most = np.zeros(int(of.max(initial=0)) + 1, dtype=np.int64)
     np.maximum.at(most, of, counts)
     modes = np.bincount(of[counts == most[of]], minlength=len(most))
-    wanted = asked * secret.size + secret.low[people]
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    met = (keys[place] == wanted) & (counts[place] == most[asked])
-    return np.where(met, 1.0 / np.maximum(modes[asked], 1), 0.0)
+    true_key = person_class * secret.size + secret.low[people]
+    place = np.minimum(np.searchsorted(keys, true_key), len(keys) - 1)
+    is_mode = (keys[place] == true_key) & (counts[place] == most[person_class])
+    return np.where(is_mode, 1.0 / np.maximum(modes[person_class], 1), 0.0)
 
 
-def _by_mean(secret: Secret, pool: Integers, asked: Integers, people: Integers) -> tuple[Floats, Floats]:
-    values, known_truth = secret.told()
+def _by_mean(secret: Secret, pool: Integers, person_class: Integers, people: Integers) -> tuple[Floats, Floats]:
+    values, known_truth = secret.number_pairs()
     size = int(pool.max(initial=0)) + 1
     n = np.bincount(pool, minlength=size)
     ordered = np.lexsort((values, pool))
     total = np.bincount(pool[ordered], weights=values[ordered], minlength=size)
-    guess, truth = (total / np.maximum(n, 1))[asked[people]], known_truth[people]
+    guess, truth = (total / np.maximum(n, 1))[person_class[people]], known_truth[people]
     return (np.abs(guess - truth) <= secret.tolerance).astype(np.float64), (guess - truth) ** 2
 
 
 def _target(secret: Secret) -> tuple[Floats, Integers | None]:
-    """What trees learn: numbers as they are, or the most frequent categories numbered (-1: not one of them)."""
+    """Target of the trees: numbers as they are, or the most frequent categories numbered (-1: not one of them)."""
     if secret.values is not None:
         return secret.values, None
     counts = np.bincount(secret.ranks, minlength=secret.size)
-    labels = np.argsort(-counts, kind="stable")[: min(CLASSES, int((counts > 0).sum()))]
+    labels = np.argsort(-counts, kind="stable")[: min(MAX_GUESSED_VALUES, int((counts > 0).sum()))]
     number = np.full(secret.size, -1)
     number[labels] = np.arange(len(labels))
     return number[secret.ranks].astype(np.float64), labels
 
 
-def _canonical(known: KnownColumns, target: Floats, rows: Integers | None, places: Floats) -> Integers:
-    """Records to learn from, drawn by their places, in an order that the order of the file has no part in."""
-    rows = np.arange(known.split) if rows is None else rows
-    drawn = rows[np.argsort(places[rows], kind="stable")[:LEARNT]]
-    return drawn[np.lexsort((places[drawn], target[drawn], known.whole[drawn]))]
+def _canonical(columns: KnownColumns, target: Floats, rows: Integers | None, places: Floats) -> Integers:
+    """Training records, drawn by their random places, in an order independent of that of the file."""
+    rows = np.arange(columns.split) if rows is None else rows
+    chosen = rows[np.argsort(places[rows], kind="stable")[:MAX_TRAINING_RECORDS]]
+    return chosen[np.lexsort((places[chosen], target[chosen], columns.whole[chosen]))]
 
 
-def _fitted(
-    known: KnownColumns, rows: Integers, target: Floats, category: bool, seed: int
+def _fit(
+    columns: KnownColumns, rows: Integers, target: Floats, category: bool, seed: int
 ) -> Callable[[Floats], Floats]:
-    """What predicts from features: trees on the columns that have values, or the mean or mode where there are none."""
-    told = ~np.isnan(known.features[rows]).all(axis=0)
-    if not told.any() or len(np.unique(target)) < 2:
+    """Prediction function: trees on the columns that have values, or the mean or mode if none has."""
+    has_values = ~np.isnan(columns.features[rows]).all(axis=0)
+    if not has_values.any() or len(np.unique(target)) < 2:
         only = _most(target) if category else float(target.mean())
         return lambda features: np.full(len(features), only)
     values = len(np.unique(target)) if category else 1
-    model = _model(category, np.array(known.nominal)[told], TREES // (values if values > 2 else 1), seed)
-    model.fit(known.features[rows][:, told], target)
-    return lambda features: np.asarray(model.predict(features[:, told]))
+    model = _model(category, np.array(columns.nominal)[has_values], MAX_TREES // (values if values > 2 else 1), seed)
+    model.fit(columns.features[rows][:, has_values], target)
+    return lambda features: np.asarray(model.predict(features[:, has_values]))
 
 
 def _one_thread() -> Any:
     try:
         from threadpoolctl import threadpool_limits
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     return threadpool_limits(1)
 
 
@@ -323,7 +322,7 @@ def _model(category: bool, nominal: Integers, rounds: int, seed: int) -> Any:
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     kind = HistGradientBoostingClassifier if category else HistGradientBoostingRegressor
     return kind(
         max_iter=min(50, max(10, rounds)), learning_rate=0.2, max_leaf_nodes=15, early_stopping=False,
@@ -336,30 +335,30 @@ def _most(target: Floats) -> float:
 
 
 def _finite(column: str, values: pl.Series) -> Floats:
-    found = values.to_numpy()
-    if np.isinf(found).any():
+    numbers = values.to_numpy()
+    if np.isinf(numbers).any():
         raise DataError(f"Column {column!r} holds infinite values: remove them first.")
-    return found
+    return numbers
 
 
 def _by_frequency(codes: Integers, size: int, values: pl.Series, split: int) -> Floats:
-    """Categories by their place in the order of frequency in the release, the rare ones as one; missing is NaN."""
+    """Categories ranked by frequency in the release, the rare ones merged; missing is NaN."""
     counts = np.bincount(codes[:split], minlength=size)
     place = np.empty(size)
-    place[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(size), BINS - 1)
+    place[np.argsort(-counts, kind="stable")] = np.minimum(np.arange(size), MAX_CATEGORIES - 1)
     return np.where(values.is_null().to_numpy(), np.nan, place[codes])
 
 
-def _unseen(codes: Integers, split: int) -> Integers:
-    """Codes with one for all categories that the release does not have: they are equally far from everything."""
+def _merge_unseen(codes: Integers, split: int) -> Integers:
+    """Codes with a single code for all categories absent from the release: they are equally far from everything."""
     top = int(codes.max(initial=0)) + 1
     return np.where(np.isin(codes, codes[:split]), codes.astype(np.int64), top)
 
 
-def _scaled(x: Floats, split: int) -> Floats:
-    """In standard deviations of the released values, missing at their mean."""
-    told = x[:split][~np.isnan(x[:split])]
-    mean, sd = (float(told.mean()), float(told.std())) if len(told) else (0.0, 0.0)
+def _standardise(x: Floats, split: int) -> Floats:
+    """Values in standard deviations of the released ones, missing at their mean."""
+    present = x[:split][~np.isnan(x[:split])]
+    mean, sd = (float(present.mean()), float(present.std())) if len(present) else (0.0, 0.0)
     return np.where(np.isnan(x), 0.0, (x - mean) / (sd or 1.0))
 
 
@@ -368,6 +367,5 @@ def _beside(columns: Sequence[Any], size: int, kind: type) -> Any:
 
 
 def _steps(many: Integers) -> Integers:
-    """0, 1, ... up to each count."""
-    found: Integers = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)
-    return found
+    """The numbers 0, 1, ... below each count, one run after the other."""
+    return np.asarray(np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many))

@@ -1,11 +1,11 @@
-"""Attribute inference: how well a sensitive value is guessed from a release by who knows other values of a person."""
+"""Attribute inference: how well an intruder who knows other values of a person guesses a sensitive one."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._guessing import GuessedValues, KnownColumns, Secret, boosted, by_class, match, overall
+from equipoise.attacks._guessing import GuessedValues, KnownColumns, Secret, by_class, by_trees, match, overall
 from equipoise.data.records import Records
 from equipoise.data.released_terms import ComparableFiles, by_id, comparable, rows
 from equipoise.data.roles import Roles, names
@@ -17,15 +17,15 @@ from equipoise.methods.score import Score
 from equipoise.methods.share_interval import excess, wilson
 
 SNOOPERS = {"match": "the nearest record", "class": "records with equal known values", "boosted": "boosted trees"}
-FEW = 20
-"""Numbers with at most this many values in the original are guessed as categories."""
+MAX_CATEGORY_VALUES = 20
+"""Distinct original values up to which numbers are guessed as categories."""
 FOLDS = 3
-"""Parts of the people, for trees that are fitted on the others'."""
+"""Folds of the people, for trees fitted on the other folds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """Share of people whose sensitive value is guessed right from the release by who knows other values of theirs.
+    """Share of people whose sensitive value is guessed right from the release by an intruder who knows other values.
 
     The intruder knows the `known` columns (the keys unless given) of a person's original record, in the terms of the
     release: a recoded value by its released label; so is the sensitive value, if it is a category. Several snoopers
@@ -83,26 +83,27 @@ class Inference:
             raise ParameterError("seed must be a whole number, 0 or more.")
 
     def measure(self, released: Records, original: Records) -> Score:
-        known = self.known or tuple(c for c in original.roles.keys if c != self.sensitive)
-        if not known:
+        known_columns = self.known or tuple(c for c in original.roles.keys if c != self.sensitive)
+        if not known_columns:
             raise RolesError("No known columns were named, and no other column is a key.")
-        case = _Case.of(ComparableFiles.read(released, original, (*known, self.sensitive)), original, known, self)
-        if not case.here.height:
+        files = ComparableFiles.read(released, original, (*known_columns, self.sensitive))
+        case = _Case.of(files, original, known_columns, self)
+        if not case.released.height:
             return self._nothing(case, original)
-        return self._score(case, self._guesses(case, known), original)
+        return self._score(case, self._guesses(case, known_columns), original)
 
-    def _guesses(self, case: "_Case", known: tuple[str, ...]) -> dict[str, GuessedValues]:
-        """What each snooper makes of all people; trees without enough to learn from are left out."""
-        table = KnownColumns.of(case.here, case.people, known)
-        found: dict[str, GuessedValues | None] = {}
+    def _guesses(self, case: "_Case", known_columns: tuple[str, ...]) -> dict[str, GuessedValues]:
+        """Guesses of each snooper for all people; trees without enough to learn from are left out."""
+        table = KnownColumns.of(case.released, case.people, known_columns)
+        guesses: dict[str, GuessedValues | None] = {}
         for name in self.snoopers:
             if name == "match":
-                found[name] = match(table, case.secret)
+                guesses[name] = match(table, case.secret)
             elif name == "class":
-                found[name] = by_class(table, case.secret)
+                guesses[name] = by_class(table, case.secret)
             else:
-                found[name] = boosted(table, case.secret, case.places, case.folds, case.fold, self.seed)
-        return {name: guess for name, guess in found.items() if guess is not None}
+                guesses[name] = by_trees(table, case.secret, case.places, case.folds, case.fold, self.seed)
+        return {name: guess for name, guess in guesses.items() if guess is not None}
 
     def _score(self, case: "_Case", guesses: dict[str, GuessedValues], original: Records) -> Score:
         if not guesses:
@@ -112,7 +113,7 @@ class Inference:
         half = case.half
         picks = [_strongest(guesses, half[: case.n] == side) for side in (True, False)]
         hit = np.where(half, guesses[picks[1]].hit, guesses[picks[0]].hit)
-        value, held = float(hit[: case.n].mean()), hit[case.n :]
+        value, control = float(hit[: case.n].mean()), hit[case.n :]
         plain = float(overall(case.secret)[: case.n].mean())
         table = pl.DataFrame([_row(name, guess.hit, case.n) for name, guess in guesses.items()])
         return Score(
@@ -120,12 +121,12 @@ class Inference:
             value,
             "lower",
             interval=wilson(value, case.n),
-            baseline=float(held.mean()) if len(held) else plain,
+            baseline=float(control.mean()) if len(control) else plain,
             number=float(hit[: case.n].sum()),
             unit="share of people",
             notes=(
                 *_strength(picks, guesses, case.n),
-                *_comparison(value, case.n, held, table),
+                *_comparison(value, case.n, control, table),
                 *self._spread(case, guesses, picks),
                 *self._passed_over(case, guesses, original),
             ),
@@ -142,18 +143,18 @@ class Inference:
         )  # fmt: skip
 
     def _spread(self, case: "_Case", guesses: dict[str, GuessedValues], picks: list[str]) -> tuple[str, ...]:
-        """For numbers: what right means, and the share of the variance that the guesses know."""
+        """Note for numbers: the tolerance, and the share of the variance that the guesses explain."""
         one, two = guesses[picks[1]].error, guesses[picks[0]].error
         if case.secret.truth is None or one is None or two is None:
             return ()
         spread = float(case.secret.truth[: case.n].var())
         error = float(np.where(case.half, one, two)[: case.n].mean())
-        known = f"; 1 - MSE / variance is {1 - error / spread:.4g}" if spread > 0 else ""
-        return (f"Right is within {self.within:g} standard deviations{known}.",)
+        explained = f"; 1 - MSE / variance is {1 - error / spread:.4g}" if spread > 0 else ""
+        return (f"Right is within {self.within:g} standard deviations{explained}.",)
 
     def _passed_over(self, case: "_Case", guesses: dict[str, GuessedValues], original: Records) -> tuple[str, ...]:
-        lacking = len(case.asked) - case.n
-        found = {
+        lacking = len(case.has_truth) - case.n
+        notes = {
             f"{lacking:,} people without a value of {self.sensitive!r} were passed over.": lacking > 0,
             "There is too little in the release for boosted trees.": len(guesses) < len(self.snoopers),
             "The files are not the same people row by row: trees were fitted on the whole release.": (
@@ -161,95 +162,96 @@ class Inference:
             ),
             "Everybody counts once, whatever the weight.": original.roles.weight is not None,
         }
-        return tuple(text for text, holds in found.items() if holds)
+        return tuple(text for text, holds in notes.items() if holds)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Case:
     """Released records with a value, and people with one: first `n` of the original, then those of the holdout.
 
-    `asked` says which records of the original are among them. By random numbers of the public seed, `half` and `fold`
-    deal people out, `places` orders released records, and `folds` are theirs if they are people's own.
+    `has_truth` says which records of the original are among them. From random numbers of the public seed: `half` and
+    `fold` of people, `places` that order the released records, and `folds` of those if they are people's own.
     """
 
-    here: pl.DataFrame
+    released: pl.DataFrame
     people: pl.DataFrame
     secret: Secret
     n: int
-    asked: Integers
+    has_truth: Integers
     half: Integers
     fold: Integers
     places: Floats
     folds: Integers | None
 
     @classmethod
-    def of(cls, files: ComparableFiles, original: Records, known: tuple[str, ...], attack: Inference) -> "_Case":
+    def of(cls, files: ComparableFiles, original: Records, columns: tuple[str, ...], attack: Inference) -> "_Case":
         sensitive = attack.sensitive
         number = _many_numbers(files.here[sensitive], files.there[sensitive])
-        lots, asked = _lots(files, original, attack.seed), _told(files.there[sensitive])
-        kept = _told((files.there.clear() if files.held is None else files.held)[sensitive])
-        files = files.in_terms(*known, *(() if number else (sensitive,)))
-        held = files.there.clear() if files.held is None else files.held
-        values, _ = comparable(files.here[sensitive], files.there[sensitive], held[sensitive])
-        told = _told(values[0])
-        if not asked.any():
+        lots, has_truth = _random_numbers(files, original, attack.seed), _has_value(files.there[sensitive])
+        holdout_has_truth = _has_value((files.there.clear() if files.held is None else files.held)[sensitive])
+        files = files.in_terms(*columns, *(() if number else (sensitive,)))
+        holdout = files.there.clear() if files.held is None else files.held
+        values, _ = comparable(files.here[sensitive], files.there[sensitive], holdout[sensitive])
+        has_value = _has_value(values[0])
+        if not has_truth.any():
             raise DataError(f"No record of the original has a value of {sensitive!r}: there is nothing to guess.")
-        people = pl.concat([files.there.filter(asked), held.filter(kept)], how="vertical_relaxed")
-        released, truth = values[0].filter(told), pl.concat([values[1].filter(asked), values[2].filter(kept)])
-        n, dealt = int(asked.sum()), np.hstack([lots[1][:, asked], lots[2][:, kept]])
+        people = pl.concat([files.there.filter(has_truth), holdout.filter(holdout_has_truth)], how="vertical_relaxed")
+        released = values[0].filter(has_value)
+        truth = pl.concat([values[1].filter(has_truth), values[2].filter(holdout_has_truth)])
+        n, dealt = int(has_truth.sum()), np.hstack([lots[1][:, has_truth], lots[2][:, holdout_has_truth]])
         secret = _numbers(released, truth, n, attack.within) if number else _categories(released, truth, n)
-        fold, folds = ((lot * FOLDS).astype(np.int64) for lot in (dealt[1], lots[0][1, told]))
+        fold, folds = ((lot * FOLDS).astype(np.int64) for lot in (dealt[1], lots[0][1, has_value]))
         own = folds if files.in_step else None
-        return cls(files.here.filter(told), people, secret, n, asked, dealt[0] < 0.5, fold, lots[0][2, told], own)
+        table, half, places = files.here.filter(has_value), dealt[0] < 0.5, lots[0][2, has_value]
+        return cls(table, people, secret, n, has_truth, half, fold, places, own)
 
     def everybody(self, risk: Floats) -> Floats:
-        """For all records of the original, 0 for those without a value."""
-        found = np.zeros(len(self.asked))
-        found[self.asked] = risk
-        return found
+        """Risk of all records of the original, 0 for those without a value."""
+        by_record = np.zeros(len(self.has_truth))
+        by_record[self.has_truth] = risk
+        return by_record
 
 
-def _told(column: pl.Series) -> Integers:
-    """The records that have a value."""
-    found = comparable(column)[0][0].is_not_null().to_numpy()
-    return np.asarray(found)
+def _has_value(column: pl.Series) -> Integers:
+    """Whether each record has a value."""
+    return np.asarray(comparable(column)[0][0].is_not_null().to_numpy())
 
 
-def _lots(files: ComparableFiles, original: Records, seed: int) -> tuple[Floats, Floats, Floats]:
+def _random_numbers(files: ComparableFiles, original: Records, seed: int) -> tuple[Floats, Floats, Floats]:
     """Three random numbers for each released record, each person of the original and each of the holdout.
 
-    By id, or by what the files hold of them; a released record that is a person's own has those of the person.
+    Keyed by id, or by the values in the files; a released record that is a person's own has those of the person.
     """
-    name, held = original.roles.id, original.holdout
+    name, holdout = original.roles.id, original.holdout
     beside = [c.alias(f"{c.name} released") for c in files.here.get_columns()] if files.in_step else []
-    there = by_id(original, (name,)) if name else pl.DataFrame([*files.there.get_columns(), *beside])
-    mine = _drawn(there, name, seed)
-    here = mine if files.in_step else _drawn(files.here, None, seed)
-    if held is None or files.held is None:
-        return here, mine, np.zeros((3, 0))
-    return here, mine, _drawn(held.collect(name) if name else files.held, name, seed)
+    people = by_id(original, (name,)) if name else pl.DataFrame([*files.there.get_columns(), *beside])
+    mine = _draw(people, name, seed)
+    released = mine if files.in_step else _draw(files.here, None, seed)
+    if holdout is None or files.held is None:
+        return released, mine, np.zeros((3, 0))
+    return released, mine, _draw(holdout.collect(name) if name else files.held, name, seed)
 
 
-def _drawn(table: pl.DataFrame, name: str | None, seed: int) -> Floats:
+def _draw(table: pl.DataFrame, name: str | None, seed: int) -> Floats:
     keys, draws = Records.of(table, Roles(id=name)).keys_of_rows(), Draws(seed)
     return np.stack([draws.child(i).uniform(keys) for i in range(3)])
 
 
-def _many_numbers(here: pl.Series, there: pl.Series) -> bool:
-    """Numbers or dates in both files, with more values in the original than categories mostly have."""
-    (_, values), ordered = comparable(here, there)
-    return ordered and values.drop_nulls().n_unique() > FEW
+def _many_numbers(released: pl.Series, original: pl.Series) -> bool:
+    """Whether a column holds numbers or dates in both files, with too many original values for categories."""
+    (_, values), ordered = comparable(released, original)
+    return ordered and values.drop_nulls().n_unique() > MAX_CATEGORY_VALUES
 
 
 def _numbers(released: pl.Series, truth: pl.Series, n: int, within: float) -> Secret:
-    here, people = released.to_numpy(), truth.to_numpy()
-    if np.isinf(here).any() or np.isinf(people).any():
+    values, people = released.to_numpy(), truth.to_numpy()
+    if np.isinf(values).any() or np.isinf(people).any():
         raise DataError("A column holds infinite values: remove them first.")
-    return Secret.numbers(here, people, within * float(np.sort(people[:n]).std()))
+    return Secret.numbers(values, people, within * float(np.sort(people[:n]).std()))
 
 
 def _categories(released: pl.Series, truth: pl.Series, n: int) -> Secret:
-    """Categories; a released number is read as the nearest of those that the original has."""
+    """A categorical secret; a released number is read as the nearest original one."""
     if released.dtype != pl.Float64 or not len(released):
         return Secret.categories(released, truth)
     values = truth.head(n).unique().sort().to_numpy()
@@ -258,18 +260,18 @@ def _categories(released: pl.Series, truth: pl.Series, n: int) -> Secret:
 
 
 def _strongest(guesses: dict[str, GuessedValues], people: Integers) -> str:
-    """The snooper who is right most often among some people of the original; the first named of those that tie."""
+    """Snooper who is right most often among these people of the original; the first named of those that tie."""
     shares = {name: float(guess.hit[: len(people)][people].sum()) for name, guess in guesses.items()}
     return max(shares, key=lambda name: round(shares[name], 9))
 
 
 def _row(name: str, hit: Floats, n: int) -> dict[str, object]:
-    """A snooper's share of right guesses among people in the file and people held out."""
-    value, held = float(hit[:n].mean()), hit[n:]
-    if not len(held):
+    """Row of a snooper: the share of right guesses among people in the file and people held out."""
+    value, holdout = float(hit[:n].mean()), hit[n:]
+    if not len(holdout):
         return {"snooper": name, "risk": value, "baseline": None, "excess": None, "low": None, "high": None}
-    control = float(held.mean())
-    above, low, high = excess(value, n, control, len(held))
+    control = float(holdout.mean())
+    above, low, high = excess(value, n, control, len(holdout))
     return {"snooper": name, "risk": value, "baseline": control, "excess": above, "low": low, "high": high}
 
 
@@ -280,15 +282,15 @@ def _strength(picks: list[str], guesses: dict[str, GuessedValues], n: int) -> tu
     return (f"Strongest: {chosen}, {how}. On all people {shares}.",)
 
 
-def _comparison(value: float, n: int, held: Floats, table: pl.DataFrame) -> tuple[str, ...]:
-    """What people held out are guessed, what being in the file adds, and the snooper to whom it adds most."""
-    if not len(held):
+def _comparison(value: float, n: int, holdout: Floats, table: pl.DataFrame) -> tuple[str, ...]:
+    """Notes on the share of people held out who are guessed right, and the excess of those in the file."""
+    if not len(holdout):
         return ("Without a holdout the baseline is the mode or the mean of the released column.",)
-    control = float(held.mean())
-    above, low, high = excess(value, n, control, len(held))
+    control = float(holdout.mean())
+    above, low, high = excess(value, n, control, len(holdout))
     most = table.sort("excess", descending=True, maintain_order=True).row(0, named=True)
     return (
-        f"Of {len(held):,} people held out {control:.4g} are guessed right; "
+        f"Of {len(holdout):,} people held out {control:.4g} are guessed right; "
         f"of what that leaves, being in the file gives away {above:.4g} ({low:.4g} to {high:.4g}).",
         f"It gives away most by {SNOOPERS[most['snooper']]}: "
         f"{most['excess']:.4g} ({most['low']:.4g} to {most['high']:.4g}).",

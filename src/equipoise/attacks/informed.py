@@ -1,4 +1,4 @@
-"""Record linkage by an intruder who has read how the file was masked."""
+"""Record linkage by an intruder who knows the public laws of the masks."""
 
 from dataclasses import dataclass
 
@@ -80,38 +80,38 @@ class Informed:
         if released.synthetic:
             return not_applicable(label(self), "lower")
         copies = _copies(released)
-        reading, guesses = self._tried(released, original, copies)
+        reading, guesses = self._guesses(released, original, copies)
         return self._score(reading, guesses, original if copies > 1 else released, copies)
 
     def intruders(self, released: Records, original: Records) -> pl.DataFrame:
-        """Every intruder that was tried, the strongest first: `intruder`, and the share `right`."""
-        _, guesses = self._tried(released, original, _copies(released))
+        """Every intruder tried, the strongest first: `intruder`, and the share `right`."""
+        _, guesses = self._guesses(released, original, _copies(released))
         shares = [(guess.name, float(guess.risk.mean())) for guess in guesses]
         return pl.DataFrame(shares, ["intruder", "right"], orient="row").sort(
             "right", "intruder", descending=[True, False]
         )
 
-    def _tried(self, released: Records, original: Records, copies: int) -> tuple[Reading, list[RecordGuess]]:
-        """The laws as read, and what each intruder finds; the one who has read nothing comes last."""
+    def _guesses(self, released: Records, original: Records, copies: int) -> tuple[Reading, list[RecordGuess]]:
+        """The laws as read, and the guesses of each intruder; the one who knows no law comes last."""
         pooled = samples(released, original) if copies > 1 else released
         reading = read(self._files(pooled, original), households=original.roles.household is not None)
         return reading, [*reading.guesses(), nearest(reading.files)]
 
     def _files(self, released: Records, original: Records) -> IntruderFiles:
         roles = original.roles
-        known = self.known or self.variables or tuple(dict.fromkeys((*roles.keys, *roles.numeric)))
-        if not known:
+        known_columns = self.known or self.variables or tuple(dict.fromkeys((*roles.keys, *roles.numeric)))
+        if not known_columns:
             raise RolesError("No variables were named, and no column is a key or numeric.")
         schemas = [records.schema() for records in (released, original)]
-        for column in known:
+        for column in known_columns:
             for schema in schemas:
                 if column not in schema:
                     raise RolesError.missing(column, list(schema))
         spoken = [c for law in released.history for c in law.columns if all(c in schema for schema in schemas)]
-        here, there = aligned(released, original, tuple(dict.fromkeys((*known, *spoken))))
-        return IntruderFiles(here, there.select(known), known, released.history)
+        released_table, original_table = aligned(released, original, tuple(dict.fromkeys((*known_columns, *spoken))))
+        return IntruderFiles(released_table, original_table.select(known_columns), known_columns, released.history)
 
-    def _score(self, reading: Reading, guesses: list[RecordGuess], asked: Records, copies: int) -> Score:
+    def _score(self, reading: Reading, guesses: list[RecordGuess], records: Records, copies: int) -> Score:
         best = max(guesses, key=lambda guess: float(guess.risk.mean()))
         n, value = len(best.risk), float(best.risk.mean())
         columns = {"candidates": pl.Series(guesses[0].candidates, dtype=pl.Int64), "risk": pl.Series(best.risk)}
@@ -124,23 +124,23 @@ class Informed:
             number=float(best.risk.sum()),
             unit="share of records",
             notes=_notes(reading, guesses, best, copies),
-            cells=lambda: rows(asked, **columns),
-            records=lambda: rows(asked, risk=best.risk),
+            cells=lambda: rows(records, **columns),
+            records=lambda: rows(records, risk=best.risk),
         )
 
 
 def _copies(released: Records) -> int:
-    """How many samples of the same people the file holds."""
+    """Number of samples of the same people in the file."""
     name = released.roles.sample
     return 1 if name is None else int(released.collect(name)[name].n_unique())
 
 
 def _notes(reading: Reading, guesses: list[RecordGuess], best: RecordGuess, copies: int) -> tuple[str, ...]:
-    tried = ", ".join(f"{guess.name} {float(guess.risk.mean()):.4g}" for guess in guesses)
+    shares = ", ".join(f"{guess.name} {float(guess.risk.mean()):.4g}" for guess in guesses)
     many = (f"{copies} samples of the same people were averaged first.",) if copies > 1 else ()
     return (
         f"Strongest of {len(guesses)}: the intruder by {best.name}." if len(guesses) > 1 else f"By {best.name} alone.",
-        f"Shares right: {tried}.",
-        f"What is known of the columns: {reading.said()}." if reading.files.laws else "No law of a mask is known.",
+        f"Shares right: {shares}.",
+        f"What is known of the columns: {reading.describe()}." if reading.files.laws else "No law of a mask is known.",
         *many,
     )

@@ -1,4 +1,4 @@
-"""Interval disclosure: how often the original value lies close around the masked one."""
+"""Interval disclosure: the share of original values close to their masked value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 
-EDGE = 1e-6
-"""Half widths in ranks that miss a whole or half number by less are taken as that number."""
+RANK_TOLERANCE = 1e-6
+"""Half widths in ranks this close to a whole or half number are taken as that number."""
 Sides = Literal["rank", "sd"]
 
 
@@ -69,21 +69,22 @@ class Interval:
         if released.synthetic:
             return not_applicable(label(self), "lower")
         pairs = self._pairs(released, original)
-        found = {column: pair.around(self.width, self.sides) for column, pair in pairs.items()}
-        table = pl.DataFrame([_row(column, pairs[column], *found[column]) for column in pairs])
-        counted = sum(pair.both.astype(np.int64) for pair in pairs.values())
-        risk = np.asarray(sum(inside.astype(np.int64) for inside, _ in found.values()) / np.maximum(counted, 1))
-        told = table.filter(pl.col("n") > 0)
-        if not told.height:
+        inside_by_column = {column: pair.around(self.width, self.sides) for column, pair in pairs.items()}
+        table = pl.DataFrame([_row(column, pairs[column], *inside_by_column[column]) for column in pairs])
+        pair_counts = sum(pair.both.astype(np.int64) for pair in pairs.values())
+        inside_counts = sum(inside.astype(np.int64) for inside, _ in inside_by_column.values())
+        risk = np.asarray(inside_counts / np.maximum(pair_counts, 1))
+        compared = table.filter(pl.col("n") > 0)
+        if not compared.height:
             raise DataError(f"No record has a value of {', '.join(pairs)} in both files: there is nothing to compare.")
-        value = float(np.asarray(told["risk"]).mean())
+        value = float(np.asarray(compared["risk"]).mean())
         return Score(
             label(self),
             value,
             "lower",
             interval=_normal(value, risk),
-            baseline=float(np.asarray(told["baseline"]).mean()),
-            number=float(np.asarray(told["inside"]).sum()),
+            baseline=float(np.asarray(compared["baseline"]).mean()),
+            number=float(np.asarray(compared["inside"]).sum()),
             unit="share of values",
             notes=_notes(table, len(risk)),
             cells=lambda: table,
@@ -91,22 +92,22 @@ class Interval:
         )
 
     def inside(self, released: Records, original: Records) -> pl.DataFrame:
-        """A row per record and a column per variable: whether the original is inside; null where either is missing."""
+        """Whether the original is inside, a row per record and a column per variable; null where either is missing."""
         pairs = self._pairs(released, original)
         table = {c: pl.Series(p.around(self.width, self.sides)[0]) for c, p in pairs.items()}
-        known = {c: pl.Series(p.both) for c, p in pairs.items()}
-        shown = pl.DataFrame(table).select(pl.when(known[c]).then(pl.col(c)).alias(c) for c in table)
-        return rows(released, **shown.to_dict())
+        present = {c: pl.Series(p.both) for c, p in pairs.items()}
+        masked = pl.DataFrame(table).select(pl.when(present[c]).then(pl.col(c)).alias(c) for c in table)
+        return rows(released, **masked.to_dict())
 
     def curve(self, released: Records, original: Records, widths: Sequence[float] = ()) -> pl.DataFrame:
         """Shares inside and baselines over widths (0.01 to 0.1 unless given), a row per width and variable."""
-        wanted = tuple(widths) or tuple(k / 100 for k in range(1, 11))
-        for width in wanted:
+        all_widths = tuple(widths) or tuple(k / 100 for k in range(1, 11))
+        for width in all_widths:
             _refuse_width(width, self.sides)
         pairs = self._pairs(released, original)
         rows = [
             {"width": float(width), **_row(column, pair, *pair.around(width, self.sides))}
-            for width in wanted
+            for width in all_widths
             for column, pair in pairs.items()
         ]
         return pl.DataFrame(rows)
@@ -117,8 +118,8 @@ class Interval:
             raise RolesError("No columns were named, and no column has the role numeric.")
         for records in (released, original):
             self._refuse_columns(records, columns)
-        here, there = aligned(released, original, columns)
-        return {c: _pair(here[c], there[c]) for c in columns}
+        released_table, original_table = aligned(released, original, columns)
+        return {c: _pair(released_table[c], original_table[c]) for c in columns}
 
     def _refuse_columns(self, records: Records, columns: tuple[str, ...]) -> None:
         schema = records.schema()
@@ -140,8 +141,7 @@ class _Pair:
 
     @cached_property
     def both(self) -> Integers:
-        found: Integers = ~(np.isnan(self.masked) | np.isnan(self.original))
-        return found
+        return np.asarray(~(np.isnan(self.masked) | np.isnan(self.original)))
 
     @cached_property
     def order(self) -> Integers:
@@ -150,69 +150,67 @@ class _Pair:
 
     @cached_property
     def ranked(self) -> Floats:
-        """The masked values in their order."""
-        found: Floats = self.masked[self.order]
-        return found
+        """Masked values in their order."""
+        return np.asarray(self.masked[self.order])
 
     @cached_property
     def ranks(self) -> Floats:
-        """The mean rank of each masked value, in their order."""
+        """Mean rank of each masked value, in their order."""
         new = np.append(True, self.ranked[1:] != self.ranked[:-1])
         first = np.append(np.flatnonzero(new), len(new))
         return np.repeat((first[:-1] + 1 + first[1:]) / 2, np.diff(first))
 
     @cached_property
     def sorted_originals(self) -> Floats:
-        found: Floats = np.sort(self.original[self.both])
-        return found
+        return np.asarray(np.sort(self.original[self.both]))
 
     def ends(self, width: float, sides: Sides) -> tuple[Floats, Floats]:
-        """The interval around each masked value, in their order."""
+        """Interval around each masked value, in their order."""
         if sides == "sd":
             half = width * self.ranked.std() / 2
             return self.ranked - half, self.ranked + half
         n = len(self.ranked)
         half = width * n / 2
-        low = np.floor(self.ranks - half + EDGE) + 1
-        high = np.ceil(self.ranks + half - EDGE) - 1
+        low = np.floor(self.ranks - half + RANK_TOLERANCE) + 1
+        high = np.ceil(self.ranks + half - RANK_TOLERANCE) - 1
         places = (np.clip(rank, 1, n).astype(np.int64) - 1 for rank in (low, high))
         below, above = (self.ranked[place] for place in places)
         return np.minimum(below, self.ranked), np.maximum(above, self.ranked)
 
     def around(self, width: float, sides: Sides) -> tuple[Integers, float]:
-        """Whether each record's original is in its interval, and the mean share of all originals that are in one."""
-        found = np.zeros(len(self.masked), dtype=np.bool_)
+        """Whether each record's original is in its interval, and the mean share of all originals in an interval."""
+        inside = np.zeros(len(self.masked), dtype=np.bool_)
         if not len(self.sorted_originals):
-            return found, 0.0
+            return inside, 0.0
         low, high = self.ends(width, sides)
-        value, held = self.original[self.order], self.both[self.order]
-        found[self.order] = (low <= value) & (value <= high)
-        start = np.searchsorted(self.sorted_originals, low[held], side="left")
-        stop = np.searchsorted(self.sorted_originals, high[held], side="right")
-        return found, float((stop - start).mean() / len(self.sorted_originals))
+        value, present = self.original[self.order], self.both[self.order]
+        inside[self.order] = (low <= value) & (value <= high)
+        start = np.searchsorted(self.sorted_originals, low[present], side="left")
+        stop = np.searchsorted(self.sorted_originals, high[present], side="right")
+        return inside, float((stop - start).mean() / len(self.sorted_originals))
 
 
 def _row(column: str, pair: _Pair, inside: Integers, guessed: float) -> dict[str, object]:
-    n, held = int(pair.both.sum()), int(inside.sum())
-    return {"column": column, "n": n, "inside": held, "risk": held / max(1, n), "baseline": guessed}
+    n, count = int(pair.both.sum()), int(inside.sum())
+    return {"column": column, "n": n, "inside": count, "risk": count / max(1, n), "baseline": guessed}
 
 
-def _pair(here: pl.Series, there: pl.Series) -> _Pair:
+def _pair(released: pl.Series, original: pl.Series) -> _Pair:
     """Both columns as numbers of one unit."""
-    if isinstance(here.dtype, pl.Date | pl.Datetime) and isinstance(there.dtype, pl.Date | pl.Datetime):
-        here, there = here.cast(pl.Datetime("us")), there.cast(pl.Datetime("us"))
-    elif here.dtype != there.dtype and not (here.dtype.is_numeric() and there.dtype.is_numeric()):
+    if isinstance(released.dtype, pl.Date | pl.Datetime) and isinstance(original.dtype, pl.Date | pl.Datetime):
+        released, original = released.cast(pl.Datetime("us")), original.cast(pl.Datetime("us"))
+    elif released.dtype != original.dtype and not (released.dtype.is_numeric() and original.dtype.is_numeric()):
         raise DataError(
-            f"Column {here.name!r} is of another type in the released file: its values have no common order."
+            f"Column {released.name!r} is of another type in the released file: its values have no common order."
         )
-    return _Pair(_values(here), _values(there))
+    return _Pair(_values(released), _values(original))
 
 
 def _values(column: pl.Series) -> Floats:
-    found = column.to_physical().cast(pl.Float64).to_numpy()
-    if np.isinf(found).any():
+    values = column.to_physical().cast(pl.Float64).to_numpy()
+    if np.isinf(values).any():
         raise DataError(f"Column {column.name!r} holds infinite values: remove them first.")
-    return found
+    return values
 
 
 def _refuse_width(width: float, sides: Sides) -> None:

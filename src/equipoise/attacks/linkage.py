@@ -1,4 +1,4 @@
-"""An intruder who links the released file to a register by how well pairs of records agree."""
+"""Probabilistic record linkage (Fellegi-Sunter) of the released file to a register."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._linkage.agreement_patterns import APART, CLERICAL, DECISIONS, LINK, Agreement, crossed
+from equipoise.attacks._linkage.agreement_patterns import CLERICAL, DECISIONS, LINK, NON_LINK, Agreement, code_files
+from equipoise.attacks._linkage.evaluate import Belief, Truth
 from equipoise.attacks._linkage.graded_agreement import Rates, compare
-from equipoise.attacks._linkage.match_shares import Belief, Truth
-from equipoise.attacks._linkage.pair_up import Bounds, Counted, Listed
-from equipoise.attacks._linkage.string_similarity import known as known_similarity
+from equipoise.attacks._linkage.pair_up import Bounds, CountedPairs, ListedPairs
+from equipoise.attacks._linkage.string_similarity import check_similarity
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.numeric_columns import share
 from equipoise.data.records import Records
@@ -97,7 +97,7 @@ class Linkage:
         grades = _grades(self.near)
         if set(grades) & set(self.blocks or ()):
             raise ParameterError(f"{min(set(grades) & set(self.blocks or ()))!r} is under both near and blocks.")
-        known_similarity(self.similarity)
+        check_similarity(self.similarity)
         share(self.false_match, "false_match", open_=True)
         share(self.false_nonmatch, "false_nonmatch", open_=True)
         if self.knows not in get_args(Knows):
@@ -109,24 +109,24 @@ class Linkage:
         if released.synthetic:
             return not_applicable(label(self), "lower")
         study, people = self._study(released, original)
-        risk, how = _linked(study)
-        size = min(len(study.files.one), len(study.files.two)) if study.people is None else len(risk)
+        risk, how = _link(study)
+        size = min(len(study.files.first_cell), len(study.files.second_cell)) if study.people is None else len(risk)
         value = min(1.0, float(risk.sum()) / size)
         return Score(
             label(self),
             value,
             "lower",
             interval=wilson(value, size),
-            baseline=1 / max(len(study.files.one), len(study.files.two)),
+            baseline=1 / study.files.larger,
             number=float(risk.sum()),
             unit="share of records",
-            notes=(*_notes(study, size), *self._told(study), how),
+            notes=(*_notes(study, size), *self._block_notes(study), how),
             cells=lambda: _detail(study, risk),
             records=lambda: people.rows(risk=pl.Series(risk)),
         )
 
     def patterns(self, released: Records, original: Records) -> pl.DataFrame:
-        """Each pattern that pairs have ("101": first and third agree; "~": near), the largest weight first.
+        """Table of the agreement patterns ("101": first and third agree; "~": near), the largest weight first.
 
         `pairs` of all, `m` and `u` the model's probability among matches and others, `weight`, and the `decision`.
         """
@@ -139,20 +139,20 @@ class Linkage:
         With `near` also the `level`: a row for equal, and one for near.
         """
         study, _ = self._study(released, original)
-        columns, told, guess = self._columns(original), study.truth, _levels(study.guess)
-        truth = [(i, level, None, None) for i, level, _, _ in guess] if told is None else _levels(told)
-        found = {
+        columns, truth, guess = self._columns(original), study.truth, _levels(study.guess)
+        truth_levels = [(i, level, None, None) for i, level, _, _ in guess] if truth is None else _levels(truth)
+        columns_by_name = {
             "variable": [columns[i] for i, _, _, _ in guess],
             "level": [level for _, level, _, _ in guess],
-            "m_true": pl.Series([m for _, _, m, _ in truth], dtype=pl.Float64),
-            "u_true": pl.Series([u for _, _, _, u in truth], dtype=pl.Float64),
+            "m_true": pl.Series([m for _, _, m, _ in truth_levels], dtype=pl.Float64),
+            "u_true": pl.Series([u for _, _, _, u in truth_levels], dtype=pl.Float64),
             "m_em": [m for _, _, m, _ in guess],
             "u_em": [u for _, _, _, u in guess],
         }
-        return pl.DataFrame(found).drop(() if self.near else "level")
+        return pl.DataFrame(columns_by_name).drop(() if self.near else "level")
 
     def _columns(self, original: Records) -> tuple[str, ...]:
-        """The variables that are compared: those named, or the keys; not the blocks."""
+        """Variables compared: those named, or the keys; not the blocks."""
         columns = tuple(c for c in self.variables or original.roles.keys if c not in (self.blocks or ()))
         if not columns:
             raise RolesError("No variables were named, and no column has the role key.")
@@ -161,65 +161,65 @@ class Linkage:
                 raise ParameterError(f"{column!r} is near, but not one of the variables.")
         return columns
 
-    def _study(self, released: Records, original: Records) -> "tuple[Counted | Listed, Matched]":
+    def _study(self, released: Records, original: Records) -> "tuple[CountedPairs | ListedPairs, Matched]":
         columns, blocks = self._columns(original), self.blocks or ()
         files = matched(released, original, (*columns, *blocks))
         people = None if files.second is None else (files.first, files.second)
         bounds = Bounds(self.false_match, self.false_nonmatch, self.knows)
         if self.near is None and not blocks:
-            return Counted(crossed(files.original, files.released), bounds, people), files
+            return CountedPairs(code_files(files.original, files.released), bounds, people), files
         compared = compare(files.original, files.released, _grades(self.near), blocks, self.similarity)
-        return Listed(compared, bounds, people), files
+        return ListedPairs(compared, bounds, people), files
 
-    def _told(self, study: Counted | Listed) -> tuple[str, ...]:
-        """How many pairs were compared, where not all were."""
+    def _block_notes(self, study: CountedPairs | ListedPairs) -> tuple[str, ...]:
+        """Note on the number of pairs compared, where blocks leave some out."""
         if not self.blocks:
             return ()
-        every, compared = len(study.files.one) * len(study.files.two), int(study.pairs.sum())
-        lost = "" if study.matches is None else f", {int((study.matches < 0).sum()):,} true ones among them"
+        every, compared = len(study.files.first_cell) * len(study.files.second_cell), int(study.pairs.sum())
+        missed = "" if study.matches is None else f", {int((study.matches < 0).sum()):,} true ones among them"
         blocks = ", ".join(self.blocks)
-        return (f"Compared: {compared:,} pairs equal on {blocks}; {every - compared:,} left out{lost}.",)
+        return (f"Compared: {compared:,} pairs equal on {blocks}; {every - compared:,} left out{missed}.",)
 
 
 def _grades(near: tuple[str, ...] | None) -> dict[str, float]:
-    """Columns and what counts as near in each, from "age:4"."""
-    found: dict[str, float] = {}
+    """Limit of nearness of each column, from "age:4"."""
+    limits: dict[str, float] = {}
     for text in near or ():
         column, mark, limit = text.rpartition(":")
         try:
-            found[column] = float(limit)
+            limits[column] = float(limit)
         except ValueError:
-            found[column] = -1.0
-        if not mark or not column or not 0 < found[column] < np.inf:
+            limits[column] = -1.0
+        if not mark or not column or not 0 < limits[column] < np.inf:
             raise ParameterError(f"near takes a column and a number above 0, like age:4 or name:0.8, got {text!r}.")
-    return found
+    return limits
 
 
-def _linked(study: Counted | Listed) -> tuple[Floats, str]:
-    """The probability of a right pair for each person, or each original record if nobody knows who is who; and how."""
+def _link(study: CountedPairs | ListedPairs) -> tuple[Floats, str]:
+    """Probability of a right pair for each person (each original record if true pairs are unknown), and how linked."""
     if study.people is not None and study.matches is not None:
         right = Truth(study.files, study.people, study.matches, len(study.pairs))
         how = study.link(right)
         return right.risk(), how
     belief = Belief(study)
     how = study.link(belief)
-    total = float(_linked(study.rehearsal(belief.alone))[0].sum())
+    total = float(_link(study.rehearsal(belief.alone))[0].sum())
     return np.minimum(belief.risk() * total / max(float(belief.risk().sum()), 1e-300), 1.0), how
 
 
 def _levels(rates: Agreement | Rates) -> list[tuple[int, str, float, float]]:
-    """m and u of each variable and level of agreement, equal first."""
+    """Rows of m and u for each variable and level of agreement, equal first."""
     if isinstance(rates, Agreement):
         return [(i, "equal", float(m), float(u)) for i, (m, u) in enumerate(zip(rates.m, rates.u, strict=True))]
-    found = []
+    rows = []
     for i, (m, u) in enumerate(zip(rates.m, rates.u, strict=True)):
         words = ("equal", "near")[: len(m) - 1]
-        found += [(i, word, float(m[-1 - k]), float(u[-1 - k])) for k, word in enumerate(words)]
-    return found
+        rows += [(i, word, float(m[-1 - k]), float(u[-1 - k])) for k, word in enumerate(words)]
+    return rows
 
 
-def _notes(study: Counted | Listed, size: int) -> tuple[str, ...]:
-    counts = {d: int(study.pairs[study.decisions == d].sum()) for d in (LINK, CLERICAL, APART)}
+def _notes(study: CountedPairs | ListedPairs, size: int) -> tuple[str, ...]:
+    counts = {d: int(study.pairs[study.decisions == d].sum()) for d in (LINK, CLERICAL, NON_LINK)}
     guess, every = study.guess, int(study.pairs.sum())
     ended = (
         f"converged after {guess.rounds:,} rounds"
@@ -234,23 +234,23 @@ def _notes(study: Counted | Listed, size: int) -> tuple[str, ...]:
     return (
         *(unsure if study.matches is None else ()),
         f"Of {every:,} pairs {counts[LINK]:,} are links, {counts[CLERICAL]:,} in the clerical zone, "
-        f"{counts[APART]:,} non-links.",
+        f"{counts[NON_LINK]:,} non-links.",
         f"{expects}." if study.matches is None else f"{expects}, there are {len(study.matches):,}.",
     )
 
 
-def _table(study: Counted | Listed) -> pl.DataFrame:
-    """A row per pattern, the largest weight first."""
+def _table(study: CountedPairs | ListedPairs) -> pl.DataFrame:
+    """Table of patterns, the largest weight first."""
     m, u = study.rates.of_patterns()
     words = [DECISIONS[d] for d in study.decisions]
     columns = {"pattern": study.texts(), "pairs": study.pairs, "m": m, "u": u, "weight": study.weights}
     return pl.DataFrame(columns | {"decision": words}).sort("weight", "pattern", descending=True)
 
 
-def _detail(study: Counted | Listed, risk: Floats) -> pl.DataFrame:
-    """A row per pattern that a true pair has: how many, and the probability that such a pair is made.
+def _detail(study: CountedPairs | ListedPairs, risk: Floats) -> pl.DataFrame:
+    """Table of the patterns of true pairs: how many there are, and the probability that such a pair is made.
 
-    Where nobody knows the true pairs, how many are expected, and the probability that such a pair matches.
+    Where the true pairs are unknown, the expected number, and the probability that such a pair matches.
     """
     if study.matches is None:
         m, u = pl.col("m") * study.share, pl.col("u") * (1 - study.share)
@@ -259,5 +259,5 @@ def _detail(study: Counted | Listed, risk: Floats) -> pl.DataFrame:
     size, inside = len(study.pairs), study.matches >= 0
     people = np.bincount(study.matches[inside], minlength=size)
     right = np.bincount(study.matches[inside], risk[inside], minlength=size) / np.maximum(people, 1)
-    found = pl.DataFrame({"pattern": study.texts(), "true_pairs": people, "risk": np.minimum(right, 1.0)})
-    return _table(study).join(found, on="pattern", maintain_order="left").filter(pl.col("true_pairs") > 0)
+    by_pattern = pl.DataFrame({"pattern": study.texts(), "true_pairs": people, "risk": np.minimum(right, 1.0)})
+    return _table(study).join(by_pattern, on="pattern", maintain_order="left").filter(pl.col("true_pairs") > 0)

@@ -1,4 +1,4 @@
-"""Distance-based record linkage: whose released record lies nearest to what an intruder knows of them."""
+"""Distance-based record linkage: the released record nearest to what an intruder knows of a person."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._linkage.string_similarity import known as known_similarity
+from equipoise.attacks._linkage.string_similarity import check_similarity
 from equipoise.attacks._nearest.common_space import Clouds, CommonSpace, Kind, kind_of
-from equipoise.attacks._nearest.neighbours import MOST, PLACES, count, nearest, others
+from equipoise.attacks._nearest.neighbours import EXACT_TIE_RANKS, MAX_CLOSER, count, nearest, others
 from equipoise.attacks._nearest.points import Cloud
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.records import Law, Records
@@ -21,12 +21,12 @@ from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 
-LISTS = ("variables", "known", "ordinal", "nominal", "blocks", "strings")
-BY_NEAREST = (
+COLUMN_LIST_FIELDS = ("variables", "known", "ordinal", "nominal", "blocks", "strings")
+NEAREST_TRUTH_NOTE = (
     "Estimated: nobody can tell whose record is whose in these files, so the right record is taken to be the one "
     "nearest by all variables."
 )
-AT_MOST = (
+UPPER_BOUND_NOTE = (
     "Estimated: nobody can tell whose record is whose in these files; the share is an upper bound, as if everybody's "
     "own record were one of the t nearest (1/t)."
 )
@@ -87,14 +87,14 @@ class Nearest:
     similarity: Literal["jaro-winkler", "levenshtein"] = "jaro-winkler"
 
     def __post_init__(self) -> None:
-        for field in LISTS:
+        for field in COLUMN_LIST_FIELDS:
             if getattr(self, field) is not None:
                 object.__setattr__(self, field, names(getattr(self, field), field))
         if self.metric not in ("euclidean", "mahalanobis"):
             raise ParameterError(f"metric must be 'euclidean' or 'mahalanobis', got {self.metric!r}.")
         if self.truth not in ("row", "nearest"):
             raise ParameterError(f"truth must be 'row' or 'nearest', got {self.truth!r}.")
-        known_similarity(self.similarity)
+        check_similarity(self.similarity)
         self._refuse_weights()
         self._refuse_lists()
 
@@ -135,12 +135,12 @@ class Nearest:
         if self.truth == "nearest":
             return self._score(_by_nearest(clouds, self._space(files, every, released.history)), clouds, alone)
         if set(self.known or every) < set(every):
-            found = _by_nearest(clouds, self._space(files, every, released.history))
-            return self._score(found, clouds, alone, BY_NEAREST)
-        return self._score(_at_most(clouds), clouds, alone, AT_MOST)
+            linked = _by_nearest(clouds, self._space(files, every, released.history))
+            return self._score(linked, clouds, alone, NEAREST_TRUTH_NOTE)
+        return self._score(_at_most(clouds), clouds, alone, UPPER_BOUND_NOTE)
 
     def sweep(self, released: Records, original: Records, size: int = 2) -> pl.DataFrame:
-        """The attack by intruders who know each subset of up to `size` variables, the most dangerous first.
+        """Attack by intruders who know each subset of up to `size` variables, the most dangerous first.
 
         One row per subset: what is `known`, the `value`, the `baseline` and the ends `low` and `high` of the interval.
         Cost: that of one attack for each subset.
@@ -148,19 +148,19 @@ class Nearest:
         every = self.known or self.variables or tuple(dict.fromkeys((*original.roles.keys, *original.roles.numeric)))
         rows = []
         for many in range(1, size + 1):
-            for known in combinations(every, many):
-                score = replace(self, known=known).measure(released, original)
+            for subset in combinations(every, many):
+                score = replace(self, known=subset).measure(released, original)
                 low, high = score.interval or (score.value, score.value)
-                rows.append((", ".join(known), many, score.value, score.baseline, low, high))
+                rows.append((", ".join(subset), many, score.value, score.baseline, low, high))
         schema = ["known", "size", "value", "baseline", "low", "high"]
         return pl.DataFrame(rows, schema=schema, orient="row").sort("value", "known", descending=[True, False])
 
     def _space(self, files: Matched, columns: tuple[str, ...], laws: tuple[Law, ...]) -> Clouds:
-        """Both files as points: numbers scaled, categories coded, and what a difference in each category costs."""
-        given = dict(zip(self.variables or (), self.weights or (), strict=False))
+        """Both files as points: numbers scaled, categories coded, and the cost of a difference in each category."""
+        weights = dict(zip(self.variables or (), self.weights or (), strict=False))
         space = CommonSpace(files, laws)
         for column in columns:
-            space.add(column, self._kind(column, files), given.get(column, 1.0), self.similarity)
+            space.add(column, self._kind(column, files), weights.get(column, 1.0), self.similarity)
         for column in self.blocks or ():
             space.add(column, "nominal", np.inf)
         return space.clouds(self.metric == "mahalanobis")
@@ -176,27 +176,27 @@ class Nearest:
                 return kind
         return kind_of(files.released.schema[column], files.original.schema[column])
 
-    def _score(self, found: "_Linked", clouds: Clouds, files: Matched, warning: str | None = None) -> Score:
-        n, value = len(found.risk), float(found.risk.mean())
+    def _score(self, linked: "_Links", clouds: Clouds, files: Matched, warning: str | None = None) -> Score:
+        n, value = len(linked.risk), float(linked.risk.mean())
         return Score(
             label(self),
             value,
             "lower",
             interval=wilson(value, n),
             baseline=_guess(clouds, files),
-            number=float(found.risk.sum()),
+            number=float(linked.risk.sum()),
             unit="share of records",
-            notes=(*((warning,) if warning else ()), *_notes(found)),
-            cells=lambda: files.rows(**found.columns()),
-            records=lambda: files.rows(risk=pl.Series(found.risk)),
+            notes=(*((warning,) if warning else ()), *_notes(linked)),
+            cells=lambda: files.rows(**linked.columns()),
+            records=lambda: files.rows(risk=pl.Series(linked.risk)),
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Linked:
-    """For each record: the rank of its true match and how likely it is the first, among the first two and three.
+class _Links:
+    """Rank of each record's true match, and its probability to be the first, among the first two and three.
 
-    How many records tie for the first place; and the margins, found when they are asked for.
+    `tied` records share the first place; `margin` is computed on call.
     """
 
     rank: Integers
@@ -207,7 +207,7 @@ class _Linked:
     margin: Callable[[], Floats]
 
     def columns(self) -> dict[str, pl.Series]:
-        """What the detail shows; rank and margin are null where there is nothing to compare."""
+        """Columns of the detail; rank and margin are null where there is nothing to compare."""
         margin = self.margin()
         return {
             "rank": pl.Series(self.rank, dtype=pl.UInt8).replace(0, None),
@@ -217,84 +217,83 @@ class _Linked:
 
 
 def _of(clouds: Clouds, rows: Integers) -> Clouds:
-    """The same, asked about these original records only."""
+    """The clouds with these original records only."""
     released, original, costs = clouds
     return released, Cloud(original.coordinates[rows], original.codes[rows]), costs
 
 
-def _own(clouds: Clouds, own: Integers) -> _Linked:
-    """The chances of a right link, ties broken at random: (k - closer) / tied, within [0, 1], for the k nearest."""
-    found = count(*clouds, own)
-    reached = np.isfinite(found.distance) & (found.closer < PLACES)
-    tied = np.maximum(found.tied, 1)
-    chances = [np.where(reached, np.clip((k - found.closer) / tied, 0.0, 1.0), 0.0) for k in (1, 2, 3)]
-    rank = np.where(np.isfinite(found.distance), found.closer + 1, MOST)
-    several = int((reached & (found.closer == 0) & (found.tied > 1)).sum())
+def _own(clouds: Clouds, own: Integers) -> _Links:
+    """Probability of a right link, ties broken at random: (k - closer) / tied, within [0, 1], for the k nearest."""
+    neighbours = count(*clouds, own)
+    reached = np.isfinite(neighbours.distance) & (neighbours.closer < EXACT_TIE_RANKS)
+    tied = np.maximum(neighbours.tied, 1)
+    chances = [np.where(reached, np.clip((k - neighbours.closer) / tied, 0.0, 1.0), 0.0) for k in (1, 2, 3)]
+    rank = np.where(np.isfinite(neighbours.distance), neighbours.closer + 1, MAX_CLOSER)
+    several = int((reached & (neighbours.closer == 0) & (neighbours.tied > 1)).sum())
 
     def margin() -> Floats:
         with np.errstate(invalid="ignore"):
-            return others(*clouds, own) - found.distance
+            return others(*clouds, own) - neighbours.distance
 
-    return _Linked(np.minimum(rank, MOST), chances[0], chances[1], chances[2], several, margin)
+    return _Links(np.minimum(rank, MAX_CLOSER), chances[0], chances[1], chances[2], several, margin)
 
 
-def _by_nearest(known: Clouds, every: Clouds) -> _Linked:
-    """The truth is the nearest by all variables: each of those that tie is tried and the results are averaged.
+def _by_nearest(known_clouds: Clouds, every: Clouds) -> _Links:
+    """Link with the record nearest by all variables as the truth, averaged over those that tie.
 
     A record without any in its block is linked to nobody.
     """
     truth = nearest(*every)
-    asked = truth.first[truth.query]
-    person = known[1]
-    # One question for each distinct record by all variables, so that what it knows is asked once.
-    each = _own((known[0], Cloud(person.coordinates[asked], person.codes[asked]), known[2]), truth.row)
+    records = truth.first[truth.query]
+
+    # One query for each distinct record by all variables, so that equal knowledge is searched once.
+    each = _own(_of(known_clouds, records), truth.row)
     size = len(truth.first)
     total = np.bincount(truth.query, weights=truth.times, minlength=size)
     some = np.maximum(total, 1.0)
 
     def mean(values: Floats) -> Floats:
-        found: Floats = (np.bincount(truth.query, weights=values * truth.times, minlength=size) / some)[truth.of]
-        return found
+        return np.asarray((np.bincount(truth.query, weights=values * truth.times, minlength=size) / some)[truth.of])
 
     def margin() -> Floats:
-        found = np.full(size, -np.inf)
-        np.maximum.at(found, truth.query, each.margin())
-        return found[truth.of]
+        margins = np.full(size, -np.inf)
+        np.maximum.at(margins, truth.query, each.margin())
+        return margins[truth.of]
 
-    rank, several = np.full(size, MOST), int((total[truth.of] > 1).sum())
+    rank, several = np.full(size, MAX_CLOSER), int((total[truth.of] > 1).sum())
     np.minimum.at(rank, truth.query, each.rank)
-    return _Linked(rank[truth.of], mean(each.risk), mean(each.second), mean(each.third), several, margin)
+    return _Links(rank[truth.of], mean(each.risk), mean(each.second), mean(each.third), several, margin)
 
 
-def _at_most(clouds: Clouds) -> _Linked:
-    """As if everybody's own record were one of the nearest."""
-    found = nearest(*clouds)
-    tied = np.bincount(found.query, weights=found.times, minlength=len(found.first))[found.of]
+def _at_most(clouds: Clouds) -> _Links:
+    """Upper bound, as if everybody's own record were one of the nearest."""
+    neighbours = nearest(*clouds)
+    tied = np.bincount(neighbours.query, weights=neighbours.times, minlength=len(neighbours.first))[neighbours.of]
     chances = [np.where(tied > 0, np.minimum(k / np.maximum(tied, 1.0), 1.0), 0.0) for k in (1, 2, 3)]
     nothing = np.full(len(tied), np.nan)
     unknown = np.zeros(len(tied), dtype=np.int64)
-    return _Linked(unknown, chances[0], chances[1], chances[2], int((tied > 1).sum()), lambda: nothing)
+    return _Links(unknown, chances[0], chances[1], chances[2], int((tied > 1).sum()), lambda: nothing)
 
 
 def _guess(clouds: Clouds, files: Matched) -> float:
-    """The chance of a random record, among all or among those of the block (0 where one's own is in another)."""
+    """Probability of a right random guess, among all records or those of the block (0 if the own is in another)."""
     released, original, costs = clouds
     if not len(costs.blocks):
         return 1.0 / len(released)
-    asked = original.codes[files.first][:, costs.blocks]
-    one, two = (pl.DataFrame(codes, orient="row") for codes in (released.codes[:, costs.blocks], asked))
+    blocks = original.codes[files.first][:, costs.blocks]
+    one, two = (pl.DataFrame(codes, orient="row") for codes in (released.codes[:, costs.blocks], blocks))
     sizes = one.group_by(one.columns).agg(pl.len().alias("n"))
-    found = two.join(sizes, on=one.columns, how="left", maintain_order="left")["n"].fill_null(0).to_numpy()
-    same = found > 0
+    sizes_of_blocks = two.join(sizes, on=one.columns, how="left", maintain_order="left")["n"].fill_null(0).to_numpy()
+    same = sizes_of_blocks > 0
     if files.second is not None:
-        same = (released.codes[files.second][:, costs.blocks] == asked).all(axis=1)
-    return float(np.where(same, 1.0 / np.maximum(found, 1), 0.0).mean())
+        same = (released.codes[files.second][:, costs.blocks] == blocks).all(axis=1)
+    return float(np.where(same, 1.0 / np.maximum(sizes_of_blocks, 1), 0.0).mean())
 
 
-def _notes(found: _Linked) -> tuple[str, ...]:
-    two, three = float(found.second.mean()), float(found.third.mean())
-    ties = f"{found.tied:,} records share the first place with others: a tie of t counts 1/t."
+def _notes(linked: _Links) -> tuple[str, ...]:
+    two, three = float(linked.second.mean()), float(linked.third.mean())
+    ties = f"{linked.tied:,} records share the first place with others: a tie of t counts 1/t."
     return (
         f"Among the two nearest: {two:.4g}; among the three nearest: {three:.4g}.",
-        *((ties,) if found.tied else ()),
+        *((ties,) if linked.tied else ()),
     )

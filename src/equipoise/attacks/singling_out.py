@@ -1,4 +1,4 @@
-"""Singling out: predicates made from a release that hold for exactly one person."""
+"""Singling out: predicates built from a release that hold for exactly one person."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,12 +21,11 @@ from equipoise.methods.method import label
 from equipoise.methods.score import Score
 from equipoise.methods.share_interval import excess, wilson
 
-SPARSE = 8
-"""A condition that holds for less than one record in this many is looked up, others are tried on all records."""
-FEW = 30
-"""Fewer predicates are said to be few."""
-DAY = 86_400_000_000
-"""Microseconds between two dates."""
+MIN_SCAN_DIVISOR = 8
+"""A condition is looked up if less than one record in this many meets it, else tested on all records."""
+MIN_PREDICATES = 30
+"""Predicates below which a note says that they are few."""
+MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,9 @@ class SinglingOut:
             if not self.columns:
                 raise ParameterError("columns names no column: leave it out, or name one.")
         for name, least in (("size", 1), ("attempts", 1), ("seed", 0)):
-            given = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
-                raise ParameterError(f"{name} must be a whole number, at least {least}, got {given!r}.")
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}.")
 
     def measure(self, released: Records, original: Records) -> Score:
         roles = original.roles
@@ -87,19 +86,19 @@ class SinglingOut:
             raise RolesError("No columns were named, and none has a role: there is nothing to make predicates of.")
         raw = ComparableFiles.read(released, original, columns)
         files = raw.in_terms(*columns)
-        here, there, held, ordered = _sides(files, columns)
-        drawn = None if self.mode == "univariate" else _Drawn.of(raw.here, len(columns), self)
-        made = _alone(here, ordered) if drawn is None else drawn.predicates(here, ordered)
-        made = made.take(here.count(made)[0] == 1)
-        found, person = there.count(made)
-        if held is not None:
-            control = _held(found, there.n, held.count(made)[0], held.n)
+        released_side, original_side, holdout_side, ordered = _sides(files, columns)
+        attempts = None if self.mode == "univariate" else _Attempts.of(raw.here, len(columns), self)
+        predicates = attempts.predicates(released_side, ordered) if attempts else _single_values(released_side, ordered)
+        predicates = predicates.take(released_side.count(predicates)[0] == 1)
+        counts, person = original_side.count(predicates)
+        if holdout_side is not None:
+            control = _holdout_control(counts, original_side.n, holdout_side.count(predicates)[0], holdout_side.n)
         else:
-            naive = _uniform(files, here, there, made) if drawn is None else _naive(drawn, here, there, ordered)
-            control = _Control(naive)
-        risk = np.zeros(there.n)
-        risk[person[found == 1]] = 1.0
-        return self._score(found == 1, control, _by_column(columns, made, found == 1), risk, original)
+            sides = released_side, original_side
+            control = _Control(_naive(attempts, *sides, ordered) if attempts else _uniform(files, *sides, predicates))
+        risk = np.zeros(original_side.n)
+        risk[person[counts == 1]] = 1.0
+        return self._score(counts == 1, control, _by_column(columns, predicates, counts == 1), risk, original)
 
     def _score(self, hit: Integers, control: "_Control", table: pl.DataFrame, risk: Floats, original: Records) -> Score:
         value = _mean(hit)
@@ -119,7 +118,7 @@ class SinglingOut:
 
 @dataclass(frozen=True, slots=True)
 class _Control:
-    """What predicates give without the people: a share, of how many held out, and what it was multiplied by."""
+    """Baseline: the share of isolating predicates, the number of people held out, and the factor it was scaled by."""
 
     share: float
     people: int = 0
@@ -128,7 +127,7 @@ class _Control:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Predicates:
-    """Conjunctions, a row each: their columns, and the codes from `low` to below `high` that each condition takes."""
+    """Conjunctions, a row each: their columns, and the codes from `low` to below `high` that each condition accepts."""
 
     column: Integers
     low: Integers
@@ -143,7 +142,7 @@ class _Predicates:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Side:
-    """The coded columns of a file, coded alike in all files; `nulls` says for each column whether code 0 is missing."""
+    """Columns of a file, coded alike in all files; `nulls` says for each column whether code 0 is missing."""
 
     n: int
     codes: tuple[Integers, ...]
@@ -156,48 +155,49 @@ class _Side:
 
     @cached_property
     def ends(self) -> tuple[Integers, ...]:
-        """For each column, how many records have a code below each."""
-        counted = (np.bincount(c, minlength=size) for c, size in zip(self.codes, self.sizes, strict=True))
-        return tuple(np.append(0, np.cumsum(counts)) for counts in counted)
+        """Cumulative number of records below each code, for each column."""
+        code_counts = (np.bincount(c, minlength=size) for c, size in zip(self.codes, self.sizes, strict=True))
+        return tuple(np.append(0, np.cumsum(counts)) for counts in code_counts)
 
     def counts(self, column: int) -> Integers:
-        """The records with each code."""
+        """Number of records with each code."""
         return np.diff(self.ends[column])
 
-    def count(self, made: _Predicates) -> tuple[Integers, Integers]:
-        """For how many records each predicate holds, and the row of the record where it is one."""
-        start, stop = (np.zeros(made.column.shape, dtype=np.int64) for _ in range(2))
+    def count(self, predicates: _Predicates) -> tuple[Integers, Integers]:
+        """Number of records for which each predicate holds, and the row of the record where it is one."""
+        start, stop = (np.zeros(predicates.column.shape, dtype=np.int64) for _ in range(2))
         for column, ends in enumerate(self.ends):
-            here = made.column == column
-            start[here], stop[here] = ends[made.low[here]], ends[made.high[here]]
-        found, row = np.zeros(len(made), dtype=np.int64), np.zeros(len(made), dtype=np.int64)
-        if made.column.shape[1] == 1:
-            return (stop - start)[:, 0], self._rows(made.column[:, 0], start[:, 0])
+            uses = predicates.column == column
+            start[uses], stop[uses] = ends[predicates.low[uses]], ends[predicates.high[uses]]
+        counts, row = np.zeros(len(predicates), dtype=np.int64), np.zeros(len(predicates), dtype=np.int64)
+        if predicates.column.shape[1] == 1:
+            return (stop - start)[:, 0], self._rows(predicates.column[:, 0], start[:, 0])
         for i in np.flatnonzero((stop > start).all(axis=1)).tolist():
             places = np.argsort(stop[i] - start[i], kind="stable")
-            held = self._hold(made, i, places, slice(int(start[i, places[0]]), int(stop[i, places[0]])))
-            found[i], row[i] = len(held), held[0] if len(held) else 0
-        return found, row
+            matches = self._hold(predicates, i, places, slice(int(start[i, places[0]]), int(stop[i, places[0]])))
+            counts[i], row[i] = len(matches), matches[0] if len(matches) else 0
+        return counts, row
 
     def _rows(self, column: Integers, place: Integers) -> Integers:
-        found = np.zeros(len(column), dtype=np.int64)
+        rows = np.zeros(len(column), dtype=np.int64)
         for number, order in enumerate(self.order):
             mine = column == number
-            found[mine] = order[np.minimum(place[mine], self.n - 1)]
-        return found
+            rows[mine] = order[np.minimum(place[mine], self.n - 1)]
+        return rows
 
-    def _hold(self, made: _Predicates, i: int, places: Integers, rarest: slice) -> Integers:
-        """The records for which a predicate holds, the rarest condition first."""
-        conditions = [(self.codes[made.column[i, j]], made.low[i, j], made.high[i, j]) for j in places.tolist()]
-        if (rarest.stop - rarest.start) * SPARSE > self.n:
+    def _hold(self, predicates: _Predicates, i: int, places: Integers, rarest: slice) -> Integers:
+        """Records for which a predicate holds, tested by the rarest condition first."""
+        column, lows, highs = predicates.column[i], predicates.low[i], predicates.high[i]
+        conditions = [(self.codes[column[j]], lows[j], highs[j]) for j in places.tolist()]
+        if (rarest.stop - rarest.start) * MIN_SCAN_DIVISOR > self.n:
             (codes, low, high), *conditions = conditions
-            held: Integers = np.flatnonzero((codes >= low) & (codes < high))
+            matches: Integers = np.flatnonzero((codes >= low) & (codes < high))
         else:
-            held, conditions = self.order[made.column[i, places[0]]][rarest], conditions[1:]
+            matches, conditions = self.order[predicates.column[i, places[0]]][rarest], conditions[1:]
         for codes, low, high in conditions:
-            values = codes[held]
-            held = held[(values >= low) & (values < high)]
-        return held
+            values = codes[matches]
+            matches = matches[(values >= low) & (values < high)]
+        return matches
 
 
 def _sides(files: ComparableFiles, columns: tuple[str, ...]) -> tuple[_Side, _Side, _Side | None, tuple[bool, ...]]:
@@ -218,32 +218,32 @@ def _sides(files: ComparableFiles, columns: tuple[str, ...]) -> tuple[_Side, _Si
     return sides[0], sides[1], sides[2] if len(sides) > 2 else None, tuple(ordered)
 
 
-def _alone(here: _Side, ordered: tuple[bool, ...]) -> _Predicates:
-    """Every value of the release that stands alone, and its extremes where they do."""
+def _single_values(released: _Side, ordered: tuple[bool, ...]) -> _Predicates:
+    """Predicates of all values that occur once in the release, and of its extremes where they do."""
     parts = []
     for column, order in enumerate(ordered):
-        single, first = here.counts(column) == 1, here.nulls[column]
+        single, first = released.counts(column) == 1, released.nulls[column]
         low = np.flatnonzero(single)
         high = low + 1
-        met = np.flatnonzero(here.counts(column)[first:]) + first
-        if order and len(met) and single[met[0]]:
-            low, high = np.append(low, first), np.append(high, met[0] + 1)
-        if order and len(met) and single[met[-1]]:
-            low, high = np.append(low, met[-1]), np.append(high, here.sizes[column])
+        occurring = np.flatnonzero(released.counts(column)[first:]) + first
+        if order and len(occurring) and single[occurring[0]]:
+            low, high = np.append(low, first), np.append(high, occurring[0] + 1)
+        if order and len(occurring) and single[occurring[-1]]:
+            low, high = np.append(low, occurring[-1]), np.append(high, released.sizes[column])
         parts.append(np.stack([np.full(len(low), column), low, high], axis=1))
     whole = np.concatenate(parts)
     return _Predicates(whole[:, :1], whole[:, 1:2], whole[:, 2:])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Drawn:
-    """Attempts: a released row and some columns each, in a random order that the order of the file has no part in."""
+class _Attempts:
+    """Attempts: a released row and some columns each, in a random order independent of that of the file."""
 
     row: Integers
     column: Integers
 
     @classmethod
-    def of(cls, table: pl.DataFrame, many: int, attack: SinglingOut) -> "_Drawn":
+    def of(cls, table: pl.DataFrame, many: int, attack: SinglingOut) -> "_Attempts":
         size, draws = min(attack.size, many), Draws(attack.seed)
         keys = Records.of(table, Roles()).keys_of_rows()
         ways = comb(many, size)
@@ -251,26 +251,27 @@ class _Drawn:
             every = np.array(list(combinations(range(many), size)))
             order = np.argsort(draws.uniform(keys), kind="stable")
             return cls(np.tile(order, ways), np.repeat(every, table.height, axis=0))
-        found = list(islice(_rounds(keys, many, size, draws), -(-attack.attempts // table.height)))
-        picked, columns = (np.concatenate(part)[: attack.attempts] for part in zip(*found, strict=True))
+        rounds = list(islice(_rounds(keys, many, size, draws), -(-attack.attempts // table.height)))
+        picked, columns = (np.concatenate(part)[: attack.attempts] for part in zip(*rounds, strict=True))
         return cls(picked, columns)
 
-    def predicates(self, here: _Side, ordered: tuple[bool, ...], apart: bool = False) -> _Predicates:
-        """Conditions with the values of the row drawn; `apart`, each with that of another row. Equal ones once."""
+    def predicates(self, released: _Side, ordered: tuple[bool, ...], apart: bool = False) -> _Predicates:
+        """Distinct predicates with the values of the row drawn, or with those of another row for each if `apart`."""
         column, row = self.column, np.repeat(self.row[:, None], self.column.shape[1], axis=1)
         if apart:
             row = np.stack([np.roll(self.row, j) for j in range(column.shape[1])], axis=1)
         low, high = np.zeros(column.shape, dtype=np.int64), np.zeros(column.shape, dtype=np.int64)
         for number, order in enumerate(ordered):
             mine = column == number
-            low[mine], high[mine] = _condition(here, number, order, here.codes[number][row[mine]].astype(np.int64))
-        found = np.unique(np.stack([column, low, high], axis=2).reshape(len(column), -1), axis=0)
-        parts = found.reshape(len(found), column.shape[1], 3)
+            codes = released.codes[number][row[mine]].astype(np.int64)
+            low[mine], high[mine] = _condition(released, number, order, codes)
+        distinct = np.unique(np.stack([column, low, high], axis=2).reshape(len(column), -1), axis=0)
+        parts = distinct.reshape(len(distinct), column.shape[1], 3)
         return _Predicates(parts[:, :, 0], parts[:, :, 1], parts[:, :, 2])
 
 
 def _rounds(keys: pl.Series, many: int, size: int, draws: Draws) -> Iterator[tuple[Integers, Integers]]:
-    """All rows in a random order, each with columns of its own, again and again."""
+    """Endless rounds of all rows in a random order, each row with its own random columns."""
     turn = 0
     while True:
         draw = draws.child(turn)
@@ -280,67 +281,67 @@ def _rounds(keys: pl.Series, many: int, size: int, draws: Draws) -> Iterator[tup
         turn += 1
 
 
-def _condition(here: _Side, column: int, ordered: bool, codes: Integers) -> tuple[Integers, Integers]:
-    """The codes that a condition on one column takes: one's own, or all from it outwards."""
+def _condition(released: _Side, column: int, ordered: bool, codes: Integers) -> tuple[Integers, Integers]:
+    """Codes that a condition on one column accepts: the own one, or all from it outwards."""
     if not ordered:
         return codes, codes + 1
-    first = here.nulls[column]
-    ends = here.ends[column]
-    told = int(ends[-1] - ends[first])
-    middle = int(np.searchsorted(ends, ends[first] + (told + 1) // 2, side="left")) - 1
+    first = released.nulls[column]
+    ends = released.ends[column]
+    present = int(ends[-1] - ends[first])
+    middle = int(np.searchsorted(ends, ends[first] + (present + 1) // 2, side="left")) - 1
     above, missing = codes > middle, codes < first
     low = np.where(missing | above, codes, first)
-    high = np.where(missing | ~above, codes + 1, here.sizes[column])
+    high = np.where(missing | ~above, codes + 1, released.sizes[column])
     return low, high
 
 
-def _held(found: Integers, n: int, control: Integers, m: int) -> _Control:
-    """The share of predicates that isolate one person held out, brought to n people."""
-    if not len(found):
+def _holdout_control(counts: Integers, n: int, holdout_counts: Integers, m: int) -> _Control:
+    """Share of predicates that isolate one person held out, scaled to n people."""
+    if not len(counts):
         return _Control(0.0, m)
     size = min(n, m)
-    mine, theirs = _isolating(found, n, size), _isolating(control, m, size)
-    factor = _mean(found == 1) / mine if mine > 0 else 1.0
+    mine, theirs = _isolating(counts, n, size), _isolating(holdout_counts, m, size)
+    factor = _mean(counts == 1) / mine if mine > 0 else 1.0
     return _Control(min(1.0, theirs * factor), m, factor)
 
 
-def _isolating(found: Integers, n: int, m: int) -> float:
-    """The expected share of predicates that hold for one of m people drawn from n."""
+def _isolating(counts: Integers, n: int, m: int) -> float:
+    """Expected share of predicates that hold for exactly one of m people drawn from n."""
     from scipy.special import gammaln
 
-    c = np.minimum(found, n - m + 1).astype(np.float64)
+    c = np.minimum(counts, n - m + 1).astype(np.float64)
     log = (
         gammaln(n - c + 1) - gammaln(n - c - m + 2) - gammaln(m) - gammaln(n + 1) + gammaln(n - m + 1) + gammaln(m + 1)
     )
-    possible = (found > 0) & (found <= n - m + 1)
+    possible = (counts > 0) & (counts <= n - m + 1)
     return float(np.where(possible, c * np.exp(log), 0.0).mean())
 
 
-def _uniform(files: ComparableFiles, here: _Side, there: _Side, made: _Predicates) -> float:
-    """What values drawn uniformly from the released range or categories give, columns by their predicates."""
-    shares = np.zeros(len(here.codes))
+def _uniform(files: ComparableFiles, released: _Side, original: _Side, predicates: _Predicates) -> float:
+    """Share isolated by values drawn uniformly from the released range or categories, columns by their predicates."""
+    shares = np.zeros(len(released.codes))
     for column, name in enumerate(files.here.columns):
-        met, first = np.flatnonzero(here.counts(column)), here.nulls[column]
+        occurring, first = np.flatnonzero(released.counts(column)), released.nulls[column]
         values, ordered = comparable(files.here[name])
         if not ordered:
-            shares[column] = float((there.counts(column)[met] == 1).mean())
+            shares[column] = float((original.counts(column)[occurring] == 1).mean())
             continue
-        kind, told = files.here[name].dtype, met[met >= first]
-        if not len(told) or not (kind.is_integer() or kind == pl.Date):
+        kind, present = files.here[name].dtype, occurring[occurring >= first]
+        if not len(present) or not (kind.is_integer() or kind == pl.Date):
             continue
         span = float(values[0].max()) - float(values[0].min())  # type: ignore[arg-type]
-        inside = there.counts(column)[told[0] : told[-1] + 1]
-        shares[column] = float((inside == 1).sum()) / (span / (DAY if kind == pl.Date else 1) + 1)
-    return float(shares[made.column[:, 0]].mean()) if len(made) else 0.0
+        inside = original.counts(column)[present[0] : present[-1] + 1]
+        shares[column] = float((inside == 1).sum()) / (span / (MICROSECONDS_PER_DAY if kind == pl.Date else 1) + 1)
+    return float(shares[predicates.column[:, 0]].mean()) if len(predicates) else 0.0
 
 
-def _naive(drawn: _Drawn, here: _Side, there: _Side, ordered: tuple[bool, ...]) -> float:
-    """What conditions that each come from another record give."""
-    return float((there.count(drawn.predicates(here, ordered, apart=True))[0] == 1).mean())
+def _naive(attempts: _Attempts, released: _Side, original: _Side, ordered: tuple[bool, ...]) -> float:
+    """Share isolated by predicates whose conditions each come from another record."""
+    return float((original.count(attempts.predicates(released, ordered, apart=True))[0] == 1).mean())
 
 
-def _by_column(columns: tuple[str, ...], made: _Predicates, hit: Integers) -> pl.DataFrame:
-    uses = [(made.column == number).any(axis=1) for number in range(len(columns))]
+def _by_column(columns: tuple[str, ...], predicates: _Predicates, hit: Integers) -> pl.DataFrame:
+    uses = [(predicates.column == number).any(axis=1) for number in range(len(columns))]
     return pl.DataFrame(
         [
             {"column": c, "predicates": int(u.sum()), "isolating": int(hit[u].sum()), "risk": _mean(hit[u])}
@@ -356,14 +357,15 @@ def _mean(values: Integers) -> float:
 def _notes(hit: Integers, control: _Control) -> tuple[str, ...]:
     if not len(hit):
         return ("No predicate isolates one record of the release: there is nothing to claim.",)
-    said = f"Predicates that isolate one record of the release: {len(hit):,}; of these one person: {int(hit.sum()):,}."
-    if len(hit) < FEW:
-        said += " They are few: name more columns, or raise size or attempts."
+    records, people = f"{len(hit):,}", f"{int(hit.sum()):,}"
+    summary = f"Predicates that isolate one record of the release: {records}; of these one person: {people}."
+    if len(hit) < MIN_PREDICATES:
+        summary += " They are few: name more columns, or raise size or attempts."
     if not control.people:
-        return said, "Without a holdout the baseline is that of predicates that do not look at records."
+        return summary, "Without a holdout the baseline is that of predicates that do not look at records."
     above, low, high = excess(_mean(hit), len(hit), control.share, len(hit) / max(1.0, control.factor))
     return (
-        said,
+        summary,
         f"Of {control.people:,} people held out they isolate {control.share:.4g}, brought to the size of the original; "
         f"of what that leaves, being in the file gives away {above:.4g} ({low:.4g} to {high:.4g}).",
     )

@@ -11,16 +11,16 @@ import numpy as np
 
 from equipoise.ground.arrays import Floats
 
-NODES = 56
+QUADRATURE_POINTS = 56
 """Points of the trapezoidal rule for each law."""
-SLOW = 0.05
-"""Below this a or b makes a tail so long that it takes six times the points."""
-DEPTH = 38.0
-"""The integrand is followed down to exp(-38) of its mode."""
-PIECE = 1 << 17
-"""Numbers worked on at a time."""
-FAR = 600.0
-"""exp of more than this is left as its logarithm."""
+SLOW_SHAPE = 0.05
+"""Below this, a or b makes so long a tail that it takes six times the points."""
+LOG_DEPTH = 38.0
+"""The integrand is followed down to exp(-38) of its value at the mode."""
+CHUNK_NUMBERS = 1 << 17
+"""Numbers computed at a time."""
+MAX_EXPONENT = 600.0
+"""Larger exponents stay logarithms."""
 
 
 def log_decay(m: Floats, a: Floats, b: Floats, rate: Floats | float) -> Floats:
@@ -34,14 +34,14 @@ def log_decay(m: Floats, a: Floats, b: Floats, rate: Floats | float) -> Floats:
     0.583333333333
     """
     m, a, b, rate = (np.asarray(x, dtype=np.float64) for x in np.broadcast_arrays(m, a, b, rate))
-    found = np.zeros(m.shape)
+    logs = np.zeros(m.shape)
     live = np.flatnonzero((m > 0) & (rate > 0))
-    slow = np.minimum(a, b)[live] < SLOW
-    for some, nodes in ((live[~slow], NODES), (live[slow], NODES * 6)):
-        for part in pieces(len(some), PIECE // nodes):
+    slow = np.minimum(a, b)[live] < SLOW_SHAPE
+    for some, nodes in ((live[~slow], QUADRATURE_POINTS), (live[slow], QUADRATURE_POINTS * 6)):
+        for part in pieces(len(some), CHUNK_NUMBERS // nodes):
             at = some[part]
-            found[at] = _log_decay(m[at], a[at], b[at], rate[at], nodes)
-    return found
+            logs[at] = _log_decay(m[at], a[at], b[at], rate[at], nodes)
+    return logs
 
 
 def pieces(size: int, step: int) -> Iterator[slice]:
@@ -57,11 +57,11 @@ def _log_decay(m: Floats, a: Floats, b: Floats, rate: Floats, nodes: int) -> Flo
     z, c = np.exp(-rate), -np.expm1(-rate)
     tall, long = np.maximum(a, 1.0), np.maximum(b, 1.0)
     p, q = _mode(m, tall, long, z, c)
-    left = q + z * p
-    bend = np.maximum(p * q * (tall + long + m * c * (1 - 2 * p + c * p * p) / (left * left)), 1e-300)
+    base = q + z * p
+    bend = np.maximum(p * q * (tall + long + m * c * (1 - 2 * p + c * p * p) / (base * base)), 1e-300)
     width = np.minimum(1 / np.sqrt(bend), 1.0)
     flip = p > 0.5
-    law = m, a + b, np.where(flip, b, a), np.where(flip, q, p), np.where(flip, q, z * p) / left
+    law = m, a + b, np.where(flip, b, a), np.where(flip, q, p), np.where(flip, q, z * p) / base
     tails = np.where(flip, b, a), np.where(flip, a, b)
     low, high = (
         _ends(np.arcsinh(_reach(np.minimum(bend, tail)) / width), sign * width, law)
@@ -72,46 +72,46 @@ def _log_decay(m: Floats, a: Floats, b: Floats, rate: Floats, nodes: int) -> Flo
     heights = _log_integrand(width[:, None] * np.sinh(v), *law)
     top = heights.max(axis=1)
     area = (np.exp(heights - top[:, None]) * np.cosh(v)).sum(axis=1)
-    kept = np.where(c * p < 0.5, np.log1p(-np.minimum(c * p, 0.5)), np.log(left))
-    gap = (tall * b - a * long) / (a + b) - m * c * p * q / left
-    moved = _log_moved(p, q, a, b, gap / (tall + long))
-    found: Floats = np.minimum(top + np.log(area * step * width) + moved + m * kept - _log_area(a, b), 0.0)
-    return found
+    log_base = np.where(c * p < 0.5, np.log1p(-np.minimum(c * p, 0.5)), np.log(base))
+    gap = (tall * b - a * long) / (a + b) - m * c * p * q / base
+    shift = _log_shift(p, q, a, b, gap / (tall + long))
+    logs: Floats = np.minimum(top + np.log(area * step * width) + shift + m * log_base - _log_area(a, b), 0.0)
+    return logs
 
 
-def _log_moved(p: Floats, q: Floats, a: Floats, b: Floats, gap: Floats) -> Floats:
+def _log_shift(p: Floats, q: Floats, a: Floats, b: Floats, gap: Floats) -> Floats:
     """a ln(p / mean) + b ln(q / (1 - mean)) with mean = a / (a + b) and p - mean = gap, known without cancellation."""
 
     def log(x: Floats, mean: Floats, away: Floats) -> Floats:
         near = np.abs(away) < 0.5 * mean
         return np.where(near, np.log1p(np.where(near, away / mean, 0.0)), np.log(x / mean))
 
-    found: Floats = a * log(p, a / (a + b), gap) + b * log(q, b / (a + b), -gap)
-    return found
+    logs: Floats = a * log(p, a / (a + b), gap) + b * log(q, b / (a + b), -gap)
+    return logs
 
 
 def _log_area(a: Floats, b: Floats) -> Floats:
     """ln B(a, b) - a ln(a / (a + b)) - b ln(b / (a + b)): the area under p^a q^b over logits, its mode being 1."""
-    found: Floats = 0.5 * np.log(2 * np.pi * (1 / a + 1 / b)) + _left(a) + _left(b) - _left(a + b)
-    return found
+    logs: Floats = 0.5 * np.log(2 * np.pi * (1 / a + 1 / b)) + _remainder(a) + _remainder(b) - _remainder(a + b)
+    return logs
 
 
-def _left(x: Floats) -> Floats:
-    """What Stirling's formula (x - 1/2) ln x - x + ln(2 pi)/2 leaves of ln Gamma(x)."""
+def _remainder(x: Floats) -> Floats:
+    """Remainder of Stirling's formula: ln Gamma(x) - ((x - 1/2) ln x - x + ln(2 pi)/2)."""
     from scipy.special import gammaln
 
     r = 1 / np.maximum(x, 20.0)
     s = r * r
     series = r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s / 1188))))
     low = np.minimum(x, 20.0)
-    found: Floats = np.where(
+    remainder: Floats = np.where(
         x >= 20.0, series, gammaln(low) - (low - 0.5) * np.log(low) + low - 0.5 * np.log(2 * np.pi)
     )
-    return found
+    return remainder
 
 
 def _mode(m: Floats, a: Floats, b: Floats, z: Floats, c: Floats) -> tuple[Floats, Floats]:
-    """Where a ln p + b ln q + m ln(1 - c p) is largest, q = 1 - p: the roots of two quadratics."""
+    """Maximum (p, q = 1 - p) of a ln p + b ln q + m ln(1 - c p): the roots of two quadratics."""
     lead, middle = c * (a + b + m), a + b + c * (a + m)
     p = np.minimum(2 * a / (middle + np.sqrt(np.maximum(middle * middle - 4 * lead * a, 0.0))), 1.0)
     half = middle - 2 * lead
@@ -121,17 +121,17 @@ def _mode(m: Floats, a: Floats, b: Floats, z: Floats, c: Floats) -> tuple[Floats
 
 
 def _reach(bend: Floats) -> Floats:
-    """How far from the mode exp(-bend d^2 / (2 + d)) has fallen to exp(-DEPTH)."""
-    found: Floats = (DEPTH + np.sqrt(DEPTH * DEPTH + 8 * DEPTH * bend)) / (2 * bend)
-    return found
+    """Distance d from the mode at which exp(-bend d^2 / (2 + d)) has fallen to exp(-LOG_DEPTH)."""
+    distance: Floats = (LOG_DEPTH + np.sqrt(LOG_DEPTH * LOG_DEPTH + 8 * LOG_DEPTH * bend)) / (2 * bend)
+    return distance
 
 
 def _ends(far: Floats, width: Floats, law: tuple[Floats, ...]) -> Floats:
-    """Where along v the integrand has fallen by DEPTH, within a sixteenth of `far`, where it surely has."""
+    """Point v at which the integrand has fallen by LOG_DEPTH, within a sixteenth of the upper bound `far`."""
     low = np.zeros_like(far)
     for _ in range(4):
         middle = (low + far) / 2
-        fallen = _log_integrand((width * np.sinh(middle))[:, None], *law)[:, 0] < -DEPTH
+        fallen = _log_integrand((width * np.sinh(middle))[:, None], *law)[:, 0] < -LOG_DEPTH
         low, far = np.where(fallen, low, middle), np.where(fallen, middle, far)
     return far
 
@@ -142,9 +142,9 @@ def _log_integrand(d: Floats, m: Floats, size: Floats, head: Floats, share: Floa
     With size = a + b, head = a, share = p and tilt = z p / (q + z p) there; where p is above a half all is turned round
     (head = b, share = q, tilt = q / (q + z p), d the other way), so that no logarithm is of a difference near zero.
     """
-    grown, rest = np.expm1(np.minimum(d, FAR)), np.maximum(d - FAR, 0.0)
+    grown, rest = np.expm1(np.minimum(d, MAX_EXPONENT)), np.maximum(d - MAX_EXPONENT, 0.0)
     with np.errstate(divide="ignore"):
         one = np.log1p(share[:, None] * grown) + rest
         other = np.log1p(tilt[:, None] * grown) + rest
-    found: Floats = head[:, None] * d - (size + m)[:, None] * one + m[:, None] * other
-    return found
+    logs: Floats = head[:, None] * d - (size + m)[:, None] * one + m[:, None] * other
+    return logs

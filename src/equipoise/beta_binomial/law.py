@@ -1,10 +1,10 @@
-"""The beta-binomial law, stable in logs for any size: y ~ Binomial(n, theta), theta ~ Beta(alpha, beta).
+"""Beta-binomial distribution, stable in logs for any size: y ~ Binomial(n, theta), theta ~ Beta(alpha, beta).
 
 Differences of log-gamma lose all their digits where an argument is large (n = 10^7, or a precision of 10^10). Here the
 leading terms are cancelled on paper, and only what is left is computed. With phi = alpha + beta, mu = alpha/phi,
 p = y/n and the pooled mean m = (alpha + y)/(phi + n), Stirling's leading terms of the nine log-gammas add up to
 
-    log P(y) = -phi KL(mu || m) - n KL(p || m) + what Stirling's formula leaves of each log-gamma
+    log P(y) = -phi KL(mu || m) - n KL(p || m) + the remainder of Stirling's formula for each log-gamma
 
 with KL(p || m) = p log(p/m) + (1-p) log((1-p)/(1-m)), each part computed from its difference (as Loader 2000 does for
 the binomial). y and n may be fractions (effective sample sizes): log-gamma takes the place of the factorials.
@@ -17,12 +17,12 @@ import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
 
-LARGE = 20.0
-"""From here on Stirling's series, with the terms below, is exact to the last digit."""
-SHORT = 64
-"""Sums of at most so many terms are added one by one; longer ones are integrals."""
-NODES = 72
-CHUNK = 20_000
+STIRLING_MIN = 20.0
+"""From this argument on Stirling's series, with the terms below, is exact to the last digit."""
+MAX_SHORT_SUM = 64
+"""Sums of at most this many terms are added one by one; longer ones are integrals."""
+QUADRATURE_POINTS = 72
+CHUNK_ROWS = 20_000
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
@@ -38,9 +38,9 @@ def log_pmf(y: Floats, n: Floats, alpha: Floats | float, beta: Floats | float) -
     yes, no = (a + y) / (phi + n), (b + rest) / (phi + n)
     drift = _divergence(a, phi * yes, shift) + _divergence(b, phi * no, -shift)
     drift = drift + _divergence(y, n * yes, -shift) + _divergence(rest, n * no, shift)
-    prior = _left(a, 0) + _left(b, 0) - _left(phi, 0)
-    posterior = _left(a + y, 0) + _left(b + rest, 0) - _left(phi + n, 0)
-    logs: Floats = posterior - prior - drift + (_left(n, 1) - _left(y, 1) - _left(rest, 1))
+    prior = _remainder(a, 0) + _remainder(b, 0) - _remainder(phi, 0)
+    posterior = _remainder(a + y, 0) + _remainder(b + rest, 0) - _remainder(phi + n, 0)
+    logs: Floats = posterior - prior - drift + (_remainder(n, 1) - _remainder(y, 1) - _remainder(rest, 1))
     return logs
 
 
@@ -64,15 +64,15 @@ def _log1pmx(t: Floats) -> Floats:
     return logs
 
 
-def _left(x: Floats, one: int) -> Floats:
-    """What x log x - x leaves of log Gamma(x + one), one being 0 or 1."""
+def _remainder(x: Floats, one: int) -> Floats:
+    """log Gamma(x + one) - (x log x - x), one being 0 or 1."""
     from scipy.special import gammaln, xlogy
 
-    large = x >= LARGE
-    big, small = np.where(large, x, LARGE), np.where(large, LARGE, x)
+    large = x >= STIRLING_MIN
+    big, small = np.where(large, x, STIRLING_MIN), np.where(large, STIRLING_MIN, x)
     asymptotic = (one - 0.5) * np.log(big) + 0.5 * log(2 * pi) + _series(big)
-    left: Floats = np.where(large, asymptotic, gammaln(small + one) - xlogy(small, small) + small)
-    return left
+    remainder: Floats = np.where(large, asymptotic, gammaln(small + one) - xlogy(small, small) + small)
+    return remainder
 
 
 def _series(x: Floats) -> Floats:
@@ -83,7 +83,7 @@ def _series(x: Floats) -> Floats:
 
 
 def rise(x: Floats | float, k: Floats, order: int) -> Floats:
-    """How log-gamma and its derivatives grow from x to x + k, without cancellation.
+    """Difference of log-gamma, or a derivative of it, from x to x + k, without cancellation.
 
     Order 0: log Gamma(x + k) - log Gamma(x) - k log x, which is sum over j < k of log(1 + j/x); order 1: the same of
     digamma, psi(x + k) - psi(x); order 2: of trigamma. Cost: O(rows).
@@ -92,7 +92,7 @@ def rise(x: Floats | float, k: Floats, order: int) -> Floats:
     array([1.09861229])
     """
     start, step = np.broadcast_arrays(np.asarray(x, float), np.asarray(k, float))
-    large = start >= LARGE
+    large = start >= STIRLING_MIN
     if large.all():
         return _rise_large(start, step, order)
     grown = np.empty(start.shape)
@@ -162,8 +162,8 @@ def cdf(y: Floats, n: Floats, alpha: Floats | float, beta: Floats | float) -> Fl
     shares = np.where(y >= n, 1.0, 0.0)
     inside = (y > -1) & (y < n)
     whole = inside & (y == np.floor(y)) & (n == np.floor(n))
-    low = whole & (y < SHORT)
-    high = whole & ~low & (n - y <= SHORT)
+    low = whole & (y < MAX_SHORT_SUM)
+    high = whole & ~low & (n - y <= MAX_SHORT_SUM)
     long = inside & ~low & ~high
     shares[low] = _short_sum(y[low], n[low], a[low], b[low])
     shares[high] = 1 - _short_sum((n - y - 1)[high], n[high], b[high], a[high])
@@ -183,7 +183,7 @@ def _short_sum(y: Floats, n: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def _integrals(y: Floats, n: Floats, a: Floats, b: Floats) -> Floats:
-    parts = [slice(start, start + CHUNK) for start in range(0, len(y), CHUNK)]
+    parts = [slice(start, start + CHUNK_ROWS) for start in range(0, len(y), CHUNK_ROWS)]
     return np.concatenate([_integral(y[part], n[part], a[part], b[part]) for part in parts] or [np.empty(0)])
 
 
@@ -206,21 +206,21 @@ def _logit_beta(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     The nodes are even in t, with logit = mode + width sinh(t): close in the middle, far apart along a slow tail.
     """
     width = np.minimum(np.sqrt(1 / p + 1 / q), 3.0)
-    left, right = (np.arcsinh(_reach(*pair) / width) for pair in ((p, q), (q, p)))
-    t = (left + right) * np.linspace(0.0, 1.0, NODES) - left
+    lower, right = (np.arcsinh(_reach(*pair) / width) for pair in ((p, q), (q, p)))
+    t = (lower + right) * np.linspace(0.0, 1.0, QUADRATURE_POINTS) - lower
     offset = width * np.sinh(t)
     fallen = np.where(t < 0, _fall(np.maximum(-offset, 0.0), p, q), _fall(np.maximum(offset, 0.0), q, p))
     return np.log(p / q) + offset, np.exp(-fallen) * np.cosh(t)
 
 
 def _fall(distance: Floats, p: Floats, q: Floats) -> Floats:
-    """How much lower than at its mode the log-density of the logit of Beta(p, q) is, so far to the left of it."""
+    """Drop of the log-density of the logit of Beta(p, q) from its mode to a point this distance to the left."""
     lower: Floats = p * distance + (p + q) * np.log1p(p / (p + q) * np.expm1(-distance))
     return lower
 
 
 def _reach(p: Floats, q: Floats) -> Floats:
-    """How far to the left it has fallen by 40, by bisection."""
+    """Distance to the left at which it has dropped by 40, by bisection."""
     low, high = np.zeros_like(p), (40 + (p + q) * np.log1p(p / q)) / p
     for _ in range(40):
         middle = (low + high) / 2
@@ -230,7 +230,7 @@ def _reach(p: Floats, q: Floats) -> Floats:
 
 
 def collapse(*columns: Floats) -> tuple[Integers, Integers, Integers]:
-    """Equal rows once: the first row of each kind, the kind of each row, and how many rows each kind has.
+    """Distinct rows: the first row of each kind, the kind of each row, and the number of rows of each kind.
 
     >>> [part.tolist() for part in collapse(np.array([5.0, 2.0, 5.0]), np.array([9.0, 9.0, 9.0]))]
     [[1, 0], [1, 0, 1], [1, 2]]

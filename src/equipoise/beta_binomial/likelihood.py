@@ -1,4 +1,4 @@
-"""The likelihood of many beta-binomial domains and its highest point.
+"""Maximum likelihood of many beta-binomial domains.
 
 Newton's method in (gamma, log phi), logit mu = x'gamma, with analytic slopes; equal rows are one row with a weight, and
 where the mean is one for all, special functions are computed once per distinct count.
@@ -14,19 +14,19 @@ from equipoise.beta_binomial.law import collapse, rise
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError
 
-MOST, LEAST = 1e10, 1e-6
-"""Without spread the smaller of alpha and beta is MOST at the pooled mean; with all or nothing their sum is LEAST."""
-TRIED = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
-"""Sizes of the smaller of alpha and beta tried beside the moment estimate, before the climb starts from the best."""
-ROUNDS, ENOUGH, MANY = 100, 1e-12, 50_000
-"""Newton steps at most; the promised gain in log-likelihood below which the climb ends, a millionth of a standard error
-away; and the distinct rows above which it starts on a part of them."""
-FLAT, RUNAWAY = 25.0, 100.0
-"""A fitted logit beyond the first has run off to a share of 0 or 1, a parameter beyond the second to infinity."""
+MAX_SHAPE, MIN_PRECISION = 1e10, 1e-6
+"""Without spread the smaller of alpha and beta is the first; with all or nothing their sum is the second."""
+START_SHAPES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+"""Start values of the smaller of alpha and beta beside the moment estimate; Newton's method starts from the best."""
+MAX_STEPS, MIN_GAIN, MAX_START_ROWS = 100, 1e-12, 50_000
+"""Most Newton steps; the predicted gain in log-likelihood at which they end, a millionth of a standard error away; and
+the distinct rows above which they start on a part of them."""
+MAX_LOGIT, MAX_PARAMETER = 25.0, 100.0
+"""A fitted logit beyond the first has diverged to a share of 0 or 1, a parameter beyond the second to infinity."""
 
 
 class DistinctValues(NamedTuple):
-    """A column by its distinct values, so that special functions of it and one number are computed once per value."""
+    """A column by its distinct values, so that special functions are computed once per value."""
 
     values: Floats
     place: Integers
@@ -51,12 +51,12 @@ class DistinctRows:
 
 
 def sample_of(y: Floats, n: Floats, design: Floats) -> DistinctRows:
-    """Equal rows once."""
+    """Distinct rows of a sample with their frequencies."""
     first, _, counts = collapse(y, n, *design.T[1:])
-    return _gathered(y[first], n[first], counts.astype(float), design[first])
+    return _with_distinct_values(y[first], n[first], counts.astype(float), design[first])
 
 
-def _gathered(y: Floats, n: Floats, weight: Floats, design: Floats) -> DistinctRows:
+def _with_distinct_values(y: Floats, n: Floats, weight: Floats, design: Floats) -> DistinctRows:
     yes, no, total = (DistinctValues(*np.unique(column, return_inverse=True)) for column in (y, n - y, n))
     return DistinctRows(y, n, weight, design, yes, no, total)
 
@@ -97,25 +97,25 @@ def slopes(sample: DistinctRows, theta: Floats) -> tuple[Floats, Floats]:
 
 
 def _climb(sample: DistinctRows, start: Floats, free: int) -> tuple[Floats, bool]:
-    """Newton's method over the first `free` parameters, on a part of many rows first; and whether it settled."""
-    if len(sample.y) > MANY:
-        rough, settled = _climb(_thinned(sample), start, free)
+    """Newton's method over the first `free` parameters, first on a part of many rows; and whether it converged."""
+    if len(sample.y) > MAX_START_ROWS:
+        rough, settled = _climb(_thin(sample), start, free)
         start = rough if settled else start
     theta, value = start, _value(sample, start)
     rounding = 1e-14 * float(sample.weight @ (sample.n * np.log1p(sample.n)))
-    for _ in range(ROUNDS):
+    for _ in range(MAX_STEPS):
         step, gain = _step(sample, theta, free)
-        if gain < ENOUGH:
+        if gain < MIN_GAIN:
             return theta + step, True
-        moved, higher = _halved(sample, theta, step, value - rounding)
-        if moved is theta or np.abs(moved).max() > RUNAWAY:
+        point, higher = _halve_until_higher(sample, theta, step, value - rounding)
+        if point is theta or np.abs(point).max() > MAX_PARAMETER:
             return theta, False
-        theta, value = moved, higher
+        theta, value = point, higher
     return theta, False
 
 
 def _step(sample: DistinctRows, theta: Floats, free: int) -> tuple[Floats, float]:
-    """The Newton step, uphill even where the likelihood is not concave (along |curvature|), and what it promises."""
+    """Newton step, uphill even where the likelihood is not concave (along |curvature|), and its predicted gain."""
     gradient, hessian = slopes(sample, theta)
     curvature, axes = np.linalg.eigh(-hessian[:free, :free])
     curvature = np.maximum(np.abs(curvature), 1e-12 * np.abs(curvature).max() + 1e-300)
@@ -124,39 +124,39 @@ def _step(sample: DistinctRows, theta: Floats, free: int) -> tuple[Floats, float
     return step * min(1.0, 3.0 / np.abs(step).max(initial=1e-300)), float(gradient @ step)
 
 
-def _halved(sample: DistinctRows, theta: Floats, step: Floats, least: float) -> tuple[Floats, float]:
-    """The first of the step, its half, its quarter ... that ends at `least` or above; else no step at all."""
+def _halve_until_higher(sample: DistinctRows, theta: Floats, step: Floats, least: float) -> tuple[Floats, float]:
+    """The first of the step, its half, its quarter ... that reaches `least`; else no step."""
     for _ in range(30):
-        moved = theta + step
-        value = _value(sample, moved)
+        point = theta + step
+        value = _value(sample, point)
         if value >= least:
-            return moved, value
+            return point, value
         step = step / 2
     return theta, least
 
 
-def _thinned(sample: DistinctRows) -> DistinctRows:
-    """Every so many-th row, some MANY in all."""
-    kept = slice(None, None, -(-len(sample.y) // MANY))
-    return _gathered(sample.y[kept], sample.n[kept], sample.weight[kept], sample.design[kept])
+def _thin(sample: DistinctRows) -> DistinctRows:
+    """Every k-th row, about MAX_START_ROWS in total."""
+    rows = slice(None, None, -(-len(sample.y) // MAX_START_ROWS))
+    return _with_distinct_values(sample.y[rows], sample.n[rows], sample.weight[rows], sample.design[rows])
 
 
 def best(sample: DistinctRows) -> tuple[Floats, str | None, bool]:
-    """The highest point, which boundary it lies on, and whether the climb got there."""
+    """Maximum of the likelihood, the boundary it lies on if any, and whether Newton's method converged."""
     width = sample.design.shape[1]
     yes, no = sample.weight @ sample.y, sample.weight @ (sample.n - sample.y)
     rarer = float(min(yes, no) / (yes + no))
     nothing = bool(((sample.y == 0) | (sample.y == sample.n)).all())
     start = np.zeros(width + 1)
-    start[0], start[-1] = np.log(yes) - np.log(no), np.log(LEAST if nothing else MOST / rarer)
+    start[0], start[-1] = np.log(yes) - np.log(no), np.log(MIN_PRECISION if nothing else MAX_SHAPE / rarer)
     edge, settled = _climb(sample, start, width)
-    if width > 1 and (np.abs(logits(sample, edge)).max() > FLAT or not settled):
+    if width > 1 and (np.abs(logits(sample, edge)).max() > MAX_LOGIT or not settled):
         raise InfeasibleError("The covariates tell without error which domains have none or all: use fewer of them.")
     if nothing:
         return edge, "all or nothing", settled
-    rough = _thinned(sample) if len(sample.y) > MANY else sample
-    tried = [np.append(edge[:-1], np.log(phi)) for phi in _precisions(rough, edge, rarer)]
-    theta = max(tried, key=lambda point: _value(rough, point))
+    rough = _thin(sample) if len(sample.y) > MAX_START_ROWS else sample
+    starts = [np.append(edge[:-1], np.log(phi)) for phi in _precisions(rough, edge, rarer)]
+    theta = max(starts, key=lambda point: _value(rough, point))
     if _spread_score(sample, edge) <= 0 and _value(rough, theta) <= _value(rough, edge):
         return edge, "no spread", True
     top, converged = _climb(sample, theta, width + 1)
@@ -172,7 +172,7 @@ def _precisions(sample: DistinctRows, edge: Floats, rarer: float) -> tuple[float
     mu, y, n = expit(logits(sample, edge)), sample.y, sample.n
     excess = sample.weight @ ((y - n * mu) ** 2 / (mu * (1 - mu)) - n)
     inflation = np.clip(excess / max(sample.weight @ (n * np.maximum(n - 1, 0)), 1e-300), 1e-12, 0.95)
-    return (float(1 / inflation - 1), *(size / rarer for size in TRIED))
+    return (float(1 / inflation - 1), *(size / rarer for size in START_SHAPES))
 
 
 def _spread_score(sample: DistinctRows, edge: Floats) -> float:

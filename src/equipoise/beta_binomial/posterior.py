@@ -1,4 +1,4 @@
-"""What a sample says about the population of each cell: Y - y | y ~ BetaBinomial(N - n, alpha + y, beta + n - y).
+"""Posterior of the population count of each cell: Y - y | y ~ BetaBinomial(N - n, alpha + y, beta + n - y).
 
 Source: Zaslavsky and Horton (1998), section 2. Every number here is an expectation under that law.
 """
@@ -16,10 +16,10 @@ from equipoise.beta_binomial.law import cdf, collapse, log_pmf
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
 
-ADDED = 128
-"""Up to so many unsampled units E exp(-rate Y) is a plain sum, exact to the last digits."""
-STEPS = 8
-"""Corrections of the ends of an interval in a long law."""
+MAX_SUMMED_UNITS = 128
+"""Up to this many unsampled units E exp(-rate Y) is a plain sum, exact to the last digits."""
+NEWTON_STEPS = 8
+"""Newton steps for the ends of an interval, before bisection."""
 
 Function = Callable[[Any, Any, Any, Any], Any]
 """A loss as a function of (y, Y, n, N)."""
@@ -27,7 +27,7 @@ Function = Callable[[Any, Any, Any, Any], Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """The law of Y in each cell, given y of n sampled units and N in all: arrays of one length.
+    """Posterior law of Y in each cell, given y of n sampled units and N in total: arrays of one length.
 
     `a` and `b` are alpha + y and beta + n - y, or with unequal weights alpha + y_eff and beta + n_eff - y_eff: the
     information of a weighted sample is that of fewer records, while the units not sampled remain N - n. That number is
@@ -56,18 +56,18 @@ class Posterior:
     @cached_property
     def mean(self) -> Floats:
         """E Y = y + (N - n) a / (a + b)."""
-        found: Floats = self.y + self.rest * (self.a / (self.a + self.b))
-        return found
+        means: Floats = self.y + self.rest * (self.a / (self.a + self.b))
+        return means
 
     @cached_property
     def variance(self) -> Floats:
         p, size = self.a / (self.a + self.b), self.a + self.b
-        found: Floats = self.rest * p * (self.b / size) * (size + self.rest) / (size + 1)
-        return found
+        variances: Floats = self.rest * p * (self.b / size) * (size + self.rest) / (size + 1)
+        return variances
 
     @cached_property
     def kinds(self) -> "tuple[Posterior, Integers]":
-        """The different cells, and which of them each cell is."""
+        """The distinct cells, and the number of each cell among them."""
         if not len(self):
             return self, np.zeros(0, dtype=np.int64)
         first, code, _ = collapse(self.y, self.n, self.N, self.a, self.b)
@@ -92,12 +92,12 @@ class Posterior:
         """E exp(-rate Y) in each cell: a sum of at most 129 terms, else one integral over theta (1e-9, relative)."""
         few, code = self.kinds
         logs = np.zeros(len(few))
-        short = few.rest <= ADDED
+        short = few.rest <= MAX_SUMMED_UNITS
         logs[~short] = log_decay(few.rest[~short], few.a[~short], few.b[~short], rate)
         sums = expectations(lambda rows, t: np.exp(-rate * t), few.rest[short], few.a[short], few.b[short])
-        found = np.exp(-rate * few.y + logs)
-        found[short] = np.exp(-rate * few.y[short]) * sums
-        return found[code]
+        values = np.exp(-rate * few.y + logs)
+        values[short] = np.exp(-rate * few.y[short]) * sums
+        return values[code]
 
     def expect(self, function: Function, *, smooth: bool = False) -> Floats:
         """E function(y, Y, n, N) in each cell: exact sums, long ones by quadrature (see `expectations`)."""
@@ -105,12 +105,12 @@ class Posterior:
 
         def term(rows: Integers, t: Floats) -> Floats:
             at = few.take(rows)
-            return called(function, at.y[:, None], at.y[:, None] + t, at.n[:, None], at.N[:, None])
+            return evaluate_loss(function, at.y[:, None], at.y[:, None] + t, at.n[:, None], at.N[:, None])
 
         return expectations(term, few.rest, few.a, few.b, smooth=smooth)[code]
 
     def interval(self, mass: float = 0.95) -> tuple[Floats, Floats, Floats]:
-        """Low and high end of Y with at least about (1 - mass)/2 cut off at neither side, and the exact mass between.
+        """Equal-tailed credible interval of Y, about (1 - mass)/2 cut off at each side, and its exact mass.
 
         The ends are the smallest Y whose cumulative probability reaches (1 - mass)/2 and (1 + mass)/2; Y is discrete,
         so the mass between them, both included, differs from `mass` and is given. Cost: O(N - n) for each kind of cell
@@ -124,7 +124,7 @@ class Posterior:
         return (few.y + low)[code], (few.y + high)[code], np.clip(inside, 0.0, 1.0)[code]
 
     def _quantile(self, tail: float) -> Floats:
-        """The smallest t with P(T <= t) >= tail, by Newton's steps on log scales between ends that close in."""
+        """The smallest t with P(T <= t) >= tail, by Newton steps on log scales, bracketed by bisection."""
         from scipy.special import betaincinv
 
         low, high = np.full(len(self), -1.0), self.rest.copy()
@@ -133,44 +133,43 @@ class Posterior:
         for step in range(80):
             if not len(live):
                 break
-            here = self.take(live)
-            below, chance = (
-                cdf(at[live], here.rest, here.a, here.b),
-                np.exp(log_pmf(at[live], here.rest, here.a, here.b)),
-            )
+            cells = self.take(live)
+            below = cdf(at[live], cells.rest, cells.a, cells.b)
+            chance = np.exp(log_pmf(at[live], cells.rest, cells.a, cells.b))
             reached, first = below >= tail, below - chance < tail
             high[live[reached]] = at[live[reached]]
             low[live[~reached]] = at[live[~reached]]
             low[live[reached & first]] = at[live[reached & first]] - 1
-            guess = _newton(tail, at[live], here.rest, below, chance) if step < STEPS else (low + high)[live] / 2
+            middle = (low + high)[live] / 2
+            guess = _newton(tail, at[live], cells.rest, below, chance) if step < NEWTON_STEPS else middle
             live, guess = live[high[live] - low[live] > 1], guess[high[live] - low[live] > 1]
             at[live] = np.clip(np.floor(guess), low[live] + 1, high[live] - 1)
         return high
 
 
 def _newton(tail: float, t: Floats, m: Floats, below: Floats, chance: Floats) -> Floats:
-    """Where P(T <= t) should be `tail`, going by the power law of the nearer end through the point at hand."""
+    """Newton step towards P(T <= t) = tail, with the power law of the nearer end through the current point."""
     upper = tail > 0.5
-    side, wanted, has = (m - t, 1 - tail, 1 - below) if upper else (t + 0.5, tail, below)
+    side, goal, has = (m - t, 1 - tail, 1 - below) if upper else (t + 0.5, tail, below)
     has, side = np.maximum(has, 1e-300), np.maximum(side, 0.5)
-    power = np.log(wanted / has) * has / np.maximum(chance * side, 1e-300)
-    moved = side * np.exp(np.clip(power, -3.0, 3.0))
-    found: Floats = m - moved if upper else moved
-    return found
+    power = np.log(goal / has) * has / np.maximum(chance * side, 1e-300)
+    distance = side * np.exp(np.clip(power, -3.0, 3.0))
+    quantile: Floats = m - distance if upper else distance
+    return quantile
 
 
-def called(function: Function, y: Floats, Y: Floats, n: Floats, N: Floats) -> Floats:  # noqa: N803
-    """A loss at these arguments, as numbers of their common shape; refused where it is negative or no number."""
+def evaluate_loss(function: Function, y: Floats, Y: Floats, n: Floats, N: Floats) -> Floats:  # noqa: N803
+    """A loss at these arguments, as numbers of their common shape; refused where it is negative or not finite."""
     shape = np.broadcast_shapes(y.shape, Y.shape, n.shape, N.shape)
     try:
-        found = np.broadcast_to(np.asarray(function(y, Y, n, N), dtype=np.float64), shape)
+        losses = np.broadcast_to(np.asarray(function(y, Y, n, N), dtype=np.float64), shape)
     except (TypeError, ValueError):
         raise ParameterError("A loss must take arrays (y, Y, n, N) and give a number for each of them.") from None
-    if not np.isfinite(found).all():
+    if not np.isfinite(losses).all():
         raise ParameterError("The loss is not a finite number everywhere between y and N.")
-    if (found < 0).any():
+    if (losses < 0).any():
         raise ParameterError("The loss is negative somewhere between y and N: a loss must be zero or more.")
-    return found
+    return losses
 
 
 def posterior(
@@ -182,13 +181,13 @@ def posterior(
     *,
     effective: tuple[Any, Any] | None = None,
 ) -> Posterior:
-    """The posterior of each cell; `effective` gives y and n as the information they hold, where weights are unequal.
+    """Posterior of each cell; `effective` gives effective y and n where weights are unequal.
 
     Numbers or arrays of one length; refused in one sentence where they cannot be counts of cells in domains.
     """
-    given = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (y, n, N, alpha, beta)]
-    held = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in effective or (y, n)]
-    y, n, N, alpha, beta, held_y, held_n = np.broadcast_arrays(*given, *held)  # noqa: N806
+    counts = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in (y, n, N, alpha, beta)]
+    information = [np.atleast_1d(np.asarray(x, dtype=np.float64)) for x in effective or (y, n)]
+    y, n, N, alpha, beta, held_y, held_n = np.broadcast_arrays(*counts, *information)  # noqa: N806
     refuse_counts(y, n, N)
     if not (np.isfinite(alpha) & np.isfinite(beta) & (alpha > 0) & (beta > 0)).all():
         raise ParameterError("The prior's alpha and beta must be numbers above 0.")
@@ -196,7 +195,7 @@ def posterior(
 
 
 def refuse_counts(y: Floats, n: Floats, N: Floats) -> None:  # noqa: N803
-    """Counts that no sample can have: one sentence each, with how many cells."""
+    """Refuse counts that no sample can have, saying in how many cells."""
     for name, column in (("y", y), ("n", n), ("N", N)):
         if not np.isfinite(column).all():
             raise DataError(f"{name} is missing or not finite in {int((~np.isfinite(column)).sum()):,} cells.")
@@ -211,7 +210,7 @@ def refuse_counts(y: Floats, n: Floats, N: Floats) -> None:  # noqa: N803
 
 
 def positive(value: Any, name: str) -> None:
-    """Refuse what is no finite number above 0.
+    """Refuse a value that is not a finite number above 0.
 
     >>> positive(0.5, "S")
     """

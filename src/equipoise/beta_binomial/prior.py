@@ -1,4 +1,4 @@
-"""A prior for the shares of many domains, fitted by maximum likelihood: y ~ BetaBinomial(n, alpha, beta).
+"""Prior for the shares of many domains, fitted by maximum likelihood: y ~ BetaBinomial(n, alpha, beta).
 
 In the mean mu = alpha/(alpha + beta) and the precision phi = alpha + beta, with logit mu = x'gamma (an intercept alone,
 or covariates of the domains) and one phi, the log-likelihood of a domain is, up to a constant,
@@ -32,8 +32,8 @@ from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 
 
 class Errors(NamedTuple):
-    """Standard errors; NaN where a parameter is at a boundary. Each has the shape of what it is the error of, but
-    with classes and no covariates those of alpha and beta are one per class."""
+    """Standard errors; NaN where a parameter is at a boundary. Each has the shape of its estimate, but with classes
+    and no covariates those of alpha and beta are one per class."""
 
     alpha: float | Floats
     beta: float | Floats
@@ -44,7 +44,7 @@ class Errors(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PriorFit:
-    """A fitted prior.
+    """A beta prior fitted by maximum likelihood, with standard errors.
 
     `alpha` and `beta` are numbers, or one per row given where there are classes or covariates: they broadcast against
     the rows either way. `mean` is a number, one per class, or one per row with covariates; `precision` a number or one
@@ -86,8 +86,8 @@ def fit(
     other shares than small ones, and when the spread is not that of a beta law: see `residuals` and `misfit`.
     Cost: O(rows log rows) once to collapse equal rows, then a few Newton steps of O(distinct rows).
 
-    >>> found = fit(np.array([0.0, 1, 5, 2, 9]), np.full(5, 10.0))
-    >>> found.words
+    >>> prior = fit(np.array([0.0, 1, 5, 2, 9]), np.full(5, 10.0))
+    >>> prior.words
     'alpha 0.59 (s.e. 0.45), beta 1.11 (s.e. 0.91), fitted by maximum likelihood to 5 domains.'
     """
     y, n, x = _checked(y, n, covariates)
@@ -137,13 +137,13 @@ def _single(y: Floats, n: Floats, x: Floats | None, unit: str) -> PriorFit:
     covariance = _covariance(-slopes(sample, theta)[1], back, boundary)
     loglik = float(sample.weight @ log_pmf(sample.y, sample.n, *shapes(logits(sample, theta), theta[-1])))
     theta = np.append(back @ theta[:-1], theta[-1])
-    found = _estimates(theta, covariance, x)
-    told = replace(found, loglik=loglik, converged=converged, boundary=boundary, rows=int(used.sum()))
-    return replace(told, words=_words(told, unit))
+    estimates = _estimates(theta, covariance, x)
+    complete = replace(estimates, loglik=loglik, converged=converged, boundary=boundary, rows=int(used.sum()))
+    return replace(complete, words=_words(complete, unit))
 
 
 def _refuse_what_cannot_tell(y: Floats, n: Floats, unit: str) -> None:
-    """The cases in which the likelihood has no single highest point; give a prior there instead."""
+    """Refuse samples whose likelihood has no unique maximum; the user must give a prior there."""
     wish = "give the prior instead of fitting it."
     if len(y) < 2:
         raise InfeasibleError(f"To fit a prior takes at least 2 {unit} with a sample, there are {len(y)}; {wish}")
@@ -175,7 +175,7 @@ def _design(x: Floats | None, rows: int, unit: str) -> tuple[Floats, Floats]:
 
 
 def _covariance(information: Floats, back: Floats, boundary: str | None) -> Floats:
-    """Of (gamma, log phi) in the covariates' own units; NaN for log phi on a boundary."""
+    """Covariance of (gamma, log phi) in the covariates' own units; NaN for log phi on a boundary."""
     covariance = np.full(information.shape, np.nan)
     free = len(information) - (boundary is not None)
     if np.linalg.eigvalsh(information[:free, :free])[0] > 0:
@@ -213,23 +213,23 @@ def _delta(slopes: Floats, covariance: Floats) -> Floats:
     return np.asarray(np.sqrt(((slopes @ covariance) * slopes).sum(axis=1)))
 
 
-def _words(found: PriorFit, unit: str) -> str:
-    fitted = f"fitted by maximum likelihood to {found.rows:,} {unit}"
-    fitted += "." if found.converged else ", but the climb did not settle: the numbers are not to be relied on."
-    spread = f"precision {found.precision:.3g} (s.e. {found.errors.precision:.2g})"
-    if found.boundary == "no spread":
+def _words(prior: PriorFit, unit: str) -> str:
+    fitted = f"fitted by maximum likelihood to {prior.rows:,} {unit}"
+    fitted += "." if prior.converged else ", but the climb did not settle: the numbers are not to be relied on."
+    spread = f"precision {prior.precision:.3g} (s.e. {prior.errors.precision:.2g})"
+    if prior.boundary == "no spread":
         spread = f"no more spread between {unit} than chance makes"
-    elif found.boundary:
+    elif prior.boundary:
         spread = f"all or nothing in each of the {unit}"
-    if found.coefficients is not None and found.errors.coefficients is not None:
-        pairs = zip(found.coefficients, found.errors.coefficients, strict=True)
+    if prior.coefficients is not None and prior.errors.coefficients is not None:
+        pairs = zip(prior.coefficients, prior.errors.coefficients, strict=True)
         listed = ", ".join(f"{value:.3g} (s.e. {error:.2g})" for value, error in pairs)
         return f"logit of the mean with intercept and slopes {listed}; {spread}; {fitted}"
-    if found.boundary:
-        return f"mean {found.mean:.3g} (s.e. {found.errors.mean:.2g}), {spread}, {fitted}"
+    if prior.boundary:
+        return f"mean {prior.mean:.3g} (s.e. {prior.errors.mean:.2g}), {spread}, {fitted}"
     alpha, beta = (
-        f"{found.alpha:.2f} (s.e. {found.errors.alpha:.2f})",
-        f"{found.beta:.2f} (s.e. {found.errors.beta:.2f})",
+        f"{prior.alpha:.2f} (s.e. {prior.errors.alpha:.2f})",
+        f"{prior.beta:.2f} (s.e. {prior.errors.beta:.2f})",
     )
     return f"alpha {alpha}, beta {beta}, {fitted}"
 
@@ -255,7 +255,7 @@ def _joined(parts: Sequence[PriorFit], order: Sequence[Integers], rows: int, uni
         np.array([part.errors.coefficients for part in parts]) if by_row else None,
     )
     ends = sorted({part.boundary for part in parts if part.boundary})
-    found = PriorFit(
+    joint = PriorFit(
         scattered([part.alpha for part in parts]),
         scattered([part.beta for part in parts]),
         gathered([part.mean for part in parts]),
@@ -269,19 +269,19 @@ def _joined(parts: Sequence[PriorFit], order: Sequence[Integers], rows: int, uni
         np.array([part.coefficients for part in parts]) if by_row else None,
         tuple(parts),
     )
-    return replace(found, words=_class_words(parts, found.rows, unit))
+    return replace(joint, words=_class_words(parts, joint.rows, unit))
 
 
 def _class_words(parts: Sequence[PriorFit], rows: int, unit: str) -> str:
     precisions = [float(part.precision) for part in parts if part.boundary is None]
-    said = f"a prior for each of {len(parts)} classes, fitted by maximum likelihood to {rows:,} rows of {unit}"
+    text = f"a prior for each of {len(parts)} classes, fitted by maximum likelihood to {rows:,} rows of {unit}"
     if precisions:
-        said += f", precision {min(precisions):.3g} to {max(precisions):.3g}"
+        text += f", precision {min(precisions):.3g} to {max(precisions):.3g}"
     for end in ("no spread", "all or nothing"):
         count = sum(part.boundary == end for part in parts)
-        said += f"; {end} in {count} of them" if count else ""
+        text += f"; {end} in {count} of them" if count else ""
     unsettled = sum(not part.converged for part in parts)
-    return said + (f"; not settled in {unsettled} of them, which are not to be relied on." if unsettled else ".")
+    return text + (f"; not settled in {unsettled} of them, which are not to be relied on." if unsettled else ".")
 
 
 def residuals(y: Floats, n: Floats, fit: PriorFit, uniform: Floats) -> Floats:
@@ -292,8 +292,8 @@ def residuals(y: Floats, n: Floats, fit: PriorFit, uniform: Floats) -> Floats:
     Source: Dunn and Smyth (1996). Misleads when n is 0 or 1, which says nothing of spread. Cost: that of the
     distribution function, once for equal rows.
 
-    >>> found = fit(np.array([0.0, 1, 2]), np.full(3, 2.0))  # 0, 1 and 2 equally likely: the upper end of 1 is 2/3
-    >>> residuals(np.array([1.0]), np.array([2.0]), found, np.array([0.9])).round(3)
+    >>> prior = fit(np.array([0.0, 1, 2]), np.full(3, 2.0))  # 0, 1 and 2 equally likely: the upper end of 1 is 2/3
+    >>> residuals(np.array([1.0]), np.array([2.0]), prior, np.array([0.9])).round(3)
     array([0.341])
     """
     y, n, uniform = np.asarray(y, float), np.asarray(n, float), np.asarray(uniform, float)
@@ -337,7 +337,7 @@ def misfit(residuals: Floats, points: int = 400) -> Misfit:
         raise DataError("There are no residuals to test.")
     test = kstest(ordered, "norm")
     distance, p = float(test.statistic), float(test.pvalue)
-    shown = np.unique(np.linspace(0, len(ordered) - 1, min(points, len(ordered))).round().astype(np.int64))
-    said = "The prior fits" if p >= 0.05 else "The prior does not fit"
-    words = f"{said}: the residuals are {distance:.2g} from normal at most (p = {p:.3g})."
-    return Misfit(distance, p, words, np.asarray(ndtri((shown + 0.5) / len(ordered))), ordered[shown])
+    places = np.unique(np.linspace(0, len(ordered) - 1, min(points, len(ordered))).round().astype(np.int64))
+    verdict = "The prior fits" if p >= 0.05 else "The prior does not fit"
+    words = f"{verdict}: the residuals are {distance:.2g} from normal at most (p = {p:.3g})."
+    return Misfit(distance, p, words, np.asarray(ndtri((places + 0.5) / len(ordered))), ordered[places])

@@ -1,1 +1,1 @@
-"""All combinations of levels as a lattice, and the cells at any node of it."""
+"""Generalization lattice: all combinations of levels of the keys, and the cells at any node."""

@@ -1,7 +1,7 @@
-"""Ladders: the levels of a key as codes, so that a coarsening is a table look-up.
+"""Levels of a key as integer codes ("ladder"), so that a coarsening is a table look-up.
 
-The codes of a ladder follow its tree: the values of a coarser category stand together, so that coarsening a key keeps
-the order of its codes wherever the levels nest.
+The codes follow the hierarchy: values of one coarser category are adjacent, so that coarsening a key keeps the order
+of its codes wherever the levels nest.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from equipoise.ground.packed_keys import code
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CodedLevels:
-    """A key's levels that may be released.
+    """The levels of a key that may be released, as codes.
 
     `names` are their names; `steps[l][v]` is the category of value v at level l, `labels[l]` the categories;
     `shares[l][v]` the leaves under that category as a share of the `domain`, the number of leaves; `counts[v]` the
@@ -46,7 +46,7 @@ class CodedLevels:
     def of(
         cls, key: str, values: pl.Series, counts: Integers, tree: Hierarchy | None = None
     ) -> tuple["CodedLevels", Integers]:
-        """The ladder of these distinct values, and the code of each value on it."""
+        """Coded levels of these distinct values, and the code of each value."""
         levels = tree.allowed if tree else (OriginalLevel(),)
         everything = tree.levels if tree else levels
         texts = [level.label(values) for level in levels]
@@ -56,7 +56,7 @@ class CodedLevels:
         place[order] = np.arange(len(values))
         domain = _domain(values, everything)
         shares = tuple(_share(level, values, domain)[order] for level in levels)
-        steps = tuple(_first_met(codes[order]) for codes in coded)
+        steps = tuple(_by_first_occurrence(codes[order]) for codes in coded)
         labels = tuple(
             text.gather(order[np.unique(step, return_index=True)[1]]) for text, step in zip(texts, steps, strict=True)
         )
@@ -76,25 +76,25 @@ class CodedLevels:
 
     @cached_property
     def chain(self) -> bool:
-        """Every level is a function of the one before it."""
+        """Whether every level is a function of the one before it."""
         return bool(np.array_equal(self.within, np.triu(np.ones_like(self.within))))
 
     @cached_property
-    def lost(self) -> Floats:
-        """Bits lost at each level: the sum over records of - log2 of the share of their value in its category."""
+    def bits_lost(self) -> Floats:
+        """Entropy loss of each level in bits: sum over records of - log2 of the share of its value in the category."""
         a = self.counts.astype(np.float64)
         categories = (np.bincount(step, weights=a)[step] for step in self.steps)
         return np.array([float(a @ np.log2(b / np.maximum(a, 1))) for b in categories])
 
     @cached_property
     def above(self) -> tuple[tuple[int, ...], ...]:
-        """For each level the next coarser ones: no level lies between."""
+        """For each level the next coarser ones, with no level between."""
         strict = self.within & ~self.within.T
         return tuple(tuple(_next(strict, level)) for level in range(len(self)))
 
     @property
     def tops(self) -> tuple[int, ...]:
-        """The levels that none is coarser than, that of the fewest categories first."""
+        """The coarsest levels, that of the fewest categories first."""
         coarsest = [level for level, more in enumerate(self.above) if not more]
         return tuple(sorted(coarsest, key=lambda level: len(self.labels[level])))
 
@@ -115,24 +115,24 @@ def _function(fine: Integers, coarse: Integers) -> bool:
     return len(np.unique(pairs)) == len(np.unique(fine))
 
 
-def _first_met(codes: Integers) -> Integers:
-    """Codes numbered by where they are first met: rising along the tree."""
-    _, first, found = np.unique(codes, return_index=True, return_inverse=True)
-    rank: Integers = np.argsort(np.argsort(first))[found]
+def _by_first_occurrence(codes: Integers) -> Integers:
+    """Codes numbered by first occurrence, increasing along the tree."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rank: Integers = np.argsort(np.argsort(first))[inverse]
     return rank
 
 
 def _domain(values: pl.Series, levels: tuple[Level, ...]) -> int:
-    """The leaves that the hierarchy lists and those beside them that occur; the missing value is none."""
-    known = as_text(values).drop_nulls()
+    """Number of leaves: those that the hierarchy lists and others that occur, without the missing value."""
+    texts = as_text(values).drop_nulls()
     listed = next((level for level in levels if isinstance(level, Lookup)), None)
     if listed is None:
-        return max(1, len(known))
-    return len(set(_leaves(listed, values).to_list()) | set(known.to_list()))
+        return max(1, len(texts))
+    return len(set(_leaves(listed, values).to_list()) | set(texts.to_list()))
 
 
 def _leaves(level: Lookup, values: pl.Series) -> pl.Series:
-    """The leaves that a level lists, as text of the column's values: 2 for 2.0 where those are floats."""
+    """The leaves that a level lists, as text of the column's values: 2 for 2.0 in a float column."""
     texts = pl.Series(list(level.leaves), dtype=pl.String)
     if not values.dtype.is_float():
         return texts
@@ -146,14 +146,14 @@ def _share(level: Level, values: pl.Series, domain: int) -> Floats:
     if isinstance(level, OriginalLevel):
         return np.where(np.isnan(own), 1 / domain, own)
     labels = level.label(values)
-    counted = pl.DataFrame({"label": labels}).filter(values.is_not_null()).group_by("label").agg(n=pl.len())
+    leaves = pl.DataFrame({"label": labels}).filter(values.is_not_null()).group_by("label").agg(n=pl.len())
     if isinstance(level, Lookup):
-        seen = pl.DataFrame({"label": labels, "leaf": as_text(values)}).drop_nulls("leaf")
-        strangers = seen.filter(~pl.col("leaf").is_in(_leaves(level, values).implode()))["label"]
+        rows_of_leaves = pl.DataFrame({"label": labels, "leaf": as_text(values)}).drop_nulls("leaf")
+        strangers = rows_of_leaves.filter(~pl.col("leaf").is_in(_leaves(level, values).implode()))["label"]
         rows = pl.concat([pl.Series("label", [g[level.place] for g in level.leaves.values()]), strangers])
-        counted = rows.to_frame().group_by("label").agg(n=pl.len())
+        leaves = rows.to_frame().group_by("label").agg(n=pl.len())
     elif level.name == "all":
-        counted = counted.with_columns(n=pl.lit(domain))
-    found = pl.DataFrame({"label": labels}).join(counted, on="label", how="left", maintain_order="left")["n"]
-    share: Floats = found.cast(pl.Float64).fill_null(np.nan).to_numpy() / domain
+        leaves = leaves.with_columns(n=pl.lit(domain))
+    numbers = pl.DataFrame({"label": labels}).join(leaves, on="label", how="left", maintain_order="left")["n"]
+    share: Floats = numbers.cast(pl.Float64).fill_null(np.nan).to_numpy() / domain
     return np.where(np.isnan(own), np.minimum(share, 1.0), own)

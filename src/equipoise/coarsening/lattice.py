@@ -1,4 +1,4 @@
-"""Lattice: all combinations of the levels of some keys; a node is one of them, with its classes and who is withheld."""
+"""Generalization lattice: all combinations of the levels of some keys; a node has classes and suppressed records."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ from equipoise.ground.arrays import Floats, Integers
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lattice:
-    """The ladders of the keys, the records in all, and the folds at hand.
+    """The coded levels of the keys (`ladders`), the number of records, and the cached folds.
 
     In the columns `open` some values are missing, and match anything.
     """
@@ -40,7 +40,7 @@ class Lattice:
 
     @cached_property
     def shares(self) -> tuple[Floats, list[Integers]]:
-        """The shares of all keys and levels in one line, and where those of each key and level begin."""
+        """The shares of all keys and levels in one array, and the start of those of each key and level."""
         line = np.concatenate([share for ladder in self.ladders for share in ladder.shares])
         sizes = [ladder.size for ladder in self.ladders for _ in ladder.names]
         starts = np.cumsum([0, *sizes[:-1]])
@@ -48,23 +48,23 @@ class Lattice:
 
     @cached_property
     def chains(self) -> bool:
-        """All levels of each key are nested, so that finer and coarser nodes are blocks."""
+        """Whether all levels of each key are nested, so that finer and coarser nodes are blocks."""
         return all(ladder.chain for ladder in self.ladders)
 
     def finer(self, levels: Levels) -> tuple[Any, ...]:
-        """An index of this node and all nodes that are finer."""
+        """Index of this node and all finer nodes."""
         if self.chains:
             return tuple(slice(level + 1) for level in levels)
         return np.ix_(*(ladder.within[:, level] for ladder, level in zip(self.ladders, levels, strict=True)))
 
     def coarser(self, levels: Levels) -> tuple[Any, ...]:
-        """An index of this node and all nodes that are coarser."""
+        """Index of this node and all coarser nodes."""
         if self.chains:
             return tuple(slice(level, None) for level in levels)
         return np.ix_(*(ladder.within[level] for ladder, level in zip(self.ladders, levels, strict=True)))
 
     def sums(self, parts: tuple[Floats, ...]) -> Floats:
-        """One number for each level of each key, added up for every node."""
+        """Sum over keys, at every node, of one number for each level of each key."""
         whole = np.zeros(self.shape)
         for j, part in enumerate(parts):
             whole += part.reshape([-1 if i == j else 1 for i in range(len(parts))])
@@ -73,7 +73,7 @@ class Lattice:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Node:
-    """One coarsening of the file: its classes, and which of them are unsafe, so that their records are withheld."""
+    """One coarsening of the file: its classes, and flags of the unsafe ones, whose records are suppressed."""
 
     lattice: Lattice
     levels: Levels
@@ -87,20 +87,20 @@ class Node:
 
     @cached_property
     def suppressed(self) -> int:
-        """Records that are withheld."""
+        """Number of suppressed records."""
         return int(self.n[self.unsafe].sum())
 
-    def _told(self, which: Integers) -> tuple[Integers, Floats]:
-        """For each of some classes the counted value of every key, and its records."""
+    def _codes_and_counts(self, which: Integers) -> tuple[Integers, Floats]:
+        """Counted value of every key, and records, of the classes in `which`."""
         at = np.flatnonzero(which)
         return self.lattice.folds.codes.take(self.stand[at], axis=1), self.n[at].astype(np.float64)
 
     @cached_property
     def _hidden(self) -> tuple[Integers, Floats]:
-        return self._told(self.unsafe)
+        return self._codes_and_counts(self.unsafe)
 
-    def withheld(self, key: int) -> Floats:
-        """Records withheld, by their category of a key."""
+    def suppressed_by_category(self, key: int) -> Floats:
+        """Suppressed records by category of a key."""
         codes, n = self._hidden
         categories = self.lattice.ladders[key].steps[self.levels[key]][codes[key]]
         return np.bincount(categories, weights=n).astype(np.float64, copy=False)
@@ -110,25 +110,25 @@ class Node:
         line, starts = self.lattice.shares
         first = np.array([start[level] for start, level in zip(starts, self.levels, strict=True)])
         few = int(np.count_nonzero(self.unsafe)) * 2 > len(self.unsafe)
-        codes, n = self._told(~self.unsafe) if few else self._hidden
-        found: Floats = line.take(codes + first[:, None]) @ n
+        codes, n = self._codes_and_counts(~self.unsafe) if few else self._hidden
+        covered: Floats = line.take(codes + first[:, None]) @ n
         whole = np.array([sums[level] for sums, level in zip(self.lattice.covered, self.levels, strict=True)])
-        return found if few else whole - found
+        return covered if few else whole - covered
 
 
 class CoarseningLoss(Protocol):
-    """What a coarsening costs. It never falls as keys get coarser while the same records are withheld."""
+    """Information loss of a coarsening. It never decreases with coarser keys while suppressed records are the same."""
 
     def of(self, node: Node) -> float:
         """The loss at a node."""
 
     def least(self, node: Node) -> float:
-        """A lower bound of the loss there and at every coarser node, whatever is withheld."""
+        """Lower bound of the loss there and at every coarser node, whatever is suppressed."""
 
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...] | None:
         """For each key a number for each level, whose sum bounds the loss from below once it is a `total`.
 
-        At least so many records are withheld. None where levels alone say nothing.
+        At least so many records are suppressed. None where levels alone give no bound.
         """
 
     def total(self, sums: Any) -> Any:

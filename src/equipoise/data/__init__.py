@@ -1,1 +1,1 @@
-"""What flows: Records with their Roles, Cells counted from them, Hierarchies, Tables, and the engines they live on."""
+"""Records with their Roles, Cells counted from them, Hierarchies, Tables, and the engines that hold them."""

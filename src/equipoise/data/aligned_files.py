@@ -1,4 +1,4 @@
-"""A released file and its original, record by record, and who is who where they hold different people."""
+"""Alignment of a released file with its original, record by record or by id."""
 
 from dataclasses import dataclass
 
@@ -31,16 +31,15 @@ def _ordered(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
 
 
 def in_order(records: Records) -> bool:
-    """The rows of the file have an order that can be gone by."""
+    """Whether the rows of the file have a reliable order."""
     return records.in_memory or records.source is not None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matched:
-    """Columns of the released file and of the original, and the people in both: their rows in each.
+    """Columns of the released file and of the original, and the rows in each of the people that are in both.
 
-    Rows are in the order of the ids where there are any, so that moving rows changes nothing. Where nobody can tell who
-    is who, `second` is None and `first` has every original record.
+    Rows are in the order of the ids, if any. Without a match `second` is None and `first` has every original record.
     """
 
     released: pl.DataFrame
@@ -51,16 +50,16 @@ class Matched:
     places: Integers
 
     def rows(self, **values: pl.Series) -> pl.DataFrame:
-        """One row per person, in the order of the original file as it came in."""
+        """One row per person, in the input order of the original file."""
         order = np.argsort(self.places[self.first], kind="stable")
         people = self.keys.gather(self.first[order])
         return pl.DataFrame([people, *(column.gather(order).alias(name) for name, column in values.items())])
 
 
 def matched(released: Records, original: Records, columns: tuple[str, ...]) -> Matched:
-    """Who is who: by the original's id role where both files have the column, else by the row where both have as many.
+    """Match records by the original's id role where both files have the column, else by row where the sizes agree.
 
-    People in one file only are candidates for nobody's own record, but may be mistaken for it. O(n log n).
+    People in one file only have no true match, but may be mistaken for one. O(n log n).
     """
     for records in (original, released):
         schema = records.schema()
@@ -70,26 +69,26 @@ def matched(released: Records, original: Records, columns: tuple[str, ...]) -> M
     name = original.roles.id
     if name and name in released.schema():
         return _by_id(released, original, columns, name)
-    there = original.collect(*dict.fromkeys((*columns, *((name,) if name else ()))))
-    here, every = released.collect(*columns), np.arange(there.height)
-    keys = there[name] if name else pl.int_range(there.height, dtype=pl.UInt32, eager=True).alias("record")
-    told = here.height == there.height and in_order(released) and in_order(original)
-    return Matched(here, there.select(columns), every, every if told else None, keys, every)
+    old = original.collect(*dict.fromkeys((*columns, *((name,) if name else ()))))
+    new, every = released.collect(*columns), np.arange(old.height)
+    keys = old[name] if name else pl.int_range(old.height, dtype=pl.UInt32, eager=True).alias("record")
+    same_rows = new.height == old.height and in_order(released) and in_order(original)
+    return Matched(new, old.select(columns), every, every if same_rows else None, keys, every)
 
 
 def _by_id(released: Records, original: Records, columns: tuple[str, ...], name: str) -> Matched:
-    wanted = tuple(dict.fromkeys((name, *columns)))
-    here, there = released.collect(*wanted), original.collect(*wanted)
-    for side in (here, there):
+    with_id = tuple(dict.fromkeys((name, *columns)))
+    new, old = released.collect(*with_id), original.collect(*with_id)
+    for side in (new, old):
         if side[name].null_count() or side[name].n_unique() < side.height:
             raise RolesError(f"The id column {name!r} has missing or repeated values: ids must be unique.")
-    if here.schema[name] != there.schema[name]:
+    if new.schema[name] != old.schema[name]:
         raise RolesError(f"The id column {name!r} has another type in the released file.")
-    places = there[name].arg_sort().to_numpy()
-    here, there = here.sort(name), there[places]
-    rows = there.select(name).with_row_index("__first")
-    both = rows.join(here.select(name).with_row_index("__second"), on=name, how="inner", maintain_order="left")
+    places = old[name].arg_sort().to_numpy()
+    new, old = new.sort(name), old[places]
+    rows = old.select(name).with_row_index("__first")
+    both = rows.join(new.select(name).with_row_index("__second"), on=name, how="inner", maintain_order="left")
     if not both.height:
         raise EngineError("No record of the original file is in the released file: their ids have nothing in common.")
     people = both["__first"].to_numpy().astype(np.int64), both["__second"].to_numpy().astype(np.int64)
-    return Matched(here.select(columns), there.select(columns), *people, there[name], places)
+    return Matched(new.select(columns), old.select(columns), *people, old[name], places)

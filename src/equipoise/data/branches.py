@@ -1,8 +1,13 @@
-"""Branches: chains of levels, each a function of the finer one."""
+"""Branches of a hierarchy: chains of levels, each a function of the finer one.
 
+`kind` is the name of a branch everywhere: `Hierarchy.<kind>(...)`, `kind = "<kind>"` in files, `column=<kind>:...` on
+the command line, and on the page; its fields have one name everywhere, too.
+"""
+
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +32,7 @@ from equipoise.ground.errors import ParameterError, hint
 class Intervals:
     """Levels of equal-width intervals; `floor` is the finest width that the measurement itself deserves."""
 
+    kind: ClassVar[str] = "intervals"
     widths: tuple[float, ...]
     _: KW_ONLY
     closed: Closed = "left"
@@ -58,8 +64,8 @@ class Intervals:
 
     def levels(self) -> tuple[Level, ...]:
         common = (self.closed, self.start, self.top, self.bottom, self.alone, self.labels)
-        made = tuple(Bands(number_text(w), w, (), *common) for w in self.widths)
-        return _rooted(made, self.root)
+        levels = tuple(Bands(number_text(w), w, (), *common) for w in self.widths)
+        return _rooted(levels, self.root)
 
     def finest(self) -> int:
         """How many of the levels, the original first, are finer than the floor."""
@@ -70,6 +76,7 @@ class Intervals:
 class Breaks:
     """Levels of intervals between given breaks; a coarser level drops breaks of the finer one."""
 
+    kind: ClassVar[str] = "breaks"
     breaks: tuple[tuple[float, ...], ...]
     _: KW_ONLY
     closed: Closed = "left"
@@ -97,21 +104,22 @@ class Breaks:
     def levels(self) -> tuple[Level, ...]:
         names = _names(self.names, len(self.breaks))
         labels = self.labels if isinstance(self.labels, tuple) else (self.labels,) * len(self.breaks)
-        made = tuple(
+        levels = tuple(
             Bands(name, None, level, self.closed, 0, None, None, self.alone, text)
             for name, level, text in zip(names, self.breaks, labels, strict=True)
         )
-        return _rooted(made, self.root)
+        return _rooted(levels, self.root)
 
     def finest(self) -> int:
         return _place(self.floor, self.levels())
 
 
 @dataclass(frozen=True, slots=True)
-class Leaves:
-    """Levels listed leaf by leaf: (value, group, coarser group, ...) in each row."""
+class ValueMapping:
+    """Levels listed value by value: (value, group, coarser group, ...) in each row, or {value: group}."""
 
-    rows: tuple[tuple[str, ...], ...] = field(repr=False)
+    kind: ClassVar[str] = "mapping"
+    groups: tuple[tuple[str, ...], ...] = field(repr=False)
     _: KW_ONLY
     names: tuple[str, ...] = ()
     other: str | None = None
@@ -119,26 +127,27 @@ class Leaves:
     root: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", tuple(tuple(map(leaf_text, row)) for row in self.rows))
-        lengths = {len(row) for row in self.rows}
+        rows = _rows(self.groups)
+        object.__setattr__(self, "groups", rows)
+        lengths = {len(row) for row in rows}
         if len(lengths) != 1 or lengths == {1}:
             raise ParameterError(
                 "Every row of a hierarchy needs the value and the same number of groups, at least one."
             )
-        if len({row[0] for row in self.rows}) < len(self.rows):
+        if len({row[0] for row in rows}) < len(rows):
             raise ParameterError("A value stands in two rows of the hierarchy.")
         names = (ORIGINAL, *_names(self.names, lengths.pop() - 1))
         for place in range(1, len(names) - 1):
             parents: dict[str, str] = {}
-            if any(parents.setdefault(row[place], row[place + 1]) != row[place + 1] for row in self.rows):
+            if any(parents.setdefault(row[place], row[place + 1]) != row[place + 1] for row in rows):
                 raise ParameterError(
                     f"Level {names[place + 1]!r} is not a function of the finer level {names[place]!r}: "
                     "one of its categories is split between two groups."
                 )
 
     def levels(self) -> tuple[Level, ...]:
-        leaves = {row[0]: row[1:] for row in self.rows}
-        names = _names(self.names, len(self.rows[0]) - 1)
+        leaves = {row[0]: row[1:] for row in self.groups}
+        names = _names(self.names, len(self.groups[0]) - 1)
         return _rooted(tuple(Lookup(name, i, leaves, self.other) for i, name in enumerate(names)), self.root)
 
     def finest(self) -> int:
@@ -149,6 +158,7 @@ class Leaves:
 class Prefix:
     """Levels of shorter and shorter prefixes (postcodes, industry and disease codes)."""
 
+    kind: ClassVar[str] = "prefix"
     lengths: tuple[int, ...]
     _: KW_ONLY
     floor: int | str | None = None
@@ -181,9 +191,10 @@ NESTING: dict[Part, tuple[Part, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar:
+class Dates:
     """Levels of calendar periods; weeks do not nest in months."""
 
+    kind: ClassVar[str] = "dates"
     parts: tuple[Part, ...]
     _: KW_ONLY
     floor: int | str | None = None
@@ -206,20 +217,39 @@ class Calendar:
         return _place(self.floor, self.levels())
 
 
-Branch = Intervals | Breaks | Leaves | Prefix | Calendar
-BRANCHES: dict[str, type[Branch]] = {
-    "intervals": Intervals,
-    "breaks": Breaks,
-    "leaves": Leaves,
-    "prefix": Prefix,
-    "calendar": Calendar,
-}
+Branch = Intervals | Breaks | ValueMapping | Prefix | Dates
+BRANCHES: dict[str, type[Branch]] = {kind.kind: kind for kind in (Intervals, Breaks, ValueMapping, Prefix, Dates)}
+OLD_KINDS = {"widths": "intervals", "leaves": "mapping", "calendar": "dates"}
+OLD_FIELDS = {"rows": "groups"}
+"""Words of version 0.1 for kinds and fields; files and command lines that have them are still read."""
 
 
 def plain_branch(branch: Branch) -> dict[str, Any]:
-    kind = next(name for name, made in BRANCHES.items() if isinstance(branch, made))
-    given = {f.name: getattr(branch, f.name) for f in fields(branch) if f.name != "_"}
-    return {"kind": kind} | {k: v for k, v in given.items() if v is not None and v is not False and v != ()}
+    values = {f.name: getattr(branch, f.name) for f in fields(branch) if f.name != "_"}
+    return {"kind": branch.kind} | {k: v for k, v in values.items() if v is not None and v is not False and v != ()}
+
+
+def in_current_words(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A hierarchy of a file with the words of this version.
+
+    >>> in_current_words({"kind": "leaves", "rows": [["a", "x"]]})
+    {'kind': 'mapping', 'groups': [['a', 'x']]}
+    """
+    kind = OLD_KINDS.get(table["kind"], table["kind"])
+    return {"kind": kind} | {OLD_FIELDS.get(k, k): v for k, v in table.items() if k != "kind"}
+
+
+def old_words(table: Mapping[str, Any]) -> list[str]:
+    """What of a hierarchy of a file is written in words of an older version, and what to write instead."""
+    kind = str(table.get("kind"))
+    notes = [f"kind = {kind!r} is now kind = {OLD_KINDS[kind]!r}"] if kind in OLD_KINDS else []
+    return notes + [f"{name} is now {OLD_FIELDS[name]}" for name in table if name in OLD_FIELDS]
+
+
+def _rows(groups: Any) -> tuple[tuple[str, ...], ...]:
+    """Rows of texts, however the groups of values were told."""
+    rows = [(value, *as_tuple(group)) for value, group in groups.items()] if isinstance(groups, Mapping) else groups
+    return tuple(tuple(map(leaf_text, row)) for row in rows)
 
 
 def _rooted(levels: tuple[Level, ...], root: bool) -> tuple[Level, ...]:

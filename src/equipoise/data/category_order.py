@@ -1,4 +1,4 @@
-"""How far apart two categories of a key are, and an order that keeps similar cells together."""
+"""Distance between two categories of a key, and an order that keeps similar cells together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.packed_keys import code
 
-DEPTH = 8
+MAX_HALVINGS = 8
 """Ordered values without a hierarchy are halved this often to make one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CategoryCodes:
-    """The code of each value of a key at every level, the finest first: what is equal at a level meets there."""
+    """Code of each value of a key at every level, the finest first; values with equal codes share a category."""
 
     levels: tuple[Integers, ...]
 
     def distance(self, a: Integers, b: Integers) -> Floats:
-        """0 for equal values, else the share of the levels that must be climbed before the two meet (1: they never do).
+        """0 for equal values, else the share of levels to climb until both are in one category (1: never).
 
         >>> town = CategoryCodes((np.array([0, 1, 2, 3]), np.array([0, 0, 1, 1])))
         >>> town.distance(np.array([0, 0, 0]), np.array([0, 1, 2])).tolist()
@@ -35,12 +35,12 @@ class CategoryCodes:
 
 
 def ladder(values: pl.Series, tree: Hierarchy | None) -> CategoryCodes:
-    """The levels of a key: those of its hierarchy, halvings of its order for numbers and dates, or none."""
+    """Levels of a key: those of its hierarchy, halvings of its order for numbers and dates, or none."""
     finest = np.arange(len(values))
     if tree is not None:
         return CategoryCodes((finest, *_coarser(values, tree)))
     if values.dtype.is_numeric() or values.dtype.is_temporal():
-        steps = max(1, min(DEPTH, int(np.ceil(np.log2(max(2, len(values)))))))
+        steps = max(1, min(MAX_HALVINGS, int(np.ceil(np.log2(max(2, len(values)))))))
         return CategoryCodes((finest, *(finest * 2**s // max(1, len(values)) for s in range(steps - 1, 0, -1))))
     return CategoryCodes((finest,))
 

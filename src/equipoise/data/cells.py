@@ -1,4 +1,4 @@
-"""Cells: records counted by a set of columns. Every decision is taken on this small table."""
+"""Cells: records counted by a set of columns. Every decision is made on this small table."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,20 +18,20 @@ from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import DENSE, Coded, Cube, code, gather, merge, pack, tally
+from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, merge, pack, tally
 
-KNOWN = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
-"""Columns of a ready table that are no keys."""
+NON_KEY_COLUMNS = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
+"""Names of columns of a ready cell table that are not keys."""
 Relabel = Callable[[pl.Series, Integers], pl.Series]
-"""From the distinct values of a column and the records that have each, to the new value of each."""
+"""Maps the distinct values of a column and their record counts to the new value of each."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Cells:
     """One row per occupied combination of the columns `by`: `n` records, `total` their weight.
 
-    `more` has what else is known of each cell, row by row: sums of a value, the largest contributions, its domain's
-    sample and population. It does not survive adding up. In the columns `open` a missing value matches anything
+    `more` has other numbers of each cell, row by row: sums of a value, the largest contributions, its domain's sample
+    and population. It is lost when cells are added up. In the columns `open` a missing value matches anything
     (`missing="any"` in the roles); elsewhere it is a value of its own.
 
     >>> table = pl.DataFrame({"sex": ["f", "f", "m"], "age": [30, 31, 30], "n": [2, 1, 4]})
@@ -53,11 +53,11 @@ class Cells:
     ) -> "Cells":
         """From a ready table with a column `n`, and `total` where it is not equal to n.
 
-        Without `by`, every column is a key whose name does not say what it is: value, top1, domain_n and the like.
+        Without `by`, every column is a key except those with a reserved name: value, top1, domain_n and so on.
         """
         if "n" not in table.columns:
             raise DataError("A cell table needs a column 'n' with the number of records in each cell.")
-        by = by or tuple(c for c in table.columns if not KNOWN.fullmatch(c))
+        by = by or tuple(c for c in table.columns if not NON_KEY_COLUMNS.fullmatch(c))
         total = table["total"] if "total" in table.columns else table["n"]
         cube = tally([code(table[c]) for c in by], total.cast(pl.Float64).to_numpy()) if by else None
         if cube is None or len(cube) != table.height:
@@ -80,7 +80,7 @@ class Cells:
 
     @cached_property
     def alike(self) -> tuple[Integers, Floats]:
-        """The records in each cell's class and their weight: its own, and those that missing keys let match it.
+        """Records in each cell's class and their weight: its own, and those that match it through missing keys.
 
         Class sizes are counted by these two everywhere, so that missing values mean the same in every risk and rule.
         """
@@ -92,7 +92,7 @@ class Cells:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """The key columns, `n`, `total` and what more there is, sorted by the keys."""
+        """The key columns, `n`, `total` and the columns of `more`, sorted by the keys."""
         keys = {
             name: values.gather(pl.Series(codes.astype(np.uint32)))
             for name, values, codes in zip(self.by, self.cube.axes, self.cube.codes, strict=True)
@@ -119,26 +119,26 @@ class Cells:
     def counts(self, column: str) -> Integers:
         """Records for each distinct value of a key."""
         place = self.place(column)
-        counted = np.bincount(self.cube.codes[place], weights=self.n, minlength=self.cube.sizes[place])
-        return np.rint(counted).astype(np.int64)
+        sums = np.bincount(self.cube.codes[place], weights=self.n, minlength=self.cube.sizes[place])
+        return np.rint(sums).astype(np.int64)
 
     def margin(self, by: tuple[str, ...]) -> "Cells":
         """Added up over the columns that are not in `by`. O(cells)."""
         if by == self.by:
             return self
         if by not in self.memo:
-            kept = self.cube.keep([self.place(column) for column in by])
-            left = {c: h for c, h in self.hierarchies.items() if c in by}
-            self.memo[by] = Cells(by, kept, left, open=self.open)
-        found: Cells = self.memo[by]
-        return found
+            cube = self.cube.keep([self.place(column) for column in by])
+            hierarchies = {c: h for c, h in self.hierarchies.items() if c in by}
+            self.memo[by] = Cells(by, cube, hierarchies, open=self.open)
+        margin: Cells = self.memo[by]
+        return margin
 
     def relabel(self, column: str, change: Relabel, keep_hierarchy: bool = False) -> "Cells":
-        """Give each value of a column a new one and add up the cells that meet. O(cells)."""
+        """Give each value of a column a new one and add up the cells that become equal. O(cells)."""
         place = self.place(column)
         new = code(change(self.values(column), self.counts(column)).alias(column))
-        left = dict(self.hierarchies) if keep_hierarchy else {c: h for c, h in self.hierarchies.items() if c != column}
-        return Cells(self.by, self.cube.recode(place, new.values, new.codes), left, open=self.open)
+        trees = dict(self.hierarchies) if keep_hierarchy else {c: h for c, h in self.hierarchies.items() if c != column}
+        return Cells(self.by, self.cube.recode(place, new.values, new.codes), trees, open=self.open)
 
     def roll_up(self, changes: Mapping[str, Any]) -> "Cells":
         """Recode and re-aggregate without touching records.
@@ -170,21 +170,21 @@ class Cells:
         return f"Cells({len(self):,} cells, {self.records:,} records, by={list(self.by)})"
 
 
-def hierarchy(known: Mapping[str, Hierarchy], column: str) -> Hierarchy:
-    if column not in known:
+def hierarchy(hierarchies: Mapping[str, Hierarchy], column: str) -> Hierarchy:
+    if column not in hierarchies:
         raise ParameterError(f"Column {column!r} has no hierarchy (or was recoded already): give one in the roles.")
-    return known[column]
+    return hierarchies[column]
 
 
 def _mapped(values: pl.Series, change: Callable[[Any], Any]) -> pl.Series:
-    """Each value changed; text where the new values are of several types."""
+    """New value of each value; text where they are of several types."""
     new = [change(value) for value in values.to_list()]
     kinds = {type(value) for value in new if value is not None}
     return pl.Series(values.name, new if len(kinds) <= 1 else [None if v is None else str(v) for v in new])
 
 
 def count(records: Records, by: tuple[str, ...] | list[str] | str | None = None) -> Cells:
-    """Count records by columns, the keys unless told.
+    """Count records by columns, the keys by default.
 
     On Polars the columns are coded once, packed into one integer and counted with `bincount`; data that is scanned is
     counted in batches of bounded size; on DuckDB and Spark the engine groups. Counting by some of the columns of an
@@ -197,22 +197,22 @@ def count(records: Records, by: tuple[str, ...] | list[str] | str | None = None)
     by
         Columns to cross; `roles.keys` when not given.
     """
-    wanted = names(by, "by") or records.roles.keys
-    if not wanted:
+    keys = names(by, "by") or records.roles.keys
+    if not keys:
         raise RolesError("There is nothing to count by: name at least one key in the roles.")
     schema = records.schema()
-    for column in wanted:
+    for column in keys:
         if column not in schema:
             raise RolesError.missing(column, list(schema))
-    ready = next((c for c in _counted(records) if set(wanted) <= set(c.by)), None)
+    ready = next((c for c in _earlier_counts(records) if set(keys) <= set(c.by)), None)
     if ready is not None:
-        return ready.margin(wanted)
-    cells = _count(records, wanted)
-    records.memo[("cells", wanted)] = cells
+        return ready.margin(keys)
+    cells = _count(records, keys)
+    records.memo[("cells", keys)] = cells
     return cells
 
 
-def _counted(records: Records) -> list[Cells]:
+def _earlier_counts(records: Records) -> list[Cells]:
     """Earlier counts, the smallest first."""
     return sorted((v for k, v in records.memo.items() if k[0] == "cells"), key=len)
 
@@ -220,12 +220,12 @@ def _counted(records: Records) -> list[Cells]:
 def _count(records: Records, by: tuple[str, ...]) -> Cells:
     trees = {c: h for c, h in records.roles.hierarchies.items() if c in by}
     wild = records.roles.keys if records.roles.missing == "any" else ()
-    return Cells(by, _tallied(records, by), trees, open=wild)
+    return Cells(by, _tally(records, by), trees, open=wild)
 
 
-def _tallied(records: Records, by: tuple[str, ...]) -> Cube:
+def _tally(records: Records, by: tuple[str, ...]) -> Cube:
     if not records.frame.implementation.is_polars():
-        return _grouped(records, by)
+        return _group_on_engine(records, by)
     weight = records.roles.weight
     if records.in_memory:
         return tally(coded(records, by), _weights(records, weight))
@@ -235,7 +235,7 @@ def _tallied(records: Records, by: tuple[str, ...]) -> Cube:
 
 
 def coded(records: Records, by: tuple[str, ...]) -> list[Coded]:
-    """The codes of these columns, made once for records in memory and kept."""
+    """Codes of these columns, computed once for records in memory and cached."""
     missing = [c for c in by if ("coded", c) not in records.memo]
     if missing:
         fresh = records.collect(*missing)
@@ -248,23 +248,23 @@ def _weights(records: Records, weight: str | None) -> Floats | None:
         return None
     if ("weight",) not in records.memo:
         records.memo["weight",] = records.collect(weight)[weight].cast(pl.Float64).to_numpy()
-    found: Floats = records.memo["weight",]
-    return found
+    weights: Floats = records.memo["weight",]
+    return weights
 
 
 def _batch(piece: pl.DataFrame, by: tuple[str, ...], weight: str | None) -> Cube:
     return tally([code(piece[c]) for c in by], piece[weight].cast(pl.Float64).to_numpy() if weight else None)
 
 
-def _grouped(records: Records, by: tuple[str, ...]) -> Cube:
-    """Counted by the engine that holds the records."""
+def _group_on_engine(records: Records, by: tuple[str, ...]) -> Cube:
+    """Count on the engine that holds the records."""
     schema, weight = records.schema(), records.roles.weight
     floats = [nw.col(c).fill_nan(None) for c in by if schema[c].is_float()]
     frame = records.frame.with_columns(*floats) if floats else records.frame
     total = nw.col("__w__").sum() if weight else nw.len()
     weighted = frame.with_columns(nw.col(weight).cast(nw.Float64()).alias("__w__")) if weight else frame
-    counted = weighted.group_by(*by).agg(nw.len().alias("n"), total.alias("total"))
-    typed = counted.with_columns(nw.col("n").cast(nw.Int64()), nw.col("total").cast(nw.Float64()))
+    groups = weighted.group_by(*by).agg(nw.len().alias("n"), total.alias("total"))
+    typed = groups.with_columns(nw.col("n").cast(nw.Int64()), nw.col("total").cast(nw.Float64()))
     return _cube(engines.collect(typed), by)
 
 
@@ -275,23 +275,23 @@ def _cube(table: pl.DataFrame, by: tuple[str, ...]) -> Cube:
 
 
 def cell_places(records: Records, cells: Cells) -> Integers | None:
-    """The cell of every record, where both were coded alike: records in memory, cells counted from them. O(records)."""
+    """Cell of every record, for records in memory and cells counted from them, else None. O(records)."""
     if not (records.in_memory and records.frame.implementation.is_polars()):
         return None
-    known: list[Coded] = [records.memo["coded", c] for c in cells.by if ("coded", c) in records.memo]
-    if len(known) < len(cells.by) or any(c.values is not a for c, a in zip(known, cells.cube.axes, strict=True)):
+    columns: list[Coded] = [records.memo["coded", c] for c in cells.by if ("coded", c) in records.memo]
+    if len(columns) < len(cells.by) or any(c.values is not a for c, a in zip(columns, cells.cube.axes, strict=True)):
         return None
     sizes = cells.cube.sizes
-    if not known or prod(sizes) > max(DENSE, len(known[0].codes)):
+    if not columns or prod(sizes) > max(MAX_DENSE_PLACES, len(columns[0].codes)):
         return None
     at = np.zeros(prod(sizes), dtype=np.int64)
     at[pack(cells.cube.codes, sizes)] = np.arange(len(cells))
-    found: Integers = at[pack([c.codes for c in known], sizes)]
-    return found
+    places: Integers = at[pack([c.codes for c in columns], sizes)]
+    return places
 
 
 def amount(cells: Cells) -> Floats:
-    """What a table publishes of each cell: its value, or its weight where nothing was added up."""
+    """The number that a table publishes of each cell: its value, or its weight in a table of counts."""
     return cells.known("value" if "value" in cells.more.columns else "total")
 
 

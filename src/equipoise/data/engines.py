@@ -1,7 +1,7 @@
-"""The one module that knows which engine holds the data.
+"""Dataframe engines: Polars, pandas, PyArrow, DuckDB and PySpark behind one interface.
 
-Polars, pandas and PyArrow data run on Polars (pandas and PyArrow are turned into Polars on the way in and back on
-the way out); DuckDB and PySpark data stay where they are and only small tables leave them.
+Polars, pandas and PyArrow data run on Polars (pandas and PyArrow are converted to Polars on input and back on
+output); DuckDB and PySpark data stay on their engine and only small tables leave it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,12 +15,12 @@ from equipoise.ground.errors import DataError, EngineError, EquipoiseError, Miss
 Frame = nw.LazyFrame[Any]
 Kind = Literal["polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "pyspark"]
 
-BATCH = 1 << 21
+BATCH_RECORDS = 1 << 21
 """Records read at a time from data that is not in memory."""
 
 
 def adopt(data: Any) -> tuple[Frame, Kind]:
-    """Take any frame Narwhals knows; say what kind it was."""
+    """Wrap any frame that Narwhals supports; also return its kind."""
     try:
         native = nw.from_native(data)
     except TypeError:
@@ -54,7 +54,7 @@ def _to_polars(native: Any) -> pl.DataFrame:
     try:
         table: pl.DataFrame = native.to_polars()
     except ModuleNotFoundError as error:
-        raise MissingExtraError.named(error.name or "pyarrow", "pandas") from None
+        raise MissingExtraError.for_package(error.name or "pyarrow", "pandas") from None
     except Exception as error:
         fail(error, "turn this frame into columns of one type each")
     return table
@@ -86,10 +86,10 @@ def collect(frame: Frame) -> pl.DataFrame:
 
 
 def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:
-    """A scanned Polars frame in pieces of bounded size, in any order unless told; one at least."""
+    """A scanned Polars frame in batches of bounded size, at least one; in any order unless `ordered`."""
     native, empty = frame.to_native(), True
     try:
-        for piece in native.collect_batches(chunk_size=BATCH, maintain_order=ordered):
+        for piece in native.collect_batches(chunk_size=BATCH_RECORDS, maintain_order=ordered):
             yield piece
             empty = False
         if empty:
@@ -100,20 +100,20 @@ def batches(frame: Frame, ordered: bool = False) -> Iterator[pl.DataFrame]:
 
 def like(frame: Frame, table: pl.DataFrame) -> Frame:
     """A Polars table on the engine of `frame`."""
-    there: Frame
+    copy: Frame
     if frame.implementation.is_polars():
-        there = nw.from_native(table.lazy())
+        copy = nw.from_native(table.lazy())
     elif frame.implementation.is_duckdb():
         import duckdb
 
-        there = nw.from_native(duckdb.from_arrow(table.to_arrow()))
+        copy = nw.from_native(duckdb.from_arrow(table.to_arrow()))
     else:
-        there = nw.from_native(frame.to_native().sparkSession.createDataFrame(table.to_arrow()))
-    return there
+        copy = nw.from_native(frame.to_native().sparkSession.createDataFrame(table.to_arrow()))
+    return copy
 
 
 def replaced(frame: Frame, column: str, old: pl.Series, new: pl.Series) -> Frame:
-    """Replace each value of a column by its new one, on the engine, order kept. Nulls stay null.
+    """Replace each value of a column by its new one on the engine, in the same row order. Nulls stay null.
 
     Cost: one pass; the mapping travels to the engine (as a hash join on Polars and Spark, as a CASE on DuckDB).
     """
@@ -134,27 +134,27 @@ def replaced(frame: Frame, column: str, old: pl.Series, new: pl.Series) -> Frame
 
 
 def mapped(frame: Frame, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
-    """Change a frame piece by piece with a function that looks at one record at a time and keeps the columns' types.
+    """Change a frame in batches with a function of one record at a time that keeps the column types.
 
-    Scanned by Polars: lazily, in batches. Spark: where the data is. DuckDB: through memory.
+    Scanned by Polars: lazily, in batches. Spark: on the cluster. DuckDB: through memory.
     """
     native = frame.to_native()
     if frame.implementation.is_duckdb():
         return like(frame, change(collect(frame)))
-    done: Frame
+    changed: Frame
     if frame.implementation.is_polars():
-        done = nw.from_native(native.map_batches(change, streamable=True))
+        changed = nw.from_native(native.map_batches(change, streamable=True))
     else:
-        done = nw.from_native(native.mapInArrow(_ArrowChange(change), native.schema))
-    return done
+        changed = nw.from_native(native.mapInArrow(_ArrowChange(change), native.schema))
+    return changed
 
 
 def shuffled(frame: Frame, seed: int) -> Frame:
     """A Spark frame in random order."""
     from pyspark.sql import functions
 
-    done: Frame = nw.from_native(frame.to_native().orderBy(functions.rand(seed % (1 << 62))))
-    return done
+    shuffled_frame: Frame = nw.from_native(frame.to_native().orderBy(functions.rand(seed % (1 << 62))))
+    return shuffled_frame
 
 
 class _ArrowChange:
@@ -173,7 +173,7 @@ def fail(error: Exception, doing: str) -> NoReturn:
     """Re-raise an engine's error without its text, which may quote data."""
     if isinstance(error, pl.exceptions.SchemaError | pl.exceptions.ColumnNotFoundError):
         raise DataError(f"Could not {doing}: the columns are not of the types they should be.") from None
-    raise DataError(f"Could not {doing}: {type(error).__name__}. The data may be damaged or of mixed types.") from None
+    raise DataError(f"Could not {doing} ({type(error).__name__}): the data may be damaged or of mixed types.") from None
 
 
 def engine(frame: Frame) -> str:

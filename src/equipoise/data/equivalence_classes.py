@@ -1,4 +1,4 @@
-"""Classes: records that are alike on the keys, and how the values of sensitive columns fall within each."""
+"""Equivalence classes: records that agree on the keys, and the distribution of sensitive values within each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +13,13 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import RolesError
 from equipoise.ground.packed_keys import group
 
-PIECE = 1 << 22
-"""Places of a table of classes by values that is made at a time."""
+CHUNK_PLACES = 1 << 22
+"""Largest table of classes by values, in places, that is computed at a time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Split:
-    """One sensitive column within classes: a row per class and value that occur together.
+    """Distribution of one sensitive column within classes: a row per class and value that occur together.
 
     `ids` is the class of each row, `codes` its value (a place in `values`), `n` its records; `size` classes in all.
     """
@@ -40,27 +40,27 @@ class Split:
     @property
     def shares(self) -> Floats:
         """The share of each row in its class."""
-        found: Floats = self.n / self.records[self.ids]
-        return found
+        shares: Floats = self.n / self.records[self.ids]
+        return shares
 
     @property
     def whole(self) -> Floats:
         """The share of each value in the whole file."""
         if self.overall is not None:
             return self.overall
-        counted = np.bincount(self.codes, weights=self.n, minlength=len(self.values))
-        found: Floats = counted / counted.sum()
-        return found
+        counts = np.bincount(self.codes, weights=self.n, minlength=len(self.values))
+        shares: Floats = counts / counts.sum()
+        return shares
 
     def add(self, amounts: Integers) -> Floats:
-        """Something of each row, added up over each class."""
+        """Sum of amounts of the rows over each class."""
         return np.bincount(self.ids, weights=amounts, minlength=self.size).astype(np.float64, copy=False)
 
     def tables(self) -> Iterator[tuple[slice, Floats]]:
-        """The classes piece by piece, each piece with the share of every value of the file in each of its classes."""
+        """The classes in chunks, each chunk with the share of every value of the file in each of its classes."""
         order = np.argsort(self.ids, kind="stable")
         ids, codes, shares = self.ids[order], self.codes[order], self.shares[order]
-        step = max(1, PIECE // max(1, len(self.values)))
+        step = max(1, CHUNK_PLACES // max(1, len(self.values)))
         for start in range(0, self.size, step):
             end = min(start + step, self.size)
             rows = slice(*np.searchsorted(ids, [start, end]))
@@ -69,13 +69,13 @@ class Split:
             yield slice(start, end), table
 
     def any(self, flags: Integers) -> Integers:
-        """Whether a class has a row of which it holds."""
+        """Whether any row of each class is flagged."""
         return self.add(flags.astype(np.float64)) > 0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Classes:
-    """`n` is the records of each class; the rows below it are those of classes and sensitive values together.
+    """Equivalence classes with `n` records each, and rows for each class and combination of sensitive values.
 
     `ids` is the class of each row, `codes` maps each sensitive column to the value of each row, `rows` its records.
     `matched` is the records that match each class where missing keys match anything, and `groups` the classes as cells
@@ -123,7 +123,7 @@ class Classes:
             return self
         places = [self.groups.by.index(column) for column in self.groups.open if column in self.groups.by]
         rows = pl.DataFrame({"class": self.ids, "n": self.rows, **{f"_{c}": v for c, v in self.codes.items()}})
-        both = pl.concat([_joined(met, rows) for met in meetings(self.groups.cube, places)])
+        both = pl.concat([_matching_rows(met, rows) for met in meetings(self.groups.cube, places)])
         shares = {c: np.bincount(v, self.rows, len(self.values[c])) / self.rows.sum() for c, v in self.codes.items()}
         return replace(
             self, n=self.matched, ids=both["mine"].to_numpy(), rows=both["n"].to_numpy(),
@@ -134,13 +134,13 @@ class Classes:
         return len(self.n)
 
     def split(self, column: str) -> Split:
-        """How the values of a sensitive column fall within the classes."""
+        """Distribution of a sensitive column within the classes."""
         return self._split(column, self.ids, len(self))
 
-    def finer(self, column: str, given: Sequence[str]) -> tuple[Split, Integers]:
-        """The same within classes whose other sensitive values are known too, and the class each of those is in."""
+    def finer(self, column: str, others: Sequence[str]) -> tuple[Split, Integers]:
+        """The same within classes refined by other sensitive columns, and the class that contains each of those."""
         columns, sizes = [self.ids], [len(self)]
-        for other in given:
+        for other in others:
             columns.append(self._codes(other))
             sizes.append(len(self.values[other]))
         ids, first = group(columns, sizes)
@@ -157,13 +157,13 @@ class Classes:
         packed = ids * len(values) + codes
         if len(self.codes) == 1 and overall is None:
             return Split(ids, codes, self.rows, size, values, tree)
-        seen, place = np.unique(packed, return_inverse=True)
+        pairs, place = np.unique(packed, return_inverse=True)
         n = np.rint(np.bincount(place, weights=self.rows)).astype(np.int64)
-        return Split(seen // len(values), seen % len(values), n, size, values, tree, overall)
+        return Split(pairs // len(values), pairs % len(values), n, size, values, tree, overall)
 
 
-def _joined(met: Meeting, rows: pl.DataFrame) -> pl.DataFrame:
-    """For each class of a meeting, as `mine`, the values of those that match it, added up."""
-    there = pl.DataFrame({"class": met.there, "id": met.ids_there}).join(rows, on="class").drop("class")
-    added = there.group_by(pl.exclude("n")).agg(pl.col("n").sum())
-    return pl.DataFrame({"mine": met.here, "id": met.ids_here}).join(added, on="id").drop("id")
+def _matching_rows(met: Meeting, rows: pl.DataFrame) -> pl.DataFrame:
+    """For each class of a meeting, as `mine`, the summed rows of the classes that match it."""
+    matches = pl.DataFrame({"class": met.matches, "id": met.match_ids}).join(rows, on="class").drop("class")
+    added = matches.group_by(pl.exclude("n")).agg(pl.col("n").sum())
+    return pl.DataFrame({"mine": met.cells, "id": met.cell_ids}).join(added, on="id").drop("id")

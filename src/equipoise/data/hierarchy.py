@@ -5,15 +5,29 @@ alternatives (`thirds | fifths`), because useful coarsenings need not nest: band
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from equipoise.data.branches import Branch, Breaks, Calendar, Intervals, Leaves, Prefix, as_tuple, plain_branch
+from equipoise.data.branches import (
+    BRANCHES,
+    Branch,
+    Breaks,
+    Dates,
+    Intervals,
+    Prefix,
+    ValueMapping,
+    as_tuple,
+    plain_branch,
+)
 from equipoise.data.levels import ORIGINAL, Closed, Level, OriginalLevel, Part, Style
-from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.errors import DataError, EquipoiseWarning, ParameterError
+
+FILE_KINDS = ("csv", "hrc")
+"""Kinds that are read from a file into a mapping."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +75,7 @@ class Hierarchy:
     @classmethod
     def breaks(
         cls,
-        *levels: Sequence[float],
+        *breaks: Sequence[float],
         closed: Closed = "left",
         alone: float | Sequence[float] = (),
         labels: Style | Sequence[Sequence[str]] = "range",
@@ -76,7 +90,7 @@ class Hierarchy:
         ['<18', '18-64', '18-64', '65+']
         """
         texts: Any = labels if isinstance(labels, str) else tuple(tuple(level) for level in labels)
-        points = tuple(as_tuple(level) for level in levels)
+        points = tuple(as_tuple(level) for level in breaks)
         branch = Breaks(
             points, closed=closed, alone=as_tuple(alone), labels=texts, names=tuple(names), floor=floor, root=root
         )
@@ -85,24 +99,24 @@ class Hierarchy:
     @classmethod
     def mapping(
         cls,
-        groups: Mapping[Any, Any],
+        groups: Mapping[Any, Any] | Sequence[Sequence[Any]],
         *,
         names: Sequence[str] = (),
         other: str | None = None,
         floor: int | str | None = None,
         root: bool = False,
     ) -> "Hierarchy":
-        """From {value: group} or {value: (group, coarser group, ...)}.
+        """From {value: group}, {value: (group, coarser group, ...)} or rows of (value, group, coarser group, ...).
 
         >>> import polars as pl
         >>> Hierarchy.mapping({"a": "vowel", "b": "consonant"}).level(1).label(pl.Series(["b"])).to_list()
         ['consonant']
         """
-        rows = tuple((leaf, *as_tuple(group)) for leaf, group in groups.items())
-        return cls((Leaves(rows, names=tuple(names), other=other, floor=floor, root=root),))
+        rows: Any = groups
+        return cls((ValueMapping(rows, names=tuple(names), other=other, floor=floor, root=root),))
 
     @classmethod
-    def from_csv(
+    def csv(
         cls,
         path: str | Path,
         *,
@@ -124,10 +138,10 @@ class Hierarchy:
         rows = tuple(tuple(row) for row in csv.reader(text.splitlines(), delimiter=mark) if row)
         if not rows:
             raise DataError(f"The hierarchy file {str(path)!r} is empty.")
-        return cls((Leaves(rows, names=tuple(names), other=other, floor=floor, root=root),))
+        return cls((ValueMapping(rows, names=tuple(names), other=other, floor=floor, root=root),))
 
     @classmethod
-    def from_hrc(
+    def hrc(
         cls,
         path: str | Path,
         *,
@@ -153,7 +167,7 @@ class Hierarchy:
         rows = tree_rows(text.splitlines(), lead, strip)
         if rows is None:
             raise DataError(f"{str(path)!r} is not a tau-ARGUS hierarchy: it is empty, or a line is two levels deeper.")
-        return cls((Leaves(rows, other=other, floor=floor, root=root),))
+        return cls((ValueMapping(rows, other=other, floor=floor, root=root),))
 
     @classmethod
     def prefix(cls, *lengths: int, floor: int | str | None = None, root: bool = False) -> "Hierarchy":
@@ -168,7 +182,17 @@ class Hierarchy:
     @classmethod
     def dates(cls, *parts: Part, floor: int | str | None = None, root: bool = False) -> "Hierarchy":
         """Calendar periods, fine to coarse: day, week, month, quarter, year, decade."""
-        return cls((Calendar(tuple(parts), floor=floor, root=root),))
+        return cls((Dates(tuple(parts), floor=floor, root=root),))
+
+    @classmethod
+    def from_csv(cls, path: str | Path, **fields: Any) -> "Hierarchy":
+        """The old name of `csv`, for one version more."""
+        return _renamed(cls.csv, "from_csv", path, fields)
+
+    @classmethod
+    def from_hrc(cls, path: str | Path, **fields: Any) -> "Hierarchy":
+        """The old name of `hrc`, for one version more."""
+        return _renamed(cls.hrc, "from_hrc", path, fields)
 
     def __post_init__(self) -> None:
         if not self.branches:
@@ -181,12 +205,12 @@ class Hierarchy:
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """The original, then every level of every branch once."""
-        found: dict[str, Level] = {ORIGINAL: OriginalLevel()}
+        level_by_name: dict[str, Level] = {ORIGINAL: OriginalLevel()}
         for branch in self.branches:
             for level in branch.levels():
-                if found.setdefault(level.name, level) != level:
+                if level_by_name.setdefault(level.name, level) != level:
                     raise ParameterError(f"Two branches define level {level.name!r} differently: give other names.")
-        return tuple(found.values())
+        return tuple(level_by_name.values())
 
     def level(self, which: int | str) -> Level:
         """A level by number or by name."""
@@ -210,6 +234,21 @@ class Hierarchy:
     def to_plain(self) -> list[dict[str, Any]]:
         """Plain data for a TOML file: one table per branch."""
         return [plain_branch(branch) for branch in self.branches]
+
+
+def kind_fields(kind: str) -> dict[str, Any]:
+    """The fields of a kind of hierarchy and their types, the same in Python, files, command line and page.
+
+    >>> list(kind_fields("dates"))
+    ['parts', 'floor', 'root']
+    """
+    hints = get_type_hints(BRANCHES[kind] if kind in BRANCHES else getattr(Hierarchy, kind))
+    return {name: hint for name, hint in hints.items() if name not in ("kind", "_", "return")}
+
+
+def _renamed(kind: Callable[..., Hierarchy], name: str, path: str | Path, fields: dict[str, Any]) -> Hierarchy:
+    warnings.warn(f"Hierarchy.{name} is now Hierarchy.{kind.__name__}.", EquipoiseWarning, stacklevel=3)
+    return kind(path, **fields)
 
 
 def tree_rows(lines: Sequence[str], lead: str, strip: bool) -> tuple[tuple[str, ...], ...] | None:

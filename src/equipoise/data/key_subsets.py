@@ -1,4 +1,4 @@
-"""Classes on any few of the keys: what an intruder needs who knows only so many things about a person."""
+"""Class sizes on subsets of the keys, for an intruder who knows only a few attributes of a person."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -12,13 +12,13 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.packed_keys import group
 
-MOST = 100_000
-"""Subsets of keys that are looked at, at most."""
+MAX_KEY_SUBSETS = 100_000
+"""Most subsets of keys that are examined."""
 
 
 @runtime_checkable
 class ClassSizes(Protocol):
-    """A rule about the sizes of classes alone: the least size it asks for, and on how many of the keys (None: all)."""
+    """A rule on class sizes alone: the minimum size, and on how many of the keys (None: all)."""
 
     def asks(self) -> tuple[int, int | None]: ...
 
@@ -30,7 +30,7 @@ def subsets(keys: tuple[str, ...], size: int | None) -> Iterator[tuple[str, ...]
     ([('age',), ('sex',)], [('age', 'sex')])
     """
     size = len(keys) if size is None else min(size, len(keys))
-    if (many := comb(len(keys), size)) > MOST:
+    if (many := comb(len(keys), size)) > MAX_KEY_SUBSETS:
         raise ParameterError(f"There are {many:,} ways to take {size} of {len(keys)} keys: too many.")
     return combinations(keys, size)
 
@@ -39,8 +39,8 @@ def smallest(cells: Cells, size: int | None) -> Integers:
     """The records of each cell's smallest class on any `size` of the keys. Cost: O(cells) for each subset."""
     if size is None or size >= len(cells.by):
         return cells.alike[0]
-    found = np.full(len(cells), np.iinfo(np.int64).max)
+    sizes = np.full(len(cells), np.iinfo(np.int64).max)
     for columns in subsets(cells.by, size):
         ids, _ = group([cells.cube.codes[cells.place(c)] for c in columns], [len(cells.values(c)) for c in columns])
-        found = np.minimum(found, cells.margin(columns).alike[0][ids])
-    return found
+        sizes = np.minimum(sizes, cells.margin(columns).alike[0][ids])
+    return sizes

@@ -1,4 +1,4 @@
-"""Labels: what a file says about its columns beside the data, kept from the input to the release."""
+"""Labels: metadata of a file about its columns (variable and value labels, missing codes), kept into the release."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -11,13 +11,13 @@ from equipoise.ground.errors import EquipoiseError
 Code = float | int | str
 Change = Callable[[pl.Series], pl.Series]
 
-TEXT = 120
-"""The longest label made of the labels of several categories (SPSS and Stata allow as much)."""
+LABEL_BYTES = 120
+"""Longest label joined from the labels of several categories (the limit of SPSS and Stata)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Values beyond `at` that one value stands for, and the label of that value."""
+    """Top- or bottom-coded values: those beyond `at` are replaced by one value with this label."""
 
     words: str
     at: float
@@ -29,7 +29,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What is said of one column: its label, the labels of its values, its missing codes, how it is stored and shown.
+    """Metadata of one column: its label, value labels, missing codes, storage and display format.
 
     `missing` holds (lowest, highest) of each range of codes, equal for a single one; `total` is the code of the total
     where the file is a table.
@@ -46,7 +46,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
-        """The file stores numbers here, whatever the column holds now."""
+        """Whether the file stores numbers in this column, whatever its type is now."""
         return self.storage is not None and self.storage != "string"
 
     def is_missing(self, code: Code) -> bool:
@@ -62,8 +62,8 @@ class Column:
         """Which values are missing codes."""
         texts = values.dtype == pl.String
         pairs = [pair for pair in self.missing if isinstance(pair[0], str) == texts]
-        there = [pl.lit(values).is_between(pl.lit(low), pl.lit(high)) for low, high in pairs]
-        return pl.select(pl.any_horizontal(pl.lit(values).is_null() & False, *there)).to_series()
+        flags = [pl.lit(values).is_between(pl.lit(low), pl.lit(high)) for low, high in pairs]
+        return pl.select(pl.any_horizontal(pl.lit(values).is_null() & False, *flags)).to_series()
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ class Labels:
         return self.columns.get(column, Column())
 
     def only(self, columns: Iterable[str]) -> "Labels":
-        """The labels of some columns: what is withheld has none."""
-        kept = set(columns)
-        return replace(self, columns={name: told for name, told in self.columns.items() if name in kept})
+        """Labels of some columns; withheld columns lose theirs."""
+        names = set(columns)
+        return replace(self, columns={name: label for name, label in self.columns.items() if name in names})
 
-    def having(self, column: str, told: Column) -> "Labels":
-        return replace(self, columns={**self.columns, column: told})
+    def having(self, column: str, label: Column) -> "Labels":
+        return replace(self, columns={**self.columns, column: label})
 
     def without_gaps(self, touched: Iterable[str]) -> "Labels":
         """The labels after a random mask changed some columns."""
@@ -118,22 +118,22 @@ class Labels:
         """
         if not self or (old.dtype == new.dtype and old.equals(new, null_equal=True)):
             return self
-        told = self.of(column)
-        gone = tuple((code, text) for code, text in told.values if told.is_missing(code))
-        listed = [(code, text) for code, text in told.values if not told.is_missing(code)]
+        label = self.of(column)
+        missing = tuple((code, text) for code, text in label.values if label.is_missing(code))
+        listed = [(code, text) for code, text in label.values if not label.is_missing(code)]
         if tail is not None:
-            kept = {code: text for code, text in listed if not tail.holds(code)}
-            made = kept | dict.fromkeys(new.filter(new != old).unique().sort().to_list(), tail.words)
-            return self.having(column, replace(told, values=(*made.items(), *gone)))
-        moved = _mapped(change, [code for code, _ in listed], old)
-        groups = _groups(listed, moved, old, new) if told.numeric or listed else {}
-        measure = "ordinal" if told.measure == "scale" else told.measure
+            below = {code: text for code, text in listed if not tail.holds(code)}
+            values = below | dict.fromkeys(new.filter(new != old).unique().sort().to_list(), tail.words)
+            return self.having(column, replace(label, values=(*values.items(), *missing)))
+        targets = _mapped(change, [code for code, _ in listed], old)
+        groups = _groups(listed, targets, old, new) if label.numeric or listed else {}
+        measure = "ordinal" if label.measure == "scale" else label.measure
         return self.having(
-            column, replace(told, values=(*groups.items(), *gone), format=None, width=None, measure=measure)
+            column, replace(label, values=(*groups.items(), *missing), format=None, width=None, measure=measure)
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for JSON; what is not said is left out."""
+        """Plain data for JSON, without empty fields."""
         columns = {n: {k: v for k, v in asdict(c).items() if v not in (None, ())} for n, c in self.columns.items()}
         return {"title": self.title, "columns": columns}
 
@@ -141,26 +141,26 @@ class Labels:
     def from_plain(cls, plain: Mapping[str, Any]) -> "Labels":
         """The inverse of `to_plain`.
 
-        >>> told = Labels({"sex": Column("Sex", ((1, "man"),), missing=((9, 9),))})
-        >>> Labels.from_plain(told.to_plain()) == told
+        >>> labels = Labels({"sex": Column("Sex", ((1, "man"),), missing=((9, 9),))})
+        >>> Labels.from_plain(labels.to_plain()) == labels
         True
         """
-        columns = {str(name): _column(told) for name, told in plain.get("columns", {}).items()}
+        columns = {str(name): _column(label) for name, label in plain.get("columns", {}).items()}
         return cls(columns, plain.get("title"))
 
 
-def parted(table: pl.DataFrame, labels: Labels) -> tuple[pl.DataFrame, Labels]:
+def split_missing_codes(table: pl.DataFrame, labels: Labels) -> tuple[pl.DataFrame, Labels]:
     """The table with null for every missing code, and the labels with the codes."""
     codes = {}
-    for name, told in labels.columns.items():
-        if told.missing and name in table.columns and (flag := told.flagged(table[name])).any():
+    for name, label in labels.columns.items():
+        if label.missing and name in table.columns and (flag := label.flagged(table[name])).any():
             codes[name] = pl.select(pl.when(flag).then(table[name]).alias(name)).to_series()
             table = table.with_columns(pl.when(~flag.fill_null(False)).then(pl.col(name)).alias(name))
     return table, replace(labels, gaps=pl.DataFrame(codes) if codes else None)
 
 
 def _mapped(change: Change, codes: list[Code], old: pl.Series) -> list[Any]:
-    """Where each listed code goes; None where the recode does not know it."""
+    """New category of each listed code; None where the recode lacks it."""
     values = pl.Series(old.name, codes, dtype=old.dtype, strict=False)
     try:
         return change(values).to_list()
@@ -175,36 +175,36 @@ def _one(change: Change, value: pl.Series) -> Any:
         return None
 
 
-def _groups(listed: list[tuple[Code, str]], moved: list[Any], old: pl.Series, new: pl.Series) -> dict[Code, str]:
-    """The label of each new category, in the order of the smallest value of each."""
+def _groups(listed: list[tuple[Code, str]], targets: list[Any], old: pl.Series, new: pl.Series) -> dict[Code, str]:
+    """Label of each new category, in the order of the smallest value of each."""
     texts: dict[Any, str] = dict(listed)
-    goes: dict[Any, Any] = {code: there for (code, _), there in zip(listed, moved, strict=True) if there is not None}
+    goes: dict[Any, Any] = {code: goal for (code, _), goal in zip(listed, targets, strict=True) if goal is not None}
     goes |= {a: b for a, b in zip(old.to_list(), new.to_list(), strict=True) if b is not None and a == a}
     members: dict[Any, list[str]] = {}
     for value in sorted(goes):
         members.setdefault(goes[value], []).extend([texts[value]] if value in texts else [])
     if len(members) == 1 and len(goes) > 1:
         return {group: f"any of {len(texts):,} categories" if len(texts) > 1 else str(group) for group in members}
-    return {group: _joined(found) or str(group) for group, found in members.items()}
+    return {group: _joined(labels) or str(group) for group, labels in members.items()}
 
 
 def _joined(texts: list[str]) -> str:
-    """Labels side by side, as many as fit.
+    """Labels joined by commas, as many as fit.
 
     >>> _joined(["Oslo", "Bergen"])
     'Oslo, Bergen'
     """
     whole = ", ".join(texts)
-    if len(whole.encode()) <= TEXT:
+    if len(whole.encode()) <= LABEL_BYTES:
         return whole
-    fit = next((i for i in range(len(texts) - 1, 0, -1) if len(", ".join(texts[:i]).encode()) <= TEXT - 20), 0)
+    fit = next((i for i in range(len(texts) - 1, 0, -1) if len(", ".join(texts[:i]).encode()) <= LABEL_BYTES - 20), 0)
     return f"{', '.join(texts[:fit])} and {len(texts) - fit:,} more" if fit else f"{len(texts):,} categories"
 
 
-def _column(told: Mapping[str, Any]) -> Column:
-    known: dict[str, Any] = {f.name: told[f.name] for f in fields(Column) if f.name in told}
-    pairs = {name: _pairs(known.get(name, ())) for name in ("values", "missing")}
-    return Column(**(known | pairs))
+def _column(label: Mapping[str, Any]) -> Column:
+    values: dict[str, Any] = {f.name: label[f.name] for f in fields(Column) if f.name in label}
+    pairs = {name: _pairs(values.get(name, ())) for name in ("values", "missing")}
+    return Column(**(values | pairs))
 
 
 def _pairs(value: Iterable[Any]) -> tuple[Any, ...]:

@@ -70,8 +70,8 @@ class Bands:
         if not values.dtype.is_numeric() and values.dtype != pl.Null:
             raise DataError(f"Column {values.name!r} is {values.dtype}, not numeric: intervals cannot be made of it.")
         whole = values.dtype.is_integer()
-        known = has_value(values)
-        x = values.filter(known).cast(pl.Float64).to_numpy()
+        present = has_value(values)
+        x = values.filter(present).cast(pl.Float64).to_numpy()
         edges = self._edges(x)
         band = np.searchsorted(edges, x, side="left" if self.closed == "right" else "right")
         for i, value in enumerate(self.alone):
@@ -79,18 +79,18 @@ class Bands:
         texts = self._texts(edges, whole)
         self._check_numbers(texts, band)
         full = np.full(len(values), -1)
-        full[known.to_numpy()] = band
+        full[present.to_numpy()] = band
         picks = pl.Series(full).replace_strict(
             pl.Series(range(len(texts))), texts, default=None, return_dtype=texts.dtype
         )
         return picks.alias(values.name)
 
     def words(self) -> str:
-        kept = f", {_join(self.alone)} kept alone" if self.alone else ""
+        alone = f", {_join(self.alone)} kept alone" if self.alone else ""
         ends = [f"top code {number_text(self.top)}"] if self.top is not None else []
         ends += [f"bottom code {number_text(self.bottom)}"] if self.bottom is not None else []
         size = f"intervals of {number_text(self.width)}" if self.width else f"{len(self.breaks) + 1} intervals"
-        return f"grouped into {size}{kept}{''.join(', ' + end for end in ends)}"
+        return f"grouped into {size}{alone}{''.join(', ' + end for end in ends)}"
 
     def _edges(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The inner breaks, exact to the decimals of width and start, over the range of the data."""
@@ -152,22 +152,22 @@ class Lookup:
         texts = as_text(values)
         listed = _as_numbers(self.leaves) if values.dtype.is_float() else self.leaves
         old, new = list(listed), [groups[self.place] for groups in listed.values()]
-        found = texts.replace_strict(
+        labelled = texts.replace_strict(
             pl.Series(old, dtype=pl.String), pl.Series(new, dtype=pl.String), default=self.other
         )
-        labels = pl.select(pl.when(texts.is_not_null()).then(found)).to_series()
-        lost = int((labels.is_null() & texts.is_not_null()).sum())
-        if lost:
+        labels = pl.select(pl.when(texts.is_not_null()).then(labelled)).to_series()
+        unlisted = int((labels.is_null() & texts.is_not_null()).sum())
+        if unlisted:
             raise DataError(
-                f"{lost:,} value{'s' if lost > 1 else ''} of column {values.name!r} "
-                f"{'are' if lost > 1 else 'is'} not in its hierarchy: add {'them' if lost > 1 else 'it'}, "
+                f"{unlisted:,} value{'s' if unlisted > 1 else ''} of column {values.name!r} "
+                f"{'are' if unlisted > 1 else 'is'} not in its hierarchy: add {'them' if unlisted > 1 else 'it'}, "
                 "or give other='...' for values that are not listed."
             )
         return labels.alias(values.name)
 
     def words(self) -> str:
-        named = {groups[self.place] for groups in self.leaves.values()} | ({self.other} if self.other else set())
-        return f"combined into {len(named):,} categories"
+        groups_used = {groups[self.place] for groups in self.leaves.values()} | ({self.other} if self.other else set())
+        return f"combined into {len(groups_used):,} categories"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,19 +210,19 @@ def as_text(values: pl.Series) -> pl.Series:
     """Values as the text a hierarchy file lists: whole floats without the '.0'."""
     if not values.dtype.is_float():
         return values.cast(pl.String)
-    known = values.fill_nan(None)
-    whole = (known % 1 == 0) & (known.abs() < 2**53)
-    digits = pl.select(pl.when(whole).then(known)).to_series().cast(pl.Int64).cast(pl.String)
-    return pl.select(pl.coalesce(digits, known.cast(pl.String)).alias(values.name)).to_series()
+    present = values.fill_nan(None)
+    whole = (present % 1 == 0) & (present.abs() < 2**53)
+    digits = pl.select(pl.when(whole).then(present)).to_series().cast(pl.Int64).cast(pl.String)
+    return pl.select(pl.coalesce(digits, present.cast(pl.String)).alias(values.name)).to_series()
 
 
 def _as_dates(values: pl.Series) -> pl.Series:
     if values.dtype == pl.Date or isinstance(values.dtype, pl.Datetime) or values.dtype == pl.Null:
         return values.cast(pl.Date)
     dates = values.cast(pl.String).str.to_date("%Y-%m-%d", strict=False)
-    lost = int((dates.is_null() & values.is_not_null()).sum())
-    if lost:
-        raise DataError(f"{lost:,} values of column {values.name!r} are not dates like 2026-01-31.")
+    unread = int((dates.is_null() & values.is_not_null()).sum())
+    if unread:
+        raise DataError(f"{unread:,} values of column {values.name!r} are not dates like 2026-01-31.")
     return dates
 
 

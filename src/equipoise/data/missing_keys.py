@@ -1,8 +1,8 @@
-"""Missing keys that match anything: who is alike when a null stands for every value.
+"""Class sizes where a missing key matches any value.
 
-Two records match when they agree on every key that both have. Cells are taken by their pattern, the set of keys they
-have; cells of two patterns match when they agree on what the patterns share. So for each pattern the others are added
-up once for each set of keys they share with it: no pair of records or cells is ever formed.
+Two records match when they agree on every key that both have. The pattern of a cell is the set of keys it has; cells
+of two patterns match when they agree on the keys that both patterns have. So for each pattern the others are added up
+once for each set of shared keys: no pair of records or cells is ever formed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,67 +12,68 @@ from math import prod
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import LARGEST, Cube, group
+from equipoise.ground.packed_keys import MAX_PACKED_ID, Cube, group
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Meeting:
-    """Cells `here` and the cells `there` that share the same keys with them: they match where their ids are equal."""
+    """Cells, and other cells that share the same known keys with them: two match where their ids are equal."""
 
-    here: Integers
-    there: Integers
-    ids_here: Integers
-    ids_there: Integers
+    cells: Integers
+    matches: Integers
+    cell_ids: Integers
+    match_ids: Integers
 
     @property
     def size(self) -> int:
-        return 1 + max(int(self.ids_here.max()), int(self.ids_there.max()))
+        return 1 + max(int(self.cell_ids.max()), int(self.match_ids.max()))
 
     def added(self, numbers: Floats) -> Floats:
-        """For each cell `here`, the sum of the numbers of all cells `there` that match it."""
-        return np.asarray(np.bincount(self.ids_there, numbers[self.there], self.size)[self.ids_here], dtype=np.float64)
+        """For each of the `cells`, the sum of the numbers of all cells that match it."""
+        sums = np.bincount(self.match_ids, numbers[self.matches], self.size)
+        return np.asarray(sums[self.cell_ids], dtype=np.float64)
 
 
 def missing(cube: Cube, places: Sequence[int]) -> tuple[int, ...]:
-    """Those of the axes in which some cell has no value."""
+    """The axes in which some cell has no value."""
     return tuple(place for place in places if cube.axes[place].null_count())
 
 
 def meetings(cube: Cube, places: Sequence[int]) -> Iterator[Meeting]:
-    """All cells that match, when a null matches anything on these axes: every two cells meet exactly once each way.
+    """All matching cells when a null matches anything on these axes: each ordered pair of cells occurs once.
 
     Cost: O(patterns x cells), a sort for each two patterns that share the same keys; at most 2^k patterns of k keys.
     """
     gaps = missing(cube, places)
-    known = np.zeros(len(cube), dtype=np.int64)
+    present = np.zeros(len(cube), dtype=np.int64)
     for bit, place in enumerate(gaps):
-        known |= (cube.codes[place] != 0).astype(np.int64) << bit
-    patterns = np.unique(known)
+        present |= (cube.codes[place] != 0).astype(np.int64) << bit
+    patterns = np.unique(present)
     always = [place for place in range(len(cube.axes)) if place not in gaps]
     for pattern in patterns:
-        here = np.flatnonzero(known == pattern)
-        shared = known & pattern
+        cells = np.flatnonzero(present == pattern)
+        shared = present & pattern
         order = np.argsort(shared, kind="stable")
         starts = np.flatnonzero(np.diff(shared[order], prepend=-1))
-        for there in np.split(order, starts[1:]):
-            both = int(shared[there[0]])
+        for matches in np.split(order, starts[1:]):
+            both = int(shared[matches[0]])
             compared = [*always, *(place for bit, place in enumerate(gaps) if both >> bit & 1)]
-            yield _met(cube, here, there, compared)
+            yield _meeting(cube, cells, matches, compared)
 
 
-def _met(cube: Cube, here: Integers, there: Integers, compared: Sequence[int]) -> Meeting:
-    """Ids of the values that both sides have; what only the larger side has is one id more."""
+def _meeting(cube: Cube, cells: Integers, matches: Integers, compared: Sequence[int]) -> Meeting:
+    """Ids of the values that both sides have; values of the larger side alone share one extra id."""
     sizes = [cube.sizes[place] for place in compared]
-    if prod(sizes) > LARGEST:
-        rows = np.concatenate([here, there])
+    if prod(sizes) > MAX_PACKED_ID:
+        rows = np.concatenate([cells, matches])
         ids, _ = group([cube.codes[place][rows] for place in compared], sizes)
-        return Meeting(here, there, ids[: len(here)], ids[len(here) :])
-    keys = [_packed(cube, rows, compared) for rows in (here, there)]
-    small, large = (0, 1) if len(here) <= len(there) else (1, 0)
+        return Meeting(cells, matches, ids[: len(cells)], ids[len(cells) :])
+    keys = [_packed(cube, rows, compared) for rows in (cells, matches)]
+    small, large = (0, 1) if len(cells) <= len(matches) else (1, 0)
     values, ids = np.unique(keys[small], return_inverse=True)
     spot = np.minimum(np.searchsorted(values, keys[large]), len(values) - 1)
-    found = np.where(values[spot] == keys[large], spot, len(values))
-    return Meeting(here, there, ids, found) if small == 0 else Meeting(here, there, found, ids)
+    large_ids = np.where(values[spot] == keys[large], spot, len(values))
+    return Meeting(cells, matches, ids, large_ids) if small == 0 else Meeting(cells, matches, large_ids, ids)
 
 
 def _packed(cube: Cube, rows: Integers, compared: Sequence[int]) -> Integers:
@@ -83,7 +84,7 @@ def _packed(cube: Cube, rows: Integers, compared: Sequence[int]) -> Integers:
 
 
 def alike(cube: Cube, places: Sequence[int]) -> tuple[Integers, Floats]:
-    """For each cell the records that match it, and their weight: its own where no key is missing anywhere.
+    """Records that match each cell, and their weight: its own where no key is missing anywhere.
 
     >>> import polars as pl
     >>> from equipoise.ground.packed_keys import code, tally
@@ -96,6 +97,6 @@ def alike(cube: Cube, places: Sequence[int]) -> tuple[Integers, Floats]:
     n, total = np.zeros(len(cube)), np.zeros(len(cube))
     records = cube.n.astype(np.float64)
     for met in meetings(cube, places):
-        n[met.here] += met.added(records)
-        total[met.here] += met.added(cube.total)
+        n[met.cells] += met.added(records)
+        total[met.cells] += met.added(cube.total)
     return np.rint(n).astype(np.int64), total

@@ -1,4 +1,4 @@
-"""Units: what post-randomization moves. A unit is a record, or a whole household where there is a household role.
+"""Units of post-randomization: records, or whole households where there is a household role.
 
 The cell of a household is the sorted list of its members' cells. Households move among households of the same size (and
 the same `within` values and missing keys, member by member), and each member takes the keys of its place in the list.
@@ -21,11 +21,10 @@ Columns = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Units:
-    """The cells of the units: how many units are in each, their weight, and the group they may move in.
+    """Cells of the units: how many units are in each, their weight, and the group within which they may move.
 
-    `cells` are those of persons, by the keys and then the other `within` columns. Unit cell u stands for the person
-    cells `members[starts[u] : starts[u + 1]]`: one of them, unless units are households. `people` is the group of each
-    person cell.
+    `cells` are those of persons, by the keys and then the other `within` columns. Unit cell u has the person cells
+    `members[starts[u] : starts[u + 1]]`: one, unless units are households. `people` is the group of each person cell.
     """
 
     keys: Columns
@@ -45,7 +44,7 @@ class Units:
         return len(self.members) == len(self.counts) == len(self.cells)
 
     def similar(self) -> Integers:
-        """The rank of each unit cell in an order that keeps similar ones together (by their first member)."""
+        """Rank of each unit cell in an order that keeps similar ones together (by their first member)."""
         cube, size = self.cells.cube, len(self.keys)
         order = similar_order(cube.axes[:size], cube.codes[:size], self.cells.hierarchies, self.keys)
         return np.argsort(np.argsort(order[self.members[self.starts[:-1]]], kind="stable"), kind="stable")
@@ -69,12 +68,12 @@ def cell_of(table: pl.DataFrame, cells: Cells) -> Integers:
     index = cells.table.select(cells.by).with_row_index("__cell__")
     rows = table.select(cells.by).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
     index = index.cast({c: rows.schema[c] for c in cells.by})
-    found = rows.join(index, on=cells.by, how="left", nulls_equal=True, maintain_order="left")["__cell__"]
-    return found.to_numpy().astype(np.int64)
+    places = rows.join(index, on=cells.by, how="left", nulls_equal=True, maintain_order="left")["__cell__"]
+    return places.to_numpy().astype(np.int64)
 
 
 def members(table: pl.DataFrame, cells: Cells, groups: Integers, household: str, weight: str | None) -> pl.DataFrame:
-    """Every person with its row, household, cell, group, weight and place in the household's sorted list."""
+    """Every person with row, household, cell, group, weight and position in the household's sorted list."""
     if table[household].null_count():
         raise RolesError(f"{table[household].null_count():,} records have no household in {household!r}.")
     cell = cell_of(table, cells)
@@ -86,7 +85,7 @@ def members(table: pl.DataFrame, cells: Cells, groups: Integers, household: str,
 
 def _households(people: pl.DataFrame, keys: Columns, cells: Cells, groups: Integers) -> Units:
     profiles = (
-        profiled(people)
+        household_profiles(people)
         .group_by("profile")
         .agg(pl.len().alias("n"), pl.col("weight").sum(), pl.col("cell").first(), pl.col("where").first())
     )
@@ -103,15 +102,15 @@ def _households(people: pl.DataFrame, keys: Columns, cells: Cells, groups: Integ
     )
 
 
-def profiled(people: pl.DataFrame) -> pl.DataFrame:
+def household_profiles(people: pl.DataFrame) -> pl.DataFrame:
     """One row per household: the list of its members' cells, as text too, and of their groups."""
     listed = people.group_by("household", maintain_order=True).agg("cell", "group", pl.col("weight").sum())
     texts = [pl.col(c).cast(pl.List(pl.String)).list.join(",") for c in ("cell", "group")]
     return listed.with_columns(texts[0].alias("profile"), texts[1].alias("where"))
 
 
-def _held(cells: Cells, name: str) -> pl.Series:
-    """A column that holds records together, or `column@level`: its category at a level of its hierarchy."""
+def _within_column(cells: Cells, name: str) -> pl.Series:
+    """A `within` column, or `column@level`: its category at a level of its hierarchy."""
     column, mark, level = name.partition("@")
     if name in cells.by or not mark:
         return cells.table[name]
@@ -120,12 +119,12 @@ def _held(cells: Cells, name: str) -> pl.Series:
 
 
 def _groups(cells: Cells, keys: Columns, within: Columns) -> Integers:
-    """Equal `within` values and equal null patterns: nothing is made missing and nothing filled in."""
-    held = [_held(cells, name) for name in within]
+    """Groups of equal `within` values and equal null patterns, so that moves neither create nor fill nulls."""
+    groups = [_within_column(cells, name) for name in within]
     nulls = [cells.table[c].is_null().alias(f"{c} is null") for c in keys if cells.values(c).null_count()]
-    if not held and not nulls:
+    if not groups and not nulls:
         return np.zeros(len(cells), dtype=np.int64)
-    texts = pl.DataFrame([*held, *nulls]).select(
+    texts = pl.DataFrame([*groups, *nulls]).select(
         pl.concat_str(pl.all().cast(pl.String).fill_null("\x00"), separator="\x1f")
     )
     return code(texts.to_series()).codes.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Numeric columns: checked, as floats, with their moments counted on the engine that holds the records."""
+"""Numeric columns: checks, conversion to floats, and moments computed on the engine that holds the records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from equipoise.data.records import Records, collect_one
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, RolesError
 
-DIGITS = 12
-"""Significant digits that moments are rounded to, so that engines which add in another order give the same ones."""
+MOMENT_DIGITS = 12
+"""Significant digits of moments, so that engines which add in another order give equal ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,32 +27,32 @@ class ColumnMoments:
 
     @property
     def covariance(self) -> Floats:
-        found: Floats = self.sd[:, None] * self.correlation * self.sd
-        return found
+        covariance: Floats = self.sd[:, None] * self.correlation * self.sd
+        return covariance
 
 
 def share(value: Any, name: str, most: float = 1.0, open_: bool = False) -> None:
-    """Refuse what is no share above 0 and up to `most`; a number above that may have been meant in percent."""
+    """Refuse a value that is not a share above 0 and up to `most`; hint at percent for a larger number."""
     number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
     if 0 < number < most or (number == most and not open_):
         return
     end = "below" if open_ else "at most"
-    shown = type(value).__name__ if np.isnan(number) else f"{number:g}"
+    text = type(value).__name__ if np.isnan(number) else f"{number:g}"
     hint = f" Write {number:g} % as {number / 100:g}." if most < number <= 100 else ""
-    raise ParameterError(f"{name} must be above 0 and {end} {most:g}, got {shown}.{hint}")
+    raise ParameterError(f"{name} must be above 0 and {end} {most:g}, got {text}.{hint}")
 
 
 def numeric_columns(records: Records, columns: tuple[str, ...] | None) -> tuple[str, ...]:
     """The columns named, or those with the numeric role; refused where they are missing or not numbers."""
-    schema, wanted = records.schema(), columns or records.roles.numeric
-    if not wanted:
+    schema, names = records.schema(), columns or records.roles.numeric
+    if not names:
         raise RolesError("No columns were named, and no column has the role numeric.")
-    for column in wanted:
+    for column in names:
         if column not in schema:
             raise RolesError.missing(column, list(schema))
         if not schema[column].is_numeric():
             raise DataError(f"Column {column!r} is {schema[column]}, not numeric.")
-    return wanted
+    return names
 
 
 def floats(table: pl.DataFrame, columns: tuple[str, ...]) -> Floats:
@@ -64,58 +64,58 @@ def floats(table: pl.DataFrame, columns: tuple[str, ...]) -> Floats:
 
 
 def beside(columns: Sequence[Floats]) -> Floats:
-    """Columns as a matrix that lies column by column in memory, as `times` wants it."""
+    """Columns as a matrix in column-major order, as `times` needs it."""
     return np.stack(columns).T
 
 
 def times(x: Floats, right: Floats) -> Floats:
-    """x right, for a tall x and a small right: much the fastest turned on its side.
+    """Matrix product x @ right for a tall x and a small right; computed transposed, which is much faster.
 
     >>> times(beside([np.array([1.0, 2.0]), np.array([3.0, 4.0])]), np.array([[1.0], [2.0]])).tolist()
     [[7.0], [10.0]]
     """
-    found: Floats = (right.T @ x.T).T
-    return found
+    product: Floats = (right.T @ x.T).T
+    return product
 
 
 def moments(records: Records, columns: tuple[str, ...], *, joint: bool = False) -> ColumnMoments:
-    """Means and standard deviations from the engine; with `joint` also correlations, over records without gaps.
+    """Means and standard deviations; with `joint` also correlations, over complete records.
 
     Unweighted: they describe the file. Two passes, three with `joint`; O(records x columns^2) for the correlations.
     """
-    frame = records.frame.select(*(known(c).alias(c) for c in columns))
+    frame = records.frame.select(*(as_float(c).alias(c) for c in columns))
     mean = _aggregate(frame, [nw.col(c).mean().alias(str(i)) for i, c in enumerate(columns)])
     centred = frame.select(*((nw.col(c) - m).alias(c) for c, m in zip(columns, np.nan_to_num(mean), strict=True)))
     square = _aggregate(centred, [(nw.col(c) * nw.col(c)).mean().alias(str(i)) for i, c in enumerate(columns)])
     if not (np.isfinite(mean) | np.isnan(mean)).all() or np.isinf(square).any():
         raise DataError("A column holds infinite values: remove them first.")
     alike = _correlations(centred, columns) if joint and len(columns) > 1 else np.eye(len(columns))
-    return ColumnMoments(_rounded(mean), _rounded(np.sqrt(square)), _rounded(alike))
+    return ColumnMoments(_round(mean), _round(np.sqrt(square)), _round(alike))
 
 
-def known(column: str) -> nw.Expr:
-    """A column as floats, NaN made null."""
+def as_float(column: str) -> nw.Expr:
+    """Expression for a column as floats, NaN replaced by null."""
     return nw.col(column).cast(nw.Float64()).fill_nan(None)
 
 
 def root(matrix: Floats) -> Floats:
-    """The symmetric square root of a covariance matrix, also of a singular one.
+    """Symmetric square root of a covariance matrix, also of a singular one.
 
     >>> root(np.diag([4.0, 0.0])).tolist()
     [[2.0, 0.0], [0.0, 0.0]]
     """
     values, vectors = np.linalg.eigh(matrix)
-    found: Floats = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    return found
+    square_root: Floats = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    return square_root
 
 
 def significant(value: float, digits: int = 3) -> float:
-    """A number as the public may see it."""
+    """A number rounded to a few significant digits, for public output."""
     return float(f"{value:.{digits}g}")
 
 
 def _correlations(centred: Any, columns: tuple[str, ...]) -> Floats:
-    """Of the records that have all columns; a column without spread among them is uncorrelated."""
+    """Correlations over complete records; a column that does not vary among them is uncorrelated."""
     size = len(columns)
     whole = centred.drop_nulls()
     means = _aggregate(whole, [nw.col(c).mean().alias(str(i)) for i, c in enumerate(columns)])
@@ -133,9 +133,9 @@ def _correlations(centred: Any, columns: tuple[str, ...]) -> Floats:
 
 
 def _aggregate(frame: Any, expressions: list[nw.Expr]) -> Floats:
-    found = collect_one(frame.select(*expressions))
-    return np.array([np.nan if found[str(i)] is None else float(found[str(i)]) for i in range(len(expressions))])
+    row = collect_one(frame.select(*expressions))
+    return np.array([np.nan if row[str(i)] is None else float(row[str(i)]) for i in range(len(expressions))])
 
 
-def _rounded(values: Floats) -> Floats:
-    return np.array([float(f"{v:.{DIGITS}g}") for v in values.ravel()]).reshape(values.shape)
+def _round(values: Floats) -> Floats:
+    return np.array([float(f"{v:.{MOMENT_DIGITS}g}") for v in values.ravel()]).reshape(values.shape)

@@ -1,4 +1,4 @@
-"""Change a column value by value, on records where they are or on cells: what every recode shares."""
+"""Recoding a column value by value, on records (on their engine) or on cells; used by every recode."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -20,8 +20,8 @@ def recoded(
     """Replace each value of a column by a function of it.
 
     On records: the distinct values are counted, the function is applied to them, and the replacement runs on the
-    engine that holds the data. On cells: a roll-up, or nothing where the cells were not counted by that column.
-    Labels follow: a new category is labelled by what it holds, the value of a tail by `tail`.
+    engine that holds the data. On cells: a roll-up, or no change where the cells were not counted by that column.
+    Labels follow: a new category is labelled by its members, the value of a tail by `tail`.
     """
     if isinstance(data, Cells):
         return data.relabel(column, change, keep_hierarchy) if column in data.by else data
@@ -30,7 +30,7 @@ def recoded(
     cells = count(data, (column,))
     old = cells.values(column)
     new = change(old, cells.counts(column))
-    done = data.with_frame(engines.replaced(data.frame, column, old, new), law)
+    result = data.with_frame(engines.replaced(data.frame, column, old, new), law)
     once = lambda values: change(values, np.ones(len(values), dtype=np.int64))
-    done = replace(done, labels=done.labels.recoded(column, old, new, once, tail))
-    return done if keep_hierarchy else replace(done, roles=done.roles.without_hierarchy(column))
+    result = replace(result, labels=result.labels.recoded(column, old, new, once, tail))
+    return result if keep_hierarchy else replace(result, roles=result.roles.without_hierarchy(column))

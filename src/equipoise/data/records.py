@@ -1,4 +1,4 @@
-"""Records: a frame, the roles of its columns, and the public law of every mask that ran on it."""
+"""Microdata records: a frame, the roles of its columns, and the public law of every mask that ran on it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,10 +16,10 @@ from equipoise.ground.errors import DataError, RolesError
 
 @dataclass(frozen=True)
 class Law:
-    """What a mask did, as the public and an intruder may know it: never the seed.
+    """The public description of what a mask did, as an intruder may know it: never the seed.
 
-    `coarsens` says that each released value is a function of the original value alone; `detail` is what audits need of
-    the law while it is in memory (original counts), and is never written.
+    `coarsens` says that each released value is a function of the original value alone; `detail` holds data for audits
+    while the law is in memory (original counts), and is never written.
     """
 
     mask: str
@@ -40,10 +40,9 @@ class Source:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Records:
-    """The thing that flows: made by `eq.read`, changed by masks, counted into Cells.
+    """Microdata with roles: created by `eq.read`, changed by masks, counted into Cells.
 
-    `frame` is a Narwhals LazyFrame; `to_native()` gives back the kind of frame that came in. Nothing here changes
-    the data it was given.
+    `frame` is a Narwhals LazyFrame; `to_native()` returns the kind that was passed in; the input is never changed.
     """
 
     frame: Frame
@@ -61,9 +60,9 @@ class Records:
         if not hasattr(data, "collect_schema"):
             duplicates(list(getattr(data, "column_names", getattr(data, "columns", ()))))
         frame, kind = engines.adopt(data)
-        made = cls(frame, roles, kind=kind, source=source, labels=labels or Labels())
-        made.check()
-        return made
+        records = cls(frame, roles, kind=kind, source=source, labels=labels or Labels())
+        records.check()
+        return records
 
     def check(self) -> None:
         """Refuse roles that do not fit, an empty file, and weights that are not positive numbers."""
@@ -98,7 +97,7 @@ class Records:
             engines.fail(error, "read the columns")
 
     def with_frame(self, frame: Frame, law: Law) -> "Records":
-        """The records after a mask, with its law added to the history."""
+        """Records after a mask, with its law added to the history."""
         labels = self.labels if law.coarsens else self.labels.without_gaps(law.columns)
         return replace(self, frame=frame, history=(*self.history, law), labels=labels)
 
@@ -108,12 +107,12 @@ class Records:
 
     @property
     def coarsened(self) -> bool:
-        """Every mask that ran so far only coarsened."""
+        """Whether every mask that ran so far only coarsened."""
         return all(law.coarsens for law in self.history)
 
     @property
     def synthetic(self) -> bool:
-        """No record stands for a person any more: every value of every record was drawn from a model."""
+        """Whether the file is fully synthetic: every value of every record was drawn from a model."""
         return any(law.parameters.get("synthetic") == "full" for law in self.history)
 
     def to_native(self) -> Any:
@@ -129,7 +128,7 @@ class Records:
         return int(collect_one(self.frame.select(nw.len().alias("rows")))["rows"])
 
     def keys_of_rows(self) -> pl.Series:
-        """What each record's random draws depend on: its id, or its content and its number among identical rows."""
+        """Key of each record's random draws: its id, or its content and its number among identical rows."""
         if self.roles.id:
             ids = self.collect(self.roles.id)[self.roles.id]
             if ids.null_count() or ids.n_unique() < len(ids):
@@ -161,14 +160,14 @@ def _as_text(column: str, kind: pl.DataType) -> pl.Expr:
 
 
 def patterns(names: Iterable[str]) -> None:
-    """Refuse a column name that an engine reads as a pattern, and so takes for other columns."""
-    found = next((name for name in names if name == "*" or (name.startswith("^") and name.endswith("$"))), None)
-    if found is not None:
-        raise DataError(f"Column name {found!r} is read as a pattern, not as a name: rename the column.")
+    """Refuse a column name that an engine reads as a pattern and so expands to other columns."""
+    pattern = next((name for name in names if name == "*" or (name.startswith("^") and name.endswith("$"))), None)
+    if pattern is not None:
+        raise DataError(f"Column name {pattern!r} is read as a pattern, not as a name: rename the column.")
 
 
 def duplicates(names: list[Any]) -> None:
-    """Refuse a column name that stands twice."""
-    seen = {str(name) for name in names if names.count(name) > 1} if len(set(map(str, names))) < len(names) else set()
-    if seen:
-        raise DataError(f"Column name {sorted(seen)[0]!r} stands twice: rename one of the columns.")
+    """Refuse a repeated column name."""
+    twice = {str(name) for name in names if names.count(name) > 1} if len(set(map(str, names))) < len(names) else set()
+    if twice:
+        raise DataError(f"Column name {sorted(twice)[0]!r} stands twice: rename one of the columns.")

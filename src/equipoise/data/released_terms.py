@@ -1,8 +1,7 @@
-"""Original values in the terms of a release: what an intruder who knows a person would look for in it.
+"""Original values recoded as in a release: the values that an intruder who knows a person would search for.
 
-Who knows that somebody is 37 looks for 30-39 where ages were released in bands. The label of a value is read from the
-hierarchy where the law of a recode names its level, else from the records: in files of the same people, row by row,
-each original value has the label it was released under.
+Who knows that somebody is 37 searches for 30-39 where ages were released in bands. The label of a value comes from the
+hierarchy where the law of a recode names its level, else from the released records of the same people, row by row.
 """
 
 from collections.abc import Callable
@@ -38,51 +37,51 @@ class ComparableFiles:
     @classmethod
     def read(cls, released: Records, original: Records, columns: tuple[str, ...]) -> "ComparableFiles":
         """Some columns of the files; refused where one of them lacks a column."""
-        there, here = original.schema(), released.schema()
+        original_schema, released_schema = original.schema(), released.schema()
         for column in columns:
-            if column not in there:
-                raise RolesError.missing(column, list(there))
-            if column not in here:
+            if column not in original_schema:
+                raise RolesError.missing(column, list(original_schema))
+            if column not in released_schema:
                 raise RolesError(f"The released file has no column {column!r}: there is nothing to try.")
-        held = original.holdout.collect(*columns) if original.holdout else None
+        holdout = original.holdout.collect(*columns) if original.holdout else None
         laws, levels = released.history[len(original.history) :], dict(original.roles.hierarchies)
         try:
             one, two = aligned(released, original, columns)
         except EngineError:
-            return cls(released.collect(*columns), by_id(original, columns), held, False, laws, levels)
-        return cls(one, two, held, True, laws, levels)
+            return cls(released.collect(*columns), by_id(original, columns), holdout, False, laws, levels)
+        return cls(one, two, holdout, True, laws, levels)
 
     def in_terms(self, *columns: str) -> "ComparableFiles":
         """The same files, these original columns as the release would show them. O(records) for each."""
         changes = {c: change for c in columns if (change := self._change(c)) is not None}
-        there, held = (
+        table_in_terms, holdout = (
             None if table is None else table.with_columns(change(table[c]).alias(c) for c, change in changes.items())
             for table in (self.there, self.held)
         )
-        return self if there is None else replace(self, there=there, held=held)
+        return self if table_in_terms is None else replace(self, there=table_in_terms, held=holdout)
 
     def _change(self, column: str) -> Change | None:
-        """What turns original values into released ones; None where they are as they were."""
-        here, there = self.here[column], self.there[column]
+        """Function from original values to released ones; None where the column is unchanged."""
+        new, old = self.here[column], self.there[column]
         for law in self.laws:
             if column in law.columns and law.coarsens and "level" in law.parameters and column in self.levels:
                 return self.levels[column].level(law.parameters["level"]).label
-        if not self.in_step or here.equals(there, null_equal=True):
+        if not self.in_step or new.equals(old, null_equal=True):
             return None
-        pairs = pl.DataFrame({"old": there, "new": here}).group_by("old", "new").len()
-        if not self._coarsened(column, pairs) and _alike(here.dtype, there.dtype):
+        pairs = pl.DataFrame({"old": old, "new": new}).group_by("old", "new").len()
+        if not self._coarsened(column, pairs) and _alike(new.dtype, old.dtype):
             return None
         likely = pairs.sort("old", pl.col("len"), "new", descending=[False, True, False], nulls_last=False)
         first = likely.unique("old", keep="first", maintain_order=True)
-        return lambda values: _looked_up(values, first["old"], first["new"])
+        return lambda values: _look_up(values, first["old"], first["new"])
 
     def _coarsened(self, column: str, pairs: pl.DataFrame) -> bool:
-        """Each value has one label, and the laws say so or there are fewer labels than values, each met twice or so."""
+        """Each value has one label, and the laws say so or labels are fewer than values, about two records each."""
         values = pairs["old"].n_unique()
         if pairs.height > values:
             return False
-        said = [law.coarsens for law in self.laws if column in law.columns]
-        return all(said) if said else pairs["new"].n_unique() < values and 2 * values <= self.there.height
+        flags = [law.coarsens for law in self.laws if column in law.columns]
+        return all(flags) if flags else pairs["new"].n_unique() < values and 2 * values <= self.there.height
 
 
 def by_id(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
@@ -97,24 +96,24 @@ def by_id(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
 
 def rows(records: Records, **columns: Floats | pl.Series) -> pl.DataFrame:
     """One row per record in input order; the columns come in the order of the ids where there are any."""
-    name, found = records.roles.id, {key: pl.Series(key, values) for key, values in columns.items()}
+    name, series = records.roles.id, {key: pl.Series(key, values) for key, values in columns.items()}
     if not name:
         size = len(next(iter(columns.values())))
-        return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **found})
+        return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **series})
     ids = records.collect(name)[name]
     place = np.empty(len(ids), dtype=np.int64)
     place[ids.arg_sort().to_numpy()] = np.arange(len(ids))
-    return pl.DataFrame([ids, *(values.gather(pl.Series(place)) for values in found.values())])
+    return pl.DataFrame([ids, *(values.gather(pl.Series(place)) for values in series.values())])
 
 
 def comparable(*columns: pl.Series) -> tuple[list[pl.Series], bool]:
     """Columns of one kind, and whether they have an order: numbers and points in time as numbers, all else as text."""
-    told = [c for c in columns if c.dtype != pl.Null]
-    if told and all(c.dtype.is_numeric() for c in told):
+    filled = [c for c in columns if c.dtype != pl.Null]
+    if filled and all(c.dtype.is_numeric() for c in filled):
         return [c.cast(pl.Float64).fill_nan(None) for c in columns], True
-    if told and all(isinstance(c.dtype, pl.Date | pl.Datetime) for c in told):
+    if filled and all(isinstance(c.dtype, pl.Date | pl.Datetime) for c in filled):
         return [c.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) for c in columns], True
-    if told and all(c.dtype.is_temporal() and c.dtype == told[0].dtype for c in told):
+    if filled and all(c.dtype.is_temporal() and c.dtype == filled[0].dtype for c in filled):
         return [c.to_physical().cast(pl.Float64) for c in columns], True
     for c in columns:
         if isinstance(c.dtype, pl.List | pl.Array | pl.Binary | pl.Object):
@@ -123,21 +122,21 @@ def comparable(*columns: pl.Series) -> tuple[list[pl.Series], bool]:
 
 
 def _alike(one: pl.DataType, two: pl.DataType) -> bool:
-    """Of one kind, so that values can be compared as they are."""
+    """Whether two types can be compared as they are."""
     return pl.Null in (one, two) or one == two or (one.is_numeric() and two.is_numeric())
 
 
-def _looked_up(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
-    """The label of each value; one that was never seen has that of the nearest number or date seen, or none."""
-    (asked, known), ordered = comparable(values, old)
+def _look_up(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
+    """Label of each value; a new value has that of the nearest known number or date, or none."""
+    (queries, originals), ordered = comparable(values, old)
     if not ordered:
-        labels = pl.DataFrame({"value": known, "label": new})
-        joined = pl.DataFrame({"value": asked}).join(
+        labels = pl.DataFrame({"value": originals, "label": new})
+        joined = pl.DataFrame({"value": queries}).join(
             labels, on="value", how="left", nulls_equal=True, maintain_order="left"
         )
         return joined["label"]
-    x, seen = asked.to_numpy(), known.drop_nulls().to_numpy()
-    if not len(seen):
-        return new.gather(pl.Series(np.zeros(len(x), dtype=np.int64)).set(asked.is_not_null(), None))
-    place = pl.Series(np.searchsorted((seen[1:] + seen[:-1]) / 2, x, side="left") + known.null_count())
-    return new.gather(place.set(asked.is_null(), 0 if known.null_count() else None))
+    x, points = queries.to_numpy(), originals.drop_nulls().to_numpy()
+    if not len(points):
+        return new.gather(pl.Series(np.zeros(len(x), dtype=np.int64)).set(queries.is_not_null(), None))
+    place = pl.Series(np.searchsorted((points[1:] + points[:-1]) / 2, x, side="left") + originals.null_count())
+    return new.gather(place.set(queries.is_null(), 0 if originals.null_count() else None))

@@ -1,5 +1,6 @@
 """Roles: what each column means to an intruder and to a user."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
@@ -7,9 +8,9 @@ from typing import Any, Literal
 
 import narwhals as nw
 
-from equipoise.data.branches import BRANCHES, Branch
-from equipoise.data.hierarchy import Hierarchy
-from equipoise.ground.errors import ParameterError, RolesError, hint
+from equipoise.data.branches import BRANCHES, Branch, in_current_words, old_words
+from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
+from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint
 
 Missing = Literal["category", "any"]
 RESERVED = ("n", "total", "risk")
@@ -99,8 +100,8 @@ class Roles:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a TOML file; only what was given."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("hierarchies", "missing")}
-        plain: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if v}
+        roles = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("hierarchies", "missing")}
+        plain: dict[str, Any] = {k: list(v) if isinstance(v, tuple) else v for k, v in roles.items() if v}
         plain["missing"] = self.missing
         if self.hierarchies:
             plain["hierarchies"] = {column: h.to_plain() for column, h in self.hierarchies.items()}
@@ -109,15 +110,15 @@ class Roles:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], folder: str | Path = ".") -> "Roles":
         """From a TOML table; hierarchy files are found relative to `folder`."""
-        known = [f.name for f in fields(cls)]
+        roles = [f.name for f in fields(cls)]
         for name in plain:
-            if name not in known:
-                raise RolesError(f"No role {name!r}.{hint(name, known)}")
+            if name not in roles:
+                raise RolesError(f"No role {name!r}.{hint(name, roles)}")
         trees = plain.get("hierarchies", {})
         if not isinstance(trees, Mapping):
             raise RolesError("hierarchies must be a table: [roles.hierarchies.age].")
-        made = {column: _hierarchy(tree, column, Path(folder)) for column, tree in trees.items()}
-        return cls(**{k: v for k, v in plain.items() if k != "hierarchies"}, hierarchies=made)
+        hierarchies = {column: _hierarchy(tree, column, Path(folder)) for column, tree in trees.items()}
+        return cls(**{k: v for k, v in plain.items() if k != "hierarchies"}, hierarchies=hierarchies)
 
     def to_toml(self, path: str | Path | None = None) -> str:
         """The roles as TOML; written to `path` when given."""
@@ -157,37 +158,42 @@ def _hierarchy(tree: Any, column: str, folder: Path) -> Hierarchy:
     branches: list[Branch] = []
     for table in tables:
         if not isinstance(table, Mapping) or "kind" not in table:
-            raise ParameterError(f"The hierarchy of {column!r} needs a kind: {', '.join(BRANCHES)} or csv.")
-        given = {k: _frozen(v) for k, v in table.items() if k != "kind"}
-        try:
-            if table["kind"] == "csv":
-                branches += Hierarchy.from_csv(folder / given.pop("path"), **given).branches
-            elif table["kind"] in BRANCHES:
-                branches.append(BRANCHES[table["kind"]](**given))
-            else:
-                raise ParameterError(
-                    f"No hierarchy kind {table['kind']!r}.{hint(str(table['kind']), [*BRANCHES, 'csv'])}"
-                )
-        except (TypeError, KeyError, AttributeError):
-            raise ParameterError(
-                f"The hierarchy of {column!r} ({table['kind']}) has unfit fields: {', '.join(given) or 'none'}."
-            ) from None
+            raise ParameterError(f"The hierarchy of {column!r} needs a kind: {', '.join(BRANCHES)}, csv or hrc.")
+        if notes := old_words(table):
+            warnings.warn(f"The hierarchy of {column!r}: {', '.join(notes)}.", EquipoiseWarning, stacklevel=2)
+        branches += _branches(in_current_words(table), column, folder)
     return Hierarchy(tuple(branches))
+
+
+def _branches(table: dict[str, Any], column: str, folder: Path) -> tuple[Branch, ...]:
+    """The branches of one table, its fields checked by the kind itself."""
+    kind, fields = table["kind"], {k: _frozen(v) for k, v in table.items() if k != "kind"}
+    try:
+        if kind in FILE_KINDS:
+            tree: Hierarchy = getattr(Hierarchy, kind)(folder / fields.pop("path"), **fields)
+            return tree.branches
+        if kind in BRANCHES:
+            return (BRANCHES[kind](**fields),)
+    except (TypeError, KeyError, AttributeError):
+        raise ParameterError(
+            f"The hierarchy of {column!r} ({kind}) has unfit fields: {', '.join(fields) or 'none'}."
+        ) from None
+    raise ParameterError(f"No hierarchy kind {kind!r}.{hint(str(kind), [*BRANCHES, *FILE_KINDS])}")
 
 
 def _frozen(value: Any) -> Any:
     return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
 
 
-def names(given: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
+def names(value: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
     """Column names as a tuple; one name may stand alone.
 
     >>> names("age", "keys"), names(["age", "sex"], "keys")
     (('age',), ('age', 'sex'))
     """
-    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable | None) else tuple(given or ())
-    if not all(isinstance(name, str) for name in found):
+    columns = (value,) if isinstance(value, str) or not isinstance(value, Iterable | None) else tuple(value or ())
+    if not all(isinstance(name, str) for name in columns):
         raise RolesError(f"The role {role!r} takes column names.")
-    if len(set(found)) < len(found):
+    if len(set(columns)) < len(columns):
         raise RolesError(f"A column stands twice in the role {role!r}.")
-    return found
+    return columns

@@ -1,4 +1,4 @@
-"""Where a random mask runs: record by record on the engine that holds the data, or on the whole table in memory."""
+"""Running a random mask: record by record on the engine that holds the data, or on the whole table in memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EngineError, RolesError
 
 Change = Callable[[pl.DataFrame, pl.Series], pl.DataFrame]
-"""From a table and the key of each record's draws to the changed table: same rows, same order, same column types."""
+"""Maps a table and the key of each record's draws to the changed table: same rows, same order, same column types."""
 
 
 def rowwise(records: Records, change: Change) -> engines.Frame:
-    """Run a change that looks at one record at a time; on Spark and on scanned files piece by piece, found by id.
+    """Run a change of one record at a time; on Spark and on scanned files piece by piece, with draws keyed by id.
 
     For Spark the change must be picklable: a function of a module, a `functools.partial` of one, a dataclass.
     """
@@ -30,7 +30,7 @@ def rowwise(records: Records, change: Change) -> engines.Frame:
 
 
 def whole(records: Records, change: Change) -> engines.Frame:
-    """Run a change that must see all records together: in memory."""
+    """Run a change that needs all records together, in memory."""
     if records.kind == "pyspark":
         raise EngineError(
             "This mask looks at all records together, in memory: give Polars, pandas, PyArrow or file data."
@@ -39,23 +39,23 @@ def whole(records: Records, change: Change) -> engines.Frame:
 
 
 def picked(records: Records, rows: Integers, law: Law, **changed: pl.Expr) -> Records:
-    """The records at these rows, in this order, with some columns changed; their missing codes go with them."""
+    """Records at these rows, in this order, with some columns changed; their missing codes go with them."""
     if records.kind == "pyspark":
         raise EngineError("This mask picks records in memory: give Polars, pandas, PyArrow, DuckDB or file data.")
     table = records.collect()[rows].with_columns(**changed)
     labels = records.labels
     if labels.gaps is not None:
         labels = replace(labels, gaps=labels.gaps[rows])
-    made = records.with_frame(engines.like(records.frame, table), law)
-    return replace(made, labels=labels)
+    result = records.with_frame(engines.like(records.frame, table), law)
+    return replace(result, labels=labels)
 
 
 def refuse_repeated(records: Records, name: str) -> None:
-    """Refuse ids that are missing or repeated in data that is not in memory: such records would move together."""
+    """Refuse missing or repeated ids in data that is not in memory: such records would share their draws."""
     id_ = nw.col(name)
     facts = [id_.n_unique().alias("distinct"), id_.null_count().alias("missing"), nw.len().alias("rows")]
-    found = collect_one(records.frame.select(facts))
-    if found["missing"] or found["distinct"] < found["rows"]:
+    counts = collect_one(records.frame.select(facts))
+    if counts["missing"] or counts["distinct"] < counts["rows"]:
         raise RolesError(f"The id column {name!r} has missing or repeated values: ids must be unique.")
 
 

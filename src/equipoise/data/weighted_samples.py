@@ -26,13 +26,13 @@ class WeightedSample:
     weights: Floats
 
     @property
-    def known(self) -> Integers:
-        found: Integers = ~np.isnan(self.values)
-        return found
+    def present(self) -> Integers:
+        present: Integers = ~np.isnan(self.values)
+        return present
 
     def means(self) -> Floats:
         """Weighted means over known values; NaN where there is none."""
-        totals = self.known.T @ self.weights
+        totals = self.present.T @ self.weights
         return ratio(np.nan_to_num(self.values).T @ self.weights, totals, np.nan)
 
     def variances(self) -> Floats:
@@ -40,17 +40,17 @@ class WeightedSample:
         return np.array([covariance(x, x, self.weights) for x in self.values.T])
 
     def correlations(self) -> Floats:
-        """Of each pair of columns, over the records that have both; 0 where one does not vary."""
+        """Correlation of each pair of columns, over the records that have both; 0 where one does not vary."""
         size = len(self.names)
-        found = np.eye(size)
+        matrix = np.eye(size)
         for i in range(size):
             for j in range(i):
-                found[i, j] = found[j, i] = correlation(self.values[:, i], self.values[:, j], self.weights)
-        return found
+                matrix[i, j] = matrix[j, i] = correlation(self.values[:, i], self.values[:, j], self.weights)
+        return matrix
 
     def complete(self) -> "WeightedSample":
         """The records that have every column."""
-        rows = self.known.all(axis=1)
+        rows = self.present.all(axis=1)
         return WeightedSample(self.names, self.values[rows], self.weights[rows])
 
 
@@ -94,42 +94,42 @@ def weights(records: Records, table: pl.DataFrame) -> Floats:
 
 def sample(records: Records, columns: tuple[str, ...]) -> WeightedSample:
     """Numeric columns of a file. O(records x columns)."""
-    wanted = numeric_columns(records, columns)
-    table = records.collect(*with_weight(records, wanted))
-    return checked(WeightedSample(wanted, floats(table, wanted), weights(records, table)))
+    names = numeric_columns(records, columns)
+    table = records.collect(*with_weight(records, names))
+    return checked(WeightedSample(names, floats(table, names), weights(records, table)))
 
 
 def pair(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[WeightedSample, WeightedSample]:
-    """The same records twice, each with the original's weight and with a value missing in one file missing in both.
+    """Both files as aligned samples with the original's weights; a value missing in one is missing in both.
 
     Refused where the files do not hold the same records.
     """
     if released.synthetic:
         raise EngineError("The released file is synthetic: its records are nobody's and cannot be compared one by one.")
-    wanted = numeric_columns(original, columns)
-    numeric_columns(released, wanted)
-    here, there = aligned(released, original, with_weight(original, wanted))
-    new, old, weight = floats(here, wanted), floats(there, wanted), weights(original, there)
+    names = numeric_columns(original, columns)
+    numeric_columns(released, names)
+    released_table, original_table = aligned(released, original, with_weight(original, names))
+    new, old, weight = floats(released_table, names), floats(original_table, names), weights(original, original_table)
     gaps = np.isnan(new) | np.isnan(old)
     new, old = np.where(gaps, np.nan, new), np.where(gaps, np.nan, old)
-    return checked(WeightedSample(wanted, new, weight)), checked(WeightedSample(wanted, old, weight))
+    return checked(WeightedSample(names, new, weight)), checked(WeightedSample(names, old, weight))
 
 
 def with_weight(records: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns to read, the weight with them."""
+    """Names of the columns to read, including the weight."""
     return tuple(dict.fromkeys((*columns, *((records.roles.weight,) if records.roles.weight else ()))))
 
 
-def checked(found: WeightedSample) -> WeightedSample:
+def checked(data: WeightedSample) -> WeightedSample:
     """Refuse infinite values, and files without any value."""
-    if np.isinf(found.values).any():
+    if np.isinf(data.values).any():
         raise DataError("A column holds infinite values: remove them first.")
-    if not (found.known & (found.weights[:, None] > 0)).any():
-        raise DataError(f"No record has a value in {', '.join(found.names)}: there is nothing to compare.")
-    return found
+    if not (data.present & (data.weights[:, None] > 0)).any():
+        raise DataError(f"No record has a value in {', '.join(data.names)}: there is nothing to compare.")
+    return data
 
 
-def said(original: Records, missing: int) -> tuple[str, ...]:
-    """What was done about weights and missing values, for the notes of a score."""
+def sample_notes(original: Records, missing: int) -> tuple[str, ...]:
+    """Notes for a score on weights and missing values."""
     weighted = (f"Weighted by {original.roles.weight!r}.",) if original.roles.weight else ()
     return (*weighted, *((f"{missing:,} missing values were passed over.",) if missing else ()))

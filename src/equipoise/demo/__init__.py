@@ -1,4 +1,4 @@
-"""Demo files, made by us from public seeds."""
+"""Demo files: invented data, generated from public seeds."""
 
 from equipoise.demo.business import business
 from equipoise.demo.folder import write

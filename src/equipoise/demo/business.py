@@ -35,9 +35,9 @@ REGIONS = {"EQ1": (4, 5), "EQ2": (3, 6), "EQ3": (5, 4), "EQ4": (2, 3)}  # level 
 REGION_SHARES = {"EQ1": 0.38, "EQ2": 0.30, "EQ3": 0.24, "EQ4": 0.08}
 SIZES = {"1-9": 1, "10-49": 10, "50-249": 50, "250+": 250}  # the least employees of each class
 FRACTIONS = {"1-9": 0.10, "10-49": 0.30, "50-249": 0.80, "250+": 1.0}  # sampled of each class, in every section
-LEAST_SAMPLED = 3  # of a stratum, where it has so many
+MIN_STRATUM_SAMPLE = 3  # of a stratum, where it has so many
 SPREAD_OF_SIZE = 1.25  # standard deviation of log employees
-TAIL, TAIL_SHARE = 1.1, 0.012  # Pareto exponent of the largest, and how many they are
+TAIL_EXPONENT, TAIL_SHARE = 1.1, 0.012  # Pareto exponent of the largest, and how many they are
 SPREAD_OF_TURNOVER = 0.75
 HOLDINGS, MEMBERS = 260, 1_500  # holdings of several enterprises, and the enterprises they control
 FORMS = ["Sole trader", "Partnership", "Limited company", "Public company"]
@@ -59,7 +59,7 @@ def business() -> pl.DataFrame:
     amounts = _amounts(rng, section, employees)
     size = np.searchsorted(list(SIZES.values()), employees, side="right") - 1
     holding = _holdings(rng, employees)
-    chosen, weight = _sampled(rng, section, size)
+    chosen, weight = _sample(rng, section, size)
     frame = pl.DataFrame(
         {
             "enterprise": np.arange(100_001, 100_001 + POPULATION),
@@ -82,7 +82,7 @@ def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Integers:
 
 
 def _industries(rng: np.random.Generator, section: Integers) -> pl.Series:
-    """A code for each enterprise: its section, a division of it, a group of that; low numbers more often."""
+    """Industry code of each enterprise: section, division, group; low numbers more often."""
     depth, group = rng.random(POPULATION) ** 1.6, _draw(rng, [0.5**i for i in range(GROUPS)], POPULATION)
     first = np.array([s[0].start for s in SECTIONS.values()])[section]
     count = np.array([len(s[0]) for s in SECTIONS.values()])[section]
@@ -93,7 +93,7 @@ def _industries(rng: np.random.Generator, section: Integers) -> pl.Series:
 
 
 def _regions(rng: np.random.Generator) -> pl.Series:
-    """A code of three levels for each enterprise; the first place of each level is its city."""
+    """Region code of three levels for each enterprise; the first place of each level is its city."""
     top = _draw(rng, list(REGION_SHARES.values()), POPULATION)
     second, third = (np.array([its[i] for its in REGIONS.values()])[top] for i in (0, 1))
     middle = (rng.random(POPULATION) ** 1.7 * second).astype(np.int64) + 1
@@ -103,12 +103,12 @@ def _regions(rng: np.random.Generator) -> pl.Series:
 
 
 def _employees(rng: np.random.Generator, section: Integers) -> Integers:
-    """Lognormal by section, the largest with a Pareto tail; at least one."""
+    """Number of employees: lognormal by section, the largest with a Pareto tail; at least one."""
     centre = np.array([s[2] for s in SECTIONS.values()])[section]
-    drawn = np.exp(centre + SPREAD_OF_SIZE * rng.standard_normal(POPULATION))
+    numbers = np.exp(centre + SPREAD_OF_SIZE * rng.standard_normal(POPULATION))
     tail = rng.random(POPULATION) < TAIL_SHARE * np.exp(centre - 1.2)
-    drawn[tail] = np.minimum(120 * (1 - rng.random(int(tail.sum()))) ** (-1 / TAIL), 30_000)
-    return np.maximum(1, np.rint(drawn)).astype(np.int64)
+    numbers[tail] = np.minimum(120 * (1 - rng.random(int(tail.sum()))) ** (-1 / TAIL_EXPONENT), 30_000)
+    return np.maximum(1, np.rint(numbers)).astype(np.int64)
 
 
 def _amounts(rng: np.random.Generator, section: Integers, employees: Integers) -> dict[str, Integers]:
@@ -122,8 +122,8 @@ def _amounts(rng: np.random.Generator, section: Integers, employees: Integers) -
     investment = np.where(invests, turnover * np.exp(-3.4 + 0.9 * noise[2]), 0)
     share = np.array([s[4] for s in SECTIONS.values()])[section] * (1 + 0.35 * np.log(employees))
     exports = np.where(rng.random(POPULATION) < share, turnover / (1 + np.exp(1.2 + 1.3 * noise[3])), 0)
-    named = {"turnover": turnover, "wages": wages, "investment": investment, "exports": exports}
-    return {name: np.rint(values).astype(np.int64) for name, values in named.items()}
+    amounts = {"turnover": turnover, "wages": wages, "investment": investment, "exports": exports}
+    return {name: np.rint(values).astype(np.int64) for name, values in amounts.items()}
 
 
 def _forms(rng: np.random.Generator, employees: Integers) -> Integers:
@@ -133,7 +133,7 @@ def _forms(rng: np.random.Generator, employees: Integers) -> Integers:
 
 
 def _holdings(rng: np.random.Generator, employees: Integers) -> Integers:
-    """The holding of each enterprise: its own number, or that of one that controls several, large ones above all."""
+    """Holding of each enterprise: its own number, or that of one that controls several, mostly large ones."""
     alone = np.arange(500_001, 500_001 + POPULATION)
     wait = -np.log(1 - rng.random(POPULATION)) / employees**0.8
     members = np.argsort(wait, kind="stable")[:MEMBERS]
@@ -142,13 +142,13 @@ def _holdings(rng: np.random.Generator, employees: Integers) -> Integers:
     return alone
 
 
-def _sampled(rng: np.random.Generator, section: Integers, size: Integers) -> tuple[Integers, Floats]:
-    """The places of the sample, in order, and each one's weight: strata are sections by size classes."""
+def _sample(rng: np.random.Generator, section: Integers, size: Integers) -> tuple[Integers, Floats]:
+    """Rows of the stratified sample, in order, and their weights: strata are sections by size classes."""
     stratum = section * len(SIZES) + size
     total = np.bincount(stratum, minlength=len(SECTIONS) * len(SIZES))
-    wanted = np.rint(total * np.tile(list(FRACTIONS.values()), len(SECTIONS))).astype(np.int64)
-    wanted = np.minimum(total, np.maximum(wanted, LEAST_SAMPLED))
+    sizes = np.rint(total * np.tile(list(FRACTIONS.values()), len(SECTIONS))).astype(np.int64)
+    sizes = np.minimum(total, np.maximum(sizes, MIN_STRATUM_SAMPLE))
     order = np.lexsort((rng.random(POPULATION), stratum))
     rank = np.arange(POPULATION) - np.repeat(np.cumsum(total) - total, total)
-    chosen = np.sort(order[rank < wanted[stratum[order]]])
-    return chosen, (total / np.maximum(wanted, 1))[stratum[chosen]]
+    chosen = np.sort(order[rank < sizes[stratum[order]]])
+    return chosen, (total / np.maximum(sizes, 1))[stratum[chosen]]

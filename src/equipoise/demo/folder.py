@@ -1,4 +1,4 @@
-"""Demo folders: the data, its roles, and the policies that balance it."""
+"""Demo folders: data, roles and policies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from equipoise.ground.errors import DataError, ParameterError, hint
 
 @dataclass(frozen=True)
 class Kit:
-    """One demo: what it is, how its data is made, and its policies, the main one first."""
+    """One demo: its description, the function that generates its data, and its policies, the main one first."""
 
     name: str
     words: str
@@ -46,21 +46,21 @@ KITS: Mapping[str, Kit] = {
 }
 
 
-def kit_named(name: str) -> Kit:
-    """The demo of a name."""
+def find_kit(name: str) -> Kit:
+    """The demo with this name."""
     if name not in KITS:
         raise ParameterError(f"No demo {name!r}.{hint(name, list(KITS))}")
     return KITS[name]
 
 
 def write(folder: str | Path, name: str = "survey") -> Path:
-    """Write a demo (survey, business or hospital), its roles and its policies into a folder; give the main policy.
+    """Write a demo (survey, business or hospital), its roles and its policies into a folder; return the main policy.
 
     `survey.toml` coarsens the keys and `methods.toml` compares six methods for two numbers; `business.toml` coarsens
     industries and masks amounts, `business-table.toml` protects a table of turnover; `hospital.toml` coarsens ages,
     places and dates.
     """
-    kit, place = kit_named(name), Path(folder)
+    kit, place = find_kit(name), Path(folder)
     if any((place / file).exists() for file in kit.files):
         raise DataError(f"{str(place)!r} holds a demo already: name another folder.")
     place.mkdir(parents=True, exist_ok=True)

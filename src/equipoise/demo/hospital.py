@@ -16,8 +16,8 @@ from equipoise.ground.arrays import Floats, Integers
 
 SEED = 1893
 PATIENTS = 9_000
-FIRST, DAYS = date(2023, 1, 1), 731  # 2023 and 2024
-MOST_STAYS = 14
+FIRST_DAY, PERIOD_DAYS = date(2023, 1, 1), 731  # 2023 and 2024
+MAX_STAYS = 14
 
 # Chapter: categories, share of patients, mean age, chance to be chronic, log of days, chance to die at 70.
 CHAPTERS: dict[str, tuple[int, float, float, float, float, float]] = {
@@ -33,7 +33,7 @@ CHAPTERS: dict[str, tuple[int, float, float, float, float, float]] = {
     "N": (35, 0.08, 56, 0.25, 1.3, 0.03),
     "S": (60, 0.10, 45, 0.02, 1.4, 0.02),
 }
-ZIPF = 1.25  # exponent of the categories
+ZIPF_EXPONENT = 1.25  # exponent of the categories
 SUBCATEGORIES = 6  # of a category, each 0.55 times as frequent as the one before
 FEMALE = {"N": 0.6, "M": 0.58, "S": 0.44, "I": 0.45}  # share of women where it is not half
 DISTRICTS = {"10": 0.34, "12": 0.22, "20": 0.18, "21": 0.12, "30": 0.09, "45": 0.05}  # first two digits of the postcode
@@ -77,7 +77,7 @@ def hospital() -> pl.DataFrame:
             "cost": _costs(rng, length),
         }
     )
-    last = FIRST + timedelta(days=DAYS - 1)
+    last = FIRST_DAY + timedelta(days=PERIOD_DAYS - 1)
     ordered = frame.filter(pl.col("admission") <= last).sort("admission", "patient")
     return ordered.with_columns(stay=pl.int_range(1, pl.len() + 1)).select("stay", *frame.columns)
 
@@ -89,11 +89,11 @@ def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Integers:
 
 
 def _ages(rng: np.random.Generator, chapter: Integers) -> Integers:
-    """Age at the first of the two years, around the mean of the chapter; infections and injuries also hit children."""
+    """Age in the first of the two years, around the mean of the chapter; infections and injuries also hit children."""
     mean = np.array([c[2] for c in CHAPTERS.values()], dtype=np.float64)[chapter]
     child = rng.random(PATIENTS) < np.where(mean < 50, 0.22, 0.03)
-    drawn = np.where(child, 16 * rng.random(PATIENTS), mean + 17 * rng.standard_normal(PATIENTS))
-    return np.clip(np.rint(drawn), 0, 101).astype(np.int64)
+    ages = np.where(child, 16 * rng.random(PATIENTS), mean + 17 * rng.standard_normal(PATIENTS))
+    return np.clip(np.rint(ages), 0, 101).astype(np.int64)
 
 
 def _postcodes(rng: np.random.Generator) -> tuple[pl.Series, Integers]:
@@ -110,7 +110,7 @@ def _repeats(rng: np.random.Generator, chapter: Integers, age: Integers) -> tupl
     chronic = rng.random(PATIENTS) < np.array([c[3] for c in CHAPTERS.values()])[chapter]
     again = np.where(chronic, 0.62, 0.10) + np.where(age > 70, 0.06, 0.0)
     stays = 1 + np.floor(np.log(1 - rng.random(PATIENTS)) / np.log(again)).astype(np.int64)
-    stays = np.minimum(stays, MOST_STAYS)
+    stays = np.minimum(stays, MAX_STAYS)
     patient = np.repeat(np.arange(PATIENTS), stays)
     return patient, np.arange(len(patient)) - np.repeat(np.cumsum(stays) - stays, stays)
 
@@ -128,17 +128,17 @@ def _diagnoses(
 
 
 def _zipf(chapter: Integers, uniform: Floats) -> Integers:
-    """A category of each chapter with shares 1 / rank^ZIPF."""
-    found = np.zeros(len(chapter), dtype=np.int64)
+    """A category of each chapter with shares 1 / rank^ZIPF_EXPONENT."""
+    categories = np.zeros(len(chapter), dtype=np.int64)
     for code, (count, *_) in enumerate(CHAPTERS.values()):
-        steps = np.cumsum(np.arange(1, count + 1) ** -ZIPF)
+        steps = np.cumsum(np.arange(1, count + 1) ** -ZIPF_EXPONENT)
         its = chapter == code
-        found[its] = np.searchsorted(steps / steps[-1], uniform[its], side="right")
-    return found
+        categories[its] = np.searchsorted(steps / steps[-1], uniform[its], side="right")
+    return categories
 
 
 def _codes(chapter: Integers, category: Integers, sub: Integers) -> pl.Series:
-    """J45.0: the numbers of a chapter's categories are spread over 00 to 99 by a fixed stride."""
+    """Diagnosis codes like J45.0: a chapter's categories are spread over 00 to 99 by a fixed stride."""
     number = pl.Series((category * 37 + chapter * 11) % 100).cast(pl.String).str.zfill(2)
     return pl.Series(list(CHAPTERS)).gather(chapter) + number + "." + pl.Series(sub).cast(pl.String)
 
@@ -146,13 +146,13 @@ def _codes(chapter: Integers, category: Integers, sub: Integers) -> pl.Series:
 def _lengths(rng: np.random.Generator, chapter: Integers, age: Integers) -> Integers:
     """Days in hospital: lognormal, longer for the old; some stay for hours only."""
     centre = np.array([c[4] for c in CHAPTERS.values()])[chapter] + 0.006 * (age - 50)
-    drawn = np.exp(centre + 0.8 * rng.standard_normal(len(chapter)))
-    return np.where(rng.random(len(chapter)) < 0.12, 0, np.minimum(np.rint(drawn), 120)).astype(np.int64)
+    days = np.exp(centre + 0.8 * rng.standard_normal(len(chapter)))
+    return np.where(rng.random(len(chapter)) < 0.12, 0, np.minimum(np.rint(days), 120)).astype(np.int64)
 
 
 def _days(rng: np.random.Generator, patient: Integers, length: Integers) -> Integers:
     """Day of admission since 1970: a patient's stays follow each other, more of them begin in winter."""
-    start = rng.random(PATIENTS) ** 1.15 * DAYS
+    start = rng.random(PATIENTS) ** 1.15 * PERIOD_DAYS
     start += 18 * np.sin(2 * np.pi * start / 365.25)
     gap = length + 3 + np.rint(-45 * np.log(1 - rng.random(len(patient)))).astype(np.int64)
     passed = np.cumsum(gap) - gap
@@ -160,8 +160,8 @@ def _days(rng: np.random.Generator, patient: Integers, length: Integers) -> Inte
     since = passed - passed[first][patient]
     span = np.zeros(PATIENTS, dtype=np.int64)
     np.maximum.at(span, patient, since + length)
-    begun = np.clip(np.floor(start), 0, np.maximum(DAYS - 1 - span, 0)).astype(np.int64)
-    day: Integers = (FIRST - date(1970, 1, 1)).days + begun[patient] + since
+    begun = np.clip(np.floor(start), 0, np.maximum(PERIOD_DAYS - 1 - span, 0)).astype(np.int64)
+    day: Integers = (FIRST_DAY - date(1970, 1, 1)).days + begun[patient] + since
     return day
 
 
@@ -183,7 +183,7 @@ def _outcomes(rng: np.random.Generator, died: NDArray[np.bool_]) -> Integers:
 
 
 def _hospitals(rng: np.random.Generator, district: Integers) -> Integers:
-    """Mostly the hospital of the district, else the university's."""
+    """Hospital of each stay: mostly that of the district, else the university's."""
     near = np.array([0, 0, 1, 1, 2, 3])[district]
     return np.where(rng.random(len(district)) < 0.25, 4, near).astype(np.int64)
 

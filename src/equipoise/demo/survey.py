@@ -182,14 +182,14 @@ def _races(rng: np.random.Generator, household: Integers, latent_age: Floats, re
     race = np.zeros(PERSONS, dtype=np.int64)
     head = np.searchsorted(household, np.arange(len(region)))
     youth = np.exp(-0.008 * latent_age[head])
-    taken = np.zeros(len(region), dtype=bool)
+    assigned = np.zeros(len(region), dtype=bool)
     for code, (name, count) in enumerate(RACE.items()):
         if name in RACE_BY_REGION:
             wait = -np.log(1 - rng.random(len(region))) / (youth * np.array(RACE_BY_REGION[name])[region])
-            wait[taken] = np.inf
+            wait[assigned] = np.inf
             members = np.argsort(wait[household], kind="stable")[:count]
             race[members] = code
-            taken[household[members]] = True
+            assigned[household[members]] = True
     mixed = np.flatnonzero(rng.random(PERSONS) < MIXED)
     race[mixed] = race[mixed[np.argsort(rng.random(len(mixed)))]]
     return race

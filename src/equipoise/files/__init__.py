@@ -1,6 +1,9 @@
 """Formats in and out, labels kept. A format is one module that describes itself as a `Format`, listed here."""
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,45 +14,52 @@ from equipoise.data.engines import Frame
 from equipoise.data.labels import Labels
 from equipoise.data.records import Records, Source
 from equipoise.data.roles import Roles
-from equipoise.files import argus, arrow, delimited, excel, many_files, parquet, rdata, sas, spss, stata
+from equipoise.files import argus, arrow, delimited, excel, many_files, orc, parquet, rdata, sas, spss, stata
 from equipoise.files import database as database_file
+from equipoise.files.column_types import words
 from equipoise.files.database import query, store
 from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
-from equipoise.files.statistical import GAP
+from equipoise.files.statistical import CODE_COLUMN_PREFIX
 from equipoise.ground.errors import DataError, RolesError, hint
+from equipoise.ground.system import make_folder, move, remove_folder
 
-__all__ = ["FORMATS", "becomes", "format_of", "load", "parts", "query", "read", "save", "store", "with_codes"]
+__all__ = [
+    "FORMATS",
+    "becomes",
+    "format_of",
+    "load",
+    "parts",
+    "query",
+    "read",
+    "save",
+    "store",
+    "upload_suffixes",
+    "with_codes",
+]
 
-FORMATS: dict[str, Format] = {
-    "csv": delimited.FORMAT,
-    "parquet": parquet.FORMAT,
-    "arrow": arrow.FORMAT,
-    "xlsx": excel.FORMAT,
-    "sav": spss.PLAIN,
-    "zsav": spss.COMPRESSED,
-    "dta": stata.FORMAT,
-    "xpt": sas.TRANSPORT,
-    "asc": argus.FORMAT,
-    "duckdb": database_file.DUCKDB,
-    "sqlite": database_file.SQLITE_FILE,
-}
+MODULES = (delimited, parquet, arrow, orc, excel, spss, stata, sas, argus, database_file, rdata)
+"""The modules that declare formats: a new format is a new module, named here."""
+KNOWN: dict[str, Format] = {format.name: format for module in MODULES for format in module.FORMATS}
+"""Every format that is read, by name; whatever lists formats (help, uploads, documentation, signatures) asks here."""
+FORMATS: dict[str, Format] = {name: format for name, format in KNOWN.items() if format.save}
 """The formats that are read and written; a file of each is named data.csv, data.parquet and so on."""
-READ_ONLY: dict[str, Format] = {"sas7bdat": sas.DATA, "rds": rdata.ONE, "rda": rdata.MANY, "tab": argus.TABLE}
-KNOWN = FORMATS | READ_ONLY
+
+SMALL = (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
+"""The integers that every format stores exactly."""
 
 
 def format_of(path: str | Path) -> str:
-    """The format a file name says.
+    """The format of a file, by the ending of its name.
 
     >>> format_of("survey.parquet"), format_of("survey.csv.gz"), format_of("SURVEY.SAV")
     ('parquet', 'csv', 'sav')
     """
     name = Path(path).name.lower()
-    for format, known in KNOWN.items():
-        if name.endswith(known.suffixes):
+    for format, candidate in KNOWN.items():
+        if name.endswith(candidate.suffixes):
             return format
-    listed = ", ".join(s for known in KNOWN.values() for s in known.suffixes if s.count(".") == 1)
+    listed = ", ".join(s for candidate in KNOWN.values() for s in candidate.suffixes if s.count(".") == 1)
     raise DataError(f"No format for files ending in {Path(path).suffix!r}. There are: {listed}.")
 
 
@@ -59,7 +69,17 @@ def becomes(format: str) -> str:
     >>> becomes("sav"), becomes("sas7bdat")
     ('sav', 'xpt')
     """
-    return READ_ONLY[format].becomes or "parquet" if format in READ_ONLY else format
+    return KNOWN[format].becomes or format
+
+
+def upload_suffixes() -> tuple[str, ...]:
+    """The endings of files that can be opened by themselves, as a browser asks for them: the last part of each.
+
+    >>> ".gz" in upload_suffixes(), ".asc" in upload_suffixes()
+    (True, False)
+    """
+    endings = (suffix for format in KNOWN.values() if format.alone for suffix in format.suffixes)
+    return tuple(dict.fromkeys(Path(f"data{ending}").suffix for ending in endings))
 
 
 def read(
@@ -95,19 +115,19 @@ def read(
     database
         A DuckDB or SQLite file, `sqlite:///file`, `postgres://...`, or ':memory:' for a query on files.
     """
-    known = Roles.from_toml(roles) if isinstance(roles, str | Path) else roles
-    if not isinstance(known, Roles | None):
+    chosen_roles = Roles.from_toml(roles) if isinstance(roles, str | Path) else roles
+    if not isinstance(chosen_roles, Roles | None):
         raise RolesError(f"roles must be Roles or the path of a roles file, got {type(roles).__name__}.")
-    told = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet, "metadata": metadata}
-    told = {name: value for name, value in told.items() if value is not None and value != ""}
+    options = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "sheet": sheet, "metadata": metadata}
+    options = {name: value for name, value in options.items() if value is not None and value != ""}
     if database is not None:
-        _refuse_options(told, "a query", ())
-        return Records.of(query(str(source), database), known or Roles())
+        _refuse_options(options, "a query", ())
+        return Records.of(query(str(source), database), chosen_roles or Roles())
     if not isinstance(source, str | Path):
-        _refuse_options(told, "a frame", ())
-        return Records.of(source, known or Roles())
-    loaded, format = _loaded(Path(source), told)
-    chosen = known or loaded.roles or Roles()
+        _refuse_options(options, "a frame", ())
+        return Records.of(source, chosen_roles or Roles())
+    loaded, format = _loaded(Path(source), options)
+    chosen = chosen_roles or loaded.roles or Roles()
     if format == "csv":
         _refuse_headless(loaded.frame.collect_schema().names(), chosen, source)
     return Records.of(loaded.frame, chosen, Source(str(source), format), loaded.labels)
@@ -126,12 +146,22 @@ def parts(path: str | Path) -> list[Path]:
     return many_files.matching(place) if many_files.is_pattern(place) else [place]
 
 
-def save(frame: pl.LazyFrame, path: str | Path, format: str, labels: Labels | None = None) -> None:
-    """Write a frame in one of the formats, with its labels where the format has them."""
-    write = FORMATS[format].save if format in FORMATS else None
-    if write is None:
+def save(
+    frame: pl.LazyFrame, path: str | Path, format: str, labels: Labels | None = None, *, overwrite: bool = False
+) -> None:
+    """Write a frame in one of the formats, with its labels where the format has them, whole or not at all.
+
+    A column that the format cannot hold is refused by name and type, before anything is written; a file that exists is
+    replaced only with `overwrite`.
+    """
+    target = FORMATS.get(format)
+    if target is None or target.save is None:
         raise DataError(f"No format {format!r}.{hint(format, list(FORMATS))}")
-    write(frame, Path(path), (labels or Labels()).only(frame.collect_schema().names()))
+    place, schema = Path(path), frame.collect_schema()
+    _refuse_types(schema, target)
+    frame = _without_rounding(frame, schema, target)
+    with _staged(place, overwrite) as stage:
+        target.save(frame, stage, (labels or Labels()).only(schema.names()))
 
 
 def with_codes(records: Records, format: str) -> Frame:
@@ -141,13 +171,13 @@ def with_codes(records: Records, format: str) -> Frame:
         return frame
     if not frame.implementation.is_polars() or records.height() != gaps.height:
         return frame
-    named = gaps.lazy().rename({name: GAP + name for name in gaps.columns})
-    both: Frame = nw.from_native(pl.concat([frame.to_native(), named], how="horizontal"))
+    code_columns = gaps.lazy().rename({name: CODE_COLUMN_PREFIX + name for name in gaps.columns})
+    both: Frame = nw.from_native(pl.concat([frame.to_native(), code_columns], how="horizontal"))
     return both
 
 
 def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
-    """What is at a path, and its format."""
+    """The content of a file, a pattern or a folder, and its format."""
     try:
         return _opened(path, options)
     except OSError as error:
@@ -166,7 +196,7 @@ def _opened(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     if path.stat().st_size == 0:
         raise DataError(f"The file {str(path)!r} is empty.")
     _refuse_options(options, f".{format} files", KNOWN[format].options)
-    refuse_other(path, path.suffix.lower()[1:] if format == "csv" else format)
+    refuse_other(path, KNOWN.values())
     return KNOWN[format].open(path, **options), format
 
 
@@ -178,22 +208,79 @@ def _many(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:
     if len(formats) > 1:
         raise DataError(f"{str(path)!r} names files of several formats: {', '.join(formats)}.")
     _refuse_options(options, f".{formats[0]} files", KNOWN[formats[0]].options)
-    return many_files.load(paths, path, KNOWN[formats[0]], **options), formats[0]
+    if empty := [one for one in paths if one.stat().st_size == 0]:
+        raise DataError(f"The file {str(empty[0])!r} is empty.")
+    if not KNOWN[formats[0]].load_many:
+        titles = " and ".join(format.title for format in KNOWN.values() if format.load_many)
+        raise DataError(f"{str(path)!r} names many files: only {titles} files are read as one.")
+    return KNOWN[formats[0]].open_many(paths, **options), formats[0]
 
 
-def _refuse_options(given: Mapping[str, Any], kind: str, known: tuple[str, ...]) -> None:
+def _refuse_types(schema: pl.Schema, format: Format) -> None:
+    """Refuse the first column of a type that a format does not hold."""
+    for name, dtype in schema.items():
+        if not format.holds(dtype):
+            others = (other.name for other in FORMATS.values() if other.holds(dtype) and other.keeps(dtype))
+            other = next(others, None)
+            advice = f"change its type, or ask for {other}" if other else "change its type first"
+            raise DataError(f"Column {name!r} is {words(dtype)}, which {format.title} files cannot hold: {advice}.")
+
+
+def _without_rounding(frame: pl.LazyFrame, schema: pl.Schema, format: Format) -> pl.LazyFrame:
+    """The frame, unless it has numbers that a format would round or lose: those are refused."""
+    limits = {name: limit for name, dtype in schema.items() if (limit := _largest(dtype, format)) is not None}
+    if not limits:
+        return frame
+    table = frame.collect()
+    for name, limit in limits.items():
+        low, high = table.select(low=pl.col(name).min(), high=pl.col(name).max()).row(0)
+        if low is not None and max(-low, high) > limit:
+            raise DataError(
+                f"Column {name!r} is {words(schema[name])} and has numbers that {format.title} files would round or "
+                "lose: change its type to text, or ask for parquet."
+            )
+    return table.lazy()
+
+
+def _largest(dtype: pl.DataType, format: Format) -> int | float | Decimal | None:
+    """The largest number of a type that a format stores exactly; None where all are."""
+    if dtype.is_float():
+        return format.largest_float
+    if isinstance(dtype, pl.Decimal) and format.largest_integer is not None:
+        return Decimal(format.largest_integer).scaleb(-dtype.scale)
+    return format.largest_integer if dtype.is_integer() and dtype not in SMALL else None
+
+
+@contextmanager
+def _staged(path: Path, overwrite: bool) -> Iterator[Path]:
+    """A place to write a file, and what goes beside it, that is put in place when all of it is written."""
+    if path.exists() and not overwrite:
+        raise DataError(f"There is a file {str(path)!r} already: name another, or ask to overwrite it.")
+    if not path.parent.is_dir():
+        raise DataError(f"No folder at {str(path.parent)!r}.")
+    stage = path.parent / f".{secrets.token_hex(8)}.partial"
+    make_folder(stage, private=False)
+    try:
+        yield stage / path.name
+        for file in sorted(stage.iterdir(), key=lambda file: file.name == path.name):
+            move(file, path.parent / file.name)
+    finally:
+        remove_folder(stage)
+
+
+def _refuse_options(options: Mapping[str, Any], kind: str, valid_names: tuple[str, ...]) -> None:
     """Refuse an option that means nothing here, and say what it is for."""
-    for name in given:
-        if name not in known:
+    for name in options:
+        if name not in valid_names:
             takers = [f".{format}" for format, one in KNOWN.items() if name in one.options]
             kinds = "CSV files" if takers == [".csv"] else f"{', '.join(takers)} files"
             raise DataError(f"{name} is for {kinds}, not for {kind}.")
 
 
 def _refuse_headless(header: list[str], roles: Roles, path: str | Path) -> None:
-    """A first row in which no named column stands may be a record: nothing of it is shown."""
-    named = roles.named()
-    if named and not set(named) & set(header) and "mean" not in hint(named[0], header):
+    """Refuse a CSV file whose first row has none of the columns with a role: it may be a record, and is not shown."""
+    role_columns = roles.named()
+    if role_columns and not set(role_columns) & set(header) and "mean" not in hint(role_columns[0], header):
         raise DataError(
             f"None of the columns with a role is in the first row of {str(path)!r} ({len(header)} fields): "
             "it must hold the column names."

@@ -1,4 +1,4 @@
-"""tau-ARGUS microdata (.asc) and tables (.tab, .sbs): fixed columns or a separator, told by an .rda file beside it.
+"""tau-ARGUS microdata (.asc) and tables (.tab, .sbs): fixed columns or a separator, described by an .rda file beside.
 
 The metadata gives names, places, missing codes, code lists (.cdl, kept as value labels), hierarchies (.hrc, or by
 digits) and roles: recodeable variables are keys, numeric ones numeric, the weight is the weight. Of a table it also
@@ -11,26 +11,27 @@ from pathlib import Path
 
 import polars as pl
 
-from equipoise.data.branches import Leaves
+from equipoise.data.branches import ValueMapping
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.data.labels import Column, Labels, parted
+from equipoise.data.labels import Column, Labels, split_missing_codes
 from equipoise.data.roles import Roles
 from equipoise.data.tables.axes import Axis
-from equipoise.files.argus_metadata import ArgusVariable, Meta, text_of
+from equipoise.files.argus_metadata import ArgusMetadata, ArgusVariable, text_of
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, stored_as, to_text
 from equipoise.files.format import Format, Loaded
-from equipoise.files.missing_codes import two
-from equipoise.files.statistical import GAP
+from equipoise.files.missing_codes import two_codes
+from equipoise.files.statistical import CODE_COLUMN_PREFIX, MAX_EXACT_INTEGER
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import file_name
 
 
 def load(path: Path, *, metadata: str | Path | None = None) -> Loaded:
     """Read microdata by its metadata: the .rda named, of the same name, or the only one in the folder."""
-    meta = Meta.read(Path(metadata) if metadata else _beside(path))
-    table = _separated(path, meta) if meta.separator else _fixed(path, meta)
+    meta = ArgusMetadata.read(Path(metadata) if metadata else _beside(path))
+    table = _separated_columns(path, meta) if meta.separator else _fixed_columns(path, meta)
     table = table.select(_typed(table[v.name], v) for v in meta.variables)
     labels = Labels({v.name: _column(v, meta) for v in meta.variables})
-    table, labels = parted(table, labels)
+    table, labels = split_missing_codes(table, labels)
     return Loaded(table, labels, _roles(meta))
 
 
@@ -39,70 +40,70 @@ def load_table(path: Path, *, metadata: str | Path | None = None) -> Loaded:
 
     Codes for missing are categories here, below the total. A value of - is an empty cell.
     """
-    meta = Meta.read(Path(metadata) if metadata else _beside(path))
-    table = _separated(path, meta) if meta.separator else _fixed(path, meta)
-    told = [replace(v, numeric=v.numeric or v.part in NUMBERS) for v in meta.variables]
-    table = table.select(_typed(_filled(table[v.name]) if v.number else table[v.name], v) for v in told)
+    meta = ArgusMetadata.read(Path(metadata) if metadata else _beside(path))
+    table = _separated_columns(path, meta) if meta.separator else _fixed_columns(path, meta)
+    variables = [replace(v, numeric=v.numeric or v.part in NUMERIC_PARTS) for v in meta.variables]
+    table = table.select(_typed(_filled(table[v.name]) if v.number else table[v.name], v) for v in variables)
     letters = dict(meta.letters)
-    table = table.with_columns(pl.col(v.name).replace(letters) for v in told if v.part == "status" and letters)
-    labels = Labels({v.name: replace(_column(v, meta), missing=(), measure=v.part, total=v.total) for v in told})
-    return Loaded(table, labels, _table_roles(told, meta))
+    table = table.with_columns(pl.col(v.name).replace(letters) for v in variables if v.part == "status" and letters)
+    labels = Labels({v.name: replace(_column(v, meta), missing=(), measure=v.part, total=v.total) for v in variables})
+    return Loaded(table, labels, _table_roles(variables, meta))
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write fixed columns, with the .rda and the code lists beside."""
     table = frame.collect()
-    gaps = {n.removeprefix(GAP): table[n] for n in table.columns if n.startswith(GAP)}
-    table = table.drop(n for n in table.columns if n.startswith(GAP))
-    lines, said, start = [], [], 1
+    gaps = {n.removeprefix(CODE_COLUMN_PREFIX): table[n] for n in table.columns if n.startswith(CODE_COLUMN_PREFIX)}
+    table = table.drop(n for n in table.columns if n.startswith(CODE_COLUMN_PREFIX))
+    lines, metadata_lines, start = [], [], 1
     for values in table.get_columns():
         name = values.name
-        told, codes = two(labels.of(name), gaps.get(name), values)
-        texts = values.cast(pl.String).str.replace_all(r"[\r\n]+", " ")
+        column, codes = two_codes(labels.of(name), gaps.get(name), values)
+        texts = to_text(values).str.replace_all(r"[\r\n]+", " ")
         if codes is not None:
             texts = pl.select(pl.coalesce(pl.lit(texts), pl.lit(_plain(codes)))).to_series()
-        width = max(_longest(texts), told.width or 1)
+        width = max(_longest(texts), column.width or 1)
         lines.append(texts.fill_null("").str.pad_start(width).alias(name))
-        said.append(_said(path, values, told, start, width))
+        metadata_lines.append(_metadata_entry(path, values, column, start, width))
         start += width + 1
     rows = pl.DataFrame(lines).select(pl.concat_str(pl.all(), separator=" "))
     rows.write_csv(path, include_header=False, quote_style="never")
-    path.with_suffix(".rda").write_text("\n".join(said) + "\n", encoding="utf-8", newline="\n")
+    path.with_suffix(".rda").write_text("\n".join(metadata_lines) + "\n", encoding="utf-8", newline="\n")
 
 
-def described(axes: Sequence[Axis], stem: str) -> dict[str, str]:
+def metadata_files(axes: Sequence[Axis], stem: str) -> dict[str, str]:
     """The metadata and hierarchies that say what a table of labels, value, contributors and status number is, by file.
 
     A column whose groups overlap (several branches) is described by the first of them.
     """
     files: dict[str, str] = {}
-    said = ['<SEPARATOR> ","']
+    metadata_lines = ['<SEPARATOR> ","']
     for axis in axes:
-        said += [f'"{axis.name}"', "  <RECODEABLE>", f'  <TOTCODE> "{axis.nodes[axis.total]}"']
+        metadata_lines += [f'"{axis.name}"', "  <RECODEABLE>", f'  <TOTCODE> "{axis.nodes[axis.total]}"']
         lines = _tree_lines(axis)
         if any(line.startswith("@") for line in lines):
             name = f"{stem}_{len(files) + 1}.hrc"
             files[name] = "".join(line + "\n" for line in lines)
-            said += ["  <HIERARCHICAL>", f'  <HIERCODELIST> "{name}"', '  <HIERLEADSTRING> "@"']
-    said += ["value", "  <NUMERIC>", "contributors", "  <FREQUENCY>", "code", "  <STATUS>"]
-    return {f"{stem}.rda": "".join(line + "\n" for line in said), **files}
+            metadata_lines += ["  <HIERARCHICAL>", f'  <HIERCODELIST> "{name}"', '  <HIERLEADSTRING> "@"']
+    metadata_lines += ["value", "  <NUMERIC>", "contributors", "  <FREQUENCY>", "code", "  <STATUS>"]
+    return {f"{stem}.rda": "".join(line + "\n" for line in metadata_lines), **files}
 
 
 def _tree_lines(axis: Axis) -> list[str]:
     """The nodes below the total, each group before its parts, deeper by one @ for each level."""
     labels = axis.nodes.to_list()
     paths = [dict.fromkeys(labels[int(n)] for n in reversed(leaf)) for leaf in zip(*axis.chains[0], strict=True)]
-    found: dict[tuple[str, ...], None] = {}
+    branches: dict[tuple[str, ...], None] = {}
     for path in sorted(tuple(path)[1:] for path in paths):
-        found |= {path[:depth]: None for depth in range(1, len(path) + 1)}
-    return ["@" * (len(path) - 1) + path[-1] for path in sorted(found)]
+        branches |= {path[:depth]: None for depth in range(1, len(path) + 1)}
+    return ["@" * (len(path) - 1) + path[-1] for path in sorted(branches)]
 
 
 def _filled(values: pl.Series) -> pl.Series:
     return values.str.strip_chars().replace("-", "0")
 
 
-def _table_roles(variables: list[ArgusVariable], meta: Meta) -> Roles:
+def _table_roles(variables: list[ArgusVariable], meta: ArgusMetadata) -> Roles:
     """Recodeable variables are the columns of the table; the value is the numeric one that is nothing else."""
     trees = {v.name: _with_missing(tree, v) for v in variables if (tree := _tree(v, meta)) is not None}
     return Roles(
@@ -115,13 +116,13 @@ def _table_roles(variables: list[ArgusVariable], meta: Meta) -> Roles:
 def _with_missing(tree: Hierarchy, variable: ArgusVariable) -> Hierarchy:
     """The hierarchy with the codes for missing, each a group of its own."""
     branch = tree.branches[0]
-    if not isinstance(branch, Leaves):
+    if not isinstance(branch, ValueMapping):
         return tree
-    known, depth = {row[0] for row in branch.rows}, len(branch.rows[0])
-    lost = tuple((code,) * (depth - 1) for code in variable.missing if code not in known)
-    rest = branch.rows[0][-1:] if len({row[-1] for row in branch.rows}) == 1 else ()
-    rows = (*branch.rows, *((*row, *(rest or row[:1])) for row in lost))
-    return Hierarchy((replace(branch, rows=rows),))
+    leaf_codes, depth = {row[0] for row in branch.groups}, len(branch.groups[0])
+    missing_rows = tuple((code,) * (depth - 1) for code in variable.missing if code not in leaf_codes)
+    rest = branch.groups[0][-1:] if len({row[-1] for row in branch.groups}) == 1 else ()
+    rows = (*branch.groups, *((*row, *(rest or row[:1])) for row in missing_rows))
+    return Hierarchy((replace(branch, groups=rows),))
 
 
 def _longest(texts: pl.Series) -> int:
@@ -130,20 +131,20 @@ def _longest(texts: pl.Series) -> int:
     return int(lengths.max()) if len(lengths) else 1
 
 
-def _said(path: Path, values: pl.Series, told: Column, start: int, width: int) -> str:
+def _metadata_entry(path: Path, values: pl.Series, column: Column, start: int, width: int) -> str:
     """One variable of the metadata, its code list written beside."""
-    codes = " ".join(str(_number(low)) for low, _ in told.missing[:2])
+    codes = " ".join(str(_number(low)) for low, _ in column.missing[:2])
     name = f'"{values.name}"' if " " in values.name else values.name
     lines = [f"{name} {start} {width} {codes}".rstrip()]
     if values.dtype.is_numeric():
-        lines.append("  <WEIGHT>" if told.measure == "weight" else "  <NUMERIC>")
-        decimals = (told.format or "").rpartition(".")[2]
+        lines.append("  <WEIGHT>" if column.measure == "weight" else "  <NUMERIC>")
+        decimals = (column.format or "").rpartition(".")[2]
         lines += [f"  <DECIMALS> {decimals}"] if decimals.isdecimal() and decimals != "0" else []
     else:
         lines.append("  <RECODEABLE>")
-    if told.values:
+    if column.values:
         beside = path.with_name(file_name(f"{path.stem}_{start}_{values.name}.cdl"))
-        listed = "".join(f"{_number(code)},{text}\n" for code, text in told.values)
+        listed = "".join(f"{_number(code)},{text}\n" for code, text in column.values)
         beside.write_text(listed, encoding="utf-8", newline="\n")
         lines.append(f'  <CODELIST> "{beside.name}"')
     return "\n".join(lines)
@@ -151,16 +152,16 @@ def _said(path: Path, values: pl.Series, told: Column, start: int, width: int) -
 
 def _beside(path: Path) -> Path:
     same = path.with_suffix(".rda")
-    found = [same] if same.is_file() else sorted(path.parent.glob("*.rda"))
-    if len(found) != 1:
+    candidates = [same] if same.is_file() else sorted(path.parent.glob("*.rda"))
+    if len(candidates) != 1:
         raise DataError(
-            f"{str(path)!r} needs its tau-ARGUS metadata: there {'is no' if not found else 'are several'} .rda "
-            f"file{'s' if found else ''} beside it. Name it with metadata=..."
+            f"{str(path)!r} needs its tau-ARGUS metadata, and there {'are several' if candidates else 'is no'} .rda "
+            f"file{'s' if candidates else ''} beside it: name it with metadata=..."
         )
-    return found[0]
+    return candidates[0]
 
 
-def _fixed(path: Path, meta: Meta) -> pl.DataFrame:
+def _fixed_columns(path: Path, meta: ArgusMetadata) -> pl.DataFrame:
     lines = pl.Series("line", text_of(path).splitlines(), dtype=pl.String)
     lines = lines.filter(lines.str.strip_chars() != "")
     last = max(v.start for v in meta.variables)
@@ -173,7 +174,7 @@ def _fixed(path: Path, meta: Meta) -> pl.DataFrame:
     return pl.DataFrame([lines.str.slice(v.start - 1, v.width).alias(v.name) for v in meta.variables])
 
 
-def _separated(path: Path, meta: Meta) -> pl.DataFrame:
+def _separated_columns(path: Path, meta: ArgusMetadata) -> pl.DataFrame:
     try:
         table = pl.read_csv(
             text_of(path).encode(), separator=meta.separator or ",", has_header=False, infer_schema=False
@@ -195,16 +196,25 @@ def _typed(values: pl.Series, variable: ArgusVariable) -> pl.Series:
     if not variable.number:
         return texts
     numbers = texts.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-    lost = int(numbers.null_count() - texts.null_count())
-    if lost:
-        raise DataError(f"{lost:,} values of column {values.name!r} are not numbers, though its metadata says so.")
+    failures = int(numbers.null_count() - texts.null_count())
+    if failures:
+        raise DataError(f"{failures:,} values of column {values.name!r} are not numbers, though its metadata says so.")
     whole = not variable.decimals and bool((numbers.drop_nulls() % 1 == 0).all())
-    return numbers.cast(pl.Int64) if whole else numbers
+    return _integers(texts, numbers) if whole else numbers
 
 
-def _column(variable: ArgusVariable, meta: Meta) -> Column:
+def _integers(texts: pl.Series, numbers: pl.Series) -> pl.Series:
+    """Whole numbers, from the text where floating point would round them."""
+    exact = texts.cast(pl.Int128, strict=False)
+    if exact.null_count() > texts.null_count():
+        return numbers.cast(pl.Int64) if (numbers.drop_nulls().abs() <= MAX_EXACT_INTEGER).all() else numbers
+    narrow = exact.cast(pl.Int64, strict=False)
+    return narrow if narrow.null_count() == texts.null_count() else exact
+
+
+def _column(variable: ArgusVariable, meta: ArgusMetadata) -> Column:
     codes = tuple(
-        float(code) if variable.number else code for code in variable.missing if not variable.number or _is(code)
+        float(code) if variable.number else code for code in variable.missing if not variable.number or _is_number(code)
     )
     return Column(
         values=meta.codes(variable),
@@ -216,7 +226,7 @@ def _column(variable: ArgusVariable, meta: Meta) -> Column:
     )
 
 
-def _roles(meta: Meta) -> Roles:
+def _roles(meta: ArgusMetadata) -> Roles:
     weights = [v.name for v in meta.variables if v.weight]
     trees = {v.name: tree for v in meta.variables if (tree := _tree(v, meta)) is not None}
     return Roles(
@@ -227,9 +237,9 @@ def _roles(meta: Meta) -> Roles:
     )
 
 
-def _tree(variable: ArgusVariable, meta: Meta) -> Hierarchy | None:
+def _tree(variable: ArgusVariable, meta: ArgusMetadata) -> Hierarchy | None:
     if variable.hierarchy:
-        return Hierarchy.from_hrc(meta.beside(variable.hierarchy), lead=variable.lead)
+        return Hierarchy.hrc(meta.beside(variable.hierarchy), lead=variable.lead)
     ends = [sum(variable.digits[: i + 1]) for i, n in enumerate(variable.digits) if n]
     return Hierarchy.prefix(*reversed(ends[:-1])) if len(ends) > 1 else None
 
@@ -244,7 +254,7 @@ def _number(code: float | str) -> float | int | str:
     return int(code) if isinstance(code, float) and code.is_integer() else code
 
 
-def _is(text: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
@@ -252,8 +262,30 @@ def _is(text: str) -> bool:
     return True
 
 
-NUMBERS = ("frequency", "shadow", "cost", "largest", "lower", "upper")
+NUMERIC_PARTS = ("frequency", "shadow", "cost", "largest", "lower", "upper")
 """What a table's metadata tells of variables that are numbers, whether it calls them numeric or not."""
 
-FORMAT = Format((".asc",), load, save, ("metadata",), codes=True)
-TABLE = Format((".tab", ".sbs"), load_table, None, ("metadata",), becomes="csv")
+FORMATS = (
+    Format(
+        name="asc",
+        title="tau-ARGUS microdata",
+        suffixes=(".asc",),
+        load=load,
+        save=save,
+        types=stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS, "Decimal")
+        | stored_as("String", "Boolean", *TEXTS, "Date", "Datetime", ZONED, "Time", "Null"),
+        options=("metadata",),
+        codes=True,
+        alone=False,
+    ),
+    Format(
+        name="tab",
+        title="tau-ARGUS table",
+        suffixes=(".tab", ".sbs"),
+        load=load_table,
+        options=("metadata",),
+        becomes="csv",
+        alone=False,
+    ),
+)

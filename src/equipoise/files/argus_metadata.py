@@ -7,9 +7,9 @@ from typing import Any
 
 from equipoise.ground.errors import DataError
 
-WORD = re.compile(r'"([^"]*)"|(\S+)')
-TAG = re.compile(r"<([A-Z_]+)>([^<]*)")
-PARTS = {
+WORD_PATTERN = re.compile(r'"([^"]*)"|(\S+)')
+TAG_PATTERN = re.compile(r"<([A-Z_]+)>([^<]*)")
+TABLE_PARTS = {
     "FREQUENCY": "frequency",
     "SHADOW": "shadow",
     "COST": "cost",
@@ -51,7 +51,7 @@ class ArgusVariable:
 
 
 @dataclass(frozen=True)
-class Meta:
+class ArgusMetadata:
     """A metadata file: its variables, the separator of the data if it has one, and the letters of its statuses."""
 
     path: Path
@@ -60,28 +60,28 @@ class Meta:
     letters: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def read(cls, path: Path) -> "Meta":
+    def read(cls, path: Path) -> "ArgusMetadata":
         if not path.is_file():
             raise DataError(f"No metadata file at {str(path)!r}.")
         separator: str | None = None
         variables: list[ArgusVariable] = []
         letters: dict[str, str] = {}
         for line in text_of(path).splitlines():
-            tags = TAG.findall(line)
+            tags = TAG_PATTERN.findall(line)
             letters |= {_words(rest)[0]: STATUSES[tag] for tag, rest in tags if tag in STATUSES and _words(rest)}
             if tags and not variables:
                 separator = next((_words(rest)[0] for tag, rest in tags if tag == "SEPARATOR"), separator)
             elif tags:
-                variables[-1] = _tagged(variables[-1], tags, path)
-            elif words := WORD.findall(line):
-                variables.append(_placed(words, separator, path))
+                variables[-1] = _with_tags(variables[-1], tags, path)
+            elif words := WORD_PATTERN.findall(line):
+                variables.append(_variable(words, separator, path))
         if not variables or len({v.name for v in variables}) < len(variables):
             raise DataError(f"{str(path)!r} names no variables, or one of them twice: it is not tau-ARGUS metadata.")
         return cls(path, tuple(variables), separator, tuple(letters.items()))
 
-    def beside(self, named: str) -> Path:
+    def beside(self, file_name: str) -> Path:
         """A file the metadata names, looked for by its name in the metadata's own folder."""
-        name = PureWindowsPath(named).name
+        name = PureWindowsPath(file_name).name
         near = {p.name.lower(): p for p in self.path.parent.iterdir()}
         if name.lower() not in near:
             raise DataError(f"{str(self.path)!r} names the file {name!r}, which is not beside it.")
@@ -108,36 +108,36 @@ def text_of(path: Path) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return [quoted or plain for quoted, plain in WORD.findall(text)]
+    return [quoted or plain for quoted, plain in WORD_PATTERN.findall(text)]
 
 
-def _placed(given: list[tuple[str, str]], separator: str | None, path: Path) -> ArgusVariable:
+def _variable(tokens: list[tuple[str, str]], separator: str | None, path: Path) -> ArgusVariable:
     """name, start, width, missing codes; without the start where a separator rules. What is quoted is no place."""
-    words = [quoted or plain for quoted, plain in given]
-    numbers = [plain for _, plain in given[1 : 2 if separator else 3] if plain]
+    words = [quoted or plain for quoted, plain in tokens]
+    numbers = [plain for _, plain in tokens[1 : 2 if separator else 3] if plain]
     if not all(word.isdecimal() for word in numbers) or (not separator and len(numbers) < 2):
         raise DataError(f"{str(path)!r} is not tau-ARGUS metadata: a variable has no place.")
     start, width = (0, int(numbers[0]) if numbers else 0) if separator else (int(numbers[0]), int(numbers[1]))
     return ArgusVariable(words[0], start, width, tuple(words[1 + len(numbers) :]))
 
 
-def _tagged(variable: ArgusVariable, tags: list[tuple[str, str]], path: Path) -> ArgusVariable:
+def _with_tags(variable: ArgusVariable, tags: list[tuple[str, str]], path: Path) -> ArgusVariable:
     for tag, rest in tags:
         words = _words(rest)
-        known: dict[str, dict[str, Any]] = {
+        fields: dict[str, dict[str, Any]] = {
             "NUMERIC": {"numeric": True},
             "WEIGHT": {"weight": True},
             "RECODEABLE": {"recodeable": True},
-            **{tag: {"part": part} for tag, part in PARTS.items()},
+            **{tag: {"part": part} for tag, part in TABLE_PARTS.items()},
         }
         if words:
-            known |= {
+            fields |= {
                 "CODELIST": {"codelist": words[0]},
                 "HIERCODELIST": {"hierarchy": words[0]},
                 "HIERLEADSTRING": {"lead": words[0]},
                 "TOTCODE": {"total": words[0]},
             }
         if words and all(word.isdecimal() for word in words):
-            known |= {"DECIMALS": {"decimals": int(words[0])}, "HIERLEVELS": {"digits": tuple(map(int, words))}}
-        variable = replace(variable, **known.get(tag, {}))
+            fields |= {"DECIMALS": {"decimals": int(words[0])}, "HIERLEVELS": {"digits": tuple(map(int, words))}}
+        variable = replace(variable, **fields.get(tag, {}))
     return variable

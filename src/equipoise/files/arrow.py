@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.format import Format
+from equipoise.files.column_types import STORABLE, same
+from equipoise.files.format import Format, Signature
 from equipoise.ground.errors import DataError
 
 
@@ -24,4 +25,14 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     frame.sink_ipc(path, compression="zstd", maintain_order=True)
 
 
-FORMAT = Format((".arrow", ".feather", ".ipc"), load, save)
+FORMATS = (
+    Format(
+        name="arrow",
+        title="Arrow",
+        suffixes=(".arrow", ".feather", ".ipc"),
+        load=load,
+        save=save,
+        signatures=(Signature(b"ARROW1", "an Arrow file", (".arrow", ".feather", ".ipc")),),
+        types=same(*STORABLE),
+    ),
+)

@@ -10,14 +10,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from equipoise.files.format import Signature
 from equipoise.files.memory import refuse_beyond, size
 from equipoise.ground.errors import DataError, MissingExtraError
 
-PIECE = 1 << 24
-INSTEAD = "unpack it first: a plain CSV file is read in pieces"
+PIECE_BYTES = 1 << 24
+UNPACK_ADVICE = "unpack it first: a plain CSV file is read in pieces"
 
 
-def unpacked(path: Path) -> bytes:
+def unpack(path: Path) -> bytes:
     """The only file inside, whole; refused before it fills the memory."""
     try:
         return OPENERS[path.suffix.lower()](path)
@@ -37,9 +38,9 @@ def _zip(path: Path) -> bytes:
         if inside[0].flag_bits & 1:
             raise DataError(f"{str(path)!r} is encrypted: save it without a password first.")
         length = inside[0].file_size
-        refuse_beyond(path, length, f"{length / 1e6:,.0f} MB unpacked", INSTEAD)
+        refuse_beyond(path, length, f"{length / 1e6:,.0f} MB unpacked", UNPACK_ADVICE)
         with archive.open(inside[0]) as file:
-            return _poured(file, path)
+            return _content(file, path)
 
 
 def _gzip(path: Path) -> bytes:
@@ -47,37 +48,37 @@ def _gzip(path: Path) -> bytes:
     with path.open("rb") as packed:
         packed.seek(-4, 2)
         length = max(int.from_bytes(packed.read(4), "little"), path.stat().st_size)
-    refuse_beyond(path, length, f"{length / 1e6:,.0f} MB unpacked", INSTEAD)
+    refuse_beyond(path, length, f"{length / 1e6:,.0f} MB unpacked", UNPACK_ADVICE)
     with gzip.open(path) as file:
-        return _poured(file, path)
+        return _content(file, path)
 
 
 def _bzip2(path: Path) -> bytes:
     with bz2.open(path) as file:
-        return _poured(file, path)
+        return _content(file, path)
 
 
 def _xz(path: Path) -> bytes:
     with lzma.open(path) as file:
-        return _poured(file, path)
+        return _content(file, path)
 
 
 def _zstd(path: Path) -> bytes:
     try:
         arrow = import_module("pyarrow")
     except ImportError:
-        raise MissingExtraError.named("pyarrow", "arrow") from None
+        raise MissingExtraError.for_package("pyarrow", "arrow") from None
     with arrow.OSFile(str(path)) as file, arrow.CompressedInputStream(file, "zstd") as stream:
-        return _poured(stream, path)
+        return _content(stream, path)
 
 
-def _poured(stream: Any, path: Path) -> bytes:
+def _content(stream: Any, path: Path) -> bytes:
     """All of a stream, piece by piece: what an archive says of its length is not trusted."""
-    found = bytearray()
-    while piece := stream.read(PIECE):
-        found += piece
-        refuse_beyond(path, len(found), f"more than {size(len(found))} unpacked", INSTEAD, words="more than")
-    return bytes(found)
+    content = bytearray()
+    while piece := stream.read(PIECE_BYTES):
+        content += piece
+        refuse_beyond(path, len(content), f"more than {size(len(content))} unpacked", UNPACK_ADVICE, words="more than")
+    return bytes(content)
 
 
 OPENERS: Mapping[str, Callable[[Path], bytes]] = {
@@ -87,4 +88,11 @@ OPENERS: Mapping[str, Callable[[Path], bytes]] = {
     ".zst": _zstd,
     ".zip": _zip,
 }
-SUFFIXES = tuple(OPENERS)
+ARCHIVE_SUFFIXES = tuple(OPENERS)
+ARCHIVE_SIGNATURES = (
+    Signature(b"PK\x03\x04", "a ZIP archive or an Excel workbook, not a text file", (".zip",)),
+    Signature(b"\x1f\x8b", "compressed by gzip, not a text file", (".gz",)),
+    Signature(b"\x28\xb5\x2f\xfd", "compressed by zstd, not a text file", (".zst",)),
+    Signature(b"BZh", "compressed by bzip2, not a text file", (".bz2",)),
+    Signature(b"\xfd7zXZ\x00", "compressed by xz, not a text file", (".xz",)),
+)

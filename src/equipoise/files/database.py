@@ -13,13 +13,14 @@ from typing import Any, NoReturn
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.format import Format
+from equipoise.files.column_types import FLOATS, NESTED, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, same, stored_as, to_text
+from equipoise.files.format import Format, Signature
 from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError, ParameterError
 
-POSTGRES = ("postgres://", "postgresql://")
-SQLITE = b"SQLite format 3\x00"
-MEMORY = ":memory:"
-UNFIT = ("ProgrammingError", "TypeError", "Warning", "UnsuitableSQLError")
+POSTGRES_SCHEMES = ("postgres://", "postgresql://")
+SQLITE_SIGNATURE = b"SQLite format 3\x00"
+IN_MEMORY = ":memory:"
+QUERY_ERRORS = ("ProgrammingError", "TypeError", "Warning", "UnsuitableSQLError")
 """The errors for what is no query, or more than one."""
 ONE_SELECT = "A source is one SELECT statement: nothing is written, and one answer is read."
 
@@ -33,7 +34,7 @@ def query(sql: str, database: str | Path) -> Any:
     kind, place = _kind(database)
     if kind == "sqlite":
         return _from_sqlite(sql, place)
-    connection = _connected(kind, place, str(database))
+    connection = _connect(kind, place, str(database))
     try:
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or "SELECT" not in str(statements[0].type):
@@ -46,12 +47,12 @@ def query(sql: str, database: str | Path) -> Any:
 
 
 def store(frame: pl.DataFrame | pl.LazyFrame, table: str, database: str | Path, *, overwrite: bool = False) -> None:
-    """Write a frame as a table, whole or not at all; an existing one is replaced only when told."""
+    """Write a frame as a table, whole or not at all; an existing one is replaced only with `overwrite`."""
     kind, place = _kind(database, new=True)
     whole = frame.lazy().collect()
     if kind == "sqlite":
         return _to_sqlite(whole, table, place, overwrite)
-    connection = _connected(kind, place, str(database), write=True)
+    connection = _connect(kind, place, str(database), write=True)
     name = ("there." if kind == "postgres" else "") + quoted(table)
     try:
         connection.register("arrived", whole.to_arrow())
@@ -74,14 +75,14 @@ def load(path: Path) -> Any:
     sqlite = _kind(path)[0] == "sqlite"
     tables = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')" if sqlite else "SHOW TABLES"
     try:
-        found = _from_sqlite(tables, path) if sqlite else _connected("duckdb", path, str(path)).sql(tables).pl()
+        table_names = _from_sqlite(tables, path) if sqlite else _connect("duckdb", path, str(path)).sql(tables).pl()
     except EquipoiseError:
         raise
     except Exception as error:
         _fail(error)
-    if found.height != 1:
-        raise DataError(f"{str(path)!r} holds {found.height:,} tables: name one in a query, with database=...")
-    return query(f"SELECT * FROM {quoted(found.item())}", path)
+    if table_names.height != 1:
+        raise DataError(f"{str(path)!r} holds {table_names.height:,} tables: name one in a query, with database=...")
+    return query(f"SELECT * FROM {quoted(table_names.item())}", path)
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
@@ -98,41 +99,41 @@ def quoted(name: str) -> str:
 def _kind(database: str | Path, new: bool = False) -> tuple[str, Path]:
     """postgres, sqlite or duckdb, and the file where it is one."""
     text = str(database)
-    if text.startswith(POSTGRES):
+    if text.startswith(POSTGRES_SCHEMES):
         return "postgres", Path()
     if "://" in text and not text.startswith("sqlite:///"):
         raise ParameterError(f"No way to databases of the kind {text.partition('://')[0]!r}: DuckDB, SQLite, Postgres.")
     place = Path(text.removeprefix("sqlite:///"))
-    if text == MEMORY:
+    if text == IN_MEMORY:
         return "duckdb", place
     if not place.is_file():
         if not new or not place.parent.is_dir():
             raise DataError(f"No database file at {str(place)!r}.")
         return ("sqlite" if text.startswith("sqlite:") or place.suffix in (".sqlite", ".db") else "duckdb"), place
     with place.open("rb") as file:
-        head = file.read(len(SQLITE))
-    return ("sqlite" if head == SQLITE or text.startswith("sqlite:") else "duckdb"), place
+        head = file.read(len(SQLITE_SIGNATURE))
+    return ("sqlite" if head == SQLITE_SIGNATURE or text.startswith("sqlite:") else "duckdb"), place
 
 
-def _connected(kind: str, place: Path, address: str, write: bool = False) -> Any:
+def _connect(kind: str, place: Path, address: str, write: bool = False) -> Any:
     try:
         duckdb = import_module("duckdb")
     except ImportError:
-        raise MissingExtraError.named("duckdb", "duckdb") from None
-    within = kind == "postgres" or str(place) == MEMORY
+        raise MissingExtraError.for_package("duckdb", "duckdb") from None
+    within = kind == "postgres" or str(place) == IN_MEMORY
     settings = {"autoinstall_known_extensions": "false"}
     try:
         connection = duckdb.connect(
-            MEMORY if within else str(place), read_only=not write and not within, config=settings
+            IN_MEMORY if within else str(place), read_only=not write and not within, config=settings
         )
     except Exception as error:
         if "different configuration" in str(error):
             raise EngineError(f"{str(place)!r} is still being read in this program: close it before writing.") from None
         raise DataError(f"Cannot open {str(place)!r} as a DuckDB or SQLite database.") from None
-    return _attached(connection, address, write) if kind == "postgres" else connection
+    return _attach(connection, address, write) if kind == "postgres" else connection
 
 
-def _attached(connection: Any, address: str, write: bool) -> Any:
+def _attach(connection: Any, address: str, write: bool) -> Any:
     try:
         connection.execute("LOAD postgres")
     except Exception:
@@ -156,7 +157,7 @@ def _from_sqlite(sql: str, place: Path) -> pl.DataFrame:
             connection.set_authorizer(_reads_only)
             return pl.read_database(sql, connection, infer_schema_length=None)
     except Exception as error:
-        if type(error).__name__ in UNFIT or "not authorized" in str(error):
+        if type(error).__name__ in QUERY_ERRORS or "not authorized" in str(error):
             raise ParameterError(ONE_SELECT) from None
         _fail(error)
 
@@ -179,7 +180,7 @@ def _refuse_cut(place: Path) -> None:
 def _to_sqlite(table: pl.DataFrame, name: str, place: Path, overwrite: bool) -> None:
     kinds = [_sqlite_kind(dtype) for dtype in table.dtypes]
     columns = ", ".join(f"{quoted(c)} {kind}" for c, kind in zip(table.columns, kinds, strict=True))
-    plain = table.select(pl.col(n).cast(pl.String) if t.is_temporal() else pl.col(n) for n, t in table.schema.items())
+    plain = table.select(to_text(values) if values.dtype.is_temporal() else values for values in table.get_columns())
     try:
         with closing(sqlite3.connect(place, isolation_level=None)) as connection:
             connection.execute("BEGIN")
@@ -213,5 +214,30 @@ def _fail(error: Exception, doing: str = "answer the query") -> NoReturn:
     raise DataError(f"The database could not {doing}: {name}.") from None
 
 
-DUCKDB = Format((".duckdb",), load, save)
-SQLITE_FILE = Format((".sqlite", ".sqlite3", ".db"), load, save)
+FORMATS = (
+    Format(
+        name="duckdb",
+        title="DuckDB",
+        suffixes=(".duckdb",),
+        load=load,
+        save=save,
+        signatures=(Signature(b"DUCK", "a DuckDB database", (".duckdb", ".db"), offset=8),),
+        types=same("Boolean", *SIGNED, *UNSIGNED, "Float32", "Float64", "Decimal")
+        | stored_as("String", *TEXTS)
+        | same("Date", "Datetime", ZONED, "Time", "Binary", *NESTED, "Null"),
+        extra="duckdb",
+    ),
+    Format(
+        name="sqlite",
+        title="SQLite",
+        suffixes=(".sqlite", ".sqlite3", ".db"),
+        load=load,
+        save=save,
+        signatures=(Signature(SQLITE_SIGNATURE, "a SQLite database", (".sqlite", ".sqlite3", ".db")),),
+        types=stored_as("Int64", "Boolean", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS)
+        | stored_as("String", *TEXTS, "Date", "Datetime", ZONED, "Time")
+        | same("Binary", "Null"),
+        largest_integer=2**63 - 1,
+    ),
+)

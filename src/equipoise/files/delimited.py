@@ -1,4 +1,4 @@
-"""CSV, plain or compressed (.gz, .bz2, .xz, .zst, .zip): delimiter, encoding and decimal comma are found, or told."""
+"""CSV, plain or compressed (.gz, .bz2, .xz, .zst, .zip): delimiter, encoding and decimal comma detected or set."""
 
 import codecs
 import csv
@@ -11,20 +11,20 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.compressed import SUFFIXES as PACKED
-from equipoise.files.compressed import unpacked
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, same, stored_as
+from equipoise.files.compressed import ARCHIVE_SIGNATURES, ARCHIVE_SUFFIXES, unpack
 from equipoise.files.format import Format, Table
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, ParameterError
 
-PLAIN = (".csv", ".tsv", ".txt")
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
-SAMPLE = 1 << 18
-LONGEST = 1 << 26
+SAMPLE_BYTES = 1 << 18
+MAX_FIRST_LINE_BYTES = 1 << 26
 """The longest first line there may be, in bytes."""
-EAGER = 1 << 30
+MAX_EAGER_BYTES = 1 << 30
 """Files up to this many bytes are read into memory at once; larger UTF-8 files are scanned."""
-MARKS = ",;\t|"
+DELIMITERS = ",;\t|"
 LEADING_ZERO = re.compile(r"^0\d+$")
 COMMA_NUMBER = re.compile(r"^[+-]?\d+,\d+$")
 
@@ -38,7 +38,7 @@ class Content:
 
     @classmethod
     def of(cls, path: Path) -> "Content":
-        return cls(path, unpacked(path)) if path.suffix.lower() in PACKED else cls(path)
+        return cls(path, unpack(path)) if path.suffix.lower() in ARCHIVE_SUFFIXES else cls(path)
 
     def size(self) -> int:
         return self.path.stat().st_size if self.data is None else len(self.data)
@@ -63,10 +63,10 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
         raise ParameterError("decimal must be '.' or ','.")
     content = Content.of(path)
     head = _head(content)
-    known = encoding or _encoding(head, path)
-    text = _decode(head, known, path, partial=True)
+    charset = encoding or _encoding(head, path)
+    text = _decode(head, charset, path, partial=True)
     if "\r" in text and "\n" not in text:
-        content = Content(path, _decode(content.whole(), known, path).replace("\r", "\n").encode(known))
+        content = Content(path, _decode(content.whole(), charset, path).replace("\r", "\n").encode(charset))
         text = text.replace("\r", "\n")
     mark = delimiter or _delimiter(text)
     if len(mark) != 1:
@@ -78,8 +78,8 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
     overrides = {
         _raw(name): pl.String for i, name in enumerate(header) if _is_code(row[i] for row in rows[1:] if i < len(row))
     }
-    found = _parse(content, known, mark, comma, overrides)
-    return found.rename({_raw(name): name for name in header if '"' in name})
+    frame = _parse(content, charset, mark, comma, overrides)
+    return frame.rename({_raw(name): name for name in header if '"' in name})
 
 
 def _raw(name: str) -> str:
@@ -89,12 +89,12 @@ def _raw(name: str) -> str:
 
 def load_many(paths: list[Path], **options: str | None) -> Table:
     """Several files with the same columns, one after the other."""
-    found = [load(path, **options).lazy() for path in paths]
-    first = found[0].collect_schema().names()
-    for path, frame in zip(paths, found, strict=True):
+    frames = [load(path, **options).lazy() for path in paths]
+    first = frames[0].collect_schema().names()
+    for path, frame in zip(paths, frames, strict=True):
         if frame.collect_schema().names() != first:
             raise DataError(f"The columns of {str(path)!r} are not those of {str(paths[0])!r}.")
-    return pl.concat(found, how="vertical_relaxed")
+    return pl.concat(frames, how="vertical_relaxed")
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
@@ -104,11 +104,11 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
 
 def _head(content: Content) -> bytes:
     """The first rows; a longer piece where two rows do not fit."""
-    head, length = content.head(SAMPLE), SAMPLE
-    while _lines(head) < 2 and b"\x00" not in head and length < min(content.size(), LONGEST):
+    head, length = content.head(SAMPLE_BYTES), SAMPLE_BYTES
+    while _lines(head) < 2 and b"\x00" not in head and length < min(content.size(), MAX_FIRST_LINE_BYTES):
         length *= 4
         head = content.head(length)
-    if content.size() > SAMPLE and b"\x00" not in head and not _lines(head):
+    if content.size() > SAMPLE_BYTES and b"\x00" not in head and not _lines(head):
         raise DataError(
             f"{str(content.path)!r} has no end of line in its first {len(head):,} bytes: it is no CSV file."
         )
@@ -159,9 +159,9 @@ def _delimiter(text: str) -> str:
         return alike and first > 1, first, alike
 
     try:
-        return max(MARKS, key=quality)
+        return max(DELIMITERS, key=quality)
     except csv.Error:
-        return MARKS[0]
+        return DELIMITERS[0]
 
 
 def _rows(text: str, mark: str, path: Path, whole: bool) -> list[list[str]]:
@@ -205,7 +205,7 @@ def _is_code(fields: Iterable[str]) -> bool:
 def _parse(content: Content, encoding: str, mark: str, comma: bool, overrides: dict[str, type[pl.String]]) -> Table:
     """Types from the first 10,000 rows; from all rows when a later one does not fit."""
     path, utf8 = content.path, encoding in ("utf-8", "utf-8-sig", "utf8")
-    if utf8 and content.data is None and content.size() > EAGER:
+    if utf8 and content.data is None and content.size() > MAX_EAGER_BYTES:
         return pl.scan_csv(
             path, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=100_000,
             glob=False,
@@ -218,7 +218,7 @@ def _parse(content: Content, encoding: str, mark: str, comma: bool, overrides: d
                 source, separator=mark, decimal_comma=comma, schema_overrides=overrides, infer_schema_length=length,
                 truncate_ragged_lines=False, glob=False,
             )  # fmt: skip
-            return _without_blanks(frame, source, mark, path)
+            return _drop_blank_lines(frame, source, mark, path)
         except DataError:
             raise
         except Exception:
@@ -235,7 +235,7 @@ def _source(content: Content, encoding: str, utf8: bool) -> Path | bytes:
     return _decode(content.whole(), encoding, content.path).removeprefix("\ufeff").encode()
 
 
-def _without_blanks(frame: pl.DataFrame, source: Path | bytes, mark: str, path: Path) -> pl.DataFrame:
+def _drop_blank_lines(frame: pl.DataFrame, source: Path | bytes, mark: str, path: Path) -> pl.DataFrame:
     """Polars fills up rows that are too short and takes blank lines for records: refuse the ones, drop the others.
 
     Both leave a null in the last column, so other files are not looked at twice.
@@ -256,9 +256,19 @@ def _without_blanks(frame: pl.DataFrame, source: Path | bytes, mark: str, path: 
     return frame.filter(pl.Series([bool(line) for line in lines]))
 
 
-FORMAT = Format(
-    (*PLAIN, *(plain + packed for plain in PLAIN for packed in PACKED), ".zip"),
-    load,
-    save,
-    ("delimiter", "encoding", "decimal"),
+FORMATS = (
+    Format(
+        name="csv",
+        title="CSV",
+        suffixes=(*TEXT_SUFFIXES, *(plain + packed for plain in TEXT_SUFFIXES for packed in ARCHIVE_SUFFIXES), ".zip"),
+        load=load,
+        save=save,
+        load_many=load_many,
+        signatures=ARCHIVE_SIGNATURES,
+        types=same("Boolean")
+        | stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS, "Decimal")
+        | stored_as("String", *TEXTS, "Date", "Datetime", ZONED, "Time", "Null"),
+        options=("delimiter", "encoding", "decimal"),
+    ),
 )

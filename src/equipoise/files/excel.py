@@ -8,14 +8,15 @@ from typing import Any
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.format import Format
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, same, stored_as
+from equipoise.files.format import Format, Signature
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, MissingExtraError, ParameterError, hint
 
-ROWS, COLUMNS = 1_048_576, 16_384
-EXACT = 2**53
-BEGINNING, MIDNIGHT = date(1899, 12, 31), time()
-INSTEAD = "a workbook cannot be read in pieces, so save the sheet as CSV or Parquet first"
+MAX_SHEET_ROWS, MAX_SHEET_COLUMNS = 1_048_576, 16_384
+MAX_EXACT_INTEGER = 2**53
+FIRST_EXCEL_DAY, MIDNIGHT = date(1899, 12, 31), time()
+SAVE_ADVICE = "a workbook cannot be read in pieces, so save the sheet as CSV or Parquet first"
 
 
 def load(path: Path, *, sheet: str | None = None) -> pl.DataFrame:
@@ -26,9 +27,9 @@ def load(path: Path, *, sheet: str | None = None) -> pl.DataFrame:
         raise ParameterError(f"No sheet {sheet!r} in {str(path)!r}.{hint(sheet, names)}")
     chosen = sheet or names[0]
     try:
-        found = reader.load_sheet(chosen, schema_sample_rows=None)
-        columns = found.available_columns()
-        table: pl.DataFrame = found.to_polars()
+        cells = reader.load_sheet(chosen, schema_sample_rows=None)
+        columns = cells.available_columns()
+        table: pl.DataFrame = cells.to_polars()
     except Exception as error:
         if type(error).__name__ == "NoDataError":
             raise DataError(f"The sheet {chosen!r} of {str(path)!r} is empty.") from None
@@ -55,31 +56,31 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     try:
         from xlsxwriter import Workbook
     except ImportError:
-        raise MissingExtraError.named("xlsxwriter", "files") from None
+        raise MissingExtraError.for_package("xlsxwriter", "files") from None
     table = frame.collect()
-    if table.height >= ROWS or table.width > COLUMNS:
+    if table.height >= MAX_SHEET_ROWS or table.width > MAX_SHEET_COLUMNS:
         raise DataError(
-            f"{table.height:,} records and {table.width:,} columns do not fit an Excel sheet, which holds {ROWS - 1:,} "
-            f"and {COLUMNS:,}: ask for another format, such as csv or parquet."
+            f"{table.height:,} records and {table.width:,} columns do not fit an Excel sheet, which holds "
+            f"{MAX_SHEET_ROWS - 1:,} and {MAX_SHEET_COLUMNS:,}: ask for another format, such as csv or parquet."
         )
     table = table.select(_storable(values) for values in table.get_columns())
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    shown: Any = {name: "General" for name, dtype in table.schema.items() if dtype.is_numeric()}
+    number_formats: Any = {name: "General" for name, dtype in table.schema.items() if dtype.is_numeric()}
     with Workbook(path, plain) as book:
-        table.write_excel(book, "data", autofilter=False, column_formats=shown)
+        table.write_excel(book, "data", autofilter=False, column_formats=number_formats)
 
 
 def _reader(path: Path) -> Any:
     try:
         import fastexcel
     except ImportError:
-        raise MissingExtraError.named("fastexcel", "files") from None
+        raise MissingExtraError.for_package("fastexcel", "files") from None
     try:
         with zipfile.ZipFile(path) as book:
             sheets = [part.file_size for part in book.infolist() if part.filename.startswith("xl/worksheets/")]
     except (zipfile.BadZipFile, OSError):
         raise DataError(_broken(path)) from None
-    refuse_beyond(path, max(sheets, default=0), f"{sum(sheets) / 1e6:,.0f} MB unpacked", INSTEAD)
+    refuse_beyond(path, max(sheets, default=0), f"{sum(sheets) / 1e6:,.0f} MB unpacked", SAVE_ADVICE)
     try:
         return fastexcel.read_excel(path)
     except Exception:
@@ -87,7 +88,7 @@ def _reader(path: Path) -> Any:
 
 
 def _refuse_twice(reader: Any, sheet: str, names: list[str], where: str) -> None:
-    """The reader numbers names that stand twice: look again where that may have happened."""
+    """Refuse duplicate column names: the reader numbers them, so the first row is read again where that may be."""
     if not any(name.rpartition("_")[0] in names and name.rpartition("_")[2].isdecimal() for name in names):
         return
     first = reader.load_sheet(sheet, header_row=None, n_rows=1, dtypes="string").to_polars().row(0)
@@ -109,15 +110,15 @@ def _refuse_second_header(table: pl.DataFrame, where: str) -> None:
 
 
 def _narrowed(values: pl.Series) -> pl.Series:
-    """Excel knows one number and one moment: whole numbers, whole days and times of day are told by their values."""
-    known = values.drop_nulls()
-    if values.dtype.is_float() and len(known) and ((known % 1 == 0) & (known.abs() <= EXACT)).all():
+    """Whole numbers, days and times of day, by their values: Excel has one type of number and one of date-time."""
+    present = values.drop_nulls()
+    if values.dtype.is_float() and len(present) and ((present % 1 == 0) & (present.abs() <= MAX_EXACT_INTEGER)).all():
         return values.cast(pl.Int64)
     if not isinstance(values.dtype, pl.Datetime):
         return values
-    if len(known) and (known.dt.date() <= BEGINNING).all():
+    if len(present) and (present.dt.date() <= FIRST_EXCEL_DAY).all():
         return values.dt.time()
-    if (known.dt.time() == MIDNIGHT).all():
+    if (present.dt.time() == MIDNIGHT).all():
         return values.cast(pl.Date)
     return values.cast(pl.Datetime("us"))
 
@@ -126,7 +127,9 @@ def _storable(values: pl.Series) -> pl.Series:
     """Numbers that Excel would round go as text; not-a-number as an empty cell."""
     if values.dtype.is_float():
         return values.fill_nan(None)
-    if values.dtype.is_integer() and len(values) and (values.cast(pl.Float64).abs().max() or 0) > EXACT:  # type: ignore[operator]
+    if values.dtype.is_integer() and len(values) and (values.cast(pl.Float64).abs().max() or 0) > MAX_EXACT_INTEGER:  # type: ignore[operator]
+        return values.cast(pl.String)
+    if values.dtype.is_decimal() and not values.equals(values.cast(pl.Float64).cast(values.dtype, strict=False)):
         return values.cast(pl.String)
     return values
 
@@ -135,4 +138,20 @@ def _broken(path: Path) -> str:
     return f"{str(path)!r} is not a whole Excel workbook: it is damaged, cut off or something else."
 
 
-FORMAT = Format((".xlsx", ".xlsm"), load, save, ("sheet",))
+FORMATS = (
+    Format(
+        name="xlsx",
+        title="Excel",
+        suffixes=(".xlsx", ".xlsm"),
+        load=load,
+        save=save,
+        signatures=(Signature(b"PK\x03\x04", "an Excel workbook", (".xlsx", ".xlsm")),),
+        types=same("Boolean", "Date", "Datetime", "Time")
+        | stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+        | stored_as("Float64", *FLOATS, "Decimal")
+        | stored_as("String", *TEXTS, "Null"),
+        resolution="1ms",
+        options=("sheet",),
+        extra="files",
+    ),
+)

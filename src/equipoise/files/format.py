@@ -1,6 +1,6 @@
-"""What a format is: the endings of its files, how they are read and, where that is possible, how they are written."""
+"""File format: its endings, first bytes, reader, writer, and the column types it holds, declared in one place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import polars as pl
 
 from equipoise.data.labels import Labels
 from equipoise.data.roles import Roles
+from equipoise.files.column_types import kind, parts
 
 Table = pl.DataFrame | pl.LazyFrame
 
@@ -23,16 +24,88 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Format:
-    """One format. `options` are those its `load` takes; `codes` says that it can hold user-missing codes."""
+class Signature:
+    """The first bytes of a file, what it is when it has them at `offset`, and the endings such a file may have."""
 
+    head: bytes
+    words: str
+    suffixes: tuple[str, ...]
+    offset: int = 0
+
+    def begins(self, content: bytes) -> bool:
+        """Whether a file with this content has the signature."""
+        return content.startswith(self.head, self.offset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One file format. Whoever reads, writes, lists or recognises files asks this, and nothing else.
+
+    Parameters
+    ----------
+    name
+        The name in policies and on the command line, and the ending of a released file.
+    title
+        What messages and documentation call it.
+    suffixes
+        The endings of its files.
+    load, save
+        The reader; the writer, or None where files can only be read.
+    load_many
+        Reads several files as one, where that is possible.
+    signatures
+        The first bytes of its files; none where files are plain text.
+    types
+        For each kind of Polars column that can be written, the kind it is read back as: other kinds are refused.
+    largest_integer
+        The largest whole number that is stored exactly; None where types have no such limit.
+    largest_float
+        The largest floating-point number, where that is less than the largest there is.
+    resolution
+        The finest part of a second that times keep, as a Polars duration.
+    options
+        The options of `load`.
+    codes
+        Whether it can hold user-missing codes.
+    becomes
+        The format that a release is written in, where this one can only be read.
+    extra
+        The optional dependency that it needs.
+    alone
+        Whether one file is enough: the workbench takes only such files as uploads.
+    """
+
+    name: str
+    title: str
     suffixes: tuple[str, ...]
     load: Callable[..., Table | Loaded]
     save: Callable[[pl.LazyFrame, Path, Labels], None] | None = None
+    load_many: Callable[..., Table | Loaded] | None = None
+    signatures: tuple[Signature, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict, hash=False)
+    largest_integer: int | None = None
+    largest_float: float | None = None
+    resolution: str = "1ns"
     options: tuple[str, ...] = ()
     codes: bool = False
     becomes: str | None = None
+    extra: str | None = None
+    alone: bool = True
 
     def open(self, path: Path, **options: Any) -> Loaded:
-        found = self.load(path, **options)
-        return found if isinstance(found, Loaded) else Loaded(found)
+        """Read a file, with labels where it has them."""
+        content = self.load(path, **options)
+        return content if isinstance(content, Loaded) else Loaded(content)
+
+    def open_many(self, paths: list[Path], **options: Any) -> Loaded:
+        """Read several files as one; only formats with `load_many` can."""
+        content = self.load_many(paths, **options) if self.load_many else self.load(paths[0], **options)
+        return content if isinstance(content, Loaded) else Loaded(content)
+
+    def keeps(self, dtype: pl.DataType) -> bool:
+        """Whether a column comes back as the kind it was."""
+        return self.types.get(kind(dtype)) == kind(dtype)
+
+    def holds(self, dtype: pl.DataType) -> bool:
+        """Whether a column of this type can be written; what is inside lists and structs must stay as it is."""
+        return kind(dtype) in self.types and all(self.keeps(part) for part in parts(dtype))

@@ -1,16 +1,16 @@
-"""A refusal before a file fills the memory."""
+"""Memory check before a file is read whole."""
 
 from pathlib import Path
 
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import free_memory as available
 
-ROOM = 2.5
+MEMORY_PER_TEXT_BYTE = 2.5
 """Bytes of memory for each byte of text while a file that cannot be read in pieces is read."""
 
 
 def refuse_beyond(
-    path: Path, values: float, shape: str, instead: str, room: float = ROOM, words: str = "about"
+    path: Path, values: float, shape: str, instead: str, room: float = MEMORY_PER_TEXT_BYTE, words: str = "about"
 ) -> None:
     """Refuse a file whose values take more memory than there is: what is needed, what there is, what to do."""
     need, free = values * room, available()
@@ -22,7 +22,7 @@ def refuse_beyond(
 
 
 def size(count: float) -> str:
-    """Bytes for people.
+    """A number of bytes in MB or GB.
 
     >>> size(3_210_000_000), size(5e6)
     ('3.2 GB', '5.0 MB')

@@ -9,29 +9,31 @@ from pathlib import Path
 import polars as pl
 
 from equipoise.data.labels import Labels
-from equipoise.files.format import Format, Loaded
+from equipoise.files.column_types import STORABLE, same
+from equipoise.files.format import Format, Loaded, Signature
 from equipoise.ground.errors import DataError
 
-NAME = "equipoise.labels"
+LABELS_KEY = "equipoise.labels"
 
 
 def load(path: Path) -> Loaded:
     """Scan a file."""
-    return Loaded(_scanned([path]), _labels(path))
+    return Loaded(_scan([path]), _labels(path))
 
 
-def load_many(paths: list[Path], partitioned: bool) -> Loaded:
+def load_many(paths: list[Path]) -> Loaded:
     """Scan many files as one; folders named column=value add columns."""
-    return Loaded(_scanned(paths, partitioned), _labels(paths[0]))
+    partitioned = any("=" in path.parent.name for path in paths)
+    return Loaded(_scan(paths, partitioned), _labels(paths[0]))
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a file, piece by piece."""
-    told = {NAME: json.dumps(labels.to_plain(), ensure_ascii=False)} if labels else None
-    frame.sink_parquet(path, compression="zstd", maintain_order=True, metadata=told)
+    metadata = {LABELS_KEY: json.dumps(labels.to_plain(), ensure_ascii=False)} if labels else None
+    frame.sink_parquet(path, compression="zstd", maintain_order=True, metadata=metadata)
 
 
-def _scanned(paths: list[Path], partitioned: bool = False) -> pl.LazyFrame:
+def _scan(paths: list[Path], partitioned: bool = False) -> pl.LazyFrame:
     """All files as one frame; each is looked at, so that a damaged one is named."""
     first = _columns(paths[0])
     for path in paths[1:]:
@@ -51,9 +53,20 @@ def _columns(path: Path) -> dict[str, pl.DataType]:
 
 def _labels(path: Path) -> Labels:
     try:
-        return Labels.from_plain(json.loads(pl.read_parquet_metadata(path)[NAME]))
+        return Labels.from_plain(json.loads(pl.read_parquet_metadata(path)[LABELS_KEY]))
     except (KeyError, ValueError, TypeError, AttributeError):
         return Labels()
 
 
-FORMAT = Format((".parquet", ".pq"), load, save)
+FORMATS = (
+    Format(
+        name="parquet",
+        title="Parquet",
+        suffixes=(".parquet", ".pq"),
+        load=load,
+        save=save,
+        load_many=load_many,
+        signatures=(Signature(b"PAR1", "a Parquet file", (".parquet", ".pq")),),
+        types=same(*STORABLE),
+    ),
+)

@@ -8,6 +8,7 @@ import gzip
 import lzma
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.files.compressed import ARCHIVE_SIGNATURES
 from equipoise.files.format import Format
 from equipoise.files.memory import refuse_beyond
 from equipoise.ground.errors import DataError, MissingExtraError
 
-PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"X\n", b"RDX", b"A\n", b"RDA")
-UNPACKED, TEXT = 6, 550
+R_SIGNATURES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"X\n", b"RDX", b"A\n", b"RDA")
+MEMORY_PER_BYTE, MEMORY_PER_TEXT = 6, 550
 """Bytes of memory for each byte inside, and beside that for each text, which is a Python object for a while."""
-TEXTS = (b"\x00\x04\x00\x09", b"\x00\x00\x80\x09", b"\x00\x00\x40\x09", b"\x00\x00\x00\x09")
+TEXT_MARKS = (b"\x00\x04\x00\x09", b"\x00\x00\x80\x09", b"\x00\x00\x40\x09", b"\x00\x00\x00\x09")
 """How a text begins: plain, UTF-8, Latin-1, other."""
-PIECE = 1 << 24
+PIECE_BYTES = 1 << 24
 
 
 def load(path: Path) -> pl.DataFrame:
@@ -34,8 +36,8 @@ def load(path: Path) -> pl.DataFrame:
 
 def load_named(path: Path) -> pl.DataFrame:
     """Read the only data frame of an .rda file."""
-    found = _read(path, "read_rda")
-    frames = [value for value in found.values() if hasattr(value, "columns")]
+    objects = _read(path, "read_rda")
+    frames = [value for value in objects.values() if hasattr(value, "columns")]
     if len(frames) != 1:
         raise DataError(f"{str(path)!r} holds {len(frames):,} data frames: save one alone, with saveRDS.")
     return _table(frames[0], path)
@@ -44,24 +46,24 @@ def load_named(path: Path) -> pl.DataFrame:
 def _read(path: Path, reader: str) -> Any:
     with path.open("rb") as file:
         head = file.read(8)
-    if not head.startswith(PACKED):
-        said = ": tau-ARGUS metadata goes with its .asc file, which is what to read" if path.suffix == ".rda" else ""
-        raise DataError(f"{str(path)!r} is not an R file{said}.")
+    if not head.startswith(R_SIGNATURES):
+        advice = ": tau-ARGUS metadata goes with its .asc file, which is what to read" if path.suffix == ".rda" else ""
+        raise DataError(f"{str(path)!r} is not an R file{advice}.")
     try:
         package = import_module("rdata")
     except ImportError:
-        raise MissingExtraError.named("rdata", "r") from None
+        raise MissingExtraError.for_package("rdata", "r") from None
     try:
         size, texts = _inside(path)
     except Exception:
         raise DataError(_broken(path)) from None
     shape = f"{size / 1e6:,.0f} MB unpacked"
-    refuse_beyond(path, UNPACKED * size + TEXT * texts, shape, "save it as Parquet or CSV in R", 1)
+    refuse_beyond(path, MEMORY_PER_BYTE * size + MEMORY_PER_TEXT * texts, shape, "save it as Parquet or CSV in R", 1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            known = {**package.conversion.DEFAULT_CLASS_MAP, "Date": _days, "POSIXct": _moments}
-            return getattr(package, reader)(path, constructor_dict=known)
+            constructors = {**package.conversion.DEFAULT_CLASS_MAP, "Date": _days, "POSIXct": _moments}
+            return getattr(package, reader)(path, constructor_dict=constructors)
     except Exception:
         raise DataError(_broken(path)) from None
 
@@ -74,13 +76,13 @@ def _inside(path: Path) -> tuple[int, int]:
     """The bytes inside a file, and about how many texts: unpacked once, piece by piece, to count."""
     with path.open("rb") as file:
         head = file.read(3)
-    known: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
-    unpack = known.get(head[:2], open)
+    openers: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
+    unpack = openers.get(head[:2], open)
     size = texts = 0
     with unpack(path, "rb") as stream:
-        while piece := stream.read(PIECE):
+        while piece := stream.read(PIECE_BYTES):
             size += len(piece)
-            texts += sum(piece.count(mark) for mark in TEXTS)
+            texts += sum(piece.count(mark) for mark in TEXT_MARKS)
     return size, texts
 
 
@@ -96,21 +98,31 @@ def _moments(values: Any, attributes: Any) -> Any:
 
 def _times(values: Any, unit: int) -> Any:
     seconds = np.ma.filled(np.ma.asarray(values).astype(float), np.nan) * unit
-    known = np.isfinite(seconds)
-    times = np.where(known, seconds * 1e6, 0).astype("int64").astype("datetime64[us]")
-    times[~known] = np.datetime64("NaT")
+    finite = np.isfinite(seconds)
+    times = np.where(finite, seconds * 1e6, 0).astype("int64").astype("datetime64[us]")
+    times[~finite] = np.datetime64("NaT")
     return times
 
 
-def _table(found: Any, path: Path) -> pl.DataFrame:
-    if not hasattr(found, "columns"):
+def _table(content: Any, path: Path) -> pl.DataFrame:
+    if not hasattr(content, "columns"):
         raise DataError(f"{str(path)!r} holds no data frame.")
     try:
-        table = pl.from_pandas(found, include_index=False)
+        table = pl.from_pandas(content, include_index=False)
         return table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     except Exception:
         raise DataError(f"{str(path)!r} holds a data frame with columns of mixed types.") from None
 
 
-ONE = Format((".rds",), load, None, becomes="parquet")
-MANY = Format((".rda", ".rdata"), load_named, None, becomes="parquet")
+ONE = Format(
+    name="rds",
+    title="R object",
+    suffixes=(".rds",),
+    load=load,
+    signatures=tuple(
+        replace(sign, suffixes=(".rds", ".rda", ".rdata")) for sign in ARCHIVE_SIGNATURES if sign.head in R_SIGNATURES
+    ),
+    becomes="parquet",
+    extra="r",
+)
+FORMATS = (ONE, replace(ONE, name="rda", title="R workspace", suffixes=(".rda", ".rdata"), load=load_named))

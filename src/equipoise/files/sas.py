@@ -14,21 +14,24 @@ import polars as pl
 
 from equipoise.data.labels import Labels
 from equipoise.files import sas_transport, statistical
-from equipoise.files.format import Format, Loaded
-from equipoise.files.missing_codes import lettered
+from equipoise.files.column_types import stored_as
+from equipoise.files.format import Format, Loaded, Signature
+from equipoise.files.missing_codes import letter_codes
 from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError
 
-DAYS = (
+DAY_FORMATS = (
     "DATE", "DAY", "DDMMYY", "DDMMYYB", "DDMMYYD", "DDMMYYP", "DDMMYYS", "DDMMYYC", "DDMMYYN", "DOWNAME", "E8601DA",
     "JULDAY", "JULIAN", "MMDDYY", "MMDDYYB", "MMDDYYC", "MMDDYYD", "MMDDYYN", "MMDDYYP", "MMDDYYS", "MMYY", "MONNAME",
     "MONTH", "MONYY", "QTR", "WEEKDATE", "WEEKDATX", "WEEKDAY", "WORDDATE", "WORDDATX", "YEAR", "YYMM", "YYMMDD",
     "YYMMDDB", "YYMMDDC", "YYMMDDD", "YYMMDDN", "YYMMDDP", "YYMMDDS", "YYMON", "YYQ",
 )  # fmt: skip
-MOMENTS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
+MOMENT_FORMATS = ("DATETIME", "E8601DT", "DATEAMPM", "MDYAMPM", "DTDATE", "DTMONYY", "DTYEAR", "DTYYQC")
+LARGEST_DOUBLE = 7.2e75
+"""The reach of the numbers of IBM mainframes, which transport files hold."""
 PACKAGE = statistical.Package(
     "SAS",
-    DateUnits(date(1960, 1, 1), 1, 1, DAYS, MOMENTS, ("TIME", "TOD", "HHMM", "E8601TM")),
+    DateUnits(date(1960, 1, 1), 1, 1, DAY_FORMATS, MOMENT_FORMATS, ("TIME", "TOD", "HHMM", "E8601TM")),
     ("DATE9", "DATETIME20", "TIME8"),
     re.compile("[^%].*"),
 )
@@ -41,31 +44,33 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 
 
 def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
-    """Read a SAS transport file; one that is cut off is known by its length and by the records it promises."""
-    if path.stat().st_size % sas_transport.LINE:
-        raise DataError(statistical.broken(path, PACKAGE))
-    found = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
-    names = found.frame.collect_schema().names()
-    height = found.frame.lazy().select(pl.len()).collect().item()
-    if height < sas_transport.promised(path):
-        raise DataError(statistical.broken(path, PACKAGE))
-    codes = sas_transport.special(path, names, height)
-    return found if codes is None else Loaded(found.frame, _having(found.labels, codes))
+    """Read a SAS transport file; truncation shows in its length and in the number of records in its header."""
+    if path.stat().st_size % sas_transport.LINE_BYTES:
+        raise DataError(statistical.broken_message(path, PACKAGE))
+    content = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
+    names = content.frame.collect_schema().names()
+    height = content.frame.lazy().select(pl.len()).collect().item()
+    if height < sas_transport.record_count(path):
+        raise DataError(statistical.broken_message(path, PACKAGE))
+    codes = sas_transport.special_codes(path, names, height)
+    return content if codes is None else Loaded(content.frame, _having(content.labels, codes))
 
 
 def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a SAS transport file (version 8)."""
     stat = statistical.pyreadstat()
-    table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=False)
-    formats = {n: c.format for n, c in told.columns.items() if c.format and table[n].dtype != pl.String}
-    given: dict[str, Any] = {
-        "file_label": told.title or "",
-        "column_labels": {n: c.label for n, c in told.columns.items() if c.label},
+    table, gaps, file_labels = statistical.storable_table(frame, labels, PACKAGE, coded=False)
+    formats = {n: c.format for n, c in file_labels.columns.items() if c.format and table[n].dtype != pl.String}
+    arguments: dict[str, Any] = {
+        "file_label": file_labels.title or "",
+        "column_labels": {n: c.label for n, c in file_labels.columns.items() if c.label},
         "variable_format": formats,
     }
-    statistical.written(lambda: stat.write_xport(table, path, **given), path, PACKAGE)
-    codes = {n: lettered(told.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String}
-    sas_transport.put_special(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
+    statistical.write_or_explain(lambda: stat.write_xport(table, path, **arguments), path, PACKAGE)
+    codes = {
+        n: letter_codes(file_labels.of(n), s, upper=True)[1] for n, s in gaps.items() if table[n].dtype != pl.String
+    }
+    sas_transport.write_special_codes(path, {table.columns.index(n): s for n, s in codes.items() if s is not None})
 
 
 def _having(labels: Labels, codes: pl.DataFrame) -> Labels:
@@ -76,5 +81,30 @@ def _having(labels: Labels, codes: pl.DataFrame) -> Labels:
     return replace(labels, gaps=codes)
 
 
-DATA = Format((".sas7bdat",), load, None, ("encoding",), becomes="xpt")
-TRANSPORT = Format((".xpt",), load_transport, save_transport, ("encoding",), codes=True)
+FORMATS = (
+    Format(
+        name="xpt",
+        title="SAS transport",
+        suffixes=(".xpt",),
+        load=load_transport,
+        save=save_transport,
+        signatures=(Signature(b"HEADER RECORD*******LIB", "a SAS transport file", (".xpt",)),),
+        types=statistical.COLUMN_TYPES | stored_as("Int64", "Boolean"),
+        largest_integer=statistical.MAX_EXACT_INTEGER,
+        largest_float=LARGEST_DOUBLE,
+        resolution="1us",
+        options=("encoding",),
+        codes=True,
+        extra="files",
+    ),
+    Format(
+        name="sas7bdat",
+        title="SAS",
+        suffixes=(".sas7bdat",),
+        load=load,
+        signatures=(Signature(b"\x00" * 12 + b"\xc2\xea\x81\x60\xb3\x14\x11\xcf", "a SAS data set", (".sas7bdat",)),),
+        options=("encoding",),
+        becomes="xpt",
+        extra="files",
+    ),
+)

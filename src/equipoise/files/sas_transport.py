@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-LINE, HEAD = 80, 1 << 22
-NAMES, ROWS = (b"HEADER RECORD*******NAMESTR", b"HEADER RECORD*******NAMSTV8"), b"HEADER RECORD*******OBS"
-COUNTED = b"HEADER RECORD*******OBSV8   HEADER RECORD!!!!!!!"
-ENTRY = 140
+LINE_BYTES, HEAD_BYTES = 80, 1 << 22
+NAMES_HEADERS, RECORDS_HEADER = (
+    (b"HEADER RECORD*******NAMESTR", b"HEADER RECORD*******NAMSTV8"),
+    b"HEADER RECORD*******OBS",
+)
+COUNT_HEADER = b"HEADER RECORD*******OBSV8   HEADER RECORD!!!!!!!"
+NAME_ENTRY_BYTES = 140
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
 
@@ -24,58 +27,58 @@ class Layout:
 
     @classmethod
     def of(cls, path: Path) -> "Layout | None":
-        """The layout a file tells; None where it does not."""
+        """The layout of a file, from its header; None where the header does not give it."""
         with path.open("rb") as file:
-            head = file.read(HEAD)
-        names, rows = max(head.find(name) for name in NAMES), head.find(ROWS)
+            head = file.read(HEAD_BYTES)
+        names, rows = max(head.find(name) for name in NAMES_HEADERS), head.find(RECORDS_HEADER)
         if names < 0 or rows < names:
             return None
         count = head[names + 48 : names + 58].strip()
-        first = names + LINE
-        if not count.isdigit() or first + int(count) * ENTRY > rows:
+        first = names + LINE_BYTES
+        if not count.isdigit() or first + int(count) * NAME_ENTRY_BYTES > rows:
             return None
-        entries = [head[first + i * ENTRY : first + (i + 1) * ENTRY] for i in range(int(count))]
+        entries = [head[first + i * NAME_ENTRY_BYTES : first + (i + 1) * NAME_ENTRY_BYTES] for i in range(int(count))]
         places = [(_number(e[0:2]), _number(e[84:88]), _number(e[4:6])) for e in entries]
         numbers = {i: (place, width) for i, (kind, place, width) in enumerate(places) if kind == 1}
-        return cls(rows + LINE, sum(width for _, _, width in places), numbers)
+        return cls(rows + LINE_BYTES, sum(width for _, _, width in places), numbers)
 
     def records(self, path: Path, height: int, *, write: bool = False) -> np.memmap:
         return np.memmap(path, np.uint8, "r+" if write else "r", self.start, (height, self.length))
 
 
-def promised(path: Path) -> int:
-    """The number of records a file of version 8 names, 0 where it does not."""
+def record_count(path: Path) -> int:
+    """The number of records in the header of a file of version 8, 0 where there is none."""
     with path.open("rb") as file:
-        _, found, rest = file.read(HEAD).partition(COUNTED)
-    said = rest[:15].strip()
-    return int(said) if found and said.isdigit() else 0
+        _, mark, rest = file.read(HEAD_BYTES).partition(COUNT_HEADER)
+    digits = rest[:15].strip()
+    return int(digits) if mark and digits.isdigit() else 0
 
 
-def special(path: Path, columns: list[str], height: int) -> pl.DataFrame | None:
+def special_codes(path: Path, columns: list[str], height: int) -> pl.DataFrame | None:
     """The letter of each special missing value, a column for each that has some."""
     layout = Layout.of(path)
     if layout is None or not height or path.stat().st_size < layout.start + height * layout.length:
         return None
-    records, found = layout.records(path, height), {}
+    records, codes = layout.records(path, height), {}
     for column, (place, width) in layout.numbers.items():
         first = records[:, place]
-        there = np.isin(first, list(LETTERS.encode())) & ~records[:, place + 1 : place + width].any(axis=1)
-        if there.any():
-            letters = np.where(there, first, ord(" ")).astype(np.uint8).view("S1").astype(str)
-            found[columns[column]] = pl.Series(letters).replace("", None).replace(" ", None)
-    return pl.DataFrame(found) if found else None
+        flags = np.isin(first, list(LETTERS.encode())) & ~records[:, place + 1 : place + width].any(axis=1)
+        if flags.any():
+            letters = np.where(flags, first, ord(" ")).astype(np.uint8).view("S1").astype(str)
+            codes[columns[column]] = pl.Series(letters).replace("", None).replace(" ", None)
+    return pl.DataFrame(codes) if codes else None
 
 
-def put_special(path: Path, codes: dict[int, pl.Series]) -> None:
-    """Give the missing numbers of some columns their letters."""
+def write_special_codes(path: Path, codes: dict[int, pl.Series]) -> None:
+    """Write special missing values: the letters of missing numbers, by column."""
     layout = Layout.of(path)
     for column, letters in codes.items():
         if layout is None or column not in layout.numbers:
             continue
-        known = letters.is_not_null().to_numpy()
+        flags = letters.is_not_null().to_numpy()
         records = layout.records(path, len(letters), write=True)
         place = layout.numbers[column][0]
-        records[known, place] = np.frombuffer("".join(letters.drop_nulls()).encode(), np.uint8)
+        records[flags, place] = np.frombuffer("".join(letters.drop_nulls()).encode(), np.uint8)
         records.flush()
 
 

@@ -11,15 +11,15 @@ import polars as pl
 
 from equipoise.data.labels import Code, Column, Labels
 from equipoise.files import statistical
-from equipoise.files.format import Format, Loaded
-from equipoise.files.missing_codes import numbered
+from equipoise.files.format import Format, Loaded, Signature
+from equipoise.files.missing_codes import number_codes
 from equipoise.files.stored_dates import DateUnits
 
 PACKAGE = statistical.Package(
     "SPSS",
     DateUnits(
         date(1582, 10, 14), 86_400, 1, ("DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"),
-        ("DATETIME", "YMDHMS"), ("TIME",),
+        ("DATETIME", "YMDHMS"), ("TIME",), resolution=10,
     ),
     ("DATE11", "DATETIME20", "TIME8"),
     re.compile(
@@ -38,21 +38,21 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = False) -> None:
     """Write an SPSS file, missing codes back in their places."""
     stat = statistical.pyreadstat()
-    table, gaps, told = statistical.prepared(frame, labels, PACKAGE, coded=True)
+    table, gaps, file_labels = statistical.storable_table(frame, labels, PACKAGE, coded=True)
     columns = {}
-    for name, column in told.columns.items():
+    for name, column in file_labels.columns.items():
         values, codes = table[name], gaps.get(name)
         if values.dtype != pl.String:
-            column, codes = numbered(column, codes, values)
+            column, codes = number_codes(column, codes, values)
         columns[name] = replace(column, values=tuple(pair for pair in column.values if _fits(pair[0], values.dtype)))
         if codes is not None:
             codes = codes if values.dtype == pl.String else codes.cast(pl.Float64)
             table = table.with_columns(pl.coalesce(pl.lit(values), pl.lit(codes)).alias(name))
-    given: dict[str, Any] = {
-        "file_label": told.title or "",
+    arguments: dict[str, Any] = {
+        "file_label": file_labels.title or "",
         "column_labels": {n: c.label for n, c in columns.items() if c.label},
         "variable_value_labels": {
-            n: statistical.keyed(c.values, table[n].dtype) for n, c in columns.items() if c.values
+            n: statistical.value_labels(c.values, table[n].dtype) for n, c in columns.items() if c.values
         },
         "missing_ranges": {n: ranges for n, c in columns.items() if (ranges := _ranges(c, table[n].dtype))},
         "variable_display_width": {n: c.width for n, c in columns.items() if c.width},
@@ -61,7 +61,7 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = Fa
         | {n: "F8.0" for n, c in columns.items() if not c.format and table[n].dtype.is_integer() and n not in gaps},
         "compress": compress,
     }
-    statistical.written(lambda: stat.write_sav(table, path, **given), path, PACKAGE)
+    statistical.write_or_explain(lambda: stat.write_sav(table, path, **arguments), path, PACKAGE)
 
 
 def _fits(code: Code, dtype: pl.DataType) -> bool:
@@ -75,5 +75,26 @@ def _ranges(column: Column, dtype: pl.DataType) -> list[Any]:
     return [low if low == high else {"lo": low, "hi": high} for low, high in alike]
 
 
-PLAIN = Format((".sav",), load, save, ("encoding",), codes=True)
-COMPRESSED = Format((".zsav",), load, partial(save, compress=True), ("encoding",), codes=True)
+PLAIN = Format(
+    name="sav",
+    title="SPSS",
+    suffixes=(".sav",),
+    load=load,
+    save=save,
+    signatures=(Signature(b"$FL2@(#)", "an SPSS file", (".sav", ".zsav")),),
+    types=statistical.COLUMN_TYPES,
+    largest_integer=statistical.MAX_EXACT_INTEGER,
+    resolution="10us",
+    options=("encoding",),
+    codes=True,
+    extra="files",
+)
+COMPRESSED = replace(
+    PLAIN,
+    name="zsav",
+    title="compressed SPSS",
+    suffixes=(".zsav",),
+    save=partial(save, compress=True),
+    signatures=(Signature(b"$FL3@(#)", "a compressed SPSS file", (".zsav", ".sav")),),
+)
+FORMATS = (PLAIN, COMPRESSED)

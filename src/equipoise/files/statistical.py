@@ -1,4 +1,4 @@
-"""What SPSS, Stata and SAS files share: pyreadstat reads them, codes stay codes, dates and labels are ours."""
+"""Reading and writing of SPSS, Stata and SAS files with pyreadstat: codes, labels, dates and missing values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,18 +8,28 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.data.labels import Code, Column, Labels, parted
+from equipoise.data.labels import Code, Column, Labels, split_missing_codes
+from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, same, stored_as
 from equipoise.files.format import Loaded
 from equipoise.files.memory import refuse_beyond
 from equipoise.files.stored_dates import DateUnits
 from equipoise.ground.errors import DataError, MissingExtraError
 
-INSTEAD = "this format cannot be read in pieces, so use a machine with more, or save it as Parquet or CSV first"
-NUMBER, TEXT = 48, 90
+SAVE_ADVICE = "this format cannot be read in pieces, so use a machine with more, or save it as Parquet or CSV first"
+NUMBER_BYTES, TEXT_BYTES = 48, 90
 """Bytes of memory a number and an empty text take while they are read."""
-WHOLE = re.compile(r".*\.0|F\d+\.?")
+WHOLE_NUMBER_FORMATS = re.compile(r".*\.0|F\d+\.?")
 """Formats that show no decimals."""
-GAP = "\x00missing code of "
+MAX_EXACT_INTEGER = 2**53
+"""The largest whole number that all of these files hold: their numbers are floating-point."""
+COLUMN_TYPES = (
+    stored_as("Int64", *SIGNED, *UNSIGNED, *WIDE)
+    | stored_as("Float64", "Boolean", *FLOATS, "Decimal")
+    | stored_as("String", *TEXTS, "Null")
+    | same("Date", "Datetime", "Time")
+)
+"""The column types that the packages hold, and what each is read back as."""
+CODE_COLUMN_PREFIX = "\x00missing code of "
 """The columns that carry the missing codes of records to the writer begin like this."""
 
 
@@ -32,17 +42,17 @@ class Package:
     usual: tuple[str, str, str]
     own: re.Pattern[str]
 
-    def format(self, dtype: pl.DataType, told: str | None) -> str | None:
+    def format(self, dtype: pl.DataType, previous: str | None) -> str | None:
         """The format a column is shown in here: the one it had, if this package knows it."""
-        found = self.clock.format(dtype, told, self.usual)
-        return found if found and self.own.fullmatch(found) else None
+        display = self.clock.format(dtype, previous, self.usual)
+        return display if display and self.own.fullmatch(display) else None
 
 
 def pyreadstat() -> Any:
     try:
         import pyreadstat as found
     except ImportError:
-        raise MissingExtraError.named("pyreadstat", "files") from None
+        raise MissingExtraError.for_package("pyreadstat", "files") from None
     return found
 
 
@@ -50,21 +60,23 @@ def load(
     path: Path, package: Package, reader: Callable[..., Any], *, encoding: str | None = None, **options: Any
 ) -> Loaded:
     """Read a file whole, after a look at what it will need."""
-    told = {"output_format": "polars", "encoding": encoding}
-    meta = _tried(lambda: reader(path, metadataonly=True, **told), path, package)[1]
+    arguments = {"output_format": "polars", "encoding": encoding}
+    meta = _attempt(lambda: reader(path, metadataonly=True, **arguments), path, package)[1]
     _refuse_large(path, meta)
-    table, meta = _tried(lambda: reader(path, disable_datetime_conversion=True, **told, **options), path, package)
+    table, meta = _attempt(
+        lambda: reader(path, disable_datetime_conversion=True, **arguments, **options), path, package
+    )
     if meta.number_rows is not None and table.height < meta.number_rows:
-        raise DataError(broken(path, package))
+        raise DataError(broken_message(path, package))
     labels = _labels(meta)
-    table, tags = _untagged(table)
-    table, labels = parted(table, labels)
+    table, tags = _split_tags(table)
+    table, labels = split_missing_codes(table, labels)
     gaps = [frame for frame in (labels.gaps, tags) if frame is not None]
     labels = replace(labels, gaps=pl.concat(gaps, how="horizontal") if gaps else None)
     return Loaded(_typed(table, labels, package.clock), labels)
 
 
-def prepared(
+def storable_table(
     frame: pl.LazyFrame, labels: Labels, package: Package, *, coded: bool
 ) -> tuple[pl.DataFrame, dict[str, pl.Series], Labels]:
     """A table of what the package can store, the missing codes of its records, and its labels.
@@ -73,38 +85,42 @@ def prepared(
     their categories' own where those are whole numbers, else 1, 2, 3 and so on, each with its value label.
     """
     table = frame.collect()
-    gaps = {n.removeprefix(GAP): table[n] for n in table.columns if n.startswith(GAP)}
-    table = table.drop(cs for cs in table.columns if cs.startswith(GAP))
-    kept = {}
+    gaps = {n.removeprefix(CODE_COLUMN_PREFIX): table[n] for n in table.columns if n.startswith(CODE_COLUMN_PREFIX)}
+    table = table.drop(cs for cs in table.columns if cs.startswith(CODE_COLUMN_PREFIX))
+    columns = {}
     for name in table.columns:
-        values, told = table[name], labels.of(name)
-        told = replace(told, format=package.format(values.dtype, told.format))
+        values, column = table[name], labels.of(name)
+        if values.dtype in (pl.Categorical, pl.Enum, pl.Null):
+            values = values.cast(pl.String)
+        column = replace(column, format=package.format(values.dtype, column.format))
         if values.dtype.is_temporal():
-            values = package.clock.written(values)
-        elif coded and values.dtype == pl.String and told.numeric:
-            values, told = _coded(values, told)
-        elif values.dtype == pl.Boolean:
+            values = package.clock.to_numbers(values)
+        elif coded and values.dtype == pl.String and column.numeric:
+            values, column = _category_codes(values, column)
+        elif values.dtype == pl.Boolean or values.dtype.is_decimal():
             values = values.cast(pl.Float64)
         elif values.dtype.is_float():
-            values = values.fill_nan(None)
-        table, kept[name] = table.with_columns(values.alias(name)), told
-    return table, {n: s for n, s in gaps.items() if n in kept}, Labels(kept, labels.title)
+            values = (values.cast(pl.Float64) if values.dtype == pl.Float16 else values).fill_nan(None)
+        elif values.dtype in (pl.Int128, pl.UInt128):
+            values = values.cast(pl.Int64)
+        table, columns[name] = table.with_columns(values.alias(name)), column
+    return table, {n: s for n, s in gaps.items() if n in columns}, Labels(columns, labels.title)
 
 
-def written(write: Callable[[], None], path: Path, package: Package) -> None:
+def write_or_explain(write: Callable[[], None], path: Path, package: Package) -> None:
     """Write, or say in one sentence that it cannot be."""
     try:
         write()
     except Exception as error:
-        named = " name " in str(error)
-        what = "a column name (a space, an accent, a reserved word, or too long)" if named else "a text or a label"
+        is_name = " name " in str(error)
+        what = "a column name (a space, an accent, a reserved word, or too long)" if is_name else "a text or a label"
         raise DataError(
-            f"The data cannot be written as {package.name} ({path.suffix}): {what} is not allowed there. "
-            "Ask for another format, such as parquet."
+            f"The data cannot be written as {package.name} ({path.suffix}): {what} is not allowed there: "
+            "ask for another format, such as parquet."
         ) from None
 
 
-def keyed(values: tuple[tuple[Code, str], ...], dtype: pl.DataType) -> dict[Code, str]:
+def value_labels(values: tuple[tuple[Code, str], ...], dtype: pl.DataType) -> dict[Code, str]:
     """Value labels as the writer wants them: codes of the type of their column."""
     if dtype == pl.String:
         return {str(code): text for code, text in values}
@@ -131,7 +147,7 @@ def _labels(meta: Any) -> Labels:
     return Labels(columns, meta.file_label or None)
 
 
-def _untagged(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+def _split_tags(table: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Stata's and SAS's .a to .z arrive as letters among numbers: take them apart."""
     tags = {}
     for name, dtype in table.schema.items():
@@ -147,54 +163,56 @@ def _typed(table: pl.DataFrame, labels: Labels, clock: DateUnits) -> pl.DataFram
     """Dates as dates, whole codes as integers, empty texts as null: there the formats have no other missing text."""
     columns = []
     for values in table.get_columns():
-        told = labels.of(values.name)
-        if told.numeric and not values.dtype.is_numeric() and values.null_count() == len(values):
+        column = labels.of(values.name)
+        if column.numeric and not values.dtype.is_numeric() and values.null_count() == len(values):
             values = values.cast(pl.Float64)
         if values.dtype == pl.String:
             values = pl.select(pl.when(pl.lit(values) != "").then(pl.lit(values)).alias(values.name)).to_series()
-        elif kind := clock.kind(told.format):
+        elif kind := clock.kind(column.format):
             values = clock.read(values.cast(pl.Float64), kind)
-        elif values.dtype.is_float() and _whole(values, told):
+        elif values.dtype.is_float() and _whole(values, column):
             values = values.cast(pl.Int64)
         columns.append(values)
     return pl.DataFrame(columns)
 
 
-def _whole(values: pl.Series, told: Column) -> bool:
+def _whole(values: pl.Series, column: Column) -> bool:
     """Codes and columns shown without decimals are integers, if they all are."""
-    shown = not told.format or WHOLE.fullmatch(told.format) or (told.storage or "").startswith("int")
-    if not (shown or told.values):
+    without_decimals = (
+        not column.format or WHOLE_NUMBER_FORMATS.fullmatch(column.format) or (column.storage or "").startswith("int")
+    )
+    if not (without_decimals or column.values):
         return False
-    known = values.drop_nulls()
-    return bool(((known % 1 == 0) & (known.abs() < 2**53)).all())
+    present = values.drop_nulls()
+    return bool(((present % 1 == 0) & (present.abs() < 2**53)).all())
 
 
-def _coded(values: pl.Series, told: Column) -> tuple[pl.Series, Column]:
+def _category_codes(values: pl.Series, column: Column) -> tuple[pl.Series, Column]:
     """Texts of a recode as numbers, their labels with them; the numbers of missing codes are left alone."""
-    labels = {str(code): text for code, text in told.values if not told.is_missing(code)}
-    gone = tuple((code, text) for code, text in told.values if told.is_missing(code))
+    labels = {str(code): text for code, text in column.values if not column.is_missing(code)}
+    missing_labels = tuple((code, text) for code, text in column.values if column.is_missing(code))
     listed = list(dict.fromkeys([*labels, *values.drop_nulls().unique().sort().to_list()]))
-    if all(text.isdecimal() and str(int(text)) == text and not told.is_missing(int(text)) for text in listed):
+    if all(text.isdecimal() and str(int(text)) == text and not column.is_missing(int(text)) for text in listed):
         codes = [int(text) for text in listed]
     else:
-        free = (code for code in range(1, 2 * len(listed) + 2_000_000) if not told.is_missing(code))
+        free = (code for code in range(1, 2 * len(listed) + 2_000_000) if not column.is_missing(code))
         codes = [next(free) for _ in listed]
-    made = tuple((code, labels.get(text, text)) for code, text in zip(codes, listed, strict=True))
+    new_labels = tuple((code, labels.get(text, text)) for code, text in zip(codes, listed, strict=True))
     numbers = values.replace_strict(listed, codes, default=None, return_dtype=pl.Int64)
-    return numbers, replace(told, values=(*made, *gone))
+    return numbers, replace(column, values=(*new_labels, *missing_labels))
 
 
 def _refuse_large(path: Path, meta: Any) -> None:
-    """The library makes a Python object of each value before the table: what was measured on a million records."""
+    """Refuse a file that needs too much memory: pyreadstat makes a Python object of each value (measured sizes)."""
     rows = meta.number_rows or path.stat().st_size // max(1, sum(meta.variable_storage_width.values()))
     widths = [
-        NUMBER if kind != "string" else TEXT + 2 * meta.variable_storage_width.get(name, 0)
+        NUMBER_BYTES if kind != "string" else TEXT_BYTES + 2 * meta.variable_storage_width.get(name, 0)
         for name, kind in meta.readstat_variable_types.items()
     ]
-    refuse_beyond(path, rows * sum(widths), f"{rows:,} records x {len(widths):,} columns", INSTEAD, 1)
+    refuse_beyond(path, rows * sum(widths), f"{rows:,} records x {len(widths):,} columns", SAVE_ADVICE, 1)
 
 
-def _tried(read: Callable[[], Any], path: Path, package: Package) -> Any:
+def _attempt(read: Callable[[], Any], path: Path, package: Package) -> Any:
     try:
         return read()
     except Exception as error:
@@ -203,9 +221,9 @@ def _tried(read: Callable[[], Any], path: Path, package: Package) -> Any:
                 f"{str(path)!r} holds text in another encoding than it says: name its encoding, such as 'cp1252'."
             ) from None
         if isinstance(error, MemoryError):
-            raise DataError(f"There is not enough memory to read {str(path)!r}: {INSTEAD}.") from None
-        raise DataError(broken(path, package)) from None
+            raise DataError(f"There is not enough memory to read {str(path)!r}: {SAVE_ADVICE}.") from None
+        raise DataError(broken_message(path, package)) from None
 
 
-def broken(path: Path, package: Package) -> str:
+def broken_message(path: Path, package: Package) -> str:
     return f"{str(path)!r} is not a whole {package.name} file: it is damaged, cut off or something else."

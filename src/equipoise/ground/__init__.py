@@ -1,1 +1,1 @@
-"""What every room stands on and knows nothing of disclosure: errors, the system, randomness, solver."""
+"""Foundations that know nothing of disclosure: errors, operating system, progress, randomness, solver, packed keys."""

@@ -1,4 +1,4 @@
-"""Every error and warning this package raises. Messages name columns, counts and parameters, never data values."""
+"""Errors and warnings of this package. Messages name columns, counts and parameters, never data values."""
 
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ from typing import Any
 class EquipoiseError(Exception):
     """Base of all errors raised on purpose; `exit_code` is what the command line ends with.
 
-    `problems` has each by itself where several were found.
+    `problems` lists each problem where there are several.
     """
 
     exit_code = 2
@@ -36,13 +36,13 @@ class EngineError(EquipoiseError):
 
 
 class InfeasibleError(EquipoiseError):
-    """What was asked cannot be done on this data; `cell` is the number of the cell it fails at, if there is one."""
+    """The request cannot be met on this data; `cell` is the number of the cell it fails at, if there is one."""
 
     cell: int | None = None
 
 
 class RefusedError(EquipoiseError):
-    """A policy refused the release; `about` is what was refused, with all that was tried, where that is known."""
+    """A policy refused the release; `about` is the refused result with all its trials, where available."""
 
     exit_code = 1
     about: Any = None
@@ -54,7 +54,7 @@ class MissingExtraError(EquipoiseError, ImportError):
     exit_code = 3
 
     @classmethod
-    def named(cls, package: str, extra: str) -> "MissingExtraError":
+    def for_package(cls, package: str, extra: str) -> "MissingExtraError":
         return cls(f'This needs the package {package!r}. Install it: pip install "equipoise[{extra}]".')
 
 
@@ -65,20 +65,20 @@ class Cancelled(EquipoiseError):
 
 
 class EquipoiseWarning(UserWarning):
-    """A number is given, but an assumption behind it is doubtful; the same words are on the Score."""
+    """An assumption behind a number is doubtful; the Score carries the same note."""
 
 
-def hint(wanted: str, available: Collection[str]) -> str:
-    """Say what the name may have meant.
+def hint(name: str, available: Collection[str]) -> str:
+    """Suggest the nearest available name for a misspelt one, or list the names.
 
     >>> hint("agee", ["age", "sex"])
     " Did you mean 'age'?"
     >>> hint("x", ["age", "sex"])
     ' There are: age, sex.'
     """
-    near = get_close_matches(wanted, available, n=1)
+    near = get_close_matches(name, available, n=1)
     if near:
         return f" Did you mean {near[0]!r}?"
-    shown = sorted(available)
-    listed = ", ".join(shown[:20]) + (f" and {len(shown) - 20} more" if len(shown) > 20 else "")
-    return f" There are: {listed}." if shown else " There are none."
+    names = sorted(available)
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return f" There are: {listed}." if names else " There are none."

@@ -1,8 +1,8 @@
 """Keys as packed integers: code each column once, count by one integer, roll cells up by table look-up.
 
 Cost of counting n records by k coded keys: k passes over n small integers and one addition to an array of the size
-of the cross-classification, or a sort where that has more than `ROOM` places for each record. Records are packed
-`STEP` at a time, so the memory needed is that of the codes and the cells. No Python loop over records or cells.
+of the cross-classification, or a sort where that has more than `MAX_PLACES_PER_RECORD` places per record. Records are
+packed `CHUNK_RECORDS` at a time, so memory is that of the codes and the cells. No Python loop over records or cells.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from equipoise.ground.arrays import Floats, Integers
 
-ROOM = 4
-"""Up to this many places for each record a cross-classification is counted in an array of its own size."""
-DENSE = 1 << 24
-"""And up to this many places in all, unless there are more records than that."""
-STEP = 1 << 16
+MAX_PLACES_PER_RECORD = 4
+"""Up to this many places per record a cross-classification is counted in an array of its own size."""
+MAX_DENSE_PLACES = 1 << 24
+"""And up to this many places in total, unless there are more records than that."""
+CHUNK_RECORDS = 1 << 16
 """Records packed at a time, few enough to stay in the processor's cache."""
-SAMPLE = 1 << 16
-"""Records among which the values of a text column are looked for first."""
-WAITING = 1 << 22
-"""Cells of batches that may wait until they are added up."""
-LARGEST = 1 << 62
+SAMPLE_RECORDS = 1 << 16
+"""Records searched first for the values of a text column."""
+MAX_WAITING_CELLS = 1 << 22
+"""Cells of batches that may wait before they are added up."""
+MAX_PACKED_ID = 1 << 62
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,33 +66,33 @@ def code(column: pl.Series) -> Coded:
 
 
 def _text(column: pl.Series) -> Coded:
-    """Text: the values among the first records are mostly all there are, which saves a pass over the rest."""
-    known = column.head(SAMPLE).unique().drop_nulls().sort()
-    found = column.cast(pl.Enum(known), strict=False).to_physical()
-    if found.null_count() > column.null_count():
-        rare = column.filter(found.is_null()).unique().drop_nulls()
-        known = known.append(rare).sort()
-        found = column.cast(pl.Enum(known)).to_physical()
+    """Codes of a text column: the first records mostly have all values, which saves a pass over the rest."""
+    values = column.head(SAMPLE_RECORDS).unique().drop_nulls().sort()
+    codes = column.cast(pl.Enum(values), strict=False).to_physical()
+    if codes.null_count() > column.null_count():
+        rare = column.filter(codes.is_null()).unique().drop_nulls()
+        values = values.append(rare).sort()
+        codes = column.cast(pl.Enum(values)).to_physical()
     if not column.null_count():
-        return Coded(known, _small(found.to_numpy(), len(known)))
+        return Coded(values, _small(codes.to_numpy(), len(values)))
     nothing = pl.Series(column.name, [None], dtype=pl.String)
-    shifted = (found.cast(pl.UInt32) + 1).fill_null(0)
-    return Coded(nothing.append(known), _small(shifted.to_numpy(), len(known) + 1))
+    shifted = (codes.cast(pl.UInt32) + 1).fill_null(0)
+    return Coded(nothing.append(values), _small(shifted.to_numpy(), len(values) + 1))
 
 
 def _categories(column: pl.Series) -> Coded:
-    """Categories are numbered already: only their order changes, to that of their texts."""
-    numbers, known = code(column.to_physical()), column.unique()
-    texts = code(known.gather(known.to_physical().arg_sort(nulls_last=False)).cast(pl.String))
+    """Codes of a categorical column: renumbered in the order of their texts."""
+    numbers, values = code(column.to_physical()), column.unique()
+    texts = code(values.gather(values.to_physical().arg_sort(nulls_last=False)).cast(pl.String))
     return Coded(texts.values, texts.codes[numbers.codes])
 
 
 def _short_run(column: pl.Series) -> Coded | None:
-    """Integers between nearby bounds: the code is found by looking which there are, not by sorting."""
+    """Codes of integers in a narrow range, by marking which occur instead of sorting; None for a wide range."""
     low, high = column.min(), column.max()
     if not isinstance(low, int) or not isinstance(high, int) or high - low > max(1 << 16, len(column)):
         return None
-    if high >= LARGEST or low <= -LARGEST:
+    if high >= MAX_PACKED_ID or low <= -MAX_PACKED_ID:
         return None
     nulls = int(column.null_count() > 0)
     span = high - low + 1 + nulls
@@ -112,7 +112,7 @@ def _offsets(column: pl.Series, low: int, nulls: int) -> Integers:
 
 
 def _sorted(column: pl.Series) -> Coded:
-    """Any other type: the code is looked for among the sorted values."""
+    """Codes of any other type, by binary search among the sorted values."""
     values = column.unique().sort(nulls_last=False)
     nulls = int(values.null_count() > 0)
     places = np.searchsorted(_comparable(values.drop_nulls()), _comparable(column.drop_nulls()))
@@ -151,7 +151,7 @@ class Cube:
         return tuple(len(values) for values in self.axes)
 
     def recode(self, axis: int, values: pl.Series, codes: Integers) -> "Cube":
-        """Give each value of an axis a new code and add up the cells that meet. O(cells)."""
+        """Give each value of an axis a new code and add up the cells that become equal. O(cells)."""
         axes = (*self.axes[:axis], values, *self.axes[axis + 1 :])
         changed = (*self.codes[:axis], codes[self.codes[axis]], *self.codes[axis + 1 :])
         return gather(axes, changed, self.n, self.total)
@@ -173,12 +173,12 @@ def tally(columns: Sequence[Coded], weights: Floats | None = None) -> Cube:
 def merge(cubes: Iterable[Cube]) -> Cube:
     """One cube from those of several batches, each with axes of its own.
 
-    Cubes wait until they hold `WAITING` cells, or more than the sum so far: O(cells of all batches) together.
+    Cubes wait until they hold `MAX_WAITING_CELLS`, or more than the sum so far: O(cells of all batches) in total.
     """
     waiting: list[Cube] = []
     for cube in cubes:
         waiting.append(cube)
-        if sum(map(len, waiting[1:])) > max(WAITING, len(waiting[0])):
+        if sum(map(len, waiting[1:])) > max(MAX_WAITING_CELLS, len(waiting[0])):
             waiting = [_together(waiting)]
     return _together(waiting)
 
@@ -197,19 +197,19 @@ def _together(cubes: Sequence[Cube]) -> Cube:
 
 
 def gather(axes: tuple[pl.Series, ...], codes: tuple[Integers, ...], n: Integers | None, total: Floats | None) -> Cube:
-    """Add up `n` and `total` (1 each when not given) over equal codes; cells without records are left out."""
+    """Add up `n` and `total` (1 each when None) over equal codes; cells without records are omitted."""
     sizes, records = [len(values) for values in axes], len(codes[0])
-    if prod(sizes) <= min(ROOM * records, max(DENSE, records)):
+    if prod(sizes) <= min(MAX_PLACES_PER_RECORD * records, max(MAX_DENSE_PLACES, records)):
         sums = _sums(codes, sizes, n, total)
-        seen = np.flatnonzero(sums.real != 0)
-        kept = unpack(seen, sizes)
+        occupied = np.flatnonzero(sums.real != 0)
+        cell_codes = unpack(occupied, sizes)
     else:
         ids, first = group(codes, sizes)
         sums = _sums([ids], [len(first)], n, total)
-        seen = np.flatnonzero(sums.real != 0)
-        kept = tuple(c[first[seen]] for c in codes)
-    found = sums[seen]
-    return Cube(axes, kept, found.real.astype(np.int64), (found.real if total is None else found.imag).copy())
+        occupied = np.flatnonzero(sums.real != 0)
+        cell_codes = tuple(c[first[occupied]] for c in codes)
+    cells = sums[occupied]
+    return Cube(axes, cell_codes, cells.real.astype(np.int64), (cells.real if total is None else cells.imag).copy())
 
 
 def _sums(
@@ -217,7 +217,7 @@ def _sums(
 ) -> NDArray[np.complex128]:
     """Records and weight in each place, as the two parts of a complex number: one visit to memory for both."""
     sums = np.zeros(prod(sizes), dtype=np.complex128)
-    both = np.ones(min(STEP, len(codes[0])), dtype=np.complex128)
+    both = np.ones(min(CHUNK_RECORDS, len(codes[0])), dtype=np.complex128)
     for step in _steps(len(codes[0])):
         packed = pack([column[step] for column in codes], sizes)
         added = both[: len(packed)]
@@ -230,7 +230,7 @@ def _sums(
 
 
 def _steps(records: int) -> Iterator[slice]:
-    return (slice(start, start + STEP) for start in range(0, records, STEP))
+    return (slice(start, start + CHUNK_RECORDS) for start in range(0, records, CHUNK_RECORDS))
 
 
 def pack(codes: Sequence[Integers], sizes: Sequence[int]) -> Integers:
@@ -243,33 +243,33 @@ def pack(codes: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     for column, size in zip(codes[1:], sizes[1:], strict=True):
         packed *= size
         packed += column
-    found: Integers = packed.astype(np.intp, copy=False)
-    return found
+    places: Integers = packed.astype(np.intp, copy=False)
+    return places
 
 
 def unpack(packed: Integers, sizes: Sequence[int]) -> tuple[Integers, ...]:
-    """The codes that were packed.
+    """Codes of each key from packed integers, the inverse of `pack`.
 
     >>> [codes.tolist() for codes in unpack(np.array([2, 3]), [2, 3])]
     [[0, 1], [2, 0]]
     """
-    left: Any = packed.astype(np.int32 if prod(sizes) < 1 << 31 else np.int64)
+    rest: Any = packed.astype(np.int32 if prod(sizes) < 1 << 31 else np.int64)
     codes = []
     for size in sizes[:0:-1]:
-        higher = left // size
-        codes.append(_small(left - higher * size, size))
-        left = higher
-    return (_small(left, sizes[0]), *codes[::-1])
+        higher = rest // size
+        codes.append(_small(rest - higher * size, size))
+        rest = higher
+    return (_small(rest, sizes[0]), *codes[::-1])
 
 
 def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, Integers]:
-    """Number the distinct combinations in key order; also the place where each is first met. O(n log n).
+    """Number the distinct combinations in key order; also the position where each occurs first. O(n log n).
 
     Combinations are compressed whenever the next key would not fit in 62 bits, so any number of keys works.
     """
     ids, size = codes[0].astype(np.int64), sizes[0]
     for column, more in zip(codes[1:], sizes[1:], strict=True):
-        if size * more > LARGEST:
+        if size * more > MAX_PACKED_ID:
             ids, first = _numbered(ids, size)
             size = len(first)
         ids *= more
@@ -279,7 +279,7 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
 
 
 def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
-    """Ids below `size` numbered in their order, in place, and where each is first met."""
+    """Ids below `size` renumbered in their order, in place, and the position where each occurs first."""
     order = order_of(ids, size)
     ordered = ids[order]
     new = np.ones(len(ids), dtype=np.bool_)
@@ -289,9 +289,9 @@ def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
 
 
 def order_of(ids: Integers, size: int) -> Integers:
-    """What sorts the ids, equal ones as they stand: sorting id and place as one integer is much the fastest."""
+    """Stable sorting order of the ids: sorting id and position as one integer is much the fastest."""
     bits = len(ids).bit_length()
-    if size << bits > LARGEST:
+    if size << bits > MAX_PACKED_ID:
         return np.argsort(ids, kind="stable")
     order: Integers = ids << bits
     order |= np.arange(len(ids))

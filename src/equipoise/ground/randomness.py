@@ -1,4 +1,4 @@
-"""Draws: random numbers from a secret seed and a record's key, never from row order, partition or engine.
+"""Random numbers from a secret seed and a record's key, independent of row order, partition and engine.
 
 Each record's key is turned into 128 bits by AES in CBC-MAC form under a key derived from the seed, and each draw is
 AES of (those bits, counter) under a key derived from (seed, step). AES is fixed by a standard, so the same seed gives
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from equipoise.ground.errors import ParameterError
 
-BLOCK = 16
-PIECE = 1 << 15
+BLOCK_BYTES = 16
+CHUNK_RECORDS = 1 << 15
 
 
 def new_seed() -> int:
-    """128 bits from the operating system."""
+    """A random seed: 128 bits from the operating system."""
     return secrets.randbits(128)
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """The draws of one step of a recipe.
+    """Random draws of one step of a recipe, one per record key.
 
     >>> a = Draws(7).child(0).uniform(pl.Series([10, 11, 12]))
     >>> b = Draws(7).child(0).uniform(pl.Series([12, 10, 11]))
@@ -47,13 +47,13 @@ class Draws:
     def uniform(self, keys: pl.Series, counter: int = 0) -> NDArray[np.float64]:
         """One number in [0, 1) per key, 53 bits each. O(records), vectorised in pieces that stay in the cache."""
         secret = self._key("draw", *self.path)
-        drawn = np.empty(len(keys))
-        for start in range(0, len(keys), PIECE):
-            marks = self._mac(keys[start : start + PIECE])
+        numbers = np.empty(len(keys))
+        for start in range(0, len(keys), CHUNK_RECORDS):
+            marks = self._mac(keys[start : start + CHUNK_RECORDS])
             marks[:, 1] ^= np.uint64(counter)
-            drawn[start : start + PIECE] = _encrypt(secret, marks)[:, 0] >> np.uint64(11)
-        drawn *= 2.0**-53
-        return drawn
+            numbers[start : start + CHUNK_RECORDS] = _encrypt(secret, marks)[:, 0] >> np.uint64(11)
+        numbers *= 2.0**-53
+        return numbers
 
     def normal(self, keys: pl.Series, counter: int = 0) -> NDArray[np.float64]:
         """One standard normal number per key, by the inverse of the distribution function."""
@@ -63,7 +63,7 @@ class Draws:
 
     def _key(self, *words: object) -> bytes:
         text = "|".join(map(str, ("equipoise", self.seed, *words)))
-        return hashlib.sha256(text.encode()).digest()[:BLOCK]
+        return hashlib.sha256(text.encode()).digest()[:BLOCK_BYTES]
 
     def _mac(self, keys: pl.Series) -> NDArray[np.uint64]:
         """CBC-MAC of each key's bytes, length first so that no key is a prefix of another."""
@@ -74,13 +74,14 @@ class Draws:
             return _encrypt(secret, state)
         texts = keys.cast(pl.String).cast(pl.Binary)
         lengths = texts.bin.size().to_numpy().astype(np.uint64)
-        width = BLOCK * max(1, -(-int(lengths.max() if len(lengths) else 0) // BLOCK))
-        blocks = np.array(texts.to_list(), dtype=f"S{width}").view(np.uint64).reshape(len(keys), width // BLOCK, 2)
+        width = BLOCK_BYTES * max(1, -(-int(lengths.max() if len(lengths) else 0) // BLOCK_BYTES))
+        padded = np.array(texts.to_list(), dtype=f"S{width}")
+        blocks = padded.view(np.uint64).reshape(len(keys), width // BLOCK_BYTES, 2)
         state = np.zeros((len(keys), 2), dtype=np.uint64)
         state[:, 0], state[:, 1] = lengths, 1
         state = _encrypt(secret, state)
         for i in range(blocks.shape[1]):
-            live = lengths > np.uint64(i * BLOCK)
+            live = lengths > np.uint64(i * BLOCK_BYTES)
             state[live] = _encrypt(secret, state[live] ^ blocks[live, i])
         return state
 

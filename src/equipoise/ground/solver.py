@@ -1,6 +1,6 @@
 """Linear and mixed-integer programs on HiGHS: the only file that names the solver.
 
-A `Program` keeps its last basis: a question that differs a little from the one before is answered in a few steps.
+A `Program` keeps its last basis: a program that differs a little from the one before is solved in a few steps.
 One thread and fixed seeds, so equal programs have equal answers.
 """
 
@@ -12,11 +12,11 @@ import numpy as np
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError
 
-TIGHT = 1e-9
-"""Feasibility asked of the solver where a first answer was not exact enough."""
+TIGHT_TOLERANCE = 1e-9
+"""Feasibility tolerance of the solver where a first answer was not exact enough."""
 
-STEPS = 20
-"""What setting out counts for, in steps of the simplex method."""
+START_STEPS = 20
+"""Cost of starting the solver, in steps of the simplex method."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,11 +31,11 @@ class Solution:
 
 
 class Unbounded(Exception):
-    """The objective has no limit."""
+    """The objective of a program is unbounded."""
 
 
 class Program:
-    """Minimise cost @ x, subject to below <= matrix @ x <= above and low <= x <= high.
+    """A linear program: minimise cost @ x, subject to below <= matrix @ x <= above and low <= x <= high.
 
     Cost: that of the simplex method from the last basis; the matrix is held once. `work` counts steps times columns: a
     measure of time that is the same on every machine.
@@ -97,17 +97,17 @@ class Program:
         self.rows += rows.shape[0]
 
     def restart(self) -> None:
-        """Forget the last basis: for a question that has little to do with the one before."""
+        """Forget the last basis: for a program that has little in common with the one before."""
         self.highs.clearSolver()
         self.fresh = True
 
     def sharpen(self) -> None:
-        """Ask for the tightest tolerances from here on."""
+        """Use the tightest tolerances from now on."""
         for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-            self.highs.setOptionValue(name, TIGHT)
+            self.highs.setOptionValue(name, TIGHT_TOLERANCE)
 
     def whole(self, columns: Integers, *, seconds: float = np.inf, gap: float = 0.0, nodes: int | None = None) -> None:
-        """Ask for whole numbers in these columns, within a time, a relative gap and so many nodes of the search."""
+        """Require integers in these columns; stop at a time, a relative gap or a number of search nodes."""
         import highspy
 
         kind = np.array([highspy.HighsVarType.kInteger] * len(columns))
@@ -120,18 +120,18 @@ class Program:
         self.limit(seconds)
 
     def limit(self, seconds: float) -> None:
-        """Stop after so much time from now; the bound reached is kept."""
+        """Set a time limit from now; the bound reached so far is kept."""
         self.highs.setOptionValue("time_limit", float(min(seconds + self.highs.getRunTime(), 1e20)))
 
     def suggest(self, values: Floats) -> None:
-        """A solution to start the search for whole numbers from."""
+        """Give a solution to start the integer search from."""
         columns = np.arange(self.columns, dtype=np.int32)
         self.highs.setSolution(self.columns, columns, values)
 
     def solve(self) -> Solution | None:
         """The optimum, or None when no solution exists. Raises `Unbounded` when there is no limit.
 
-        That there is no solution is believed only of a program solved from scratch: an old basis can mislead.
+        Infeasibility is accepted only of a program solved from scratch: an old basis can mislead.
         """
         fresh, self.fresh = self.fresh, False
         self.highs.run()
@@ -140,7 +140,7 @@ class Program:
             self.highs.clearSolver()
             self.highs.run()
             status = self.highs.getModelStatus()
-        self.work += (STEPS + max(int(self.highs.getInfo().simplex_iteration_count), 0)) * self.columns
+        self.work += (START_STEPS + max(int(self.highs.getInfo().simplex_iteration_count), 0)) * self.columns
         return self._read(status)
 
     def _read(self, status: Any) -> Solution | None:
@@ -154,6 +154,6 @@ class Program:
 
     def _answer(self, complete: bool) -> Solution:
         solution, info = self.highs.getSolution(), self.highs.getInfo()
-        found = info.objective_function_value
-        bound = info.mip_dual_bound if not complete or info.mip_node_count >= 0 else found
-        return Solution(np.array(solution.col_value), np.array(solution.row_dual), found, bound, complete)
+        objective = info.objective_function_value
+        bound = info.mip_dual_bound if not complete or info.mip_node_count >= 0 else objective
+        return Solution(np.array(solution.col_value), np.array(solution.row_dual), objective, bound, complete)

@@ -1,7 +1,7 @@
-"""The one module that knows the operating system: who may read a file, folders put in place, memory, processes, shell.
+"""Operating system access: file permissions, atomic moves, memory, processes, shell.
 
-Everything else works on paths, with text whose encoding is named. Windows has no modes: there a private folder is as
-private as the folder it is made in, and `privacy()` says so.
+All other modules work on paths, with text whose encoding is named. Windows has no modes: there a private folder is as
+private as the folder it is made in, and `privacy()` tells the user.
 """
 
 import os
@@ -20,22 +20,22 @@ from equipoise.ground.errors import DataError
 
 WINDOWS = sys.platform == "win32"
 OWNER_FOLDER, OWNER_FILE, EVERYBODY_FOLDER = 0o700, 0o600, 0o755
-PATIENCE = (0.05, 0.1, 0.2, 0.4, 0.8)
+RETRY_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between tries where another program (a virus scanner, an open editor) holds a file, which Windows allows."""
-LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-MEMORY = Path("/proc/meminfo")
+CONTAINER_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Files with the bytes that a container may use; psutil sees those of the whole machine."""
 
 
 # Who may read ---------------------------------------------------------------------------------------------------------
 
 
 def make_folder(path: Path, *, private: bool) -> None:
-    """A new folder, for its owner only when private; at most what the user's own mask allows."""
+    """Create a folder, readable by its owner alone when private; never more open than the user's umask allows."""
     path.mkdir(mode=OWNER_FOLDER if private else EVERYBODY_FOLDER)
 
 
 def restrict(path: Path, *, private: bool = True) -> None:
-    """A folder, or a private file, for its owner only or for everybody to read; where there are modes."""
+    """Set the mode of a folder or private file: owner only, or readable by everybody. No effect on Windows."""
     if WINDOWS:
         return
     if path.is_dir():
@@ -45,14 +45,14 @@ def restrict(path: Path, *, private: bool = True) -> None:
 
 
 def privacy() -> str:
-    """What the user has to see to where folders cannot be made private; nothing where they can."""
+    """Advice to the user where folders cannot be made private; empty where they can."""
     if not WINDOWS:
         return ""
     return "Windows lets whoever may open a folder open those in it: keep this in a folder that only you may open."
 
 
 def write(path: Path, text: str, *, private: bool = False) -> None:
-    """Text in UTF-8 with plain newlines, on the disk when this returns; a private file is new, and its owner's only."""
+    """Write text in UTF-8 with plain newlines, synced to disk; a private file must be new and is owner-only."""
     if private:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_FILE))
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -62,7 +62,7 @@ def write(path: Path, text: str, *, private: bool = False) -> None:
 
 
 def append(path: Path, text: str, *, sync: bool) -> None:
-    """Text at the end of a file, in the hands of the system when this returns; on the disk too when told to."""
+    """Append text to a file and flush it; with `sync` also to the disk."""
     with path.open("ab") as file:
         file.write(text.encode())
         file.flush()
@@ -71,20 +71,20 @@ def append(path: Path, text: str, *, sync: bool) -> None:
 
 
 def cut(path: Path, size: int) -> None:
-    """Leave so many bytes of a file."""
+    """Truncate a file to `size` bytes."""
     if path.stat().st_size > size:
         os.truncate(path, size)
 
 
-# Put in place ---------------------------------------------------------------------------------------------------------
+# Move and remove ------------------------------------------------------------------------------------------------------
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file or folder its name; a file that is there is replaced.
+    """Move a file or folder to its final name; an existing file is replaced.
 
-    Windows refuses while another program has the file, or one in the folder, open: this waits a little, then says so.
+    Windows refuses while another program has the file, or one in the folder, open: this retries, then raises.
     """
-    for pause in (*PATIENCE, None):
+    for pause in (*RETRY_PAUSES_SECONDS, None):
         try:
             source.replace(target)
             return
@@ -99,7 +99,7 @@ def move(source: Path, target: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """A folder with all that is in it, as far as it can be; files that are read-only too."""
+    """Delete a folder with its contents as far as possible, read-only files too."""
     if WINDOWS and path.exists():
         for inside in path.rglob("*"):
             inside.chmod(0o700)
@@ -107,7 +107,7 @@ def remove_folder(path: Path) -> None:
 
 
 def file_name(text: str) -> str:
-    """A name that every system takes for a file.
+    """A file name that is valid on every system.
 
     >>> file_name("data_3_income: net/gross.cdl")
     'data_3_income_ net_gross.cdl'
@@ -120,41 +120,12 @@ def file_name(text: str) -> str:
 # Memory ---------------------------------------------------------------------------------------------------------------
 
 
-def free_memory() -> int | None:
-    """Free memory in bytes, within the limit of a container; None where the system does not say."""
-    try:
-        free = _free_on_windows() if WINDOWS else _free_elsewhere()
-    except (OSError, ValueError, AttributeError, KeyError):
-        return None
-    limits = [_text(path) for path in LIMITS if path.is_file()]
-    return min([free, *(int(text) for text in limits if text.isdecimal())])
+def free_memory() -> int:
+    """Free memory in bytes, within the limit of a container."""
+    import psutil
 
-
-def _free_elsewhere() -> int:
-    if MEMORY.is_file():
-        lines = dict(line.split(":", 1) for line in _text(MEMORY).splitlines())
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _free_on_windows() -> int:
-    import ctypes
-
-    class Status(ctypes.Structure):
-        _fields_ = (
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            *((name, ctypes.c_ulonglong) for name in ("total", "free", "page", "page_free", "virtual", "virtual_free")),
-            ("extended", ctypes.c_ulonglong),
-        )
-
-    status = Status(length=ctypes.sizeof(Status))
-    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined,unused-ignore]
-    return int(status.free)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="ascii").strip()
+    limits = [path.read_text(encoding="ascii").strip() for path in CONTAINER_LIMIT_FILES if path.is_file()]
+    return min([int(psutil.virtual_memory().available), *(int(text) for text in limits if text.isdecimal())])
 
 
 # Processes ------------------------------------------------------------------------------------------------------------
@@ -169,16 +140,16 @@ def cores() -> int:
 
 
 @contextmanager
-def workers(number: int, prepare: Callable[..., None], given: tuple[Any, ...]) -> Iterator[Executor]:
-    """Fresh processes, each prepared once, that end with this one, however it ends.
+def workers(number: int, prepare: Callable[..., None], arguments: tuple[Any, ...]) -> Iterator[Executor]:
+    """A pool of new processes, each prepared once, that end with this one, however it ends.
 
-    What they are given goes through a pipe, never through a file. They do not run the script that started them, so a
-    script needs no guard; what it defines itself cannot be sent.
+    Arguments go through a pipe, never through a file. The processes do not run the script that started them, so a
+    script needs no `__main__` guard; functions that it defines itself cannot be sent.
     """
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    pool = ProcessPoolExecutor(number, get_context("spawn"), _prepared, (prepare, given))
+    pool = ProcessPoolExecutor(number, get_context("spawn"), _prepare_worker, (prepare, arguments))
     try:
         with _without_script():
             for ready in [pool.submit(_nothing) for _ in range(number)]:
@@ -189,24 +160,23 @@ def workers(number: int, prepare: Callable[..., None], given: tuple[Any, ...]) -
 
 
 class Helper:
-    """A fresh process that does one piece of work, and the pipe to it; it ends with this one, however that ends.
+    """A new process for one piece of work, and the pipe to it; it ends with this one, however that ends.
 
-    The work is called with its end of the pipe, then with what it is given. It does not hear Ctrl-C: whoever started
-    it decides.
+    The work is called with its end of the pipe, then with its arguments. It ignores Ctrl-C: its parent decides.
     """
 
-    def __init__(self, work: Callable[..., None], *given: Any) -> None:
+    def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
         from multiprocessing import get_context
 
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_helped, args=(work, theirs, given))
+        self.process = context.Process(target=_run_helper, args=(work, theirs, arguments))
         with _without_script():
             self.process.start()
         theirs.close()
 
     def stop(self) -> None:
-        """End it now, whatever it does."""
+        """End the process now."""
         self.pipe.close()
         self.process.terminate()
         self.process.join(5)
@@ -215,17 +185,17 @@ class Helper:
             self.process.join()
 
 
-def _helped(work: Callable[..., None], pipe: Any, given: tuple[Any, ...]) -> None:
+def _run_helper(work: Callable[..., None], pipe: Any, arguments: tuple[Any, ...]) -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
-    work(pipe, *given)
+    work(pipe, *arguments)
 
 
-def _prepared(prepare: Callable[..., None], given: tuple[Any, ...]) -> None:
+def _prepare_worker(prepare: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     Thread(target=_end_with_parent, daemon=True).start()
-    prepare(*given)
+    prepare(*arguments)
 
 
 def _end_with_parent() -> None:
@@ -238,12 +208,12 @@ def _end_with_parent() -> None:
 
 
 def _nothing() -> None:
-    """Work that shows a process is there."""
+    """An empty task: its result shows that a process has started."""
 
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """New processes look for the script that runs and import it: here they find none."""
+    """Hide the running script, which new processes would import."""
     script = sys.modules["__main__"]
     hidden = {name: getattr(script, name) for name in ("__file__", "__spec__") if hasattr(script, name)}
     try:
@@ -259,7 +229,7 @@ def _without_script() -> Iterator[None]:
 
 
 def relative(path: Path, folder: Path) -> str:
-    """Where a file is, seen from a folder; in full where there is no way, as between two drives."""
+    """Path of a file relative to a folder; absolute where there is none, as between two drives."""
     try:
         return Path(os.path.relpath(path, folder)).as_posix()
     except ValueError:
@@ -267,7 +237,7 @@ def relative(path: Path, folder: Path) -> str:
 
 
 def shell_word(text: str | Path) -> str:
-    """A name as it is typed on the command line here."""
+    """A name quoted for the command line of this system."""
     word = str(text)
     if WINDOWS:
         return word if word and not set(word) & set(" \t&()[]{}^=;!'+,`~") else f'"{word}"'
@@ -275,7 +245,7 @@ def shell_word(text: str | Path) -> str:
 
 
 def show_page(address: str) -> bool:
-    """Open the user's browser where there is a screen to open it on; a browser in the terminal would take it over."""
+    """Open the user's browser where there is a display; a text browser would take over the terminal."""
     if (
         not WINDOWS
         and sys.platform != "darwin"
@@ -288,5 +258,5 @@ def show_page(address: str) -> bool:
 
 
 def close_output() -> None:
-    """Send what is still printed nowhere: whoever read it has left."""
+    """Redirect standard output to nowhere, because its reader has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

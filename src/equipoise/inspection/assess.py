@@ -106,12 +106,12 @@ def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
     labels = {mask.column for mask in recipe.masks if isinstance(mask, Recode)}
     numbers = [c for c in touched or records.roles.numeric if c not in labels]
     numeric = tuple(c for c in numbers if c in schema and schema[c].is_numeric())
-    found: list[Measure] = [ValueDisclosure(numeric), Moments(numeric)] if numeric else []
-    named = tuple(dict.fromkeys((*records.roles.keys, *(c for c in touched if c in schema and c not in numeric))))
-    found += [Marginals(None if named == records.roles.keys else named)] if named else []
-    if not found:
+    measures: list[Measure] = [ValueDisclosure(numeric), Moments(numeric)] if numeric else []
+    columns = tuple(dict.fromkeys((*records.roles.keys, *(c for c in touched if c in schema and c not in numeric))))
+    measures += [Marginals(None if columns == records.roles.keys else columns)] if columns else []
+    if not measures:
         raise RolesError("No keys were named: say which columns an intruder may know.")
-    return tuple(found)
+    return tuple(measures)
 
 
 def _columns(mask: Mask) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ from equipoise.data.records import Records
 
 Kind = Literal["text", "whole", "decimal", "date", "truth", "other"]
 
-LOOKED_AT = 100_000
+SAMPLE_RECORDS = 100_000
 """Records looked at in a larger file: in 50 runs of 2,000, spread evenly, so that households stay together."""
-RUNS = 50
-SHAPED = 2_000
+SAMPLE_RUNS = 50
+MAX_SHAPED_VALUES = 2_000
 """Distinct values whose shape is looked at, at most."""
-KINDS: Mapping[Kind, str] = {
+KIND_WORDS: Mapping[Kind, str] = {
     "text": "texts", "whole": "whole numbers", "decimal": "numbers with decimals", "date": "dates",
     "truth": "truth values", "other": "values",
 }  # fmt: skip
@@ -61,8 +61,8 @@ class Facts:
     @cached_property
     def shaped(self) -> pl.Series:
         """Distinct values as text, at most SHAPED of them."""
-        found = self.values.unique(maintain_order=True)
-        return found.gather_every(max(1, len(found) // SHAPED)).head(SHAPED).cast(pl.String)
+        values = self.values.unique(maintain_order=True)
+        return values.gather_every(max(1, len(values) // MAX_SHAPED_VALUES)).head(MAX_SHAPED_VALUES).cast(pl.String)
 
     @property
     def numeric(self) -> bool:
@@ -79,8 +79,8 @@ class Facts:
         if self.distinct < 2:
             return "one value only" if self.distinct else "no values"
         if self.unique:
-            return f"all {self.records:,} {KINDS[self.kind]} differ"
-        return f"{self.distinct:,} distinct {KINDS[self.kind]}"
+            return f"all {self.records:,} {KIND_WORDS[self.kind]} differ"
+        return f"{self.distinct:,} distinct {KIND_WORDS[self.kind]}"
 
 
 def facts_of(values: pl.Series) -> Facts:
@@ -89,13 +89,13 @@ def facts_of(values: pl.Series) -> Facts:
     >>> facts_of(pl.Series("age", [31.0, 32.0, None, float("nan")])).words()
     '2 distinct whole numbers'
     """
-    known = values.fill_nan(None) if values.dtype.is_float() else values
-    known = known.drop_nulls()
+    present = values.fill_nan(None) if values.dtype.is_float() else values
+    present = present.drop_nulls()
     if isinstance(values.dtype, pl.Categorical | pl.Enum):
-        known = known.cast(pl.String)
+        present = present.cast(pl.String)
     if isinstance(values.dtype, pl.Decimal):
-        known = known.cast(pl.Float64)
-    return Facts(values.name, _kind(known), len(values) - len(known), known)
+        present = present.cast(pl.Float64)
+    return Facts(values.name, _kind(present), len(values) - len(present), present)
 
 
 def _kind(values: pl.Series) -> Kind:
@@ -113,9 +113,9 @@ def _kind(values: pl.Series) -> Kind:
 
 def _dates(texts: pl.Series) -> bool:
     """Nearly every text is a full date, year first or last."""
-    seen = texts.unique(maintain_order=True).head(SHAPED)
+    distinct = texts.unique(maintain_order=True).head(MAX_SHAPED_VALUES)
     shape = r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{2}:\d{2}.*)?$|^\d{1,2}[-/.]\d{1,2}[-/.](19|20)\d{2}$"
-    return len(seen) > 0 and float(seen.str.contains(shape).cast(pl.Float64).sum()) >= 0.95 * len(seen)
+    return len(distinct) > 0 and float(distinct.str.contains(shape).cast(pl.Float64).sum()) >= 0.95 * len(distinct)
 
 
 def look(records: Records, rows: int | None = None) -> pl.DataFrame:
@@ -124,12 +124,12 @@ def look(records: Records, rows: int | None = None) -> pl.DataFrame:
     Cost: at most LOOKED_AT records in memory. DuckDB and Spark give their first records.
     """
     height = records.height() if rows is None else rows
-    if height <= LOOKED_AT:
+    if height <= SAMPLE_RECORDS:
         return records.collect()
     if not records.frame.implementation.is_polars():
-        return engines.collect(records.frame.head(LOOKED_AT))
-    size, native = LOOKED_AT // RUNS, records.frame.to_native()
-    starts = [i * (height - size) // (RUNS - 1) for i in range(RUNS)]
+        return engines.collect(records.frame.head(SAMPLE_RECORDS))
+    size, native = SAMPLE_RECORDS // SAMPLE_RUNS, records.frame.to_native()
+    starts = [i * (height - size) // (SAMPLE_RUNS - 1) for i in range(SAMPLE_RUNS)]
     try:
         return pl.concat(pl.collect_all([native.slice(start, size) for start in starts]))
     except Exception as error:
@@ -138,7 +138,7 @@ def look(records: Records, rows: int | None = None) -> pl.DataFrame:
 
 def skim(records: Records) -> pl.DataFrame:
     """Every so manieth record of records that masks have changed, in one pass and in bounded memory."""
-    step = max(1, records.height() // LOOKED_AT)
+    step = max(1, records.height() // SAMPLE_RECORDS)
     if not records.frame.implementation.is_polars():
-        return engines.collect(records.frame.head(LOOKED_AT))
+        return engines.collect(records.frame.head(SAMPLE_RECORDS))
     return pl.concat([piece.gather_every(step) for piece in engines.batches(records.frame)])

@@ -12,13 +12,17 @@ LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch",
     "pt": "Portuguese", "pl": "Polish",
 }  # fmt: skip
-COMPOUND = 5
+MIN_COMPOUND_LETTERS = 5
 """Letters a word needs to be found inside another."""
-WORD = re.compile(r"[a-z]+\d*|\d+")
-CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+WORD_PATTERN = re.compile(r"[a-z]+\d*|\d+")
+CAMEL_CASE_PATTERN = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 SHORT, WEIGHT = re.compile(r"(?:^|(?<=[a-z]{4}))nr$"), re.compile(r"(?<=[a-z]{2})wt$")
-BINDING = frozenset(("de", "del", "della", "di", "do", "da", "d", "du", "des", "la", "le", "el", "of", "the", "van"))
-UNITS = frozenset(("kg", "kilo", "kilos", "kilogram", "kilograms", "gram", "grams", "gramm", "lb", "lbs", "cm", "mm"))
+BINDING_WORDS = frozenset(
+    ("de", "del", "della", "di", "do", "da", "d", "du", "des", "la", "le", "el", "of", "the", "van")
+)
+UNIT_WORDS = frozenset(
+    ("kg", "kilo", "kilos", "kilogram", "kilograms", "gram", "grams", "gramm", "lb", "lbs", "cm", "mm")
+)
 LETTERS = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "'": " ", "’": " "})
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
@@ -47,26 +51,26 @@ class Phrase:
         return "".join(self.words)
 
 
-def _standing(given: tuple[str, ...]) -> Iterable[Phrase]:
+def _standing(words: tuple[str, ...]) -> Iterable[Phrase]:
     """The phrases that are all of a name, or whose words follow each other in it."""
-    yield from _joined().get("".join(given), ())
-    for start in range(len(given)):
-        for end in range(start + 1, len(given) + 1):
-            found = _joined().get("".join(given[start:end]), ())
-            yield from (phrase for phrase in found if not phrase.whole and phrase.words == given[start:end])
+    yield from _joined().get("".join(words), ())
+    for start in range(len(words)):
+        for end in range(start + 1, len(words) + 1):
+            phrases = _joined().get("".join(words[start:end]), ())
+            yield from (phrase for phrase in phrases if not phrase.whole and phrase.words == words[start:end])
 
 
-def _inside(given: tuple[str, ...]) -> Iterable[Phrase]:
+def _inside(words: tuple[str, ...]) -> Iterable[Phrase]:
     """The phrases that are part of a compound; those of several words also of the whole name."""
-    for part in {part for word in given for part in _ends(word)}:
+    for part in {part for word in words for part in _ends(word)}:
         yield from (phrase for phrase in _joined().get(part, ()) if not phrase.whole)
-    for part in _ends("".join(given)):
+    for part in _ends("".join(words)):
         yield from (phrase for phrase in _joined().get(part, ()) if not phrase.whole and len(phrase.words) > 1)
 
 
 def _ends(word: str) -> Iterable[str]:
     """The beginnings and endings of a word after which nothing, a plural s or at least three letters are left."""
-    for size in range(COMPOUND, len(word) + 1):
+    for size in range(MIN_COMPOUND_LETTERS, len(word) + 1):
         if word[size:] in ("", "s") or len(word) - size >= 3:
             yield word[:size]
         if word[:-size] in ("", "s") or len(word) - size >= 3:
@@ -84,13 +88,13 @@ def meaning_of(text: str) -> Meaning | None:
     >>> meaning_of("code_postal").words, meaning_of("xyz")
     ('a place', None)
     """
-    given = split(text)
-    written = dict.fromkeys((given, bare(given), *spelled_out(given), unbound(given)))
+    name = split(text)
+    spellings = dict.fromkeys((name, bare(name), *spelled_out(name), unbound(name)))
     for find in (_standing, _inside):
-        found = [phrase for words in written for phrase in find(words)]
-        found = [phrase for phrase in found if not (phrase.meaning.role == "weight" and scaled(given))]
-        if found:
-            return min(found, key=lambda phrase: phrase.place).meaning
+        matches = [phrase for words in spellings for phrase in find(words)]
+        matches = [phrase for phrase in matches if not (phrase.meaning.role == "weight" and scaled(name))]
+        if matches:
+            return min(matches, key=lambda phrase: phrase.place).meaning
     return None
 
 
@@ -100,9 +104,9 @@ def spelled_out(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     >>> spelled_out(("huishoudnr",)), spelled_out(("nr", "dowodu"))[1], spelled_out(("perwt",))
     ((('huishoudnummer',), ('huishoudnumer',)), ('numer', 'dowodu'), (('per', 'weight'),))
     """
-    found = [tuple(SHORT.sub(number, word) for word in words) for number in ("nummer", "numer")]
-    found.append(tuple(part for word in words for part in WEIGHT.sub(" weight", word).split()))
-    return tuple(dict.fromkeys(given for given in found if given != words))
+    spellings = [tuple(SHORT.sub(number, word) for word in words) for number in ("nummer", "numer")]
+    spellings.append(tuple(part for word in words for part in WEIGHT.sub(" weight", word).split()))
+    return tuple(dict.fromkeys(spelling for spelling in spellings if spelling != words))
 
 
 def unbound(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,7 +115,7 @@ def unbound(words: tuple[str, ...]) -> tuple[str, ...]:
     >>> unbound(("date", "of", "birth")), unbound(("de",))
     (('date', 'birth'), ('de',))
     """
-    return tuple(word for word in words if word not in BINDING) or words
+    return tuple(word for word in words if word not in BINDING_WORDS) or words
 
 
 def scaled(words: tuple[str, ...]) -> bool:
@@ -120,7 +124,7 @@ def scaled(words: tuple[str, ...]) -> bool:
     >>> scaled(split("weight_kg")), scaled(split("sampling weight"))
     (True, False)
     """
-    return not UNITS.isdisjoint(words)
+    return not UNIT_WORDS.isdisjoint(words)
 
 
 def split(text: str) -> tuple[str, ...]:
@@ -129,12 +133,12 @@ def split(text: str) -> tuple[str, ...]:
     >>> split("AlterGruppe_2"), split("né le"), split("NUTS3")
     (('alter', 'gruppe', '2'), ('ne', 'le'), ('nuts3',))
     """
-    return tuple(WORD.findall(plain(CAMEL.sub(" ", text))))
+    return tuple(WORD_PATTERN.findall(plain(CAMEL_CASE_PATTERN.sub(" ", text))))
 
 
 def bare(words: tuple[str, ...]) -> tuple[str, ...]:
     """Words without the numbers at their ends."""
-    return tuple(kept for word in words if (kept := word.rstrip("0123456789")))
+    return tuple(stem for word in words if (stem := word.rstrip("0123456789")))
 
 
 def plain(text: str) -> str:
@@ -147,26 +151,26 @@ def plain(text: str) -> str:
 def phrases() -> tuple[Phrase, ...]:
     """Every phrase, in the order of the table, long ones of a meaning first; German umlauts also as two letters."""
     table = tomllib.loads(files("equipoise.inspection").joinpath("column_names.toml").read_text(encoding="utf-8"))
-    found: dict[tuple[tuple[str, ...], bool], Phrase] = {}
+    phrase_by_words: dict[tuple[tuple[str, ...], bool], Phrase] = {}
     for name, entry in table.items():
         for code, language in LANGUAGES.items():
             meaning = Meaning(name, entry["role"], entry["words"], language)
             for text in entry[code].split(","):
                 whole = text.strip().startswith("=")
-                for written in {text.lower(), text.lower().translate(UMLAUTS)}:
-                    words = tuple(WORD.findall(plain(written)))
-                    found.setdefault((words, whole), Phrase(meaning, words, whole))
+                for spelling in {text.lower(), text.lower().translate(UMLAUTS)}:
+                    words = tuple(WORD_PATTERN.findall(plain(spelling)))
+                    phrase_by_words.setdefault((words, whole), Phrase(meaning, words, whole))
                     if len(unbound(words)) > 1:
-                        found.setdefault((unbound(words), whole), Phrase(meaning, unbound(words), whole))
+                        phrase_by_words.setdefault((unbound(words), whole), Phrase(meaning, unbound(words), whole))
     place = {name: i for i, name in enumerate(table)}
-    ranked = sorted(found.values(), key=lambda p: (place[p.meaning.name], -len(p.words)))
+    ranked = sorted(phrase_by_words.values(), key=lambda p: (place[p.meaning.name], -len(p.words)))
     return tuple(replace(phrase, place=rank) for rank, phrase in enumerate(ranked))
 
 
 @cache
 def _joined() -> dict[str, list[Phrase]]:
     """Every phrase by its words written together."""
-    found: dict[str, list[Phrase]] = {}
+    phrases_by_text: dict[str, list[Phrase]] = {}
     for phrase in phrases():
-        found.setdefault(phrase.joined, []).append(phrase)
-    return found
+        phrases_by_text.setdefault(phrase.joined, []).append(phrase)
+    return phrases_by_text

@@ -11,14 +11,14 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import Part
 from equipoise.inspection.column_facts import Facts
 
-BANDS = 20
+TARGET_BANDS = 20
 """Intervals that the finest level aims at."""
-RARE = 0.01
+RARE_SHARE = 0.01
 """Share of the records below which a category is rare."""
-LISTED = 100
+MAX_LISTED_CATEGORIES = 100
 """Categories that are named at most when rare ones are merged."""
-STEPS = {1: (1, 5, 10), 2: (2, 10, 20), 5: (5, 10, 20)}
-CODE = r"^[A-Za-z]{0,3}\d[0-9A-Za-z]*([.\-][0-9A-Za-z]+)?$|^[A-Z]{2,6}$"
+WIDTH_STEPS = {1: (1, 5, 10), 2: (2, 10, 20), 5: (5, 10, 20)}
+CODE_PATTERN = r"^[A-Za-z]{0,3}\d[0-9A-Za-z]*([.\-][0-9A-Za-z]+)?$|^[A-Z]{2,6}$"
 
 
 def nested(facts: Facts, coded: bool = False) -> Hierarchy | None:
@@ -38,7 +38,7 @@ def nested(facts: Facts, coded: bool = False) -> Hierarchy | None:
     if facts.kind == "text" or (coded and facts.kind == "whole"):
         return prefixes(facts) or merged(facts)
     if facts.numeric:
-        return intervals(facts) if facts.distinct > BANDS or facts.kind == "decimal" else merged(facts)
+        return intervals(facts) if facts.distinct > TARGET_BANDS or facts.kind == "decimal" else merged(facts)
     return None
 
 
@@ -57,14 +57,14 @@ def calendar(facts: Facts) -> Hierarchy | None:
 def prefixes(facts: Facts) -> Hierarchy | None:
     """The first characters of codes, cut where their parts meet; else at each length that leaves 60 % or less."""
     texts = facts.shaped.str.replace(r"\.0$", "") if facts.kind == "whole" else facts.shaped
-    coded = texts.str.contains(CODE).mean()
-    if facts.distinct <= BANDS / 2 or not isinstance(coded, float) or coded < 0.95:
+    coded = texts.str.contains(CODE_PATTERN).mean()
+    if facts.distinct <= TARGET_BANDS / 2 or not isinstance(coded, float) or coded < 0.95:
         return None
     longest: Any = texts.str.len_chars().max()
     if longest < 3:
         return None
-    kept = halving(texts, joints(texts)) or halving(texts, range(min(longest, 12) - 1, 0, -1))
-    return Hierarchy.prefix(*kept[-4:]) if kept else None
+    lengths = halving(texts, joints(texts)) or halving(texts, range(min(longest, 12) - 1, 0, -1))
+    return Hierarchy.prefix(*lengths[-4:]) if lengths else None
 
 
 def joints(texts: pl.Series) -> list[int]:
@@ -82,22 +82,22 @@ def joints(texts: pl.Series) -> list[int]:
 
 def halving(texts: pl.Series, lengths: Iterable[int]) -> list[int]:
     """The lengths, of those given from long to short, at which at most 60 % of the codes before are left."""
-    kept, left = list[int](), texts.n_unique()
+    halved, codes = list[int](), texts.n_unique()
     for length in lengths:
         size = texts.str.head(length).n_unique()
         shortest = length == 1 or texts.str.head(length - 1).n_unique() < size
-        if shortest and 2 <= size <= 0.6 * left:
-            kept.append(length)
-            left = size
-    return kept
+        if shortest and 2 <= size <= 0.6 * codes:
+            halved.append(length)
+            codes = size
+    return halved
 
 
 def merged(facts: Facts) -> Hierarchy | None:
     """Frequent categories as they are, the others as one, two at least; rare ones are not named."""
-    least = max(2.0, RARE * facts.records)
+    least = max(2.0, RARE_SHARE * facts.records)
     often = facts.counts.filter(pl.col("records") >= least)
     often = often.head(facts.distinct - 2) if often.height == facts.distinct - 1 else often
-    if not 2 <= often.height <= min(LISTED, facts.distinct - 2):
+    if not 2 <= often.height <= min(MAX_LISTED_CATEGORIES, facts.distinct - 2):
         return None
     rows = {value: value for value in often["value"].to_list()}
     return Hierarchy.mapping(rows, other="other", names=["rare merged"])
@@ -105,8 +105,8 @@ def merged(facts: Facts) -> Hierarchy | None:
 
 def intervals(facts: Facts) -> Hierarchy | None:
     """Bands of equal round width; breaks where the numbers are skewed."""
-    known = facts.values.cast(pl.Float64)
-    numbers = known.filter(known.is_finite()).to_numpy()
+    values = facts.values.cast(pl.Float64)
+    numbers = values.filter(values.is_finite()).to_numpy()
     if not len(numbers):
         return None
     low, middle, high = np.quantile(numbers, (0.01, 0.5, 0.99))
@@ -114,8 +114,8 @@ def intervals(facts: Facts) -> Hierarchy | None:
         return None
     if high - middle > 8 * max(middle - low, 1e-12) or (low >= 0 and high > 20 * max(middle, 1e-12)):
         return breaks(numbers)
-    width, scale = round_up((high - low) / BANDS)
-    widths = [step * scale for step in STEPS[width] if facts.kind == "decimal" or step * scale > 1]
+    width, scale = round_up((high - low) / TARGET_BANDS)
+    widths = [step * scale for step in WIDTH_STEPS[width] if facts.kind == "decimal" or step * scale > 1]
     alone = [0] if low >= 0 and 0.05 < float((numbers == 0).mean()) < 0.9 else []
     top = floor(float(np.quantile(numbers, 0.98)) / widths[0]) * widths[0]
     return Hierarchy.intervals(
@@ -128,11 +128,11 @@ def breaks(numbers: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Hierarchy |
     cut = np.quantile(numbers, np.linspace(0, 1, 18)[1:-1])
     points = sorted({one_figure(float(value)) for value in cut if value})
     levels = [points, points[1::2], points[3::4]]
-    kept = [level for i, level in enumerate(levels) if level and (i == 0 or len(level) < len(levels[i - 1]))]
+    chain = [level for i, level in enumerate(levels) if level and (i == 0 or len(level) < len(levels[i - 1]))]
     zero = [0] if numbers.min() == 0 else []
-    names = [f"{len(level) + 1} bands" for level in kept]
-    made = [[plain(point) for point in level] for level in kept]
-    return Hierarchy.breaks(*made, alone=zero, names=names) if len(points) > 1 else None
+    names = [f"{len(level) + 1} bands" for level in chain]
+    rounded = [[plain(point) for point in level] for level in chain]
+    return Hierarchy.breaks(*rounded, alone=zero, names=names) if len(points) > 1 else None
 
 
 def round_up(value: float) -> tuple[int, float]:

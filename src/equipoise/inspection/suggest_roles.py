@@ -19,16 +19,16 @@ from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.inspection.column_facts import Facts, facts_of, look
 from equipoise.inspection.column_names import Meaning, meaning_of
-from equipoise.inspection.direct_identifiers import FEW, Finding, degrees, found
+from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, found
 from equipoise.inspection.propose_hierarchies import nested
 
 Role = Literal[
     "direct", "id", "key", "sensitive", "numeric", "weight", "household", "domain", "sample", "none"
 ]  # fmt: skip
 Confidence = Literal["high", "medium", "low"]
-MANY = ("key", "sensitive", "numeric", "domain", "direct")
-FIELDS: dict[Role, str] = {"key": "keys"}
-TOLD: dict[Role, str] = {
+PLURAL_ROLES = ("key", "sensitive", "numeric", "domain", "direct")
+ROLE_FIELDS: dict[Role, str] = {"key": "keys"}
+ROLE_WORDS: dict[Role, str] = {
     "direct": "Direct identifiers: withheld from every release",
     "id": "The number of the record: withheld from every release",
     "key": "What an intruder may know of a person or firm",
@@ -40,15 +40,15 @@ TOLD: dict[Role, str] = {
     "sample": "The number of the sample of a synthetic file",
     "none": "No role",
 }
-CODED = ("place", "industry", "labour", "origin", "health")
+CODED_MEANINGS = ("place", "industry", "labour", "origin", "health")
 """Meanings whose numbers are codes."""
-CODE = re.compile(r"(?i)(?:code|cod|kod|kode|codigo|código|codice)s?\d*$")
+CODE_NAME_PATTERN = re.compile(r"(?i)(?:code|cod|kod|kode|codigo|código|codice)s?\d*$")
 """Names of columns that hold codes."""
-AGE = 130
+MAX_AGE_YEARS = 130
 """The greatest age."""
-CATEGORIES = 20
+MAX_KEY_CATEGORIES = 20
 """Distinct whole numbers up to which they are taken for codes of categories."""
-SPREAD = 0.2
+MAX_KEY_SPREAD = 0.2
 """Distinct texts per record up to which they are taken for categories."""
 
 
@@ -87,13 +87,13 @@ class Suggestion:
     @cached_property
     def roles(self) -> Roles:
         """The proposals as Roles, for you to check and to use."""
-        given: dict[str, Any] = {}
-        for role in TOLD:
+        columns_by_role: dict[str, Any] = {}
+        for role in ROLE_WORDS:
             columns = self.of(role)
             if columns and role != "none":
-                given[FIELDS.get(role, role)] = columns if role in MANY else columns[0]
+                columns_by_role[ROLE_FIELDS.get(role, role)] = columns if role in PLURAL_ROLES else columns[0]
         trees = {p.column: p.hierarchy for p in self.proposals if p.role in ("key", "sensitive") and p.hierarchy}
-        return Roles(**given, hierarchies=trees)
+        return Roles(**columns_by_role, hierarchies=trees)
 
     @property
     def table(self) -> pl.DataFrame:
@@ -111,19 +111,19 @@ class Suggestion:
     def lines(self, under: str = "", without: Iterable[str] = ()) -> list[str]:
         """The roles as lines of TOML, `under` a table; without the hierarchies of some columns."""
         trees = {c: tree for c, tree in self.roles.hierarchies.items() if c not in set(without)}
-        told = [line for column, tree in trees.items() for line in _tree(column, tree, under)]
-        return [*([f"[{under.rstrip('.')}]"] if under else []), *self._lines(), 'missing = "category"', *told]
+        lines = [line for column, tree in trees.items() for line in _tree(column, tree, under)]
+        return [*([f"[{under.rstrip('.')}]"] if under else []), *self._lines(), 'missing = "category"', *lines]
 
     def _head(self) -> list[str]:
-        seen = f"{self.looked_at:,} of {self.records:,} records" if self.looked_at < self.records else "all records"
+        sample = f"{self.looked_at:,} of {self.records:,} records" if self.looked_at < self.records else "all records"
         return [
             "# Roles proposed from the names and values of the columns; nothing is applied until you name this file.",
-            f"# Check every line: a proposal is not a decision. Looked at: {seen}.",
+            f"# Check every line: a proposal is not a decision. Looked at: {sample}.",
             "# Hierarchies may name frequent categories: keep this file as you keep the data.",
         ]
 
     def _lines(self) -> Iterable[str]:
-        for role, words in TOLD.items():
+        for role, words in ROLE_WORDS.items():
             its = [p for p in self.proposals if p.role == role]
             if its:
                 yield f"\n# {words}."
@@ -135,8 +135,8 @@ def _written(role: Role, its: list[Proposal]) -> Iterable[str]:
     """The lines of one role, a column and its reason on each."""
     if role == "none":
         return (f"# {_quoted(p.column)}: {_comment(p)}" for p in its)
-    if role in MANY:
-        return [f"{FIELDS.get(role, role)} = [", *(f"    {_quoted(p.column)},  # {_comment(p)}" for p in its), "]"]
+    if role in PLURAL_ROLES:
+        return [f"{ROLE_FIELDS.get(role, role)} = [", *(f"    {_quoted(p.column)},  # {_comment(p)}" for p in its), "]"]
     return [f"{role} = {_quoted(its[0].column)}  # {_comment(its[0])}"]
 
 
@@ -203,19 +203,19 @@ class _Draft:
     confidence: Confidence
 
     def proposal(self) -> Proposal:
-        codes = self.meaning is not None and self.meaning.name in CODED
+        codes = self.meaning is not None and self.meaning.name in CODED_MEANINGS
         tree = nested(self.facts, codes) if self.role in ("key", "sensitive", "numeric") else None
         return Proposal(self.facts.name, self.role, self.why, self.confidence, tree)
 
 
 def _draft(facts: Facts, labels: Labels) -> _Draft:
     """One column by itself."""
-    told = labels.of(facts.name)
-    named = meaning_of(facts.name)
-    meaning = named or (meaning_of(told.label) if told.label else None)
-    labelled = named is None and meaning is not None
-    finding = found(facts, told.label)
-    role, why, confidence = _judged(facts, finding, meaning, coded=bool(told.values), labelled=labelled)
+    labels_of_column = labels.of(facts.name)
+    name_meaning = meaning_of(facts.name)
+    meaning = name_meaning or (meaning_of(labels_of_column.label) if labels_of_column.label else None)
+    labelled = name_meaning is None and meaning is not None
+    finding = found(facts, labels_of_column.label)
+    role, why, confidence = _judged(facts, finding, meaning, coded=bool(labels_of_column.values), labelled=labelled)
     if role == "key" and facts.name in RESERVED:
         role, why, confidence = "none", f"a key, but {facts.name!r} is a name of our cell tables: rename it", "medium"
     return _Draft(facts, meaning, labelled, role, why, confidence)
@@ -227,8 +227,8 @@ def _with_places(drafts: list[_Draft]) -> list[_Draft]:
     pair = [any(fine[i] and fine[j] for j in (i - 1, i + 1) if 0 <= j < len(fine)) for i in range(len(fine))]
     why = "looks like geographical coordinates, with its neighbour; "
     return [
-        replace(d, role="direct", why=why + d.facts.words(), confidence="low") if there else d
-        for d, there in zip(drafts, pair, strict=True)
+        replace(d, role="direct", why=why + d.facts.words(), confidence="low") if place else d
+        for d, place in zip(drafts, pair, strict=True)
     ]
 
 
@@ -247,10 +247,10 @@ def _judged(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, c
         return "direct", f"{how} like {finding.words}; {facts.words()}", sure
     if meaning:
         tongue = f" ({meaning.language})" if meaning.language != "English" else ""
-        said = f"{'labelled' if labelled else 'named'} like {meaning.words}{tongue}; {facts.words()}"
-        if told := _by_name(facts, meaning, coded):
-            each = f", {1 / facts.share:.1f} records each" if told[0] == "household" else ""
-            return told[0], said + each, told[1]
+        reason = f"{'labelled' if labelled else 'named'} like {meaning.words}{tongue}; {facts.words()}"
+        if judgement := _by_name(facts, meaning, coded):
+            each = f", {1 / facts.share:.1f} records each" if judgement[0] == "household" else ""
+            return judgement[0], reason + each, judgement[1]
     if finding:
         return "direct", f"{finding.words}; {facts.words()}", "medium"
     return _by_values(facts, coded)
@@ -258,7 +258,7 @@ def _judged(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, c
 
 def _by_name(facts: Facts, meaning: Meaning, coded: bool) -> tuple[Role, Confidence] | None:
     """The role that a meaning gives, where the values can be that."""
-    amount = facts.numeric and not coded and (facts.distinct > CATEGORIES or facts.kind == "decimal")
+    amount = facts.numeric and not coded and (facts.distinct > MAX_KEY_CATEGORIES or facts.kind == "decimal")
     match meaning.role:
         case "amount":
             if amount:
@@ -278,7 +278,9 @@ def _by_name(facts: Facts, meaning: Meaning, coded: bool) -> tuple[Role, Confide
             return _unit(facts, meaning)
         case "domain" | "sample":
             role: Role = "domain" if meaning.role == "domain" else "sample"
-            return (role, "medium") if facts.distinct <= max(CATEGORIES, SPREAD * facts.records) else None
+            return (
+                (role, "medium") if facts.distinct <= max(MAX_KEY_CATEGORIES, MAX_KEY_SPREAD * facts.records) else None
+            )
         case _:
             return None
 
@@ -286,12 +288,17 @@ def _by_name(facts: Facts, meaning: Meaning, coded: bool) -> tuple[Role, Confide
 def _key(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
     """A key by name: an age up to 130, a date, categories that repeat."""
     if meaning.name == "age":
-        young = facts.kind == "text" or (facts.numeric and facts.range()[0] >= -1 and facts.range()[1] <= AGE)
+        young = facts.kind == "text" or (facts.numeric and facts.range()[0] >= -1 and facts.range()[1] <= MAX_AGE_YEARS)
         return ("key", "high") if young else None
-    if facts.kind == "decimal" and facts.distinct > CATEGORIES:
+    if facts.kind == "decimal" and facts.distinct > MAX_KEY_CATEGORIES:
         return None
-    if facts.kind == "date" or facts.distinct <= CATEGORIES or facts.share <= SPREAD or meaning.name == "place":
-        return "key", "high" if facts.share <= SPREAD else "medium"
+    if (
+        facts.kind == "date"
+        or facts.distinct <= MAX_KEY_CATEGORIES
+        or facts.share <= MAX_KEY_SPREAD
+        or meaning.name == "place"
+    ):
+        return "key", "high" if facts.share <= MAX_KEY_SPREAD else "medium"
     return None
 
 
@@ -301,7 +308,9 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
         return None
     if facts.unique:
         return ("household", "medium") if meaning.role == "household" and meaning.name == "cluster" else ("id", "high")
-    if facts.share >= 0.02 and (facts.distinct > CATEGORIES or (facts.share >= SPREAD and facts.distinct > FEW)):
+    if facts.share >= 0.02 and (
+        facts.distinct > MAX_KEY_CATEGORIES or (facts.share >= MAX_KEY_SPREAD and facts.distinct > MIN_SHAPE_VALUES)
+    ):
         return "household", "high" if meaning.role == "household" else "medium"
     return None
 
@@ -309,21 +318,21 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
 def _by_values(facts: Facts, coded: bool) -> Judged:
     """What a column without a telling name looks like."""
     words = facts.words()
-    if facts.unique and facts.records > FEW and _numbering(facts):
+    if facts.unique and facts.records > MIN_SHAPE_VALUES and _numbering(facts):
         return "id", f"no telling name; {words}", "medium" if _counting(facts) else "low"
     if facts.kind in ("truth", "date") or coded:
         return "key", f"no telling name; {words}", "medium"
     if facts.kind == "text":
-        told: Role = "key" if facts.distinct <= CATEGORIES or facts.share <= SPREAD else "none"
-        return told, f"no telling name; {words}", "medium" if facts.distinct <= CATEGORIES else "low"
+        role: Role = "key" if facts.distinct <= MAX_KEY_CATEGORIES or facts.share <= MAX_KEY_SPREAD else "none"
+        return role, f"no telling name; {words}", "medium" if facts.distinct <= MAX_KEY_CATEGORIES else "low"
     if facts.kind == "whole" and not facts.unique and _years(facts):
         return "key", f"no telling name; {words}, all like years", "medium"
-    few = facts.distinct <= CATEGORIES and (facts.share <= SPREAD or facts.distinct <= FEW)
+    few = facts.distinct <= MAX_KEY_CATEGORIES and (facts.share <= MAX_KEY_SPREAD or facts.distinct <= MIN_SHAPE_VALUES)
     if facts.kind == "whole" and few and not facts.unique:
         return "key", f"no telling name; {words}, few enough for codes of categories", "low"
-    if facts.kind == "whole" and facts.share <= SPREAD and CODE.search(facts.name):
+    if facts.kind == "whole" and facts.share <= MAX_KEY_SPREAD and CODE_NAME_PATTERN.search(facts.name):
         return "key", f"named like codes; {words}", "low"
-    if facts.kind == "whole" and facts.share <= SPREAD and _dense(facts):
+    if facts.kind == "whole" and facts.share <= MAX_KEY_SPREAD and _dense(facts):
         return "key", f"no telling name; {words} without gaps, as ages and codes are", "low"
     return "numeric", f"no telling name; {words}", "medium" if facts.kind == "decimal" else "low"
 
@@ -331,13 +340,13 @@ def _by_values(facts: Facts, coded: bool) -> Judged:
 def _years(facts: Facts) -> bool:
     """Whole numbers of recent centuries, many more records than values."""
     low, high = facts.range()
-    return low >= 1800 and high <= 2100 and facts.share <= SPREAD
+    return low >= 1800 and high <= 2100 and facts.share <= MAX_KEY_SPREAD
 
 
 def _dense(facts: Facts) -> bool:
     """Nearly every whole number from the lowest to the highest, none above a great age."""
     low, high = facts.range()
-    return low >= 0 and high <= AGE and facts.distinct >= 0.9 * (high - low + 1)
+    return low >= 0 and high <= MAX_AGE_YEARS and facts.distinct >= 0.9 * (high - low + 1)
 
 
 def _numbering(facts: Facts) -> bool:

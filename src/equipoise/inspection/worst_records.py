@@ -12,9 +12,9 @@ from equipoise.inspection.column_facts import facts_of
 from equipoise.inspection.propose_hierarchies import nested
 from equipoise.risk.mean_reciprocal import of_cells
 
-WORST = 10
+WORST_RECORDS = 10
 """Records named at most."""
-LOOKED_AT = 20_000
+SUGGESTION_RECORDS = 20_000
 """Records whose values say which bands a key suggests."""
 
 NO_HELP = pl.DataFrame(
@@ -30,16 +30,20 @@ def worst(records: Records, cells: Cells) -> pl.DataFrame:
     if records.kind == "pyspark":
         return NO_RECORDS
     risk = of_cells(cells)
-    least = np.partition(risk, max(0, len(risk) - WORST))[max(0, len(risk) - WORST)]
+    least = np.partition(risk, max(0, len(risk) - WORST_RECORDS))[max(0, len(risk) - WORST_RECORDS)]
     order = np.flatnonzero(risk >= least)
-    order = order[np.lexsort((cells.alike[0][order], -risk[order]))][:WORST]
+    order = order[np.lexsort((cells.alike[0][order], -risk[order]))][:WORST_RECORDS]
     facts = cells.table.select(cells.by)[order].with_columns(risk=risk[order], alike=cells.alike[0][order])
     key = records.roles.id or "record"
     rows = records.collect(*dict.fromkeys((*cells.by, *((key,) if records.roles.id else ()))))
     rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
     rows = rows if records.roles.id else rows.with_row_index("record")
-    found = rows.join(facts.cast({c: rows.schema[c] for c in cells.by}), on=cells.by, nulls_equal=True)
-    return found.select(key, "risk", "alike").sort("risk", "alike", key, descending=[True, False, False]).head(WORST)
+    risks = rows.join(facts.cast({c: rows.schema[c] for c in cells.by}), on=cells.by, nulls_equal=True)
+    return (
+        risks.select(key, "risk", "alike")
+        .sort("risk", "alike", key, descending=[True, False, False])
+        .head(WORST_RECORDS)
+    )
 
 
 def helps(cells: Cells) -> pl.DataFrame:
@@ -64,11 +68,11 @@ def _levels(cells: Cells, key: str, alone: int) -> list[dict[str, object]]:
         if level.name in (ORIGINAL, ROOT):
             continue
         try:
-            left = _uniques(cells.relabel(key, lambda values, n, level=level: level.label(values)))  # type: ignore[misc]
+            uniques = _uniques(cells.relabel(key, lambda values, n, level=level: level.label(values)))  # type: ignore[misc]
         except EquipoiseError:
             continue
-        removed = (alone - left) / alone
-        rows.append({"key": key, "level": level.name, "words": level.words(), "left": left, "removed": removed})
+        removed = (alone - uniques) / alone
+        rows.append({"key": key, "level": level.name, "words": level.words(), "left": uniques, "removed": removed})
     return rows
 
 
@@ -79,17 +83,17 @@ def _uniques(cells: Cells) -> int:
 def _suggested(cells: Cells, key: str) -> Hierarchy | None:
     """The hierarchy that the values of a key suggest, from as many of them as there are records, but not too many."""
     values, counts = cells.values(key), cells.counts(key)
-    times = np.ceil(counts * min(1.0, LOOKED_AT / max(1, cells.records))).astype(np.int64)
+    times = np.ceil(counts * min(1.0, SUGGESTION_RECORDS / max(1, cells.records))).astype(np.int64)
     return nested(facts_of(values.gather(pl.Series(np.repeat(np.arange(len(values)), times).astype(np.uint32)))))
 
 
-def mildest(found: pl.DataFrame) -> pl.DataFrame:
+def mildest(levels: pl.DataFrame) -> pl.DataFrame:
     """For each key the mildest level that removes at least four fifths of what its strongest does, most first."""
-    if found.is_empty():
-        return found
+    if levels.is_empty():
+        return levels
     strong = pl.col("removed") >= 0.8 * pl.col("removed").max().over("key")
     mild = (
-        found.filter(strong & (pl.col("removed") > 0))
+        levels.filter(strong & (pl.col("removed") > 0))
         .sort("removed", "key")
         .unique("key", keep="first", maintain_order=True)
     )

@@ -1,1 +1,1 @@
-"""What a random mask did, as probabilities; read by masks, risk and attacks."""
+"""Probability laws of random masks (post-randomization); read by masks, risk and attacks."""

@@ -1,4 +1,4 @@
-"""Transition laws on cells: who may move where, with what probability, and what an intruder can make of it.
+"""Transition laws of post-randomization on cells: the probabilities of moves, and the bound on correct matches.
 
 A law is kept as a number or two per cell, never as a matrix of cells by cells. Two kinds:
 
@@ -43,14 +43,14 @@ from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError
 
 Kind = Literal["mixing", "leaving"]
-SLACK = 1e-12
-HAIR = 1e-13
-"""The bound is met with this share of it to spare, so that rounding never lifts an audited probability above xi."""
+ROUNDING_TOLERANCE = 1e-12
+BOUND_MARGIN = 1e-13
+"""Share by which the bound is tightened, so that rounding never lifts an audited probability above xi."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellLaw:
-    """A transition law over the cells of a table; `block` is -1 where nothing moves."""
+    """A transition law over the cells of a table; `block` is -1 where no record moves."""
 
     kind: Kind
     counts: Integers
@@ -73,7 +73,7 @@ class CellLaw:
         return sums.astype(np.float64)
 
     def spread(self, values: Floats) -> Floats:
-        """A quantity of each block for its cells; 0 where nothing moves."""
+        """A quantity of each block, repeated for its cells; 0 where no record moves."""
         full = np.zeros(len(self))
         full[self.moving] = values[self.block[self.moving]]
         return full
@@ -99,28 +99,28 @@ class CellLaw:
         return float((self.counts * self.leave()).sum())
 
     def arrivals(self) -> Floats:
-        """Expected number of records that come into each cell from others."""
+        """Expected number of records that move into each cell from others."""
         if self.kind == "mixing":
             return self.spread(self.strength) * self.share * (self.sizes - self.counts) * (self.block >= 0)
         others = self.cells_in_block - 1
-        gone = self.counts * self.leave()
-        total = self.spread(self.per_block(gone))
-        return np.divide(total - gone, others, out=np.zeros(len(self)), where=others > 0)
+        leavers = self.counts * self.leave()
+        total = self.spread(self.per_block(leavers))
+        return np.divide(total - leavers, others, out=np.zeros(len(self)), where=others > 0)
 
     def expected(self) -> Floats:
         """Expected counts afterwards; equal to the counts when the law is invariant for them."""
         return self.counts * (1 - self.leave()) + self.arrivals()
 
     def variance(self) -> Floats:
-        """Var(S_j | T) = sum over i of T_i p_ji (1 - p_ji): what the law adds to each cell's variance."""
+        """Var(S_j | T) = sum over i of T_i p_ji (1 - p_ji): variance that the law adds to each cell."""
         stay = 1 - self.leave()
         own = self.counts * stay * (1 - stay)
         if self.kind == "mixing":
             arrive = self.spread(self.strength) * self.share * (self.block >= 0)
             return np.asarray(own + (self.sizes - self.counts) * arrive * (1 - arrive))
         others = self.cells_in_block - 1
-        moved = np.divide(self.spread(self.strength) / self.counts, others, out=np.zeros(len(self)), where=others > 0)
-        each = self.counts * moved * (1 - moved)
+        chance = np.divide(self.spread(self.strength) / self.counts, others, out=np.zeros(len(self)), where=others > 0)
+        each = self.counts * chance * (1 - chance)
         return np.asarray(own + self.spread(self.per_block(each)) - each)
 
     def match(self) -> Floats:
@@ -132,19 +132,19 @@ class CellLaw:
             lam, rho = self.spread(self.strength)[cells], self.share[cells]
             rivals = (self.sizes[cells] - t) * odds_ratio(lam, rho)
         else:
-            moved = self.spread(self.strength)[cells] / ((self.cells_in_block[cells] - 1) * t)
-            odds = t * moved / (1 - moved)
+            arrive = self.spread(self.strength)[cells] / ((self.cells_in_block[cells] - 1) * t)
+            odds = t * arrive / (1 - arrive)
             full = np.zeros(len(self))
             full[cells] = odds
             around = self.spread(self.per_block(full))[cells] - odds
-            rivals = around * leave / np.maximum(1 - leave, SLACK)
+            rivals = around * leave / np.maximum(1 - leave, ROUNDING_TOLERANCE)
         still[cells] = 1.0 / (t + rivals)
-        found: Floats = still
-        return found
+        probabilities: Floats = still
+        return probabilities
 
 
 def odds_ratio(strength: Any, share: Any) -> Any:
-    """c / b of the proof: how a stranger's odds of being in the cell compare with an own record's."""
+    """c / b of the proof: odds that a record of another cell is in the cell, relative to those of an own record."""
     crossed = strength**2 * share * (1 - share)
     return np.divide(crossed, 1 - strength + crossed, out=np.ones_like(crossed), where=(strength < 1))
 
@@ -157,7 +157,7 @@ def strength_for(xi: float, t1: Any, t2: Any, share: Any) -> Any:
     >>> round(float(strength_for(0.8, 1, 1, 0.5)) / 2, 12)  # expected movers each way of two uniques: 1/3
     0.333333333333
     """
-    need = 1 / (xi * (1 - HAIR))
+    need = 1 / (xi * (1 - BOUND_MARGIN))
     h = np.clip(np.maximum((need - t1) / t2, (need - t2) / t1), 0.0, 1.0)
     h = np.where(1 / np.minimum(t1, t2) <= xi, 0.0, h)
     root = np.sqrt(h**2 + 4 * share * (1 - share) * (1 - h) * h)
@@ -170,14 +170,14 @@ def theta_for(xi: float) -> float:
     >>> round(theta_for(0.6 / 0.76), 12)  # g(0.40) = 0.789...
     0.4
     """
-    if xi < 3 / 7 - SLACK:
+    if xi < 3 / 7 - ROUNDING_TOLERANCE:
         raise ParameterError(f"Nayak's matrix guarantees xi of 3/7 and above, not {xi:g}: use method='blocks'.")
     return (-(1 - xi) + sqrt((1 - xi) ** 2 + 4 * xi * (1 - xi))) / (2 * xi)
 
 
 def leaving_law(counts: Integers, groups: Integers, xi: float) -> CellLaw:
     """Nayak's law in every group of cells; a group of one cell protects nobody and is refused."""
-    theta = theta_for(xi * (1 - HAIR))
+    theta = theta_for(xi * (1 - BOUND_MARGIN))
     sizes = np.bincount(groups)
     least = 3 if xi < 0.5 else 2
     lonely = int(((sizes > 0) & (sizes < least)).sum())
@@ -196,14 +196,14 @@ def mixing_law(
     """Blocks of small cells, neighbours in `order` together, each moved as little as the bound allows.
 
     Cells with T >= 1/xi stay as they are. The others are paired with a cell of the same count where two of them reach
-    1/xi, or fully mixed with as many as needed; what is left over in a group joins where it costs fewest movers. Only
-    counts, groups and order are used, so the blocks tell nothing about who was where. O(cells log cells).
+    1/xi, or fully mixed with as many as needed; leftover cells of a group join where it costs fewest movers. Only
+    counts, groups and order are used, so the blocks reveal nothing about single records. O(cells log cells).
     """
     small = 1 / counts > xi
-    block, fresh, left = _runs(counts, groups, order, small, xi)
-    if len(left):
-        fresh = _place_left(block, fresh, left, counts, groups, order, xi)
-    return _mixed(counts, block, fresh, xi, weights)
+    block, fresh, leftover = _runs(counts, groups, order, small, xi)
+    if len(leftover):
+        fresh = _place_leftover(block, fresh, leftover, counts, groups, order, xi)
+    return _mixing_law_of_blocks(counts, block, fresh, xi, weights)
 
 
 def _runs(counts: Integers, groups: Integers, order: Integers, small: Any, xi: float) -> tuple[Integers, int, Integers]:
@@ -217,7 +217,7 @@ def _runs(counts: Integers, groups: Integers, order: Integers, small: Any, xi: f
     starts = np.flatnonzero(np.r_[True, (t[1:] != t[:-1]) | (g[1:] != g[:-1])])
     run = np.cumsum(np.r_[True, (t[1:] != t[:-1]) | (g[1:] != g[:-1])]) - 1
     length = np.diff(np.r_[starts, len(cells)])
-    chunk = np.maximum(2, np.ceil(1 / xi / t[starts] - SLACK).astype(np.int64))
+    chunk = np.maximum(2, np.ceil(1 / xi / t[starts] - ROUNDING_TOLERANCE).astype(np.int64))
     chunk += 1 / (chunk * t[starts]) > xi
     place = np.arange(len(cells)) - starts[run]
     whole = length // chunk
@@ -227,21 +227,21 @@ def _runs(counts: Integers, groups: Integers, order: Integers, small: Any, xi: f
     return block, int(whole.sum()), cells[~full]
 
 
-def _place_left(
+def _place_leftover(
     block: Integers,
     fresh: int,
-    left: Integers,
+    leftover: Integers,
     counts: Integers,
     groups: Integers,
     order: Integers,
     xi: float,
 ) -> int:
-    """Find a block for the cells left over, group by group; changes `block`, gives the number of blocks."""
+    """Find a block for the leftover cells, group by group; changes `block`, returns the number of blocks."""
     lacking = []
     by_group = np.argsort(groups, kind="stable")
     bounds = np.searchsorted(groups[by_group], np.arange(groups.max() + 2))
-    left = left[np.argsort(groups[left], kind="stable")]
-    for rest in np.split(left, np.flatnonzero(np.diff(groups[left])) + 1):
+    leftover = leftover[np.argsort(groups[leftover], kind="stable")]
+    for rest in np.split(leftover, np.flatnonzero(np.diff(groups[leftover])) + 1):
         group = groups[rest[0]]
         cells = by_group[bounds[group] : bounds[group + 1]]
         for bundle in _bundle(rest.tolist(), counts, xi):
@@ -264,7 +264,7 @@ def _place_left(
 
 
 def _bundle(rest: Sequence[int], counts: Integers, xi: float) -> list[list[int]]:
-    """Left-over cells put together, large with small, until they reach what is needed; the last may fall short."""
+    """Bundles of leftover cells, largest first, each filled until it reaches 1/xi; the last may fall short."""
     bundles: list[list[int]] = []
     current: list[int] = []
     for cell in sorted(rest, key=lambda c: -int(counts[c])):
@@ -293,7 +293,7 @@ def _join(bundle: Sequence[int], host: int, block: Integers, fresh: int) -> int:
     return fresh + 1
 
 
-def _mixed(counts: Integers, block: Integers, blocks: int, xi: float, weights: Floats | None) -> CellLaw:
+def _mixing_law_of_blocks(counts: Integers, block: Integers, blocks: int, xi: float, weights: Floats | None) -> CellLaw:
     """Shares and strengths of the blocks: the least lambda for pairs, 1 for larger blocks."""
     cells = np.flatnonzero(block >= 0)
     mass = (counts if weights is None else weights).astype(np.float64)

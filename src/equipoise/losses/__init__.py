@@ -1,4 +1,4 @@
-"""What exposure, silence and coarseness cost."""
+"""Loss functions: the cost of disclosure, of not publishing and of coarsening."""
 
 from typing import TYPE_CHECKING
 

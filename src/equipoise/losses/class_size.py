@@ -1,4 +1,4 @@
-"""How large the classes are on average."""
+"""Average class size of a coarsened file."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +9,11 @@ from equipoise.ground.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class ClassSize:
-    """The average class size: records by classes, all withheld records being one class.
+    """Average class size: records divided by classes, all suppressed records being one class.
 
-    n / (kept classes + 1 if any record is withheld). Divide by k for the normalised form of the paper.
+    n / (kept classes + 1 if any record is suppressed). Divide by k for the normalised form of the paper.
 
-    Source: LeFevre, DeWitt and Ramakrishnan (2006), *Mondrian multidimensional k-anonymity*, C_AVG; withheld records
+    Source: LeFevre, DeWitt and Ramakrishnan (2006), *Mondrian multidimensional k-anonymity*, C_AVG; suppressed records
     as in ARX.
     Misleads when few huge classes stand beside many small ones: it is a mean over classes, not over records.
     Cost: O(classes) a node.
@@ -23,8 +23,8 @@ class ClassSize:
     """
 
     def of(self, node: Node) -> float:
-        kept = int((~node.unsafe).sum())
-        return node.lattice.records / (kept + (kept < len(node.n)))
+        safe = int((~node.unsafe).sum())
+        return node.lattice.records / (safe + (safe < len(node.n)))
 
     def least(self, node: Node) -> float:
         return node.lattice.records / len(node.n)

@@ -1,4 +1,4 @@
-"""Losses put to work: their expectation in each cell, their shape, and losses written as text."""
+"""Expected loss in each cell, the shape of a loss function, and losses read from text."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from equipoise.beta_binomial.posterior import Posterior, called, posterior
+from equipoise.beta_binomial.posterior import Posterior, evaluate_loss, posterior
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, hint
 from equipoise.ground.lazy_exports import snake
@@ -23,13 +23,13 @@ from equipoise.methods.method import label, name_of
 
 Loss = Callable[..., Any]
 """A function of (y, Y, n, N), zero or more; the listed ones also know their expectation."""
-LISTED = {
+LOSS_KINDS = {
     name_of(kind): kind for kind in (GammaUniques, Respondents, Silence, SmallGroup, Subclasses, Threshold, Uniques)
 }
 UNITS: tuple[str, ...] = get_args(Unit)
-PER_CELL = ("per cell", "per-cell", "per_cell")
-LOOKED_AT = 40
-"""Cells in which the shape of a loss is looked at, from the smallest to the largest population."""
+PER_CELL_NAMES = ("per cell", "per-cell", "per_cell")
+MAX_SHAPE_CELLS = 40
+"""Cells in which the shape of a loss is checked at most, from the smallest to the largest population."""
 
 
 def read(loss: Any) -> Loss:
@@ -38,41 +38,41 @@ def read(loss: Any) -> Loss:
     >>> read("uniques:10"), read("gamma_uniques(S=10, a=2)"), read("cell")
     (Uniques(S=10), GammaUniques(S=10, a=2), Silence(of='cell'))
     """
-    loss = "cell" if loss == 1 or loss in PER_CELL else loss
+    loss = "cell" if loss == 1 or loss in PER_CELL_NAMES else loss
     if isinstance(loss, str):
-        return Silence(loss) if loss in UNITS else _parsed(loss.strip())  # type: ignore[arg-type]
+        return Silence(loss) if loss in UNITS else _parse(loss.strip())  # type: ignore[arg-type]
     if not callable(loss) or isinstance(loss, type):
         raise ParameterError("A loss is a name like 'uniques:10', one of eq.losses, or a function of (y, Y, n, N).")
-    found: Loss = loss
-    return found
+    function: Loss = loss
+    return function
 
 
-def written(loss: Any) -> str:
+def as_text(loss: Any) -> str:
     """A loss as text that `read` understands; a function by its name."""
     if isinstance(loss, Silence):
         return loss.of
-    return label(loss) if type(loss) in LISTED.values() else str(getattr(loss, "__name__", "a function"))
+    return label(loss) if type(loss) in LOSS_KINDS.values() else str(getattr(loss, "__name__", "a function"))
 
 
-def _parsed(text: str) -> Loss:
+def _parse(text: str) -> Loss:
     name, values = re.match(r"([\w.-]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
     bare = snake(name.rpartition(".")[2]).replace("-", "_")
-    if bare not in LISTED:
-        raise ParameterError(f"No loss {name!r}.{hint(bare, list(LISTED))}")
-    kind = LISTED[bare]
+    if bare not in LOSS_KINDS:
+        raise ParameterError(f"No loss {name!r}.{hint(bare, list(LOSS_KINDS))}")
+    kind = LOSS_KINDS[bare]
     inside = values[1:-1] if values.startswith("(") and values.endswith(")") else values.removeprefix(":")
     order = [f.name for f in fields(kind)]
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for place, part in enumerate(_split(inside)):
         key, mark, value = part.partition("=")
         if not mark and place >= len(order):
             raise ParameterError(f"{name} takes at most {len(order)} parameters: {', '.join(order)}.")
-        given[key.strip() if mark else order[place]] = _value(value if mark else part)
+        parameters[key.strip() if mark else order[place]] = _value(value if mark else part)
     try:
-        made: Loss = kind(**given)
+        parsed: Loss = kind(**parameters)
     except TypeError:
         raise ParameterError(f"{name} takes {', '.join(order)}.") from None
-    return made
+    return parsed
 
 
 def _split(text: str) -> list[str]:
@@ -90,9 +90,9 @@ def _value(text: str) -> Any:
 
 
 def expected(loss: Loss, cells: Posterior) -> Floats:
-    """E loss(y, Y, n, N) in each cell; refused where it is negative or no number."""
-    found = loss.expected(cells) if hasattr(loss, "expected") else cells.expect(loss)
-    values = np.array(found, dtype=np.float64)
+    """Expected loss E loss(y, Y, n, N) in each cell; refused if it is negative or not a number."""
+    expectation = loss.expected(cells) if hasattr(loss, "expected") else cells.expect(loss)
+    values = np.array(expectation, dtype=np.float64)
     if not np.isfinite(values).all():
         raise DataError(f"The expected loss is not finite in {int((~np.isfinite(values)).sum()):,} cells.")
     if (values < 0).any():
@@ -111,7 +111,7 @@ def risks(
     nonpublication: Any,
     effective: tuple[Any, Any] | None = None,
 ) -> tuple[Floats, Floats]:
-    """R0 and R1 of any cells, also merged ones: expected loss of withholding and of publishing.
+    """R0 and R1 of any cells, also merged ones: the expected losses of suppressing and of publishing.
 
     >>> R0, R1 = risks([1, 2, 3], 3, 8, 1, 10, disclosure="uniques:10", nonpublication="y")
     >>> R0.tolist(), R1.round(3).tolist()
@@ -123,7 +123,7 @@ def risks(
 
 @dataclass(frozen=True)
 class LossShape:
-    """How a loss behaves as the population of a cell grows: what a loss of disclosure should do."""
+    """Shape of a loss in the population of a cell; a disclosure loss should be decreasing and convex."""
 
     decreasing: bool
     convex: bool
@@ -142,12 +142,11 @@ class LossShape:
 def shape(loss: Loss, cells: Posterior) -> LossShape:
     """Whether a loss falls (or stays) and is convex in Y, on a grid from y to N in up to 40 different cells."""
     few, _ = cells.kinds
-    some = few.take(
-        np.argsort(few.rest, kind="stable")[np.linspace(0, len(few) - 1, min(LOOKED_AT, len(few))).astype(int)]
-    )
+    places = np.linspace(0, len(few) - 1, min(MAX_SHAPE_CELLS, len(few))).astype(int)
+    some = few.take(np.argsort(few.rest, kind="stable")[places])
     steps = np.unique(np.concatenate([np.arange(33), np.geomspace(33, 1e9, 200).round()]))
     t = np.minimum(steps, some.rest[:, None])
-    values = called(loss, some.y[:, None], some.y[:, None] + t, some.n[:, None], some.N[:, None])
+    values = evaluate_loss(loss, some.y[:, None], some.y[:, None] + t, some.n[:, None], some.N[:, None])
     rise, run = np.diff(values, axis=1), np.diff(t, axis=1)
     slack = 1e-12 * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
     slope = np.divide(rise, run, out=np.zeros_like(rise), where=run > 0)
@@ -156,18 +155,18 @@ def shape(loss: Loss, cells: Posterior) -> LossShape:
     return LossShape(decreasing=bool((rise <= slack).all()), convex=bool(bent.all()))
 
 
-def plugged(loss: Loss, cells: Posterior, estimate: Floats) -> Floats:
+def plug_in(loss: Loss, cells: Posterior, estimate: Floats) -> Floats:
     """The loss at an estimate of Y, as if it were known."""
-    return called(loss, cells.y, estimate, cells.n, cells.N)
+    return evaluate_loss(loss, cells.y, estimate, cells.n, cells.N)
 
 
 def taylor(loss: Loss, cells: Posterior) -> Floats | None:
-    """L(E Y) + L''(E Y) Var Y / 2; None for a loss with jumps. Functions are differenced numerically."""
+    """Taylor approximation L(E Y) + L''(E Y) Var Y / 2; None for a loss with jumps. Functions are differenced."""
     if isinstance(loss, Threshold):
         return None
-    at = plugged(loss, cells, cells.mean)
+    at = plug_in(loss, cells, cells.mean)
     if hasattr(loss, "bend"):
         return np.asarray(at + loss.bend(cells.y, cells.mean, cells.n, cells.N) * cells.variance / 2)
     h = np.maximum(0.1 * np.sqrt(cells.variance), 1e-3)
-    sides = plugged(loss, cells, cells.mean + h) + plugged(loss, cells, np.maximum(cells.mean - h, 0.0))
+    sides = plug_in(loss, cells, cells.mean + h) + plug_in(loss, cells, np.maximum(cells.mean - h, 0.0))
     return np.asarray(at + (sides - 2 * at) / h**2 * cells.variance / 2)

@@ -1,4 +1,4 @@
-"""Expected disclosures when the sizes of subclasses vary."""
+"""Expected uniques if the sizes of subclasses vary (gamma)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +37,7 @@ class GammaUniques:
         return cells.expect(self, smooth=True)
 
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
-        """The second derivative in Y."""
+        """Second derivative in Y."""
         scale = self.a * self.S
         return self(y, Y) * (self.a + 1) * (self.a + 2) / (scale + Y) ** 2
 

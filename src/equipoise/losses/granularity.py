@@ -1,4 +1,4 @@
-"""How coarse the released values of the keys are, as a share of their domains."""
+"""Granularity (loss metric): the share of their domains that released values cover."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,20 +9,22 @@ from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import Lattice, Node
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
+from equipoise.losses._key_weights import KeyWeights, key_weights, relative
 
 
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """The loss metric: how much of its domain a released value covers, from 0 (as it was) to 1 (all withheld).
+    """Loss metric: the share of its domain that a released value covers, from 0 (unchanged) to 1 (all suppressed).
 
     For each key (A - n/D) / (n - n/D): A is the sum over kept records of the leaves under their value divided by D,
-    plus the number of withheld records; D are the leaves of the hierarchy, those that nobody has included. Over the
+    plus the number of suppressed records; D are the leaves of the hierarchy, unoccupied ones included. Over the
     keys the geometric mean of 1 + loss, minus 1; with `mean="arithmetic"` the plain mean. A key of one value loses 0.
+    With `weights` (of keys, 1 unless given) the means are weighted.
 
     Source: Iyengar (2002), *Transforming data to satisfy privacy constraints*, the LM metric; normalised and averaged
     as in ARX (Prasser et al. 2020).
     Misleads when users need rare values: every leaf counts the same, however many records have it.
-    Cost: O(keys x withheld classes) a node.
+    Cost: O(keys x suppressed classes) a node.
 
     >>> Granularity("median")
     Traceback (most recent call last):
@@ -31,28 +33,30 @@ class Granularity:
     """
 
     mean: Literal["geometric", "arithmetic"] = "geometric"
+    weights: KeyWeights = ()
 
     def __post_init__(self) -> None:
         if self.mean not in ("geometric", "arithmetic"):
             raise ParameterError(f"mean must be 'geometric' or 'arithmetic', got {self.mean!r}.")
+        object.__setattr__(self, "weights", key_weights(self.weights))
 
     def of(self, node: Node) -> float:
         covered = node.covered() + node.suppressed
         losses = _losses(covered, node.lattice.records, np.array([ladder.domain for ladder in node.lattice.ladders]))
         parts = np.log1p(losses) if self.mean == "geometric" else losses
-        return float(self.total(parts.mean()))
+        return float(self.total((relative(self.weights, node.lattice) * parts).mean()))
 
     def least(self, node: Node) -> float:
         parts = self.parts(node.lattice)
         return float(self.total(np.float64(sum(p[level] for p, level in zip(parts, node.levels, strict=True)))))
 
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
-        found = []
-        for ladder in lattice.ladders:
+        parts = []
+        for weight, ladder in zip(relative(self.weights, lattice), lattice.ladders, strict=True):
             covered = np.array([_covered(ladder, share, suppressed) for share in ladder.shares])
             losses = _losses(covered, lattice.records, np.array(ladder.domain))
-            found.append((np.log1p(losses) if self.mean == "geometric" else losses) / len(lattice.ladders))
-        return tuple(found)
+            parts.append(weight * (np.log1p(losses) if self.mean == "geometric" else losses) / len(lattice.ladders))
+        return tuple(parts)
 
     def total(self, sums: Any) -> Any:
         return np.expm1(sums) if self.mean == "geometric" else sums
@@ -60,14 +64,15 @@ class Granularity:
 
 def _losses(covered: Floats, records: int, domain: Integers) -> Floats:
     least = records / domain
-    lost = np.divide(covered - least, records - least, out=np.zeros_like(covered), where=domain > 1)
-    return np.maximum(lost, 0.0)
+    share = np.divide(covered - least, records - least, out=np.zeros_like(covered), where=domain > 1)
+    return np.maximum(share, 0.0)
 
 
 def _covered(ladder: CodedLevels, share: Floats, suppressed: int) -> float:
-    """The sum of shares when at least so many records are withheld: those whose values cover most already."""
+    """Sum of shares if at least so many records are suppressed: those whose values cover most already."""
     if not suppressed:
         return float(share @ ladder.counts)
     order = np.argsort(-share, kind="stable")
-    withheld = np.clip(suppressed - (np.cumsum(ladder.counts[order]) - ladder.counts[order]), 0, ladder.counts[order])
-    return float(share @ ladder.counts + (1 - share[order]) @ withheld)
+    counts = ladder.counts[order]
+    dropped = np.clip(suppressed - (np.cumsum(counts) - counts), 0, counts)
+    return float(share @ ladder.counts + (1 - share[order]) @ dropped)

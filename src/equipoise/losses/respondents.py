@@ -1,4 +1,4 @@
-"""Disclosure to somebody who knows who was sampled."""
+"""Loss of disclosure to an intruder who knows who responded."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from equipoise.ground.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Respondents:
-    """The loss when an intruder knows who responded: exp(-y/S), and 0 where nobody did.
+    """Loss of disclosure to an intruder who knows who responded: exp(-y/S), and 0 where nobody did.
 
     It falls with the number y of respondents in the cell; the population does not protect them.
     Source: Zaslavsky and Horton (1998), sections 3 and 4, second alternative (printed -exp(y/10), a misprint).
@@ -33,5 +33,5 @@ class Respondents:
         return np.asarray(self(cells.y, 0.0))
 
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
-        """The second derivative in Y: none."""
+        """Second derivative in Y: 0."""
         return 0.0 * np.asarray(y) + 0.0 * np.asarray(Y)

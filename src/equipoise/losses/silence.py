@@ -1,4 +1,4 @@
-"""What users lose when a cell is withheld."""
+"""Loss of not publishing a cell."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -14,7 +14,7 @@ Unit = Literal["cell", "y", "Y", "n", "N"]
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The loss of not publishing a cell: 1 for the cell, or its y, Y, n or N.
+    """Loss of not publishing a cell: 1 for the cell, or its y, Y, n or N.
 
     y is the number of records concealed, Y the people they stand for, n and N the domain's sample and population.
     Source: Zaslavsky and Horton (1998), section 3.
@@ -31,12 +31,12 @@ class Silence:
             raise ParameterError(f"A cell's silence costs 'cell', 'y', 'Y', 'n' or 'N', not {self.of!r}.")
 
     def __call__(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
-        found = {"cell": 1.0, "y": y, "Y": Y, "n": n, "N": N}[self.of]
-        return found + 0.0 * (y + Y + n + N)
+        loss = {"cell": 1.0, "y": y, "Y": Y, "n": n, "N": N}[self.of]
+        return loss + 0.0 * (y + Y + n + N)
 
     def expected(self, cells: Posterior) -> Floats:
         return np.asarray(self(cells.y, cells.mean, cells.n, cells.N))
 
     def bend(self, y: Any, Y: Any, n: Any, N: Any) -> Any:  # noqa: N803
-        """The second derivative in Y: none."""
+        """Second derivative in Y: 0."""
         return 0.0 * (y + Y + n + N)

@@ -1,4 +1,4 @@
-"""What a small group loses when it is described, whoever is in the sample."""
+"""Loss of disclosure about a small group, whoever is in the sample."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,10 @@ from equipoise.ground.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class SmallGroup:
-    """Disclosure about a small group without naming anybody: exp(-Y/S), not multiplied by y.
+    """Loss of disclosure about a small group without naming anybody: exp(-Y/S), not multiplied by y.
 
-    A published mean says something of every member of a group of Y, sampled or not, and the more the smaller it is. A
-    cell with y = 0 has this loss too: where n is near N its zero is a disclosure.
+    A published mean says something about every member of a group of Y, sampled or not, and more if Y is smaller. A cell
+    with y = 0 has this loss too: where n is near N its zero is a disclosure.
     Source: Zaslavsky and Horton (1998), section 3, after Duncan and Lambert (1986).
     Misleads when single records are released: the loss does not grow with the number of records.
     Cost: one integral for each kind of cell.
@@ -35,5 +35,5 @@ class SmallGroup:
         return cells.decay(1 / self.S)
 
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
-        """The second derivative in Y."""
+        """Second derivative in Y."""
         return np.exp(-Y / self.S) / self.S**2 + 0 * y

@@ -1,4 +1,4 @@
-"""Expected disclosures when the sizes of the identifiable subclasses are known."""
+"""Expected uniques if the sizes of the identifiable subclasses are known."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -36,7 +36,7 @@ class Subclasses:
         if self.keys is not None:
             object.__setattr__(self, "keys", names(self.keys, "keys"))
         else:
-            object.__setattr__(self, "shares", _refused(self.shares))
+            object.__setattr__(self, "shares", _checked_shares(self.shares))
 
     def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         Y = np.asarray(Y, dtype=np.float64)  # noqa: N806
@@ -44,16 +44,15 @@ class Subclasses:
 
     def expected(self, cells: Posterior) -> Floats:
         alone = sum((times * share * cells.decay(share) for share, times in self.sizes()), start=np.zeros(len(cells)))
-        found: Floats = cells.y * alone
-        return found
+        return np.asarray(cells.y * alone)
 
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
-        """The second derivative in Y."""
+        """Second derivative in Y."""
         Y = np.asarray(Y, dtype=np.float64)  # noqa: N806
         return y * sum(times * share**3 * np.exp(-Y * share) for share, times in self.sizes())
 
     def sizes(self) -> list[tuple[float, int]]:
-        """The different shares, and how many subclasses have each."""
+        """Distinct shares, and the number of subclasses with each."""
         if self.shares is None:
             raise ParameterError("The shares of these subclasses are counted from records: give Records as the source.")
         share, times = np.unique(self.shares, return_counts=True)
@@ -64,11 +63,11 @@ class Subclasses:
         return True
 
 
-def _refused(shares: Any) -> tuple[float, ...]:
-    """Shares as floats, or why they are none."""
-    found = tuple(shares) if isinstance(shares, tuple | list | np.ndarray) else ()
-    if not found or not all(isinstance(s, int | float | np.number) and isfinite(s) and 0 < s <= 1 for s in found):
+def _checked_shares(shares: Any) -> tuple[float, ...]:
+    """Shares as floats; refused if they are not shares."""
+    values = tuple(shares) if isinstance(shares, tuple | list | np.ndarray) else ()
+    if not values or not all(isinstance(s, int | float | np.number) and isfinite(s) and 0 < s <= 1 for s in values):
         raise ParameterError("The shares of subclasses must be numbers above 0 and at most 1.")
-    if sum(found) > 1 + 1e-6:
+    if sum(values) > 1 + 1e-6:
         raise ParameterError("The shares of subclasses add up to more than 1.")
-    return tuple(float(s) for s in found)
+    return tuple(float(s) for s in values)

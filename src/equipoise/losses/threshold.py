@@ -1,4 +1,4 @@
-"""A floor on the population of a cell."""
+"""Loss below a minimum population of a cell."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +11,12 @@ from equipoise.ground.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One where fewer than `minimum` people are in the cell's population, else nothing: the risk is P(Y < minimum).
+    """Loss of 1 if fewer than `minimum` people are in the cell's population, else 0: the risk is P(Y < minimum).
 
-    "Publish where Y is at least a floor" is a fair rule, the rule of the Netherlands. As a loss it is not sensible: it
-    says that any Y below the floor is equally dangerous and one above it harmless. The loss is not convex.
+    "Publish if Y is at least a minimum" is a fair rule, that of the Netherlands. As a loss it is not sensible: any Y
+    below the minimum is equally dangerous and any Y above it harmless. The loss is not convex.
     Source: Pannekoek and de Waal (1998); the warning, Zaslavsky and Horton (1998), section 3.
-    Misleads when cells lie far below or just above the floor. Cost: one cumulative probability for each kind of cell.
+    Misleads when cells lie far below or just above the minimum. Cost: one cumulative probability for each kind of cell.
 
     >>> Threshold(5)(1, np.array([4, 5])).tolist()
     [1.0, 0.0]
@@ -32,5 +32,4 @@ class Threshold:
 
     def expected(self, cells: Posterior) -> Floats:
         few, code = cells.kinds
-        found: Floats = few.at_most(np.ceil(self.minimum) - 1)[code]
-        return found
+        return np.asarray(few.at_most(np.ceil(self.minimum) - 1)[code])

@@ -1,4 +1,4 @@
-"""Expected disclosures when a class falls into S equally large subclasses."""
+"""Expected uniques if a class is divided into S equally large subclasses."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,11 +31,10 @@ class Uniques:
         return y * np.exp(-Y / self.S)
 
     def expected(self, cells: Posterior) -> Floats:
-        found: Floats = cells.y * cells.decay(1 / self.S)
-        return found
+        return np.asarray(cells.y * cells.decay(1 / self.S))
 
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
-        """The second derivative in Y."""
+        """Second derivative in Y."""
         return y * np.exp(-Y / self.S) / self.S**2
 
     @property

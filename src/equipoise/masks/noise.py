@@ -10,9 +10,9 @@ import polars as pl
 from equipoise.data import engines
 from equipoise.data.numeric_columns import (
     ColumnMoments,
+    as_float,
     beside,
     floats,
-    known,
     moments,
     numeric_columns,
     root,
@@ -142,7 +142,8 @@ class Noise:
     def _limits(self, data: Records, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
         """The bounds of each column."""
         if self.bounds == "observed":
-            ends = [f(known(c)).alias(f"{c}{n}") for c in columns for n, f in (("<", nw.Expr.min), (">", nw.Expr.max))]
+            both = (("<", nw.Expr.min), (">", nw.Expr.max))
+            ends = [f(as_float(c)).alias(f"{c}{n}") for c in columns for n, f in both]
             met = collect_one(data.frame.select(*ends))
             return tuple(np.array([_number(met[f"{c}{n}"]) for c in columns]) for n in "<>")  # type: ignore[return-value]
         low, high = self.bounds if isinstance(self.bounds, tuple) else (-np.inf, np.inf)
@@ -282,7 +283,7 @@ def _effect(histogram: pl.DataFrame, adds: _Adds, place: int, whole_number: bool
 
 def _histogram(frame: engines.Frame, column: str) -> pl.DataFrame:
     """At most `BINS` + 2 rows: the mean `x` and the number `n` of the values in each bin, zero in a bin of its own."""
-    values = frame.select(known(column).alias("x")).drop_nulls()
+    values = frame.select(as_float(column).alias("x")).drop_nulls()
     ends = collect_one(values.select(nw.col("x").min().alias("low"), nw.col("x").max().alias("high")))
     width = max((ends["high"] - ends["low"]) / BINS, np.finfo(float).tiny)
     place = ((nw.col("x") - ends["low"]) / width).floor()

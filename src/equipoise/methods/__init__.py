@@ -1,1 +1,1 @@
-"""What a Rule, a Mask and a Measure is, and the Score a Measure gives."""
+"""Interfaces of methods (Rule, Mask, Measure), the Score a Measure returns, and bases that rules share."""

@@ -1,4 +1,4 @@
-"""Three kinds of method: a Rule flags cells, a Mask changes data, a Measure scores it."""
+"""Interfaces of the three kinds of method: a Rule flags cells, a Mask changes data, a Measure scores it."""
 
 from dataclasses import MISSING, fields
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -12,19 +12,19 @@ from equipoise.ground.randomness import Draws
 from equipoise.methods.score import Score
 
 Needs = Literal["cells", "records"]
-"""What a measure works on: cells counted by `by(roles)` will do, or it must see the records."""
+"""Input of a measure: cells counted by `by(roles)`, or records."""
 
 
 @runtime_checkable
 class Rule(Protocol):
-    """Says which cells are unsafe."""
+    """A disclosure rule: flags unsafe cells."""
 
     def flag(self, cells: Cells) -> pl.Series: ...
 
 
 @runtime_checkable
 class Mask(Protocol):
-    """Gives changed records; draws come from the secret seed of the recipe."""
+    """A masking method: returns changed data; draws come from the secret seed of the recipe."""
 
     def apply(self, data: Any, draws: Draws) -> Any: ...
 
@@ -38,7 +38,7 @@ class Coarsening(Mask, Protocol):
 
 @runtime_checkable
 class Measure(Protocol):
-    """Scores a release against its original; a raw file is measured against itself."""
+    """A risk or utility measure of a release against its original; a raw file is measured against itself."""
 
     def measure(self, released: Any, original: Any) -> Score: ...
 
@@ -74,15 +74,15 @@ def label(method: Any) -> str:
         return str(method.known_as)
     if hasattr(method, "mark"):
         return f" {method.mark} ".join(label(rule) for rule in method.rules)
-    given = [
+    parameters = [
         (f.name, getattr(method, f.name)) for f in fields(method) if f.init and getattr(method, f.name) != _default(f)
     ]
-    inside = ", ".join(f"{name}={_told(value)!r}" for name, value in given)
+    inside = ", ".join(f"{name}={_parameter_text(value)!r}" for name, value in parameters)
     return name_of(type(method)) + (f"({inside})" if inside else "")
 
 
-def _told(value: Any) -> Any:
-    """A parameter as policy files write it: a rule by its own label."""
+def _parameter_text(value: Any) -> Any:
+    """A parameter as written in policy files: a rule by its own label."""
     return label(value) if isinstance(value, Rule) else value
 
 

@@ -1,4 +1,4 @@
-"""Score: the one answer every measure gives."""
+"""Score: the result of every measure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -12,16 +12,16 @@ from equipoise.ground.html import card, grid, paragraph
 
 Better = Literal["lower", "higher"]
 Side = Literal["risk", "utility"]
-COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
+SCORE_COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
 
 
 @dataclass(frozen=True)
 class Score:
-    """A number with its direction, its uncertainty, what guessing would give, and what is behind it.
+    """A measured number with its direction, interval, baseline (the result of guessing) and detail.
 
     `value` is a share in [0, 1] wherever it could be a percentage; `number` the count behind a share. `detail`
-    is a Polars frame with a row per cell (column `risk` where the score is a risk), made when first asked for;
-    `by_record()` gives a row per record, keyed by the id role, in input order for frames in memory.
+    is a Polars frame with a row per cell (column `risk` where the score is a risk), computed on first use;
+    `by_record()` returns a row per record, keyed by the id role, in input order for frames in memory.
 
     >>> Score("uniques", 0.0166, "lower")
     Score(name='uniques', value=0.0166, better='lower')
@@ -59,26 +59,27 @@ class Score:
         return self.cells()
 
     def by_record(self) -> pl.DataFrame:
-        """One row per record, keyed by id; computed where the data is, when asked."""
+        """One row per record, keyed by id; computed on the engine of the data, on demand."""
         if self.records is None:
             raise EquipoiseError(f"{self.name!r} was measured on cells: measure it on records to see each record.")
         return self.records()
 
     def brief(self) -> "Score":
-        """The same score without what is needed for its detail, to keep thousands of them."""
+        """The same score without its detail, so that thousands can be kept."""
         return replace(self, cells=None, records=None)
 
     def _repr_html_(self) -> str:
-        return card("Score", grid(COLUMNS, [self._row()], words=3), *(paragraph(n, faint=True) for n in self.notes))
+        notes = (paragraph(note, faint=True) for note in self.notes)
+        return card("Score", grid(SCORE_COLUMNS, [self._row()], words=3), *notes)
 
     def _row(self) -> tuple[str, ...]:
-        """For a notebook: never what is behind the score."""
+        """Row of a notebook table, without detail."""
         ends = " to ".join(f"{end:.4g}" for end in self.interval) if self.interval else ""
         guess = f"{self.baseline:.4g}" if self.baseline is not None else ""
         return self.name, self.better, self.unit, f"{self.value:.4g}", ends, guess
 
     def gap(self, other: "Score") -> float:
-        """How much worse this score is than the other, in its own units: positive is worse, within error is 0."""
+        """How much worse this score is than the other, in its own units: positive is worse, 0 within error."""
         worse = self.value - other.value if self.better == "lower" else other.value - self.value
         return 0.0 if abs(worse) <= self.error + other.error else worse
 
@@ -89,7 +90,7 @@ class Score:
 
 
 def not_applicable(name: str, better: Better) -> Score:
-    """The score of a fully synthetic file by a measure of identity: not a number, never 0.
+    """Score of an identity-disclosure measure on a fully synthetic file: NaN, never 0.
 
     >>> not_applicable("uniques", "lower").notes
     ('Not applicable: every record is synthetic and stands for nobody.',)
@@ -99,7 +100,7 @@ def not_applicable(name: str, better: Better) -> Score:
 
 
 class Scores(tuple[Score, ...]):
-    """Scores in order, also found by name.
+    """Scores in order, with access by name.
 
     >>> both = Scores([Score("uniques", 0.01, "lower"), Score("entropy", 9.0, "higher")])
     >>> both["entropy"].value, "uniques" in both, both.keys()
@@ -109,11 +110,11 @@ class Scores(tuple[Score, ...]):
     __slots__ = ()
 
     def __new__(cls, scores: Iterable[Score] = ()) -> "Scores":
-        made = super().__new__(cls, scores)
-        names = made.keys()
+        instance = super().__new__(cls, scores)
+        names = instance.keys()
         if len(set(names)) < len(names):
             raise ParameterError(f"Two scores of one trial share a name: {', '.join(names)}.")
-        return made
+        return instance
 
     def __getitem__(self, key: Any) -> Any:
         return super().__getitem__(key) if not isinstance(key, str) else self.named(key)
@@ -126,7 +127,7 @@ class Scores(tuple[Score, ...]):
 
     def _repr_html_(self) -> str:
         many = "1 score" if len(self) == 1 else f"{len(self):,} scores"
-        return card(many, grid(COLUMNS, (score._row() for score in self), words=3))
+        return card(many, grid(SCORE_COLUMNS, (score._row() for score in self), words=3))
 
     def values(self) -> Iterator[Score]:
         return iter(self)
@@ -135,9 +136,9 @@ class Scores(tuple[Score, ...]):
         return zip(self.keys(), self, strict=True)
 
     def named(self, name: str) -> Score:
-        """The score of this name; the bare method name will do where only one score has it."""
-        found = [s for s in self if s.name == name] or [s for s in self if s.name.partition("(")[0] == name]
-        if len(found) == 1:
-            return found[0]
-        problem = "No score" if not found else f"{len(found)} scores are"
+        """The score with this name, or with this bare method name where it is the only one."""
+        matches = [s for s in self if s.name == name] or [s for s in self if s.name.partition("(")[0] == name]
+        if len(matches) == 1:
+            return matches[0]
+        problem = "No score" if not matches else f"{len(matches)} scores are"
         raise ParameterError(f"{problem} named {name!r}. There are: {', '.join(self.keys())}.")

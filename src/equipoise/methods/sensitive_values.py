@@ -1,8 +1,8 @@
-"""What rules about sensitive values share: which columns, within which classes, and what merging classes does to them.
+"""Base of rules on sensitive values within equivalence classes, and their behaviour when classes merge.
 
-Merging matters to a search over coarsenings. If a class that holds a safe one is always safe ("any"), the records in
-unsafe classes can only become fewer as keys get coarser. If only classes that are all safe make a safe one ("safe"),
-that holds for files without an unsafe class. "" promises nothing.
+Merging matters to a search over coarsenings. If a class that contains a safe one is always safe ("any"), the records
+in unsafe classes can only decrease as keys get coarser. If only a merge of classes that are all safe is safe ("safe"),
+that holds for files without an unsafe class. "" guarantees nothing.
 """
 
 from abc import ABC, abstractmethod
@@ -23,14 +23,14 @@ from equipoise.methods.protection_levels import Both, Either, Together
 
 Merging = Literal["any", "safe", ""]
 Others = Literal["apart", "known"]
-TIE = 1e-9
-"""A number this near its limit is on it."""
+TIE_TOLERANCE = 1e-9
+"""A number this close to its limit counts as equal to it."""
 
 
 class Attribute(Together, ABC):
-    """A rule about the values of sensitive columns within classes of equal keys.
+    """Base of rules on the values of sensitive columns within equivalence classes (attribute disclosure).
 
-    A class is unsafe when one of the columns is. With `others="known"` a column is looked at among people whose other
+    A class is unsafe when one of the columns is. With `others="known"` a column is examined among people whose other
     sensitive values are equal too (a remark of Machanavajjhala et al. 2007): an intruder may know those.
     """
 
@@ -41,24 +41,24 @@ class Attribute(Together, ABC):
 
     @abstractmethod
     def within(self, split: Split) -> Integers:
-        """Which classes are unsafe by one column."""
+        """Flags of the classes that are unsafe by one column."""
 
     def unsafe(self, classes: Classes) -> Integers:
-        """Which classes are unsafe."""
+        """Flags of the unsafe classes."""
         classes = classes.together()
         if classes.matched is not None:
             raise ParameterError(
                 "Rules about sensitive values take a missing key as a category here: use missing='category'."
             )
-        found = np.zeros(len(classes), dtype=np.bool_)
+        flags = np.zeros(len(classes), dtype=np.bool_)
         for column in self.sensitive:
             rest = tuple(c for c in self.sensitive if c != column) if self.others == "known" else ()
             if rest:
                 split, parent = classes.finer(column, rest)
-                found[parent[self.within(split)]] = True
+                flags[parent[self.within(split)]] = True
             else:
-                found |= self.within(classes.split(column))
-        return found
+                flags |= self.within(classes.split(column))
+        return flags
 
     def flag(self, cells: Cells) -> pl.Series:
         """Cells counted by the keys and the sensitive columns: all cells of an unsafe class are flagged."""
@@ -70,7 +70,7 @@ class Attribute(Together, ABC):
 
 
 def check(rule: Any) -> None:
-    """Column names as a tuple, and a known word for the other columns."""
+    """Check `sensitive` (stored as a tuple of names) and `others` of a rule."""
     object.__setattr__(rule, "sensitive", names(rule.sensitive, "sensitive"))
     if not rule.sensitive:
         raise ParameterError("Name at least one sensitive column.")
@@ -79,7 +79,7 @@ def check(rule: Any) -> None:
 
 
 def above(value: Any, name: str, least: float, strict: bool = True) -> None:
-    """Refuse what is not a number above (or at) a bound."""
+    """Refuse a value that is not a number above (or at) a bound."""
     fits = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
     if not fits or value < least or (strict and value == least):
         raise ParameterError(
@@ -88,36 +88,36 @@ def above(value: Any, name: str, least: float, strict: bool = True) -> None:
 
 
 def merging(rule: Any) -> Merging:
-    """What merging classes does to a rule, also to rules that were joined."""
+    """Behaviour of a rule, or of combined rules, when classes merge."""
     if isinstance(rule, Either):
         kinds = {merging(part) for part in rule.rules}
         return "" if "" in kinds else "safe" if "safe" in kinds else "any"
     if isinstance(rule, Both):
         return "any" if {merging(part) for part in rule.rules} == {"any"} else ""
-    found: Merging = getattr(rule, "merging", "")
-    return found
+    kind: Merging = getattr(rule, "merging", "")
+    return kind
 
 
 def sensitive_of(rules: Sequence[Any]) -> tuple[str, ...]:
-    """The sensitive columns that rules look at, once each."""
-    found: list[str] = []
+    """The sensitive columns of the rules, once each."""
+    columns: list[str] = []
     for rule in rules:
         inner = rule.rules if isinstance(rule, Either | Both) else ()
-        found += sensitive_of(inner) if inner else getattr(rule, "sensitive", ())
-    return tuple(dict.fromkeys(found))
+        columns += sensitive_of(inner) if inner else getattr(rule, "sensitive", ())
+    return tuple(dict.fromkeys(columns))
 
 
 def chosen(rule: Any, data: Records, keys: Sequence[str], table: pl.DataFrame) -> Integers:
-    """Which records of a table are in unsafe classes of equal keys, counted in the whole data."""
+    """Flags of the records of a table in unsafe classes of equal keys, counted in the whole data."""
     cells = count(data, tuple(dict.fromkeys((*keys, *sensitive_of([rule])))))
-    found: Integers = flagged(rule, cells, keys)[cell_of(table, cells)]
-    return found
+    flags: Integers = flagged(rule, cells, keys)[cell_of(table, cells)]
+    return flags
 
 
 def flagged(rule: Any, cells: Cells, keys: Sequence[str]) -> Integers:
-    """Which cells are in classes of equal keys that a rule calls unsafe; the cells may be split by sensitive columns.
+    """Flags of the cells in classes of equal keys that a rule flags; cells may be split by sensitive columns.
 
-    A rule that looks at cells is asked about those of the keys alone. O(cells log cells).
+    A rule on cells is applied to those of the keys alone. O(cells log cells).
     """
     if isinstance(rule, Either | Both):
         parts = [flagged(part, cells, keys) for part in rule.rules]
@@ -127,7 +127,7 @@ def flagged(rule: Any, cells: Cells, keys: Sequence[str]) -> Integers:
     inner = tuple(column for column in cells.by if column in own or column not in keys)
     classes = Classes.of(cells, inner)
     if hasattr(rule, "unsafe"):
-        found: Integers = rule.unsafe(classes)[classes.ids]
-        return found
-    told: Integers = rule.flag(cells.margin(tuple(c for c in cells.by if c not in inner))).to_numpy()[classes.ids]
-    return told
+        flags: Integers = rule.unsafe(classes)[classes.ids]
+        return flags
+    hits: Integers = rule.flag(cells.margin(tuple(c for c in cells.by if c not in inner))).to_numpy()[classes.ids]
+    return hits

@@ -12,19 +12,27 @@ from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError, hint
 from equipoise.methods.method import Mask, Measure, name_of
 from equipoise.policies.limits import Limit, at_odds, expanded, limits_of, never, tables
-from equipoise.policies.scoped_measures import FREE, KEYS, Wanted, scale
+from equipoise.policies.mask_tables import mask_problems
+from equipoise.policies.scoped_measures import KEYS_SCENARIO, SCENARIO_FREE_RISKS, Wanted, scale
 from equipoise.policies.sections import Candidate, Choose, Intruder, LimitTable, PolicyProblem
 from equipoise.policies.toml_lines import Place
-from equipoise.recipe.catalogue import build, family, find, form, typed
+from equipoise.recipe.catalogue import build, family, find, form
 from equipoise.recipe.recipe import spread
 
-KEPT = ("drop_direct_identifiers", "local_recode", "local_suppress", "sample", "shuffle_order", "suppress_records")
+TRUTHFUL_MASKS = (
+    "drop_direct_identifiers",
+    "local_recode",
+    "local_suppress",
+    "sample",
+    "shuffle_order",
+    "suppress_records",
+)
 """Masks that leave out or coarsen, record by record: what is left is true."""
-SUITED = ("match_probability", "correct_matches", "value_disclosure", "recognisable")
+RISKS_OF_CHANGED_VALUES = ("match_probability", "correct_matches", "value_disclosure", "recognisable")
 """Risks of files whose values were changed; every attack is one too."""
-STRANGE = ("unexpected_keyword_argument", "extra_forbidden")
+UNKNOWN_KEY_ERRORS = ("unexpected_keyword_argument", "extra_forbidden")
 """What the validation says of keys that are not known."""
-ATTACK = "attack"
+WAIVABLE_ATTACK = "attack"
 """What a policy may waive, with its reason."""
 
 
@@ -32,63 +40,57 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
     """The fields of a dataclass from plain data, each by itself, and what is wrong with the others."""
     from pydantic import TypeAdapter, ValidationError
 
-    hints = get_type_hints(kind)
-    known = [f.name for f in fields(kind) if f.name not in skip]
+    hints = {name: its for name, its in get_type_hints(kind).items() if name not in (*skip, "__pydantic_config__")}
     values: dict[str, Any] = {}
     problems = []
-    for name, given in plain.items():
-        if name not in known:
-            problems.append(PolicyProblem((name,), "is not known here." + hint(name, known)))
+    for name, value in plain.items():
+        if name not in hints:
+            problems.append(PolicyProblem((name,), "is not known here." + hint(name, list(hints))))
             continue
-        try:
-            values[name] = TypeAdapter(hints[name]).validate_python(given)
-        except ValidationError as error:
-            found = error.errors(include_input=False)
-            problems += [_told(name, given, e, hints[name]) for e in found]
-            with suppress(ValidationError):
-                values[name] = TypeAdapter(hints[name]).validate_python(_spared(given, [e["loc"] for e in found]))
-        else:
-            problems += [_told(name, given, e, hints[name]) for e in _loose(hints[name], given)]
+        errors = _strict_errors(hints[name], value)
+        problems += [_sentence(name, value, error, hints[name]) for error in errors]
+        with suppress(ValidationError):
+            values[name] = TypeAdapter(hints[name]).validate_python(_spared(value, [error["loc"] for error in errors]))
     return values, problems
 
 
-def _loose(kind: Any, given: Any) -> list[Any]:
-    """What is of another type and would be taken for the right one: "yes" for true, "3" for 3."""
+def _strict_errors(kind: Any, value: Any) -> list[Any]:
+    """What the validation refuses; "yes" for true and "3" for 3 too."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
-        TypeAdapter(kind).validate_json(json.dumps(given, default=str), strict=True)
+        TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True)
     except ValidationError as error:
         return list(error.errors(include_input=False))
     return []
 
 
-def _spared(given: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
+def _spared(value: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
     """The same without the keys that nobody knows or that hold what they cannot, so that the rest can be looked at."""
     inner: dict[Any, list[tuple[str | int, ...]]] = {}
     for loc in filter(None, strangers):
         inner.setdefault(loc[0], []).append(loc[1:])
-    if isinstance(given, Mapping):
-        kept = {k: v for k, v in given.items() if () not in inner.get(k, [])}
-        return {k: _spared(v, inner.get(k, [])) for k, v in kept.items()}
-    return [_spared(v, inner.get(i, [])) for i, v in enumerate(given)] if isinstance(given, list) else given
+    if isinstance(value, Mapping):
+        sound = {k: v for k, v in value.items() if () not in inner.get(k, [])}
+        return {k: _spared(v, inner.get(k, [])) for k, v in sound.items()}
+    return [_spared(v, inner.get(i, [])) for i, v in enumerate(value)] if isinstance(value, list) else value
 
 
-def _told(name: str, given: Any, error: Any, kind: Any) -> PolicyProblem:
+def _sentence(name: str, value: Any, error: Any, kind: Any) -> PolicyProblem:
     """One finding of the validation, at the deepest place that the file has."""
     place: list[str | int] = [name]
-    here = given
+    inner = value
     for part in error["loc"]:
-        if (isinstance(here, Mapping) and part in here) or (isinstance(here, list) and isinstance(part, int)):
-            here = here[part]
+        if (isinstance(inner, Mapping) and part in inner) or (isinstance(inner, list) and isinstance(part, int)):
+            inner = inner[part]
             place.append(part)
         elif error["type"] == "missing":
             place.append(part)
-    if error["type"] in STRANGE:
+    if error["type"] in UNKNOWN_KEY_ERRORS:
         near = hint(str(place[-1]), _keys(kind)) if _keys(kind) else ""
         return PolicyProblem(tuple(place), "is not known here." + near)
     words = "is missing" if error["type"] == "missing" else re.sub(r"^Value error, ", "", str(error["msg"]))
-    if isinstance(here, Mapping) and words.split()[0] in here:
+    if isinstance(inner, Mapping) and words.split()[0] in inner:
         place.append(words.split()[0])
     return PolicyProblem(tuple(place), words if words[:5] != "Input" else words[0].lower() + words[1:])
 
@@ -103,8 +105,8 @@ def _keys(kind: Any) -> list[str]:
 
 def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[PolicyProblem]:
     """Unknown roles, each hierarchy by itself, then all together."""
-    known = [f.name for f in fields(Roles)]
-    yield from (PolicyProblem(("roles", n), f"No role {n!r}.{hint(n, known)}") for n in plain if n not in known)
+    roles = [f.name for f in fields(Roles)]
+    yield from (PolicyProblem(("roles", n), f"No role {n!r}.{hint(n, roles)}") for n in plain if n not in roles)
     trees = plain.get("hierarchies", {})
     good = {}
     for column, tree in trees.items() if isinstance(trees, Mapping) else ():
@@ -115,7 +117,7 @@ def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[PolicyProblem]:
             yield PolicyProblem(("roles", "hierarchies", column), str(error))
         except (TypeError, ValueError, IndexError):
             yield PolicyProblem(("roles", "hierarchies", column), f"The hierarchy of {column!r} has unfit fields.")
-    rest = {n: v for n, v in plain.items() if n in known and n != "hierarchies"}
+    rest = {n: v for n, v in plain.items() if n in roles and n != "hierarchies"}
     try:
         Roles.from_plain({**rest, "hierarchies": good if isinstance(trees, Mapping) else trees}, folder)
     except EquipoiseError as error:
@@ -124,25 +126,25 @@ def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[PolicyProblem]:
 
 def readable(plain: Mapping[str, Any], folder: Path, columns: Iterable[str]) -> Roles:
     """The hierarchies of these columns that can be read, and nothing else."""
-    found: dict[str, Any] = {}
+    hierarchies: dict[str, Any] = {}
     trees = plain.get("hierarchies", {})
     for column, tree in trees.items() if isinstance(trees, Mapping) else ():
         with suppress(EquipoiseError, TypeError, ValueError, IndexError):
-            found |= Roles.from_plain({"hierarchies": {column: tree}}, folder).hierarchies
-    return Roles(hierarchies={column: tree for column, tree in found.items() if column in columns})
+            hierarchies |= Roles.from_plain({"hierarchies": {column: tree}}, folder).hierarchies
+    return Roles(hierarchies={column: tree for column, tree in hierarchies.items() if column in columns})
 
 
 def _role_place(words: str, plain: Mapping[str, Any]) -> Place:
     """The role that a message names, where it does."""
-    named = next((n for n in plain if re.search(rf"role '{n}'|^{n} ", words)), None)
-    return ("roles", named) if named else ("roles",)
+    role = next((n for n in plain if re.search(rf"role '{n}'|^{n} ", words)), None)
+    return ("roles", role) if role else ("roles",)
 
 
 def of_scenarios(scenarios: Sequence[Intruder]) -> Iterator[PolicyProblem]:
     for i, one in enumerate(scenarios):
-        if not re.fullmatch(r"\w[\w -]*", one.name) or one.name == KEYS:
+        if not re.fullmatch(r"\w[\w -]*", one.name) or one.name == KEYS_SCENARIO:
             yield PolicyProblem(
-                ("scenarios", i, "name"), f"{one.name!r} cannot name a scenario: use letters, not {KEYS!r}."
+                ("scenarios", i, "name"), f"{one.name!r} cannot name a scenario: use letters, not {KEYS_SCENARIO!r}."
             )
         if one.name in [other.name for other in scenarios[:i]]:
             yield PolicyProblem(("scenarios", i, "name"), f"Two scenarios are named {one.name!r}.")
@@ -154,9 +156,9 @@ def of_scenarios(scenarios: Sequence[Intruder]) -> Iterator[PolicyProblem]:
 
 def of_limits(limits: Mapping[str, Any], scenarios: tuple[Intruder, ...]) -> Iterator[PolicyProblem]:
     """Limits that cannot be read, cannot hold, or cannot hold together."""
-    found: list[tuple[Place, Limit]] = []
-    for name, given in limits.items():
-        for place, table, fault in _tables(name, given):
+    limit_places: list[tuple[Place, Limit]] = []
+    for name, entry in limits.items():
+        for place, table, fault in _tables(name, entry):
             if table is None:
                 yield PolicyProblem(place, fault)
                 continue
@@ -164,22 +166,22 @@ def of_limits(limits: Mapping[str, Any], scenarios: tuple[Intruder, ...]) -> Ite
                 if isinstance(one, PolicyProblem):
                     yield one
                 else:
-                    found.append((place, one))
-    where = {limit.score: place for place, limit in found}
-    yield from (PolicyProblem(where[s], words) for s, words in at_odds([limit for _, limit in found], scenarios))
+                    limit_places.append((place, one))
+    where = {limit.score: place for place, limit in limit_places}
+    yield from (PolicyProblem(where[s], words) for s, words in at_odds([limit for _, limit in limit_places], scenarios))
 
 
-def _tables(name: str, given: Any) -> Iterator[tuple[Place, LimitTable | None, str]]:
+def _tables(name: str, entry: Any) -> Iterator[tuple[Place, LimitTable | None, str]]:
     """Each limit on a measure with its place, or what is wrong with it."""
-    several = isinstance(given, list | tuple)
-    if several and not given:
+    several = isinstance(entry, list | tuple)
+    if several and not entry:
         yield ("limits", name), None, "An empty list limits nothing."
-    for i, item in enumerate(given if several else [given]):
+    for i, item in enumerate(entry if several else [entry]):
         place: Place = ("limits", name, i) if several else ("limits", name)
-        known = _keys(LimitTable)
-        strangers = [k for k in item if k not in known] if isinstance(item, Mapping) else []
+        keys = _keys(LimitTable)
+        strangers = [k for k in item if k not in keys] if isinstance(item, Mapping) else []
         for key in strangers:
-            yield (*place, key), None, "is not known here." + hint(key, known)
+            yield (*place, key), None, "is not known here." + hint(key, keys)
         if isinstance(item, list | tuple):
             yield place, None, "A limit is a text or a table."
         elif isinstance(item, Mapping) and not isinstance(item.get("worst", False), bool):
@@ -197,11 +199,11 @@ def _of_limit(
     for score in expanded(name, table, scenarios):
         try:
             measure = scale(score, scenarios)
-            if Wanted.of(score).scenario and name_of(type(getattr(measure, "inner", measure))) in FREE:
+            if Wanted.of(score).scenario and name_of(type(getattr(measure, "inner", measure))) in SCENARIO_FREE_RISKS:
                 yield PolicyProblem(place, f"{name} does not depend on what an intruder knows: leave out the scenario.")
             for limit in limits_of(score, table.limit, table.reason):
-                told = never(limit, measure)
-                yield PolicyProblem(place, told) if told else limit
+                fault = never(limit, measure)
+                yield PolicyProblem(place, fault) if fault else limit
         except EquipoiseError as error:
             yield PolicyProblem(place, str(error))
             return
@@ -220,7 +222,7 @@ def of_weights(choose: Choose) -> Iterator[PolicyProblem]:
     for name, weight in choose.weights.items():
         place: Place = ("choose", "weights", name)
         try:
-            kind = family(type(getattr(made := scale(name), "inner", made)))
+            kind = family(type(getattr(measure := scale(name), "inner", measure)))
         except EquipoiseError as error:
             yield PolicyProblem(place, str(error))
             continue
@@ -251,56 +253,40 @@ def _of_mask(table: dict[str, Any], place: Place) -> Iterator[PolicyProblem]:
         yield PolicyProblem(place, 'each mask needs use = "its name".')
         return
     try:
-        known = {f.name: f for f in form(find(name, "mask"))}
+        method = find(name, "mask")
     except EquipoiseError as error:
         yield PolicyProblem((*place, "use"), str(error))
         return
-    lacking = [f.name for f in known.values() if f.required and f.name not in table]
-    found = [PolicyProblem(place, f"{name} needs {', '.join(lacking)}.")] if lacking else []
-    for key, value in table.items():
-        found += _of_parameter(name, known, key, value, (*place, key))
-    yield from found
-    if not found:
-        yield from _built(name, known, table, place)
+    problems = list(mask_problems(table, name, method, place))
+    yield from problems or _built(name, method, table, place)
 
 
-def _of_parameter(name: str, known: Mapping[str, Any], key: str, value: Any, place: Place) -> list[PolicyProblem]:
-    field = known.get(key.replace("-", "_"))
-    if field is None:
-        return [PolicyProblem(place, f"{name} has no parameter {key!r}.{hint(key, list(known))}")]
-    try:
-        for one in spread(value, "tuple" in field.kind):
-            typed(one, field.type, f"{name}: {key}")
-    except EquipoiseError as error:
-        return [PolicyProblem(place, str(error))]
-    return []
-
-
-def _built(name: str, known: Mapping[str, Any], table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+def _built(name: str, method: type, table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
     """What a mask refuses when it is made: each value of a grid beside the first ones of the others."""
-    grids = {k: spread(v, "tuple" in known[k.replace("-", "_")].kind) for k, v in table.items()}
+    kinds = {field.name: field.kind for field in form(method)}
+    grids = {k: spread(v, "tuple" in kinds[k.replace("-", "_")]) for k, v in table.items()}
     first = {k: values[0] for k, values in grids.items()}
-    told = set()
+    faults = set()
     for key, values in grids.items() or {"": [None]}.items():
         for value in values:
             try:
                 build(name, "mask", {**first, key: value} if key else {})
             except EquipoiseError as error:
                 where = next((k for k in table if re.search(rf"\b{k}\b", str(error))), None)
-                told.add(((*place, where) if where else place, str(error)))
-    yield from (PolicyProblem(*one) for one in sorted(told, key=str))
+                faults.add(((*place, where) if where else place, str(error)))
+    yield from (PolicyProblem(*one) for one in sorted(faults, key=str))
 
 
 def changes(mask: Mask | type) -> bool:
     """Whether a mask shows values that are not true: it neither coarsens nor leaves out."""
     kind = mask if isinstance(mask, type) else type(mask)
-    return not hasattr(kind, "roll_up") and name_of(kind) not in KEPT and family(kind) == "masks"
+    return not hasattr(kind, "roll_up") and name_of(kind) not in TRUTHFUL_MASKS and family(kind) == "masks"
 
 
 def suited(measure: Measure) -> bool:
     """Whether a risk means something where values were changed."""
     kind = type(getattr(measure, "inner", measure))
-    return family(kind) == "attacks" or name_of(kind) in SUITED
+    return family(kind) == "attacks" or name_of(kind) in RISKS_OF_CHANGED_VALUES
 
 
 def unattacked(masks: Iterable[type], limited: Sequence[Measure]) -> str:
@@ -311,6 +297,6 @@ def unattacked(masks: Iterable[type], limited: Sequence[Measure]) -> str:
         return ""
     return (
         f"{', '.join(changing)} changes values, so that counting who stands alone says little: limit an attack as well "
-        f"(nearest, linkage, interval, ...) or one of {', '.join(SUITED)}. A policy may waive it with its reason: "
-        f'waive = {{ {ATTACK} = "why" }}.'
+        f"(nearest, linkage, interval, ...) or one of {', '.join(RISKS_OF_CHANGED_VALUES)}. A policy may waive it with "
+        f'its reason: waive = {{ {WAIVABLE_ATTACK} = "why" }}.'
     )

@@ -18,14 +18,14 @@ from equipoise.policies.toml_lines import Place
 from equipoise.recipe.catalogue import find, form
 from equipoise.recipe.recipe import spread
 
-ROLES = tuple(f.name for f in fields(Roles) if f.name not in ("hierarchies", "missing"))
+COLUMN_ROLES = tuple(f.name for f in fields(Roles) if f.name not in ("hierarchies", "missing"))
 """Roles that name columns."""
-NUMBERS = ("noise", "shuffle", "matrix", "top_code", "bottom_code")
+NUMERIC_MASKS = ("noise", "shuffle", "matrix", "top_code", "bottom_code")
 """Masks whose columns must be numbers."""
-RANKS = ("rank_swap",)
+ORDERED_MASKS = ("rank_swap",)
 """Masks whose columns must have an order: numbers or dates."""
-CHANGED = ("column", "columns")
-NAMED = (*CHANGED, "keys", "attribute", "protected", "given", "strata", "similar")
+CHANGED_COLUMN_FIELDS = ("column", "columns")
+COLUMN_FIELDS = (*CHANGED_COLUMN_FIELDS, "keys", "attribute", "protected", "given", "strata", "similar")
 """Parameters that name columns of the data."""
 
 
@@ -44,8 +44,8 @@ def misfits(
                 yield from _of_mask(dict(table), schema, records.roles, ("candidates", i, name, j))
     for i, one in enumerate(scenarios):
         yield from _absent((*one.known, *(one.sensitive or ())), schema, ("scenarios", i, "known"))
-    for name, given in limits.items():
-        for place, columns in _groups(name, given):
+    for name, entry in limits.items():
+        for place, columns in _groups(name, entry):
             yield from _absent(columns, schema, place)
     for i, name in enumerate(measures):
         yield from _absent(Wanted.of(name).by, schema, ("measures", i))
@@ -54,15 +54,15 @@ def misfits(
 def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[PolicyProblem]:
     """Columns under [roles] that the data does not have, or that are no numbers where numbers are needed."""
     schema = records.schema()
-    for role, given in roles.items():
+    for role, entry in roles.items():
         place: Place = ("roles", role)
         if role == "hierarchies":
-            for column, tree in given.items() if isinstance(given, Mapping) else ():
+            for column, tree in entry.items() if isinstance(entry, Mapping) else ():
                 yield from _absent((column,), schema, (*place, column))
                 yield from _uncut(column, tree, schema, (*place, column))
-        elif role in ROLES:
-            for i, column in enumerate(c for c in _names(given) if isinstance(c, str)):
-                where = place if isinstance(given, str) else (*place, i)
+        elif role in COLUMN_ROLES:
+            for i, column in enumerate(c for c in _names(entry) if isinstance(c, str)):
+                where = place if isinstance(entry, str) else (*place, i)
                 yield from _absent((column,), schema, where)
                 if role in ("weight", "numeric") and column in schema and not schema[column].is_numeric():
                     words = f"Column {column!r} has the role {role} but is {schema[column]}, not numeric."
@@ -77,10 +77,10 @@ def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> I
         yield PolicyProblem(place, f"Column {column!r} is {kind}, not numeric: intervals cannot be made of it.")
 
 
-def _groups(name: str, given: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
+def _groups(name: str, entry: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
     """The columns by which each limit on a measure goes, with its place; one that cannot be read is passed over."""
-    several = isinstance(given, list | tuple)
-    for i, one in enumerate(given if several else [given]):
+    several = isinstance(entry, list | tuple)
+    for i, one in enumerate(entry if several else [entry]):
         place: Place = ("limits", name, i) if several else ("limits", name)
         with suppress(EquipoiseError):
             yield place, tuple(c for table in tables(one, name) for c in (*table.by, *Wanted.of(name).by))
@@ -97,37 +97,42 @@ def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, pla
         return
     kinds = {f.name: f.kind for f in form(method)}
     for key, value in table.items():
-        if key not in NAMED or kinds.get(key) not in ("str", "str | None", "tuple[str, ...]", "tuple[str, ...] | None"):
+        if key not in COLUMN_FIELDS or kinds.get(key) not in (
+            "str",
+            "str | None",
+            "tuple[str, ...]",
+            "tuple[str, ...] | None",
+        ):
             continue
         columns = dict.fromkeys(c for one in _values(value, "tuple" in kinds[key]) for c in _names(one))
         yield from _absent(columns, schema, (*place, key))
-        for column in (c for c in columns if c in schema and key in CHANGED):
+        for column in (c for c in columns if c in schema and key in CHANGED_COLUMN_FIELDS):
             if words := _unfit(name_of(method), column, schema[column]):
                 yield PolicyProblem((*place, key), words)
     if name_of(method) == "recode" and {"column", "level"} <= set(table):
         yield from _of_levels(table, schema, roles, place)
 
 
-def _values(given: Any, plural: bool) -> Sequence[Any]:
+def _values(grid: Any, plural: bool) -> Sequence[Any]:
     """The values of a grid; none where it cannot be read."""
     try:
-        return spread(given, plural)
+        return spread(grid, plural)
     except EquipoiseError:
         return ()
 
 
-def _names(given: Any) -> tuple[str, ...]:
+def _names(value: Any) -> tuple[str, ...]:
     """One name or several; anything else is none."""
-    if isinstance(given, str):
-        return (given,)
-    return tuple(given) if isinstance(given, list | tuple) else ()
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list | tuple) else ()
 
 
 def _unfit(name: str, column: str, kind: Any) -> str:
     """Why a mask does not fit the type of a column."""
-    if name in NUMBERS and not kind.is_numeric():
+    if name in NUMERIC_MASKS and not kind.is_numeric():
         return f"{name} is for numbers, and the column {column!r} is {kind}."
-    if name in RANKS and not (kind.is_numeric() or kind.is_temporal() or str(kind).startswith("Enum")):
+    if name in ORDERED_MASKS and not (kind.is_numeric() or kind.is_temporal() or str(kind).startswith("Enum")):
         return f"{name} needs an order, and the column {column!r} is {kind}."
     return ""
 

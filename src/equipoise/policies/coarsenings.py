@@ -9,7 +9,7 @@ from equipoise.ground.errors import InfeasibleError, RolesError
 from equipoise.masks import Recode
 from equipoise.recipe.recipe import Recipe
 
-MOST = 1_000_000
+MAX_COARSENINGS = 1_000_000
 
 
 def coarsenings(records: Records) -> tuple[Recipe, ...]:
@@ -21,8 +21,8 @@ def coarsenings(records: Records) -> tuple[Recipe, ...]:
     if not trees:
         raise RolesError("No key has a hierarchy, so there is nothing to coarsen: give hierarchies in the roles.")
     size = prod(len(tree.allowed) for tree in trees.values())
-    if size > MOST:
-        raise InfeasibleError(f"{size:,} combinations of levels are too many to try all (at most {MOST:,}).")
+    if size > MAX_COARSENINGS:
+        raise InfeasibleError(f"{size:,} combinations of levels are too many to try all (at most {MAX_COARSENINGS:,}).")
     choices = [
         [None if level.name == ORIGINAL else Recode(key, level.name) for level in tree.allowed]
         for key, tree in trees.items()

@@ -11,9 +11,9 @@ from equipoise.methods.method import Rule, label
 from equipoise.presentation.numbers import said
 from equipoise.trials.table_method_names import rule_text
 
-REFERENCE = rules.PPercent(0.1)
+REFERENCE_RULE = rules.PPercent(0.1)
 """What dominance is held against."""
-CLOSE = 1e-6
+CLOSE_SHARE = 1e-6
 """A share below which an estimate is exact."""
 
 
@@ -45,9 +45,9 @@ def diagnose(table: Table, rule: Rule) -> Diagnosis | None:
     dominance = next((part for part in parts_of(rule) if isinstance(part, rules.Dominance)), None)
     if dominance is None:
         return None
-    found = rules.compare(table, [rule, REFERENCE])
-    missed = found.filter(pl.col(label(REFERENCE)))
-    needless = found.height - missed.height
+    differences = rules.compare(table, [rule, REFERENCE_RULE])
+    missed = differences.filter(pl.col(label(REFERENCE_RULE)))
+    needless = differences.height - missed.height
     return Diagnosis(
         missed.height,
         needless,
@@ -59,20 +59,20 @@ def diagnose(table: Table, rule: Rule) -> Diagnosis | None:
 
 
 def _words(cells: int, missed: pl.DataFrame, needless: int, rule: rules.Dominance) -> str:
-    other = f"The p% rule at {said(REFERENCE.p, 'share')} asks for that directly."
+    other = f"The p% rule at {said(REFERENCE_RULE.p, 'share')} asks for that directly."
     more = f" It calls {needless:,} sensitive in which nobody can." if needless else ""
     if missed.is_empty():
         return f"In this table dominance misses no cell that the p% rule finds.{more} {_general(rule)}"
     nearest = _within(float(missed["within"][0]))
     return (
         f"Dominance calls {missed.height:,} of {cells:,} cells safe in which the second largest contributor can "
-        f"estimate the largest to within {said(REFERENCE.p, 'share')} of it, in the worst {nearest}.{more} "
+        f"estimate the largest to within {said(REFERENCE_RULE.p, 'share')} of it, in the worst {nearest}.{more} "
         f"{other}"
     )
 
 
 def _within(share: float) -> str:
-    return f"to within {said(share, 'share')}" if share > CLOSE else "exactly"
+    return f"to within {said(share, 'share')}" if share > CLOSE_SHARE else "exactly"
 
 
 def _general(rule: rules.Dominance) -> str:

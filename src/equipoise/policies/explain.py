@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from equipoise.data.branches import old_words
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.methods.method import Coarsening, Measure, OnCells, label
-from equipoise.policies.checks import ATTACK, changes
+from equipoise.policies.checks import WAIVABLE_ATTACK, changes
 from equipoise.policies.limits import Limit, ends, is_share
 from equipoise.policies.policy_file import Job
 from equipoise.policies.presets import preset_named, presets, slots_of
@@ -18,8 +19,8 @@ from equipoise.presentation.numbers import said
 from equipoise.recipe.catalogue import family, find, form, summary
 from equipoise.recipe.recipe import spread
 
-SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
-ROLES = {
+SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
+ROLE_WORDS = {
     "keys": "An intruder may know",
     "sensitive": "Nobody may learn",
     "numeric": "Users analyse the numbers",
@@ -68,9 +69,9 @@ def explain(job: Job, records: Records | None = None) -> Explained:
 def counted(candidate: Candidate, roles: Roles) -> int:
     """How many recipes a candidate stands for."""
     trees = [roles.hierarchies[key] for key in roles.keys if key in roles.hierarchies]
-    found = prod(len(tree.allowed) for tree in trees) if candidate.coarsenings and trees else 0
-    found *= prod(map(_alternatives, candidate.then))
-    return found + (prod(_alternatives(mask) for mask in candidate.masks) if candidate.masks else 0)
+    recipes = prod(len(tree.allowed) for tree in trees) if candidate.coarsenings and trees else 0
+    recipes *= prod(map(_alternatives, candidate.then))
+    return recipes + (prod(_alternatives(mask) for mask in candidate.masks) if candidate.masks else 0)
 
 
 def _alternatives(mask: Mapping[str, Any]) -> int:
@@ -89,9 +90,9 @@ def _random(candidate: Candidate) -> bool:
 def _data(job: Job, roles: Roles, records: Records | None) -> Iterator[str]:
     size = f": {records.height():,} records, {len(records.schema())} columns" if records else ""
     yield f"{job.data.path}{size}."
-    for role, words in ROLES.items():
-        if given := getattr(roles, role):
-            yield f"{words} {given if isinstance(given, str) else ', '.join(given)}."
+    for role, words in ROLE_WORDS.items():
+        if columns := getattr(roles, role):
+            yield f"{words} {columns if isinstance(columns, str) else ', '.join(columns)}."
     if job.table is not None:
         what = f"the sums of {job.table.value}" if job.table.value else "counts"
         yield f"A table of {what} by {', '.join(job.table.by) or 'the columns that are there'}."
@@ -100,8 +101,8 @@ def _data(job: Job, roles: Roles, records: Records | None) -> Iterator[str]:
 
 
 def _source(job: Job) -> str:
-    found = preset_named(str(job.extends), job.folder)
-    return f"{found.words} ({found.source})." if found.source else "a policy of the house."
+    preset = preset_named(str(job.extends), job.folder)
+    return f"{preset.words} ({preset.source})." if preset.source else "a policy of the house."
 
 
 def _scenarios(job: Job) -> Iterator[str]:
@@ -117,7 +118,7 @@ def _limits(job: Job) -> Iterator[str]:
         inner = getattr(measure, "inner", measure)
         bound = said(limit.bound, "share") if is_share(inner) else f"{limit.bound:g}"
         why = f" Because: {limit.reason}." if limit.reason else ""
-        yield f"{limit.score} must be {SIGNS[limit.sign]} {bound}. {summary(type(inner))}{why}"
+        yield f"{limit.score} must be {SIGN_WORDS[limit.sign]} {bound}. {summary(type(inner))}{why}"
 
 
 def _candidates(job: Job, roles: Roles) -> Iterator[str]:
@@ -137,8 +138,8 @@ def _candidates(job: Job, roles: Roles) -> Iterator[str]:
 def _step(mask: Mapping[str, Any]) -> str:
     kinds = {f.name: f.kind for f in form(find(str(mask["use"]), "mask"))}
     several = {k: "tuple" in kinds.get(k.replace("-", "_"), "") for k in mask}
-    given = ", ".join(f"{k} {_values(v) if several[k] else _value(v)}" for k, v in mask.items() if k != "use")
-    return f"{mask['use']} ({given})" if given else str(mask["use"])
+    parameters = ", ".join(f"{k} {_values(v) if several[k] else _value(v)}" for k, v in mask.items() if k != "use")
+    return f"{mask['use']} ({parameters})" if parameters else str(mask["use"])
 
 
 def _values(value: Any) -> str:
@@ -175,8 +176,8 @@ def _size(records: Records | None) -> str:
 
 def _choice(job: Job) -> Iterator[str]:
     if job.choose.weights:
-        told = ", ".join(f"{name} {weight:g}" for name, weight in job.choose.weights.items())
-        yield f"Inside the limits the largest sum of utilities wins, weighted: {told}."
+        utilities = ", ".join(f"{name} {weight:g}" for name, weight in job.choose.weights.items())
+        yield f"Inside the limits the largest sum of utilities wins, weighted: {utilities}."
     elif job.searches:
         best = "most useful" if job.choose.prefer == "utility" else "safest"
         yield f"Inside the limits the {best} release wins; if there is none, nothing is released."
@@ -191,7 +192,7 @@ def _warnings(job: Job) -> Iterator[str]:
     if not any(side in ("risk", "attacks", "tables") for side in sides.values()):
         what = "what is most useful" if job.searches else "the recipe"
         yield f"No risk is limited: {what} is released whatever it leaves."
-    if (why := job.unattacked()) and ATTACK in job.waive:
+    if (why := job.unattacked()) and WAIVABLE_ATTACK in job.waive:
         yield f"Waived, and still true: {why.partition('. A policy')[0]}."
     for limit in limits:
         yield from _doubts(limit, scale(limit.score, job.scenarios), sides[limit.score])
@@ -201,6 +202,7 @@ def _warnings(job: Job) -> Iterator[str]:
         yield "draws = 1: a random mask is judged by one draw, without an interval. Take 3 or more."
     if changing and not job.register and job.table is None:
         yield "No register: several random releases of one file average out. Name a register file."
+    yield from _old_words(job)
     yield from _finer(job)
     if job.scenarios and not any(Wanted.of(limit.score).scenario for limit in limits):
         yield "No limit is about a scenario: the scenarios decide nothing."
@@ -209,12 +211,19 @@ def _warnings(job: Job) -> Iterator[str]:
         yield from (f"[slots] names no column for {slot}: the preset does nothing about it." for slot in lacking)
 
 
+def _old_words(job: Job) -> Iterator[str]:
+    """Hierarchies in the words of an older version."""
+    for column, tree in job.roles.get("hierarchies", {}).items():
+        notes = [note for table in (tree if isinstance(tree, list) else [tree]) for note in old_words(table)]
+        yield from (f"The hierarchy of {column}: {note}." for note in dict.fromkeys(notes))
+
+
 def _finer(job: Job) -> Iterator[str]:
     """Keys that must be coarsened, and that a candidate releases as they are."""
     floors = {column for column, tree in job.read_roles().hierarchies.items() if tree.allowed[0] != tree.levels[0]}
     for place, candidate in enumerate(job.candidates, 1):
-        named = {str(value) for mask in candidate.masks for value in (mask.get("column"),)}
-        for column in sorted(floors - named) if candidate.masks else ():
+        recoded = {str(value) for mask in candidate.masks for value in (mask.get("column"),)}
+        for column in sorted(floors - recoded) if candidate.masks else ():
             yield f"{column} has a floor, and candidate {place} does not recode it: it is released as it is."
 
 

@@ -1,40 +1,36 @@
-"""The policy format as a JSON schema, for editors: made from the dataclasses and from the methods that are listed."""
+"""The JSON schema of policy files, for editors: of a pydantic model made from the sections and the listed methods."""
 
 import json
 import re
-from dataclasses import MISSING, fields
-from typing import Any, get_type_hints
+from functools import reduce
+from operator import or_
+from types import GenericAlias
+from typing import Annotated, Any, Literal, get_type_hints
 
 from equipoise.data.branches import BRANCHES
+from equipoise.data.hierarchy import FILE_KINDS, kind_fields
 from equipoise.data.roles import Roles
-from equipoise.methods.method import Rule
-from equipoise.policies.limits import WRITTEN
-from equipoise.policies.policy_file import OWN, Job
+from equipoise.policies.limits import LIMIT_PATTERN
+from equipoise.policies.mask_tables import Schema, mask_union, table_model
+from equipoise.policies.policy_file import INTERNAL_FIELDS, Job
 from equipoise.policies.presets import presets
 from equipoise.policies.sections import Candidate, LimitTable
-from equipoise.recipe.catalogue import Field, form, methods, summary
+from equipoise.recipe.catalogue import methods
 
-Schema = dict[str, Any]
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_DRAFT_URL = "https://json-schema.org/draft/2020-12/schema"
+Texts = str | tuple[str, ...]
 
 
 def schema() -> Schema:
     """The schema of policy files.
 
-    >>> found = schema()
-    >>> found["required"], found["properties"]["format"]["const"]
+    >>> policy = schema()
+    >>> policy["required"], policy["properties"]["format"]["const"]
     (['data'], 1)
     """
-    made = _section(Job, skip=OWN)
-    made["properties"] |= {
-        "roles": _roles(),
-        "limits": _limits(),
-        "candidates": {"type": "array", "minItems": 1, "items": _candidate()},
-        "extends": {"anyOf": [{"enum": list(presets())}, {"type": "string", "pattern": r"\.toml$"}]},
-        "waive": {"type": "object", "properties": {"attack": {"type": "string"}}, "additionalProperties": False},
-        "slots": {"type": "object", "additionalProperties": {"anyOf": [_text(), _texts()]}},
-    }
-    return {"$schema": DRAFT, "title": "Equipoise policy", **made, "required": ["data"], "$defs": {"mask": _masks()}}
+    from pydantic import TypeAdapter
+
+    return {"$schema": SCHEMA_DRAFT_URL, **_without_null(TypeAdapter(_policy_model()).json_schema())}
 
 
 def schema_text() -> str:
@@ -42,118 +38,70 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _section(kind: type, skip: tuple[str, ...] = ()) -> Schema:
-    """A table of the file: a key for each field."""
-    hints = get_type_hints(kind)
-    own = [f for f in fields(kind) if f.name not in skip]
-    needed = [f.name for f in own if f.default is MISSING and f.default_factory is MISSING]
-    return {
-        "type": "object",
-        "description": " ".join((kind.__doc__ or "").partition("\n\n")[0].split()),
-        "properties": {f.name: _typed(hints[f.name]) for f in own},
-        "additionalProperties": False,
-        **({"required": needed} if needed else {}),
-    }
-
-
-def _typed(kind: Any) -> Schema:
-    """A type as JSON schema has it; a section by its own fields, what is not plain data as text."""
-    from pydantic import ConfigDict, TypeAdapter
-    from pydantic.errors import PydanticUserError
-
-    if hasattr(kind, "__dataclass_fields__"):
-        return _section(kind)
-    inner = getattr(kind, "__args__", ())
-    if kind is Rule or Rule in inner:
-        return _text()
-    if inner and hasattr(inner[0], "__dataclass_fields__") and "tuple" in str(kind):
-        return {"type": "array", "items": _section(inner[0])}
-    section = next((one for one in inner if hasattr(one, "__dataclass_fields__")), None)
-    if section is not None and "|" in str(kind):
-        return _section(section)
-    try:
-        made = TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True)).json_schema()
-    except PydanticUserError:
-        return {"type": ["string", "number", "boolean", "array", "object"]}
-    return _without_null(made)
-
-
-def _without_null(made: Schema) -> Schema:
+def _without_null(schema: Any) -> Any:
     """TOML has no null: a key is left out."""
-    choices = [one for one in made.get("anyOf", []) if one.get("type") != "null"]
-    if not choices:
-        return made
-    return choices[0] if len(choices) == 1 else {**made, "anyOf": choices}
+    if isinstance(schema, list):
+        return [_without_null(part) for part in schema if part != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {
+        "anyOf" if key == "oneOf" else key: _without_null(part)
+        for key, part in schema.items()
+        if key != "discriminator" and (key, part) != ("default", None)
+    }
+    single = plain.pop("anyOf")[0] if len(plain.get("anyOf", ())) == 1 else {}
+    return {**plain, **single}
 
 
-def _text() -> Schema:
-    return {"type": "string"}
+def _model(kind: type, title: str, **types: Any) -> Any:
+    """A table of the file: a key for each field of a dataclass, some of other types than there."""
+    hints = {name: types.get(name, hint) for name, hint in get_type_hints(kind).items() if name[0] != "_"}
+    about = " ".join((kind.__doc__ or "").partition("\n\n")[0].split())
+    return table_model(
+        title, about, {n: hint for n, hint in hints.items() if n not in INTERNAL_FIELDS}, ("data", "limit")
+    )
 
 
-def _texts() -> Schema:
-    return {"type": "array", "items": _text(), "uniqueItems": True}
+def _policy_model() -> Any:
+    from pydantic import Field
+
+    masks = GenericAlias(tuple, (mask_union(), ...))
+    candidate = _model(Candidate, "Candidate", masks=masks, then=masks)
+    return _model(
+        Job, "Equipoise policy", roles=_roles(), limits=_limits(), slots=dict[str, Texts],
+        candidates=Annotated[GenericAlias(list, candidate), Field(min_length=1)],
+        extends=Literal[tuple(presets())] | Annotated[str, Field(pattern=r"\.toml$")],
+        waive=dict[Literal["attack"], str],
+    )  # fmt: skip
 
 
-def _roles() -> Schema:
-    """Roles: columns by name, and hierarchies of a kind each."""
-    made = _section(Roles)
-    many = ("keys", "sensitive", "numeric", "domain", "direct")
-    made["properties"] |= {name: {"anyOf": [_text(), _texts()]} for name in many}
-    tree = {"type": "object", "required": ["kind"], "properties": {"kind": {"enum": [*BRANCHES, "csv"]}}}
-    trees = {"anyOf": [tree, {"type": "array", "items": tree}]}
-    made["properties"]["hierarchies"] = {"type": "object", "additionalProperties": trees}
-    return made
+def _roles() -> Any:
+    """Roles: columns by name, and hierarchies by `kind`."""
+    from pydantic import Field
+
+    kinds = [_hierarchy(kind) for kind in (*BRANCHES, *FILE_KINDS)]
+    tree: Any = Annotated[reduce(or_, kinds), Field(discriminator="kind")]
+    columns = {name: Texts for name, hint in get_type_hints(Roles).items() if "tuple" in str(hint)}
+    return _model(Roles, "Roles", **columns, hierarchies=GenericAlias(dict, (str, tree | GenericAlias(list, tree))))
 
 
-def _limits() -> Schema:
+def _hierarchy(kind: str) -> Any:
+    """One kind of hierarchy with its fields; a number may stand for a list of one."""
+    types = kind_fields(kind) | ({"groups": dict[str, Any] | list[list[Any]]} if kind == "mapping" else {})
+    alone = {name: hint | float for name, hint in types.items() if str(hint) == "tuple[float, ...]"}
+    first = next(iter(types))
+    return table_model(f"Hierarchy {kind}", "", {"kind": Literal[kind], **types, **alone}, ("kind", first))
+
+
+def _limits() -> Any:
     """Any measure by its name; a text, a table or a list of them."""
-    one = WRITTEN.pattern
-    bound = {"type": "string", "pattern": f"^{one}(?: and {one})*$"}
-    table = _section(LimitTable)
-    table["properties"] |= {"limit": bound, "by": {"anyOf": [_text(), _texts()]}}
-    single = {"anyOf": [bound, table]}
+    from pydantic import Field
+
+    bound = Annotated[str, Field(pattern=f"^{LIMIT_PATTERN.pattern}(?: and {LIMIT_PATTERN.pattern})*$")]
+    limit: Any = bound | _model(LimitTable, "Limit", limit=bound, by=Texts)
     names = "|".join(re.escape(name) for name in sorted(methods("measure"), key=len, reverse=True))
-    known = rf"^(?:risk\.|attacks\.|utility\.|tables\.)?(?:{names.replace('_', '[_-]')}|[A-Z]\w+)(?:[:(\[ ].*)?$"
-    return {
-        "type": "object",
-        "description": '[limits]: what must hold, by measure: "< 0.02", or a table with the reason.',
-        "propertyNames": {"pattern": known},
-        "additionalProperties": {"anyOf": [*single["anyOf"], {"type": "array", "minItems": 1, "items": single}]},
-        "examples": sorted(methods("measure")),
-    }
-
-
-def _candidate() -> Schema:
-    made = _section(Candidate)
-    made["properties"] |= {name: {"type": "array", "items": {"$ref": "#/$defs/mask"}} for name in ("masks", "then")}
-    return made
-
-
-def _masks() -> Schema:
-    """One mask or method of tables, with its own parameters."""
-    return {"type": "object", "required": ["use"], "anyOf": [_mask(n, kind) for n, kind in methods("mask").items()]}
-
-
-def _mask(name: str, kind: type) -> Schema:
-    own = form(kind)
-    spelt = list(dict.fromkeys([name, name.replace("_", "-"), kind.__name__]))
-    return {
-        "title": name,
-        "description": summary(kind),
-        "properties": {"use": {"enum": spelt}, **{f.name: _grid(f) for f in own}},
-        "required": ["use", *(f.name for f in own if f.required)],
-        "additionalProperties": False,
-    }
-
-
-def _grid(field: Field) -> Schema:
-    """A value of a parameter, a list of values, or a range of numbers; '10%' is a number."""
-    one = _typed(field.type)
-    told = json.dumps(one)
-    one = {"anyOf": [_text(), one]} if one.get("items") == _text() else one
-    choices = [one, {"type": "array", "minItems": 1, "items": one}]
-    if '"number"' in told or '"integer"' in told:
-        ends = {"from": {"type": "number"}, "to": {"type": "number"}, "steps": {"type": "integer", "minimum": 1}}
-        choices.append({"type": "object", "properties": ends, "required": [*ends], "additionalProperties": False})
-        choices.append({"type": "string", "pattern": "^[+-]?[0-9.]+%$"})
-    return {"anyOf": choices}
+    measure = rf"^(?:risk\.|attacks\.|utility\.|tables\.)?(?:{names.replace('_', '[_-]')}|[A-Z]\w+)(?:[:(\[ ].*)?$"
+    about = '[limits]: what must hold, by measure: "< 0.02", or a table with the reason.'
+    more: Any = {"propertyNames": {"pattern": measure}, "examples": sorted(methods("measure"))}
+    several: Any = Annotated[GenericAlias(list, limit), Field(min_length=1)]
+    return Annotated[GenericAlias(dict, (str, limit | several)), Field(description=about, json_schema_extra=more)]

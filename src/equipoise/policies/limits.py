@@ -14,14 +14,14 @@ from equipoise.policies.scoped_measures import Wanted, depends, scale
 from equipoise.policies.sections import Intruder, LimitTable
 from equipoise.recipe.catalogue import family, parse, typed
 
-COMPARE: dict[str, Callable[[float, float], bool]] = {
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
 }
-WRITTEN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
-SHARES = ("changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "withheld")
+LIMIT_PATTERN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
+SHARE_UTILITIES = ("changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "withheld")
 """Utilities that are shares; all risks and attacks are."""
 
 
@@ -41,15 +41,15 @@ class Limit:
 
     @classmethod
     def of(cls, score: str, text: str, reason: str = "") -> "Limit":
-        found = WRITTEN.fullmatch(str(text))
-        if not found:
+        match = LIMIT_PATTERN.fullmatch(str(text))
+        if not match:
             raise ParameterError(f"Cannot read the limit {str(text)!r} on {score!r}: write it like '< 0.02'.")
-        return cls(score, found[1], float(found[2]) / (100 if found[3] else 1), reason, bool(found[3]))
+        return cls(score, match[1], float(match[2]) / (100 if match[3] else 1), reason, bool(match[3]))
 
     def holds(self, score: Score) -> bool:
         if score.unit.startswith("share") and abs(self.bound) > 1:
             raise ParameterError(_percent(self))
-        return COMPARE[self.sign](score.value, self.bound)
+        return COMPARISONS[self.sign](score.value, self.bound)
 
     def words(self) -> str:
         return f"{self.score} {self.sign} {self.bound:g}"
@@ -73,18 +73,18 @@ def limits_of(score: str, text: str, reason: str = "") -> tuple[Limit, ...]:
     return tuple(Limit.of(score, part, reason) for part in text.split(" and "))
 
 
-def tables(given: Any, name: str) -> tuple[LimitTable, ...]:
+def tables(entry: Any, name: str) -> tuple[LimitTable, ...]:
     """What is written for one measure, as tables."""
-    found = given if isinstance(given, list | tuple) else [given]
-    return tuple(item if isinstance(item, LimitTable) else _table(item, name) for item in found)
+    entries = entry if isinstance(entry, list | tuple) else [entry]
+    return tuple(item if isinstance(item, LimitTable) else _table(item, name) for item in entries)
 
 
-def _table(given: Any, name: str) -> LimitTable:
-    if isinstance(given, Mapping):
-        by = given.get("by", ())
-        made: LimitTable = typed({**given, "by": (by,) if isinstance(by, str) else by}, LimitTable, f"limits.{name}")
-        return made
-    return LimitTable(str(given))
+def _table(entry: Any, name: str) -> LimitTable:
+    if isinstance(entry, Mapping):
+        by = entry.get("by", ())
+        table: LimitTable = typed({**entry, "by": (by,) if isinstance(by, str) else by}, LimitTable, f"limits.{name}")
+        return table
+    return LimitTable(str(entry))
 
 
 def as_scored(name: str) -> str:
@@ -95,29 +95,27 @@ def as_scored(name: str) -> str:
     """
     if not set(name) & set("(:"):
         return name
-    wanted = Wanted.of(name)
+    scope = Wanted.of(name)
     try:
-        told = label(parse(wanted.measure, "measure"))
+        score = label(parse(scope.measure, "measure"))
     except EquipoiseError:
         return name
-    return str(Wanted(told, wanted.scenario, wanted.by, wanted.worst))
+    return str(Wanted(score, scope.scenario, scope.by, scope.worst))
 
 
 def expanded(name: str, table: LimitTable, scenarios: tuple[Intruder, ...]) -> tuple[str, ...]:
     """The names of the scores that a limit is about: one for each scenario unless it names one."""
-    wanted = Wanted.of(as_scored(name))
-    wanted = Wanted(
-        wanted.measure, table.scenario or wanted.scenario, table.by or wanted.by, table.worst or wanted.worst
-    )
-    if wanted.scenario or not scenarios:
-        return (str(wanted),)
+    scope = Wanted.of(as_scored(name))
+    scope = Wanted(scope.measure, table.scenario or scope.scenario, table.by or scope.by, table.worst or scope.worst)
+    if scope.scenario or not scenarios:
+        return (str(scope),)
     try:
-        concerned = depends(parse(wanted.measure, "measure"))
+        concerned = depends(parse(scope.measure, "measure"))
     except EquipoiseError:
         concerned = False
     if not concerned:
-        return (str(wanted),)
-    return tuple(str(Wanted(wanted.measure, s.name, wanted.by, wanted.worst)) for s in scenarios)
+        return (str(scope),)
+    return tuple(str(Wanted(scope.measure, s.name, scope.by, scope.worst)) for s in scenarios)
 
 
 def written_out(
@@ -129,16 +127,16 @@ def written_out(
     >>> written_out({"uniques": "< 2%", "entropy": {"limit": "> 5", "reason": "tables by age"}}, both)[0]
     {'uniques[neighbour]': '< 2%', 'uniques[employer]': '< 2%', 'entropy': '> 5'}
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     reasons: dict[str, list[str]] = {}
-    for name, given in limits.items():
-        for table in tables(given, str(name)):
+    for name, entry in limits.items():
+        for table in tables(entry, str(name)):
             for score in expanded(str(name), table, scenarios):
                 text = table.limit.strip()
-                found[score] = f"{found[score]} and {text}" if score in found else text
+                texts[score] = f"{texts[score]} and {text}" if score in texts else text
                 if table.reason and table.reason not in reasons.setdefault(score, []):
                     reasons[score].append(table.reason)
-    return found, {score: "; ".join(told) for score, told in reasons.items() if told}
+    return texts, {score: "; ".join(words) for score, words in reasons.items() if words}
 
 
 def ends(measure: Measure) -> tuple[float, float]:
@@ -146,7 +144,7 @@ def ends(measure: Measure) -> tuple[float, float]:
     kind, inner = type(measure), getattr(measure, "inner", None)
     if inner is not None:
         return ends(inner)
-    if family(kind) in ("risk", "attacks") or name_of(kind) in SHARES or name_of(kind) == "marginals":
+    if family(kind) in ("risk", "attacks") or name_of(kind) in SHARE_UTILITIES or name_of(kind) == "marginals":
         return 0.0, 1.0
     if name_of(kind) == "estimate":
         return (-inf, 1.0) if getattr(measure, "score", "") == "overlap" else (0.0, inf)
@@ -194,13 +192,13 @@ def at_odds(limits: Iterable[Limit], scenarios: tuple[Intruder, ...] = ()) -> It
 
 def _step(limit: Limit, scenarios: tuple[Intruder, ...]) -> tuple[str, int] | None:
     """Small classes are nested: whoever is in a class of at most 2 is in one of at most 3."""
-    wanted = Wanted.of(limit.score)
+    scope = Wanted.of(limit.score)
     try:
-        measure: Any = parse(wanted.measure, "measure")
+        measure: Any = parse(scope.measure, "measure")
         scale(limit.score, scenarios)
     except EquipoiseError:
         return None
-    rest = str(Wanted("", wanted.scenario, wanted.by, wanted.worst))
+    rest = str(Wanted("", scope.scenario, scope.by, scope.worst))
     if name_of(type(measure)) == "uniques":
         return rest, measure.k
     return (rest, measure.k - 1) if name_of(type(measure)) == "k_anonymity" and measure.subsets is None else None

@@ -57,8 +57,8 @@ class Policy:
         object.__setattr__(self, "scenarios", tuple(self.scenarios))
         if self.prefer not in ("utility", "risk"):
             raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")
-        found, reasons = written_out(dict(self.limits), self.scenarios)
-        object.__setattr__(self, "limits", found)
+        limits, reasons = written_out(dict(self.limits), self.scenarios)
+        object.__setattr__(self, "limits", limits)
         object.__setattr__(self, "reasons", {**reasons, **self.reasons})
         object.__setattr__(self, "weights", {as_scored(str(k)): float(v) for k, v in dict(self.weights).items()})
         if any(not weight >= 0 for weight in self.weights.values()):
@@ -68,9 +68,9 @@ class Policy:
     @cached_property
     def parsed(self) -> tuple[Limit, ...]:
         """The limits; several on one score are joined by 'and'."""
-        told = self.reasons
+        reasons = self.reasons
         return tuple(
-            part for score, text in self.limits.items() for part in limits_of(score, text, told.get(score, ""))
+            part for score, text in self.limits.items() for part in limits_of(score, text, reasons.get(score, ""))
         )
 
     def measures(self) -> tuple[Measure, ...]:
@@ -82,10 +82,10 @@ class Policy:
         reasons, accepted = [], True
         for limit in self.parsed:
             score = scored(trial, limit)
-            kept = limit.holds(score)
-            accepted = accepted and kept
-            where = "within" if kept else "outside"
-            why = f" ({limit.reason})" if limit.reason and not kept else ""
+            holds = limit.holds(score)
+            accepted = accepted and holds
+            where = "within" if holds else "outside"
+            why = f" ({limit.reason})" if limit.reason and not holds else ""
             reasons.append(f"{limit.score} is {score.value:.4g}, {where} the limit {limit.sign} {limit.bound:g}{why}")
         return Verdict(accepted, tuple(reasons))
 
@@ -94,14 +94,14 @@ class Policy:
 
         Raises `RefusedError` when none is accepted, naming the nearest and what it breaks.
         """
-        tried = tuple(trials)
-        if not tried:
+        candidates = tuple(trials)
+        if not candidates:
             raise ParameterError("There are no trials to choose from.")
-        accepted = [trial for trial in tried if self.judge(trial)]
+        accepted = [trial for trial in candidates if self.judge(trial)]
         if not accepted:
-            raise RefusedError(self._refusal(tried))
+            raise RefusedError(self._refusal(candidates))
         sides: tuple[Side, Side] = ("utility", "risk") if self.prefer == "utility" else ("risk", "utility")
-        worth = self._worth(tried)
+        worth = self._worth(candidates)
 
         def losses(trial: Trial) -> tuple[float, ...]:
             weighed = {"utility": (-worth(trial),), "risk": ()}
@@ -141,8 +141,8 @@ class Policy:
         nearest = min(trials, key=missing)
         broken = [limit for limit in self.parsed if not limit.holds(scored(nearest, limit))]
         faults = "; ".join(f"{b.score} {scored(nearest, b).value:.4g}, limit {b.sign} {b.bound:g}" for b in broken)
-        tried = f"None of {len(trials):,} candidates meets" if len(trials) > 1 else "The release does not meet"
-        return f"{tried} the limits. Nearest is {nearest.words()!r}, which breaks: {faults}."
+        verdict = f"None of {len(trials):,} candidates meets" if len(trials) > 1 else "The release does not meet"
+        return f"{verdict} the limits. Nearest is {nearest.words()!r}, which breaks: {faults}."
 
 
 def refused(trial: Trial, verdict: Verdict) -> RefusedError:

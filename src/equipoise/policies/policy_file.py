@@ -12,7 +12,7 @@ from equipoise.files import FORMATS, read
 from equipoise.ground.errors import EquipoiseError, ParameterError, RolesError, hint
 from equipoise.methods.method import Mask, Measure
 from equipoise.policies.checks import (
-    ATTACK,
+    WAIVABLE_ATTACK,
     of_candidates,
     of_limits,
     of_measures,
@@ -47,9 +47,9 @@ from equipoise.recipe.catalogue import build, find, form, to_plain
 from equipoise.recipe.recipe import Recipe, recipes, refuse_strangers, spread
 from equipoise.tables import Exposed
 
-OWN = ("folder", "written")
+INTERNAL_FIELDS = ("folder", "written")
 """What a policy file does not say itself."""
-FORMAT: Literal[1] = 1
+POLICY_FORMAT: Literal[1] = 1
 """Version of the policy format."""
 
 
@@ -84,7 +84,7 @@ class Job:
     extends: str | None = None
     slots: dict[str, str | tuple[str, ...]] = field(default_factory=dict)
     waive: dict[str, str] = field(default_factory=dict)
-    format: Literal[1] = FORMAT
+    format: Literal[1] = POLICY_FORMAT
     folder: Path = field(default=Path(), kw_only=True)
     written: Written = field(default=Written(), kw_only=True, compare=False, repr=False)
 
@@ -97,21 +97,21 @@ class Job:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any], path: Path, lines: Lines | None = None) -> "Job":
         """From plain data, as a file at this path would have it."""
-        written = Written(path.name, lines or {})
+        source = Written(path.name, lines or {})
         problems: list[PolicyProblem] = []
         try:
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
             problems.append(PolicyProblem(("extends",), str(error)))
-        values, found = validated(cls, plain_of(plain), OWN)
-        problems += found
+        values, structural = validated(cls, plain_of(plain), INTERNAL_FIELDS)
+        problems += structural
         problems += [PolicyProblem((name,), "is missing") for name in ("data", "roles") if name not in plain_of(plain)]
         safe = {"data": Data("."), "roles": {}, **values}
-        job = cls(**safe, folder=path.parent, written=written)
+        job = cls(**safe, folder=path.parent, written=source)
         problems += job._problems(failed={p.place[0] for p in problems})
         if problems:
-            lost = job.absent() if lines else []
-            raise refusal(path.name, [*problems, *lost, *job._unfit()], written.lines)
+            absent = job.absent() if lines else []
+            raise refusal(path.name, [*problems, *absent, *job._unfit()], source.lines)
         return job
 
     def _unfit(self) -> list[PolicyProblem]:
@@ -127,18 +127,18 @@ class Job:
 
     def _problems(self, failed: set[str | int]) -> list[PolicyProblem]:
         """Everything that can be wrong before data is read; what failed already is not looked at again."""
-        found = [
+        problems = [
             *of_roles(self.roles, self.folder), *of_scenarios(self.scenarios),
             *of_limits(self.limits, self.scenarios), *of_measures(self.measures, self.scenarios),
             *of_weights(self.choose), *of_candidates(self.candidates),
         ]  # fmt: skip
-        found += [
-            PolicyProblem(("waive", name), f"Only {ATTACK!r} can be waived, and its reason must be told.")
+        problems += [
+            PolicyProblem(("waive", name), f"Only {WAIVABLE_ATTACK!r} can be waived, and its reason must be told.")
             for name, why in self.waive.items()
-            if name != ATTACK or not why.strip()
+            if name != WAIVABLE_ATTACK or not why.strip()
         ]
-        if not found and not failed & {"limits", "candidates", "table", "measures", "scenarios", "choose"}:
-            found += self._at_odds()
+        if not problems and not failed & {"limits", "candidates", "table", "measures", "scenarios", "choose"}:
+            problems += self._at_odds()
         lacking = {
             "set at least one, or name one candidate without alternatives.": (
                 "limits", not self.limits and "limits" not in failed and self.searches
@@ -146,10 +146,10 @@ class Job:
             "name at least one.": ("candidates", not self.candidates),
             "at least 1.": ("draws", self.draws < 1),
         }  # fmt: skip
-        found += [PolicyProblem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
+        problems += [PolicyProblem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
         if (kind := self.output.format) is not None and kind not in FORMATS:
-            found.append(PolicyProblem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
-        return found + (list(self._unsearched()) if "search" not in failed else [])
+            problems.append(PolicyProblem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
+        return problems + (list(self._unsearched()) if "search" not in failed else [])
 
     def _unsearched(self) -> Iterator[PolicyProblem]:
         """What [search] asks for, and what would be passed over in silence."""
@@ -164,7 +164,7 @@ class Job:
 
     def _at_odds(self) -> Iterator[PolicyProblem]:
         """What does not go together."""
-        if (why := self.unattacked()) and ATTACK not in self.waive:
+        if (why := self.unattacked()) and WAIVABLE_ATTACK not in self.waive:
             yield PolicyProblem(("limits",), why)
         if self.table is not None:
             yield from (PolicyProblem(("scenarios",), "are of records, not of tables.") for _ in self.scenarios[:1])
@@ -172,8 +172,8 @@ class Job:
                 self._check_table()
             except EquipoiseError as error:
                 place, _, words = str(error).partition(": ")
-                known = place in ("candidates", "limits", "register")
-                yield PolicyProblem((place,) if known else ("table",), words if known else str(error))
+                in_section = place in ("candidates", "limits", "register")
+                yield PolicyProblem((place,) if in_section else ("table",), words if in_section else str(error))
 
     def unattacked(self) -> str:
         """Why this policy must limit an attack; nothing where it need not."""
@@ -197,7 +197,7 @@ class Job:
         if any(candidate.coarsenings for candidate in self.candidates):
             raise ParameterError("candidates: coarsenings are for records; name methods for the table, as masks.")
         steps = [recipes(*_alternatives(candidate)) for candidate in self.candidates]
-        refuse_strangers([recipe for found in steps for recipe in found], self.scales())
+        refuse_strangers([recipe for alternatives in steps for recipe in alternatives], self.scales())
         if not any(isinstance(measure, Exposed) for measure in self.scales()):
             raise ParameterError(
                 'limits: say how many sensitive cells may be exposed, like "exposed(rule=\'p-percent:10%\')" = "<= 0".'
@@ -213,8 +213,8 @@ class Job:
 
     def scales(self) -> tuple[Measure, ...]:
         """The measures of the limits, then the others, each once."""
-        found = [*self.policy().measures(), *(scale(text, self.scenarios) for text in self.measures)]
-        return tuple(dict.fromkeys(found))
+        measures = [*self.policy().measures(), *(scale(text, self.scenarios) for text in self.measures)]
+        return tuple(dict.fromkeys(measures))
 
     def read(self) -> Records:
         """The data with its roles; the path is relative to the policy file.
@@ -225,11 +225,11 @@ class Job:
         try:
             records = self._records(roles)
         except RolesError:
-            if found := self._unfit():
-                raise refusal(self.written.name, found, self.written.lines) from None
+            if problems := self._unfit():
+                raise refusal(self.written.name, problems, self.written.lines) from None
             raise
-        if found := [*role_misfits(records, self.roles), *self.misfits(records)]:
-            raise refusal(self.written.name, found, self.written.lines)
+        if problems := [*role_misfits(records, self.roles), *self.misfits(records)]:
+            raise refusal(self.written.name, problems, self.written.lines)
         return records
 
     def _records(self, roles: Roles) -> Records:
@@ -245,28 +245,28 @@ class Job:
 
     def absent(self) -> list[PolicyProblem]:
         """Files that the policy names and that are not there."""
-        named: dict[tuple[str, ...], str | None] = {
+        paths: dict[tuple[str, ...], str | None] = {
             ("data", "metadata"): self.data.metadata,
             ("seed_file",): self.seed_file,
             ("output", "sign"): self.output.sign,
         }
         pattern = any(sign in self.data.path for sign in "*?[")
-        named |= {} if pattern else {("data", "path"): self.data.path}
+        paths |= {} if pattern else {("data", "path"): self.data.path}
         return [
             PolicyProblem(place, f"No file at {name!r}.")
-            for place, name in named.items()
+            for place, name in paths.items()
             if name and not (self.folder / name).exists()
         ]
 
     def recipes(self, records: Records) -> tuple[Recipe, ...]:
         """Every recipe the candidates stand for."""
-        found: list[Recipe] = []
+        candidates: list[Recipe] = []
         for candidate in self.candidates:
             after = recipes(*map(_masks, candidate.then))
-            found += _followed(coarsenings(records), after) if candidate.coarsenings else ()
-            found += recipes(*_alternatives(candidate)) if candidate.masks else ()
+            candidates += _followed(coarsenings(records), after) if candidate.coarsenings else ()
+            candidates += recipes(*_alternatives(candidate)) if candidate.masks else ()
         seed = self.seed()
-        return tuple(found if seed is None else (replace(recipe, seed=seed) for recipe in found))
+        return tuple(candidates if seed is None else (replace(recipe, seed=seed) for recipe in candidates))
 
     def seed(self) -> int | None:
         """The secret seed, where a file has it."""
@@ -284,7 +284,9 @@ class Job:
         """The policy as it makes the same release again from the private folder."""
         import tomli_w
 
-        return tomli_w.dumps(_told({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in OWN}}))
+        return tomli_w.dumps(
+            _told({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
+        )
 
     def again(self, records: Records) -> "Job":
         """The same job with the data by its full path, hierarchies written out, and the seed kept beside it."""
@@ -315,14 +317,14 @@ def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None 
         output=Output(format=format),
         scenarios=policy.scenarios,
     )
-    waive = {ATTACK: "One recipe, chosen by hand."} if job.unattacked() else {}
+    waive = {WAIVABLE_ATTACK: "One recipe, chosen by hand."} if job.unattacked() else {}
     return replace(job, waive=waive).again(records)
 
 
 def _as_tables(policy: Policy) -> dict[str, Any]:
     """The limits by the names of their scores, as tables where they have a reason."""
-    told = policy.reasons
-    return {n: {"limit": t, "reason": told[n]} if n in told else t for n, t in policy.limits.items()}
+    reasons = policy.reasons
+    return {n: {"limit": t, "reason": reasons[n]} if n in reasons else t for n, t in policy.limits.items()}
 
 
 def read_seed(path: Path) -> int:
@@ -343,8 +345,8 @@ def _followed(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Reci
     return (Recipe((*one.masks, *then.masks)) for one in first for then in after)
 
 
-def _masks(given: Mapping[str, Any]) -> list[Mask]:
-    table = dict(given)
+def _masks(mask: Mapping[str, Any]) -> list[Mask]:
+    table = dict(mask)
     if "use" not in table:
         raise ParameterError('candidates: each mask needs use = "its name".')
     name = str(table.pop("use"))
@@ -352,8 +354,8 @@ def _masks(given: Mapping[str, Any]) -> list[Mask]:
     grids = {key: spread(value, "tuple" in kinds.get(key, "")) for key, value in table.items()}
     choices: list[dict[str, Any]] = [{}]
     for key, values in grids.items():
-        choices = [{**given, key: value} for given in choices for value in values]
-    return [build(name, "mask", given) for given in choices]
+        choices = [{**mask, key: value} for mask in choices for value in values]
+    return [build(name, "mask", mask) for mask in choices]
 
 
 def _told(value: Any) -> Any:

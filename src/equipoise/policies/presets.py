@@ -12,9 +12,9 @@ from equipoise.data.roles import read_toml
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.policies.limits import as_scored
 
-SLOT = "@"
+SLOT_MARK = "@"
 """Before the name of a column that the policy fills in under [slots]."""
-JOINED = ("limits", "choose", "search", "output", "waive", "slots")
+JOINED_SECTIONS = ("limits", "choose", "search", "output", "waive", "slots")
 """Sections whose keys are joined; of all others the policy's own stands alone."""
 
 
@@ -40,12 +40,14 @@ def presets() -> Mapping[str, Preset]:
     """
     import tomllib
 
-    found = {}
+    preset_by_name = {}
     for file in sorted(files("equipoise.policies").joinpath("preset_files").iterdir(), key=lambda f: f.name):
         if file.name.endswith(".toml"):
             text = file.read_text(encoding="utf-8")
-            found[file.name.removesuffix(".toml")] = _preset(file.name.removesuffix(".toml"), text, tomllib.loads(text))
-    return found
+            preset_by_name[file.name.removesuffix(".toml")] = _preset(
+                file.name.removesuffix(".toml"), text, tomllib.loads(text)
+            )
+    return preset_by_name
 
 
 def _preset(name: str, text: str, plain: dict[str, Any]) -> Preset:
@@ -66,40 +68,40 @@ def preset_named(name: str, folder: Path = Path()) -> Preset:
     return presets()[name]
 
 
-def extended(plain: Mapping[str, Any], folder: Path, seen: tuple[str, ...] = ()) -> dict[str, Any]:
+def extended(plain: Mapping[str, Any], folder: Path, path: tuple[str, ...] = ()) -> dict[str, Any]:
     """A policy with what it extends filled in; its own values win."""
     name = plain.get("extends")
     if not isinstance(name, str):
         return dict(plain)
-    if name in seen:
+    if name in path:
         raise ParameterError(f"{name!r} extends itself.")
-    found = preset_named(name, folder)
-    under = extended(found.plain, (folder / name).parent if name.endswith(".toml") else folder, (*seen, name))
-    if "data" in plain and found.about == "table" and "table" not in {**under, **plain}:
+    preset = preset_named(name, folder)
+    under = extended(preset.plain, (folder / name).parent if name.endswith(".toml") else folder, (*path, name))
+    if "data" in plain and preset.about == "table" and "table" not in {**under, **plain}:
         raise ParameterError(f"The preset {name!r} is about tables: add [table] with the columns it goes by.")
-    if found.about == "records" and "table" in plain and not name.endswith(".toml"):
+    if preset.about == "records" and "table" in plain and not name.endswith(".toml"):
         raise ParameterError(f"The preset {name!r} is about records, and this policy has [table].")
     if "data" in plain:
-        _refuse_slots(found, plain)
-    return _joined(_measured(under, found, plain), plain)
+        _refuse_slots(preset, plain)
+    return _joined(_measured(under, preset, plain), plain)
 
 
-def _refuse_slots(found: Preset, plain: Mapping[str, Any]) -> None:
+def _refuse_slots(preset: Preset, plain: Mapping[str, Any]) -> None:
     """A preset that is about certain columns must be told some of them, and none that it does not know."""
-    known, given = slots_of(found), _table(plain, "slots")
-    if known and not any(given.get(name) for name in known):
+    names, slots = slots_of(preset), _table(plain, "slots")
+    if names and not any(slots.get(name) for name in names):
         raise ParameterError(
-            f"The preset {found.name!r} asks for columns: name them under [slots], {', '.join(known)}."
+            f"The preset {preset.name!r} asks for columns: name them under [slots], {', '.join(names)}."
         )
-    for name in given:
-        if name not in known:
-            raise ParameterError(f"The preset {found.name!r} has no slot {name!r}.{hint(name, known)}")
+    for name in slots:
+        if name not in names:
+            raise ParameterError(f"The preset {preset.name!r} has no slot {name!r}.{hint(name, names)}")
 
 
-def _measured(under: Mapping[str, Any], found: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(under: Mapping[str, Any], preset: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
     """Without the measures whose role no column has."""
     roles = plain.get("roles", {})
-    needs = {m: role for m, role in found.needs.items() if not isinstance(roles, Mapping) or not roles.get(role)}
+    needs = {m: role for m, role in preset.needs.items() if not isinstance(roles, Mapping) or not roles.get(role)}
     if "measures" not in under:
         return dict(under)
     return {**under, "measures": [m for m in under["measures"] if m not in needs]}
@@ -108,13 +110,13 @@ def _measured(under: Mapping[str, Any], found: Preset, plain: Mapping[str, Any])
 def _joined(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     slots = {**_table(under, "slots"), **_table(own, "slots")}
     under = _filled(under, slots)
-    found = {**under, **own}
-    for name in JOINED:
+    policy = {**under, **own}
+    for name in JOINED_SECTIONS:
         if isinstance(under.get(name), Mapping) and isinstance(own.get(name), Mapping):
-            found[name] = _limits(under[name], own[name]) if name == "limits" else {**under[name], **own[name]}
-    if "roles" in under and isinstance(found.get("roles"), Mapping):
-        found["roles"] = _roles(_table(under, "roles"), found["roles"])
-    return found
+            policy[name] = _limits(under[name], own[name]) if name == "limits" else {**under[name], **own[name]}
+    if "roles" in under and isinstance(policy.get("roles"), Mapping):
+        policy["roles"] = _roles(_table(under, "roles"), policy["roles"])
+    return policy
 
 
 def _roles(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,26 +126,26 @@ def _roles(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _table(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = plain.get(name, {})
-    return found if isinstance(found, Mapping) else {}
+    table = plain.get(name, {})
+    return table if isinstance(table, Mapping) else {}
 
 
 def _limits(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Limits of the preset, those on the same score replaced, however it is written."""
-    written = {as_scored(str(name)) for name in own}
-    return {**{n: v for n, v in under.items() if as_scored(n) not in written}, **own}
+    scores = {as_scored(str(name)) for name in own}
+    return {**{n: v for n, v in under.items() if as_scored(n) not in scores}, **own}
 
 
 def _filled(under: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
     """The preset with the policy's columns in its slots; steps and hierarchies of slots that are not filled go."""
-    found = dict(under)
+    preset = dict(under)
     trees = _table(_table(under, "roles"), "hierarchies")
     if trees:
         filled = {c: tree for slot, tree in trees.items() for c in _columns(slot, slots)}
-        found["roles"] = {**_table(under, "roles"), "hierarchies": filled}
+        preset["roles"] = {**_table(under, "roles"), "hierarchies": filled}
     if "candidates" in under:
-        found["candidates"] = [_candidate(one, slots) for one in under["candidates"]]
-    return found
+        preset["candidates"] = [_candidate(one, slots) for one in under["candidates"]]
+    return preset
 
 
 def _candidate(candidate: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,19 +157,25 @@ def _candidate(candidate: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[s
 def _steps(mask: Mapping[str, Any], slots: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A step for each column in its slot."""
     column = mask.get("column")
-    if not isinstance(column, str) or not column.startswith(SLOT):
+    if not isinstance(column, str) or not column.startswith(SLOT_MARK):
         yield dict(mask)
         return
     yield from ({**mask, "column": name} for name in _columns(column, slots))
 
 
 def _columns(slot: str, slots: Mapping[str, Any]) -> tuple[str, ...]:
-    if not slot.startswith(SLOT):
+    if not slot.startswith(SLOT_MARK):
         return (slot,)
-    given = slots.get(slot.removeprefix(SLOT), ())
-    return (given,) if isinstance(given, str) else tuple(map(str, given)) if isinstance(given, list | tuple) else ()
+    columns = slots.get(slot.removeprefix(SLOT_MARK), ())
+    return (
+        (columns,)
+        if isinstance(columns, str)
+        else tuple(map(str, columns))
+        if isinstance(columns, list | tuple)
+        else ()
+    )
 
 
 def slots_of(preset: Preset) -> tuple[str, ...]:
     """The columns that a policy which extends it should name under [slots]."""
-    return tuple(dict.fromkeys(re.findall(rf'"{SLOT}(\w+)"', preset.text)))
+    return tuple(dict.fromkeys(re.findall(rf'"{SLOT_MARK}(\w+)"', preset.text)))

@@ -20,15 +20,15 @@ from equipoise.methods.score import Score, not_applicable
 from equipoise.policies.sections import Intruder
 from equipoise.recipe.catalogue import family, parse
 
-FREE = ("value_disclosure", "recognisable", "interval", "singling_out")
+SCENARIO_FREE_RISKS = ("value_disclosure", "recognisable", "interval", "singling_out")
 """Risks that do not depend on what an intruder knows: he has found the record, or looks at all columns."""
-KEYS = "keys"
+KEYS_SCENARIO = "keys"
 """The scenario of an intruder who knows all keys of the roles; it need not be written."""
-MOST = 1000
+MAX_GROUPS = 1000
 """Groups of a limit at most."""
-COLUMN = r'(?:[\w.-]+|"(?:[^"\\]|\\.)*")'
-NAME = re.compile(
-    rf"(?P<measure>.*?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>{COLUMN}(?:, {COLUMN})*))?"
+COLUMN_PATTERN = r'(?:[\w.-]+|"(?:[^"\\]|\\.)*")'
+LIMIT_NAME_PATTERN = re.compile(
+    rf"(?P<measure>.*?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>{COLUMN_PATTERN}(?:, {COLUMN_PATTERN})*))?"
     r"(?P<worst> \(worst record\))?",
     re.DOTALL,
 )
@@ -52,11 +52,11 @@ class Wanted:
 
     @classmethod
     def of(cls, name: str) -> "Wanted":
-        found = NAME.fullmatch(name.strip())
-        assert found is not None
-        columns = re.findall(COLUMN, found["by"] or "")
+        match = LIMIT_NAME_PATTERN.fullmatch(name.strip())
+        assert match is not None
+        columns = re.findall(COLUMN_PATTERN, match["by"] or "")
         by = tuple(json.loads(c) if c.startswith('"') else c for c in columns)
-        return cls(found["measure"].strip(), found["scenario"], by, bool(found["worst"]))
+        return cls(match["measure"].strip(), match["scenario"], by, bool(match["worst"]))
 
     def __str__(self) -> str:
         columns = (c if re.fullmatch(r"[\w.-]+", c) else json.dumps(c, ensure_ascii=False) for c in self.by)
@@ -72,30 +72,30 @@ class Wanted:
 
 def scale(name: str, scenarios: tuple[Intruder, ...] = ()) -> Measure:
     """The measure of a name; a plain one is the method itself."""
-    wanted = Wanted.of(name)
-    inner: Measure = parse(wanted.measure, "measure")
-    if wanted.plain:
+    scope = Wanted.of(name)
+    inner: Measure = parse(scope.measure, "measure")
+    if scope.plain:
         return inner
-    if (wanted.scenario or wanted.worst) and family(type(inner)) not in ("risk", "attacks"):
-        raise ParameterError(f"{wanted.measure!r} is no risk: it has no scenario and no worst record.")
+    if (scope.scenario or scope.worst) and family(type(inner)) not in ("risk", "attacks"):
+        raise ParameterError(f"{scope.measure!r} is no risk: it has no scenario and no worst record.")
     if family(type(inner)) == "tables":
-        raise ParameterError(f"{wanted.measure!r} measures a table: it has no scenario and no groups.")
+        raise ParameterError(f"{scope.measure!r} measures a table: it has no scenario and no groups.")
     kind = CellScale if isinstance(inner, OnCells) and family(type(inner)) == "risk" else Scale
-    return kind(inner, _named(wanted.scenario, scenarios), wanted.by, wanted.worst)
+    return kind(inner, _named(scope.scenario, scenarios), scope.by, scope.worst)
 
 
 def _named(name: str | None, scenarios: tuple[Intruder, ...]) -> Intruder | None:
     if name is None:
         return None
-    found = next((s for s in (*scenarios, Intruder(KEYS, ())) if s.name == name), None)
-    if found is None:
-        raise ParameterError(f"No scenario {name!r}.{hint(name, [*(s.name for s in scenarios), KEYS])}")
-    return found
+    scenario = next((s for s in (*scenarios, Intruder(KEYS_SCENARIO, ())) if s.name == name), None)
+    if scenario is None:
+        raise ParameterError(f"No scenario {name!r}.{hint(name, [*(s.name for s in scenarios), KEYS_SCENARIO])}")
+    return scenario
 
 
 def depends(measure: Measure) -> bool:
     """Whether a risk depends on what an intruder knows."""
-    return family(type(measure)) in ("risk", "attacks") and name_of(type(measure)) not in FREE
+    return family(type(measure)) in ("risk", "attacks") and name_of(type(measure)) not in SCENARIO_FREE_RISKS
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class Scale:
     @property
     def known_as(self) -> str:
         """The name of its score."""
-        told = self.scenario.name if self.scenario else None
-        return str(Wanted(label(self.inner), told, self.groups, self.worst))
+        scenario = self.scenario.name if self.scenario else None
+        return str(Wanted(label(self.inner), scenario, self.groups, self.worst))
 
     def measure(self, released: Any, original: Any) -> Score:
         if isinstance(released, Records) and released.synthetic and family(type(self.inner)) == "risk":
@@ -125,8 +125,8 @@ class Scale:
             return replace(self._one(self._seen(released), self._seen(original)), name=self.known_as)
         scores = [self._one(*pair) for pair in self._pairs(self._seen(released), self._seen(original))]
         note = f"The worst of {len(scores):,} groups by {', '.join(self.groups)}."
-        found = _worst_of(scores)
-        return replace(found, name=self.known_as, notes=(note, *found.notes))
+        score = _worst_of(scores)
+        return replace(score, name=self.known_as, notes=(note, *score.notes))
 
     def _one(self, released: Any, original: Any) -> Score:
         score = self._asked().measure(released, original)
@@ -154,9 +154,9 @@ class Scale:
         """The roles as this intruder sees them."""
         if self.scenario is None or not self.scenario.known:
             return roles
-        known = self.scenario.known
-        told = roles.sensitive if self.scenario.sensitive is None else self.scenario.sensitive
-        return replace(roles, keys=known, sensitive=tuple(c for c in told if c not in known))
+        keys = self.scenario.known
+        sensitive = roles.sensitive if self.scenario.sensitive is None else self.scenario.sensitive
+        return replace(roles, keys=keys, sensitive=tuple(c for c in sensitive if c not in keys))
 
     def _pairs(self, released: Records, original: Records) -> Iterator[Pair]:
         return _by_records(released, original, self.groups)
@@ -183,12 +183,12 @@ class CellScale(Scale):
 
 def _by_cells(cells: Cells, groups: tuple[str, ...]) -> Iterator[Cells]:
     """The cells of each group, without the columns that are alike in it. O(cells log cells)."""
-    kept = tuple(c for c in cells.by if c not in groups) or cells.by
+    columns = tuple(c for c in cells.by if c not in groups) or cells.by
     parts = cells.table.select(*cells.by, "n", "total").partition_by(groups, maintain_order=True)
     _refuse_many(len(parts))
     for part in parts:
-        made = replace(Cells.of(part, cells.by, cells.hierarchies), open=cells.open)
-        yield made.margin(kept)
+        group = replace(Cells.of(part, cells.by, cells.hierarchies), open=cells.open)
+        yield group.margin(columns)
 
 
 def _by_records(released: Records, original: Records, groups: tuple[str, ...]) -> Iterator[Pair]:
@@ -229,8 +229,8 @@ def _within(records: Records, row: dict[str, Any]) -> Records:
 
 
 def _refuse_many(groups: int) -> None:
-    if groups > MOST:
-        raise ParameterError(f"A limit goes by {groups:,} groups, more than {MOST:,}: take coarser ones.")
+    if groups > MAX_GROUPS:
+        raise ParameterError(f"A limit goes by {groups:,} groups, more than {MAX_GROUPS:,}: take coarser ones.")
 
 
 def _worst_of(scores: list[Score]) -> Score:

@@ -114,7 +114,9 @@ class PolicyProblem:
 
 def refusal(name: str, problems: list[PolicyProblem], lines: Lines) -> ParameterError:
     """One error that has every problem, in the order of the lines."""
-    told = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
-    error = ParameterError(f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in told) + ".")
-    error.problems = tuple(told)
+    ordered = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
+    error = ParameterError(
+        f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in ordered) + "."
+    )
+    error.problems = tuple(ordered)
     return error

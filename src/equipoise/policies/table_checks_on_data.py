@@ -11,9 +11,9 @@ from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.table_section import Tabulation, refuse_names, tree
 from equipoise.policies.toml_lines import Place
 
-NUMBERS = ("value", "weight", "request", "key")
+NUMERIC_FIELDS = ("value", "weight", "request", "key")
 """What must be a number; a request may be yes or no as well."""
-COLUMNS = ("n", "contributors", "top", "sensitive", "lower", "upper", "cost", "status")
+READY_COLUMN_FIELDS = ("n", "contributors", "top", "sensitive", "lower", "upper", "cost", "status")
 """What of a ready table names columns."""
 
 
@@ -25,16 +25,16 @@ def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator
         refuse_names(records, table.by)
     except EquipoiseError as error:
         yield PolicyProblem(("table", "by"), str(error))
-    for name in (*NUMBERS, "holding"):
+    for name in (*NUMERIC_FIELDS, "holding"):
         column = getattr(table, name)
         if column is not None and column not in schema:
             yield from _absent((column,), schema, ("table", name))
-        elif column is not None and name in NUMBERS and not _fits(name, schema[column]):
+        elif column is not None and name in NUMERIC_FIELDS and not _fits(name, schema[column]):
             yield PolicyProblem(("table", name), f"must be a number, and the column {column!r} is {schema[column]}.")
     yield from _of_ready(table.given, schema)
     yield from _of_levels(records, table)
-    for column, given in table.hierarchies.items():
-        yield from _of_groups(records, table, column, given, folder)
+    for column, groups in table.hierarchies.items():
+        yield from _of_groups(records, table, column, groups, folder)
 
 
 def _fits(name: str, kind: Any) -> bool:
@@ -45,10 +45,10 @@ def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> 
     yield from (PolicyProblem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
 
 
-def _of_ready(given: bool | Ready, schema: Mapping[str, Any]) -> Iterator[PolicyProblem]:
-    for name in COLUMNS if isinstance(given, Ready) else ():
-        said = getattr(given, name)
-        columns = (said,) if isinstance(said, str) else tuple(said or ())
+def _of_ready(ready: bool | Ready, schema: Mapping[str, Any]) -> Iterator[PolicyProblem]:
+    for name in READY_COLUMN_FIELDS if isinstance(ready, Ready) else ():
+        value = getattr(ready, name)
+        columns = (value,) if isinstance(value, str) else tuple(value or ())
         yield from _absent(columns, schema, ("table", "ready", name))
 
 
@@ -66,15 +66,15 @@ def _of_levels(records: Records, table: Tabulation) -> Iterator[PolicyProblem]:
             yield PolicyProblem(place, str(error))
 
 
-def _of_groups(records: Records, table: Tabulation, column: str, given: Any, folder: Path) -> Iterator[PolicyProblem]:
+def _of_groups(records: Records, table: Tabulation, column: str, groups: Any, folder: Path) -> Iterator[PolicyProblem]:
     """A hierarchy that can be read; that of a column which is coarsened first is read when the table is made."""
     place, schema = ("table", "hierarchies", column), records.schema()
-    lists = isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
-    lost = list(_absent(given, schema, place)) if lists else []
-    yield from lost
-    if lost or column not in schema or (lists and column in table.coarsen):
+    lists = isinstance(groups, list | tuple) and all(isinstance(name, str) for name in groups)
+    problems = list(_absent(groups, schema, place)) if lists else []
+    yield from problems
+    if problems or column not in schema or (lists and column in table.coarsen):
         return
     try:
-        tree(records, column, given, folder)
+        tree(records, column, groups, folder)
     except EquipoiseError as error:
         yield PolicyProblem(place, str(error))

@@ -10,20 +10,47 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.table import TOP, Table, table
+from equipoise.data.tables.table import DEFAULT_TOP, Table, table
 from equipoise.ground.errors import ParameterError, RolesError, hint
+from equipoise.ground.options import option
 from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.policies.dominance_check import parts_of
 from equipoise.tables import CellKey, record_keys
 
-TAKEN = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
+RESERVED_LABELS = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
 """What a protected table and its audit say of a cell: no column of the records may be called so."""
+TABLE = "What the table holds"
+"""Where the command line lists the layout of a table."""
 
 
 @dataclass(frozen=True)
-class Tabulation:
+class TableLayout:
+    """What a table holds, said in the same words in Python, on the command line and in a policy file."""
+
+    by: tuple[str, ...] = option(
+        (), "The columns of the table: region,industry.", positional=True, cli="names", metavar="COLUMNS", panel=TABLE
+    )
+    value: str | None = option(
+        None, "What is added up; records are counted when not given.", positional=True, cli="text", metavar="COLUMN",
+        panel=TABLE,
+    )  # fmt: skip
+    holding: str | None = option(
+        None, "Whose records are one contribution: the holding, the owner.", cli="text", metavar="COLUMN", panel=TABLE
+    )
+    weight: str | None = option(None, "How many people of the population a record stands for.")
+    request: str | None = option(
+        None, "Marks those who asked for protection, for the rule request.", cli="text", metavar="COLUMN", panel=TABLE
+    )
+    key: str | None = option(
+        None, "The record keys, from 0 up to 1; drawn in secret when not given.", cli="text", metavar="COLUMN",
+        panel="How it is protected",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tabulation(TableLayout):
     """[table]: the columns it goes `by`, what is added up, whose contributions count as one, and its hierarchies.
 
     A hierarchy is a list of the coarser columns, the path of a .csv or .hrc file, or a table as under
@@ -32,12 +59,6 @@ class Tabulation:
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
-    by: tuple[str, ...] = ()
-    value: str | None = None
-    holding: str | None = None
-    weight: str | None = None
-    request: str | None = None
-    key: str | None = None
     coarsen: dict[str, int | str] = field(default_factory=dict)
     hierarchies: dict[str, Any] = field(default_factory=dict)
     ready: bool | dict[str, Any] = False
@@ -58,12 +79,12 @@ class Tabulation:
         """What the columns of a ready table are."""
         if isinstance(self.ready, bool):
             return self.ready
-        known = [f.name for f in fields(Ready)]
+        fields_of_ready = [f.name for f in fields(Ready)]
         for name in self.ready:
-            if name not in known:
-                raise ParameterError(f"table.ready has no {name!r}.{hint(name, known)}")
-        named: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self.ready.items()}
-        return Ready(**named)
+            if name not in fields_of_ready:
+                raise ParameterError(f"table.ready has no {name!r}.{hint(name, fields_of_ready)}")
+        columns: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self.ready.items()}
+        return Ready(**columns)
 
     def prepared(self, records: Records) -> Records:
         """The records with their columns as coarse as the table has them."""
@@ -74,7 +95,7 @@ class Tabulation:
 
     def trees(self, records: Records, folder: Path) -> dict[str, Hierarchy]:
         """The hierarchies that the table names itself, of records that are prepared."""
-        return {column: tree(records, column, given, folder) for column, given in self.hierarchies.items()}
+        return {column: tree(records, column, groups, folder) for column, groups in self.hierarchies.items()}
 
     def made(self, records: Records, folder: Path, methods: Iterable[Any], rules: Iterable[Any], seed: int) -> Table:
         """The table from prepared records, with what the methods and the rules need to know of each cell."""
@@ -90,16 +111,16 @@ class Tabulation:
         return replace(self, hierarchies={c: tree.to_plain() for c, tree in self.trees(records, folder).items()})
 
 
-def tree(records: Records, column: str, given: Any, folder: Path) -> Hierarchy:
+def tree(records: Records, column: str, groups: Any, folder: Path) -> Hierarchy:
     """The hierarchy of a column, as a policy file says it."""
-    if isinstance(given, str):
-        kind = Path(given).suffix.lower()
+    if isinstance(groups, str):
+        kind = Path(groups).suffix.lower()
         if kind not in (".csv", ".hrc"):
             raise ParameterError(f"The hierarchy of {column!r} is a .csv or .hrc file, or a list of coarser columns.")
-        return Hierarchy.from_csv(folder / given) if kind == ".csv" else Hierarchy.from_hrc(folder / given)
-    if isinstance(given, list | tuple) and given and all(isinstance(name, str) for name in given):
-        return column_tree(records, column, given)
-    return Roles.from_plain({"hierarchies": {column: given}}, folder).hierarchies[column]
+        return Hierarchy.csv(folder / groups) if kind == ".csv" else Hierarchy.hrc(folder / groups)
+    if isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):
+        return column_tree(records, column, groups)
+    return Roles.from_plain({"hierarchies": {column: groups}}, folder).hierarchies[column]
 
 
 def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: int) -> tuple[Records, str | None]:
@@ -109,9 +130,9 @@ def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: i
     return records, key
 
 
-def top_of(asked: Iterable[Any]) -> int:
+def top_of(rules_in_use: Iterable[Any]) -> int:
     """How many of the largest contributions the rules look at."""
-    return max([TOP, *(_places(part) for rule in asked for part in parts_of(rule))])
+    return max([DEFAULT_TOP, *(_places(part) for rule in rules_in_use for part in parts_of(rule))])
 
 
 def _places(rule: Any) -> int:
@@ -121,7 +142,7 @@ def _places(rule: Any) -> int:
 def refuse_labels(columns: Iterable[str]) -> None:
     """Refuse columns that are called as what a protected table says itself."""
     for column in columns:
-        if column in TAKEN:
+        if column in RESERVED_LABELS:
             raise ParameterError(f"A protected table says something else under {column!r}: rename that column.")
 
 
@@ -137,6 +158,6 @@ def rules_of(methods: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))
 
 
-def plain_of(given: Mapping[str, Any]) -> dict[str, Any]:
+def plain_of(policy: Mapping[str, Any]) -> dict[str, Any]:
     """A policy with [table] may leave out its roles."""
-    return {"roles": {}, **given} if "table" in given else dict(given)
+    return {"roles": {}, **policy} if "table" in policy else dict(policy)

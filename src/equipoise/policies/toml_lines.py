@@ -8,11 +8,13 @@ from dataclasses import dataclass
 Place = tuple[str | int, ...]
 """Keys and positions from the top of a file: ("candidates", 0, "masks", 1, "at")."""
 Lines = Mapping[Place, int]
-BLANK = re.compile(r"(?:\s|#[^\n]*)*")
-GAP = re.compile(r"[ \t]*")
-STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|' + r"'''.*?'{3,5}|" + r'"(?:[^"\\\n]|\\.)*"|' + r"'[^'\n]*'", re.DOTALL)
-BARE = re.compile(r"[A-Za-z0-9_-]+")
-PLAIN = re.compile(r"[^,\]}\n#]*")
+BLANK_PATTERN = re.compile(r"(?:\s|#[^\n]*)*")
+GAP_PATTERN = re.compile(r"[ \t]*")
+STRING_PATTERN = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}|' + r"'''.*?'{3,5}|" + r'"(?:[^"\\\n]|\\.)*"|' + r"'[^'\n]*'", re.DOTALL
+)
+BARE_KEY_PATTERN = re.compile(r"[A-Za-z0-9_-]+")
+PLAIN_VALUE_PATTERN = re.compile(r"[^,\]}\n#]*")
 
 
 def lines_of(text: str) -> dict[Place, int]:
@@ -52,11 +54,11 @@ class _Reader:
     at: int = 0
 
     def read(self) -> dict[Place, int]:
-        self.ends = [found.start() for found in re.finditer("\n", self.text)]
+        self.ends = [line_of.start() for line_of in re.finditer("\n", self.text)]
         self.found: dict[Place, int] = {}
         self.lists: dict[Place, int] = {}
         table: Place = ()
-        while self._skip(BLANK) < len(self.text):
+        while self._skip(BLANK_PATTERN) < len(self.text):
             table = self._header() if self.text[self.at] == "[" else self._pair(table)
         return self.found
 
@@ -81,7 +83,7 @@ class _Reader:
             if place in self.lists:
                 place = (*place, self.lists[place] - 1)
                 self._note(place)
-        self._skip(GAP)
+        self._skip(GAP_PATTERN)
         self.at += 2 if several else 1
         return place
 
@@ -89,12 +91,12 @@ class _Reader:
         """The parts of a key, dots between them."""
         keys = []
         while True:
-            self._skip(GAP)
+            self._skip(GAP_PATTERN)
             start = self.at
             quoted = self.text[start] in "\"'"
-            self._skip(STRING if quoted else BARE)
+            self._skip(STRING_PATTERN if quoted else BARE_KEY_PATTERN)
             keys.append(_unquoted(self.text[start : self.at]))
-            if self.text[self._skip(GAP) : self.at + 1] != ".":
+            if self.text[self._skip(GAP_PATTERN) : self.at + 1] != ".":
                 return keys
             self.at += 1
 
@@ -111,21 +113,21 @@ class _Reader:
         return table
 
     def _value(self, place: Place) -> None:
-        self._skip(GAP)
+        self._skip(GAP_PATTERN)
         first = self.text[self.at]
         if first == "[":
             self._array(place)
         elif first == "{":
             self._inline(place)
         elif first in "\"'":
-            self._skip(STRING)
+            self._skip(STRING_PATTERN)
         else:
-            self._skip(PLAIN)
+            self._skip(PLAIN_VALUE_PATTERN)
 
     def _array(self, place: Place) -> None:
         self.at += 1
         item = 0
-        while self.text[self._skip(BLANK)] != "]":
+        while self.text[self._skip(BLANK_PATTERN)] != "]":
             if self.text[self.at] == ",":
                 self.at += 1
                 continue
@@ -136,7 +138,7 @@ class _Reader:
 
     def _inline(self, place: Place) -> None:
         self.at += 1
-        while self.text[self._skip(BLANK)] != "}":
+        while self.text[self._skip(BLANK_PATTERN)] != "}":
             if self.text[self.at] == ",":
                 self.at += 1
             else:

@@ -1,4 +1,4 @@
-"""Missing keys, both ways: what a risk would be if they were counted the other way."""
+"""Notes on missing keys: the risk if they were counted the other way."""
 
 from dataclasses import replace
 from math import isnan
@@ -9,11 +9,11 @@ from equipoise.methods.method import Measure, OnCells
 from equipoise.methods.score import Score
 from equipoise.presentation.numbers import said
 
-CLOSE = 1e-12
+EQUAL_TOLERANCE = 1e-12
 
 
 def both_ways(measure: Measure, released: Records, original: Records) -> Score:
-    """The score as the roles ask for it, with a note of what it is when missing keys are counted the other way.
+    """The score by the roles, with a note of its value when missing keys are counted the other way.
 
     A missing key is a category of its own, or it matches anything: the second assumes that an intruder cannot tell why
     a value is missing. Only risks that are measured on cells depend on it. Cost: that of the measure on cells, again.
@@ -25,8 +25,8 @@ def both_ways(measure: Measure, released: Records, original: Records) -> Score:
     before, after = (_otherwise(count(records, by), records) for records in (original, released))
     if before is None and after is None:
         return score
-    there = measure.measure(after or count(released, by), before or count(original, by)).value
-    return replace(score, notes=(*score.notes, _told(released.roles.missing == "any", score, there)))
+    other_value = measure.measure(after or count(released, by), before or count(original, by)).value
+    return replace(score, notes=(*score.notes, _note(released.roles.missing == "any", score, other_value)))
 
 
 def _otherwise(cells: Cells, records: Records) -> Cells | None:
@@ -37,8 +37,8 @@ def _otherwise(cells: Cells, records: Records) -> Cells | None:
     return replace(cells, open=() if cells.open else keys)
 
 
-def _told(open: bool, score: Score, there: float) -> str:
-    value = "the same" if abs(there - score.value) <= CLOSE else said(there, score.unit)
+def _note(open: bool, score: Score, other_value: float) -> str:
+    value = "the same" if abs(other_value - score.value) <= EQUAL_TOLERANCE else said(other_value, score.unit)
     if open:
         return (
             "A missing key matches anything here, as if nobody could tell why it is missing; "

@@ -1,4 +1,4 @@
-"""Scores in words and numbers that people read."""
+"""Formatting of scores, names and numbers for people."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -6,7 +6,7 @@ from math import floor, isfinite, log10
 
 from equipoise.methods.score import Score
 
-NAMES = {
+MEASURE_TITLES = {
     "entropy": "Entropy kept",
     "moments": "Change of moments",
     "prosecutor": "Prosecutor risk",
@@ -19,7 +19,7 @@ NAMES = {
     "inference": "Attribute inference",
     "informed": "Informed linkage",
 }
-"""Where the name of a measure does not say what its axis shows."""
+"""Titles of measures whose name does not say what the axis shows."""
 FRACTIONS = {
     "half": 1 / 2,
     "a third": 1 / 3,
@@ -31,16 +31,16 @@ FRACTIONS = {
     "a twentieth": 1 / 20,
     "a hundredth": 1 / 100,
 }
-SCALED = re.compile(
+SCOPED_NAME = re.compile(
     r"(?P<measure>\w+(?:\(.*?\))?)(?:\[(?P<scenario>[^\[\]()]+)\])?(?: by (?P<by>.+?))?(?P<worst> \(worst record\))?",
     re.DOTALL,
 )
-SCALES = {"scenario": "scenario {}", "by": "worst group of {}", "worst": "worst record"}
-"""A measure taken for one intruder, within groups, or of the worst record: how its name is written, and said."""
-BRIEF = 48
-"""Letters of a name that fit an axis."""
-EXACT = 0.001
-"""A share this near to a fraction is said to be it."""
+SCOPE_WORDS = {"scenario": "scenario {}", "by": "worst group of {}", "worst": "worst record"}
+"""Words for a measure taken for one intruder, within groups, or of the worst record."""
+MAX_BRIEF_LETTERS = 48
+"""Most letters of a name on an axis."""
+EXACT_TOLERANCE = 0.001
+"""A share this close to a fraction is called equal to it."""
 
 
 def title(name: str, without: Collection[str] = ()) -> str:
@@ -51,13 +51,13 @@ def title(name: str, without: Collection[str] = ()) -> str:
     >>> title("uniques(k=3)[journalist] by region, sex"), title("individual (worst record)")
     ('Uniques (k = 3), scenario journalist, worst group of region, sex', 'Individual, worst record')
     """
-    found = SCALED.fullmatch(name)
-    if found and (more := [words.format(found[part]) for part, words in SCALES.items() if found[part]]):
-        return ", ".join((title(found["measure"], without), *more))
+    match = SCOPED_NAME.fullmatch(name)
+    if match and (more := [words.format(match[part]) for part, words in SCOPE_WORDS.items() if match[part]]):
+        return ", ".join((title(match["measure"], without), *more))
     bare, _, inside = name.partition("(")
-    words = NAMES.get(bare) or bare.replace("_", " ").capitalize()
-    given = ", ".join(_parameter(part) for part in _parts(inside) if part.partition("=")[0] not in without)
-    return f"{words} ({given})" if given else words
+    words = MEASURE_TITLES.get(bare) or bare.replace("_", " ").capitalize()
+    parameters = ", ".join(_parameter(part) for part in _parts(inside) if part.partition("=")[0] not in without)
+    return f"{words} ({parameters})" if parameters else words
 
 
 def brief(name: str) -> str:
@@ -66,23 +66,23 @@ def brief(name: str) -> str:
     >>> brief("uniques(k=2)"), brief("nearest(known=('industry', 'region', 'size'))[rival]")
     ('Uniques (k = 2)', 'Nearest record, scenario rival')
     """
-    whole, found = title(name), SCALED.fullmatch(name)
-    if len(whole) <= BRIEF or found is None:
+    whole, match = title(name), SCOPED_NAME.fullmatch(name)
+    if len(whole) <= MAX_BRIEF_LETTERS or match is None:
         return whole
-    return title(found["measure"].partition("(")[0] + name.removeprefix(found["measure"]))
+    return title(match["measure"].partition("(")[0] + name.removeprefix(match["measure"]))
 
 
 def _parts(inside: str) -> list[str]:
-    """The parameters of a label; commas within brackets and quotes part nothing."""
-    found, depth, quote = [""], 0, ""
+    """The parameters of a label; commas within brackets and quotes do not separate."""
+    parts, depth, quote = [""], 0, ""
     for letter in inside.removesuffix(")"):
         quote = "" if letter == quote else letter if not quote and letter in "'\"" else quote
         depth += 0 if quote else (letter in "([{") - (letter in ")]}")
         if letter == "," and depth == 0 and not quote:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += letter
-    return [part.strip() for part in found if part.strip()]
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _parameter(text: str) -> str:
@@ -90,8 +90,8 @@ def _parameter(text: str) -> str:
     name, mark, value = text.partition("=")
     several = _parts(value[1:-1]) if value.startswith("(") and value.endswith(")") else []
     plain = listed(several) if several else value
-    shown = re.sub(r"\.0\b", "", plain.replace("'", ""))
-    return f"{name} = {shown}" if mark else re.sub(r"\.0\b", "", text.replace("'", ""))
+    words = re.sub(r"\.0\b", "", plain.replace("'", ""))
+    return f"{name} = {words}" if mark else re.sub(r"\.0\b", "", text.replace("'", ""))
 
 
 def is_share(unit: str) -> bool:
@@ -122,7 +122,7 @@ def said(value: float, unit: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a manager says it: whole percents, decimals only where a whole one would be none or all.
+    """A share in whole percents, with decimals only where it would round to 0 or 100.
 
     >>> [percent(share).replace("\\xa0", " ") for share in (0.3846, 0.00066, 0.9996, 0.0, 1.0)]
     ['38 %', '0.066 %', '99.96 %', '0 %', '100 %']
@@ -141,7 +141,7 @@ def fraction(share: float) -> str | None:
     near, name = min((abs(share - value), name) for name, value in FRACTIONS.items())
     if near > min(0.01, 0.05 * share):
         return None
-    return name if near <= EXACT else f"about {name}"
+    return name if near <= EXACT_TOLERANCE else f"about {name}"
 
 
 def _magnitude(value: float) -> int:

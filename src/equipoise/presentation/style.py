@@ -1,4 +1,4 @@
-"""What every chart shares: its colours, its look, its labels and its scales."""
+"""Chart style: colours, fonts, labels and scales of all charts."""
 
 from collections.abc import Sequence
 from math import floor, inf, log10
@@ -6,11 +6,11 @@ from typing import Any
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-"""Names the version of the language; nothing is fetched from it."""
+"""Version of Vega-Lite; nothing is fetched from this address."""
 GREY, BLUE, GREEN, VERMILLION = "#6e7781", "#0072B2", "#009E73", "#D55E00"
-"""From the palette of Okabe and Ito, told apart by readers who are colour-blind."""
+"""From the palette of Okabe and Ito, distinguishable by readers who are colour-blind."""
 FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#44617b", "#661100")
-"""Dark enough to read as text; told apart by their labels as well."""
+"""Dark enough to read as text; distinguished by their labels as well."""
 INK, DARK_GREEN = "#1f2328", "#00694d"
 
 
@@ -33,12 +33,12 @@ def error_bars(name: str, channel: str, rows: Sequence[Spec]) -> Spec:
 
 
 def one_row(name: str, mark: Spec, row: Spec, encoding: Spec) -> Spec:
-    """A layer that draws one thing."""
+    """A layer with one row of data."""
     return {"name": name, "data": {"values": [row]}, "mark": mark, "encoding": encoding}
 
 
 def zoom() -> Spec:
-    """Drag to move, wheel with Ctrl (or pinch) to zoom, double-click to go back: the page itself still scrolls."""
+    """Zoom and pan: drag, wheel with Ctrl (or pinch), double-click to reset; the page itself still scrolls."""
     return {
         "name": "zoom",
         "select": {"type": "interval", "zoom": "wheel![event.ctrlKey || event.metaKey]"},
@@ -47,7 +47,7 @@ def zoom() -> Spec:
 
 
 def domain(values: Sequence[float], room: float) -> list[float]:
-    """From the least value (0 where that is near) to the greatest, with room for a label after it."""
+    """Axis domain from the least value (0 where that is near) to the greatest, with room for a label after it."""
     low, high = min(values), max(values)
     low = 0.0 if 0 <= low < high / 2 else low
     width = high - low or abs(high) or 1.0
@@ -55,7 +55,7 @@ def domain(values: Sequence[float], room: float) -> list[float]:
 
 
 def rooted(values: Sequence[float], room: float) -> Spec:
-    """A square-root scale from just below 0, so that a risk of 0 stands free of the axis; linear below 0."""
+    """A square-root scale from just below 0, so that a risk of 0 is clear of the axis; linear for negative values."""
     if min(values) < 0:
         return {"domain": domain(values, room), "zero": False}
     high = (1.05 + room) * max(values) or 1.0
@@ -63,7 +63,7 @@ def rooted(values: Sequence[float], room: float) -> Spec:
 
 
 def root_ticks(values: Sequence[float]) -> list[float]:
-    """0 and 1, 2, 5 of each decade, as far down as they stand apart on a square-root scale."""
+    """Ticks at 0 and 1, 2, 5 of each decade, as far down as they are apart on a square-root scale."""
     high = max(values)
     if min(values) < 0 or high <= 0:
         return []
@@ -77,7 +77,7 @@ def root_ticks(values: Sequence[float]) -> list[float]:
 
 
 def look() -> Spec:
-    """Fonts, lines and titles."""
+    """Vega-Lite configuration of fonts, lines and titles."""
     lines = {"gridColor": "#e6e9ed", "domainColor": "#8c959f", "tickColor": "#8c959f"}
     return {
         "background": "white",

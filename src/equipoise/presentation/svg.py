@@ -1,7 +1,7 @@
-"""A chart as a picture: the parts of a Vega-Lite specification that our charts use, drawn as plain SVG.
+"""Static SVG of a Vega-Lite chart, for the parts of the language that our charts use.
 
-For readers without scripts, and for notebooks. Marks carry the classes that Vega gives them, so that a page styles both
-alike; ink is `currentColor`, which follows the theme of whatever the picture stands in.
+For readers without scripts, and for notebooks. Marks have the CSS classes of Vega, so that a page styles both alike;
+ink is `currentColor`, which follows the theme of the page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,34 +17,34 @@ Row = Mapping[str, Any]
 Scale = Callable[[float], float]
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 14, 52
-MOST = 200
-"""Points of one layer drawn at most."""
+MAX_LAYER_POINTS = 200
+"""Most points drawn of one layer."""
 
 
 class Chart(dict[str, Any]):
-    """A Vega-Lite specification that a notebook draws: by Vega where it can, else as a picture."""
+    """A Vega-Lite specification that a notebook shows: by Vega where it can, else as static SVG."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        told = str(self.get("description", "Chart"))
-        return {"application/vnd.vegalite.v6+json": dict(self), "text/html": static_chart(self), "text/plain": told}
+        text = str(self.get("description", "Chart"))
+        return {"application/vnd.vegalite.v6+json": dict(self), "text/html": static_chart(self), "text/plain": text}
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where values of the two axes stand, in pixels."""
+    """Pixel positions of values on the two axes."""
 
     x: Scale
     y: Scale
     encoding: Spec
 
     def place(self, channel: str, row: Row, encoding: Spec) -> float | None:
-        """Where a row stands on x, x2, y or y2; none where the layer does not say."""
-        told = encoding.get(channel) or self.encoding.get(channel)
-        if told is None:
+        """Position of a row on x, x2, y or y2; None where the layer does not define it."""
+        definition = encoding.get(channel) or self.encoding.get(channel)
+        if definition is None:
             return None
-        if "value" in told:
-            return self._edge(channel, told["value"])
-        value = row.get(told["field"])
+        if "value" in definition:
+            return self._edge(channel, definition["value"])
+        value = row.get(definition["field"])
         return None if value is None else (self.x if channel.startswith("x") else self.y)(float(value))
 
     def _edge(self, channel: str, value: float | str) -> float:
@@ -61,10 +61,10 @@ def static_chart(spec: Spec) -> str:
     frame = Frame(across, upward, encoding)
     parts = [*_axis(encoding["x"], across, True), *_axis(encoding["y"], upward, False)]
     parts += [_layer(layer, frame) for layer in spec["layer"] if "mark" in layer and layer["data"]["values"]]
-    told = escape(spec.get("description", "Chart"))
+    description = escape(spec.get("description", "Chart"))
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" style="max-width:100%;height:auto"'
     font = 'font-family="system-ui, sans-serif" font-size="12" fill="currentColor"'
-    return f'<svg role="img" aria-label="{told}" {size} {font}>{"".join(parts)}</svg>'
+    return f'<svg role="img" aria-label="{description}" {size} {font}>{"".join(parts)}</svg>'
 
 
 def scaled(scale: Spec, start: float, end: float) -> Scale:
@@ -92,7 +92,7 @@ def _axis(channel: Spec, scale: Scale, level: bool) -> list[str]:
     title, ground = escape(str(axis.get("title") or "")), HEIGHT - BOTTOM
     if level:
         lines = [f'<path d="M{LEFT} {ground}H{WIDTH - RIGHT}" stroke="currentColor" stroke-opacity=".35"/>']
-        spots = _apart([(scale(t), w) for t, w in zip(ticks, words, strict=True)])
+        spots = _without_overlap([(scale(t), w) for t, w in zip(ticks, words, strict=True)])
         lines += [_text(x, ground + 18, w, "middle", 0.75) for x, w in spots]
         return [*lines, _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, title, "middle")]
     lines = [
@@ -103,17 +103,17 @@ def _axis(channel: Spec, scale: Scale, level: bool) -> list[str]:
     return [*lines, f'<g transform="rotate(-90 14 {middle:.0f})">{_text(14, middle, title, "middle")}</g>']
 
 
-def _apart(spots: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """The words along an axis that do not touch those before, a letter being about 7 pixels wide.
+def _without_overlap(spots: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """The labels along an axis that do not overlap those before, a letter being about 7 pixels wide.
 
-    >>> _apart([(0.0, "80 %"), (30.0, "90 %"), (60.0, "100 %")])
+    >>> _without_overlap([(0.0, "80 %"), (30.0, "90 %"), (60.0, "100 %")])
     [(0.0, '80 %'), (60.0, '100 %')]
     """
-    kept: list[tuple[float, str]] = []
+    labels: list[tuple[float, str]] = []
     for x, words in sorted(spots):
-        if not kept or x - kept[-1][0] >= 3.5 * (len(words) + len(kept[-1][1])) + 4:
-            kept.append((x, words))
-    return kept
+        if not labels or x - labels[-1][0] >= 3.5 * (len(words) + len(labels[-1][1])) + 4:
+            labels.append((x, words))
+    return labels
 
 
 def _text(x: float, y: float, words: str, anchor: str, opacity: float = 1.0) -> str:
@@ -146,28 +146,28 @@ def _layer(layer: Spec, frame: Frame) -> str:
 
 
 def _colour(mark: Spec) -> str:
-    given = str(mark.get("color", INK))
-    return "currentColor" if given == INK else escape(given)
+    colour = str(mark.get("color", INK))
+    return "currentColor" if colour == INK else escape(colour)
 
 
 def _points(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str:
     radius = sqrt(mark.get("size", 60) / 3.1416)
     paint = 'fill="{0}"' if mark.get("filled", True) else 'fill="none" stroke="{0}" stroke-width="2"'
     shape = _diamond if mark.get("shape") == "diamond" else _disc
-    kept = rows[:: max(1, -(-len(rows) // MOST))]
+    sampled = rows[:: max(1, -(-len(rows) // MAX_LAYER_POINTS))]
     spots = [
-        (frame.place("x", row, encoding), frame.place("y", row, encoding), _hue(mark, encoding, row)) for row in kept
+        (frame.place("x", row, encoding), frame.place("y", row, encoding), _hue(mark, encoding, row)) for row in sampled
     ]
-    drawn = [(shape(x, y, radius), paint.format(hue)) for x, y, hue in spots if x is not None and y is not None]
-    return "".join(f'<path d="{path}" {look}/>' for path, look in drawn)
+    marks = [(shape(x, y, radius), paint.format(hue)) for x, y, hue in spots if x is not None and y is not None]
+    return "".join(f'<path d="{path}" {look}/>' for path, look in marks)
 
 
 def _hue(mark: Spec, encoding: Spec, row: Row) -> str:
-    """The colour of a row, where a field tells it; else that of the layer."""
-    told = encoding.get("color", {})
-    scale = told.get("scale", {})
+    """Colour of a row from its colour field, else that of the layer."""
+    colour = encoding.get("color", {})
+    scale = colour.get("scale", {})
     hues = dict(zip(scale.get("domain", ()), scale.get("range", ()), strict=False))
-    return escape(str(hues.get(row.get(told.get("field")), ""))) or _colour(mark)
+    return escape(str(hues.get(row.get(colour.get("field")), ""))) or _colour(mark)
 
 
 def _disc(x: float, y: float, r: float) -> str:
@@ -193,10 +193,10 @@ def _line(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str:
 
 
 def _area(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str:
-    """A band between two lines: there along one, back along the other."""
+    """A band between two lines."""
     spots = [(frame.place("x", row, encoding), *(frame.place(y, row, encoding) for y in ("y", "y2"))) for row in rows]
-    known = [(x, low, high) for x, low, high in spots if x is not None and low is not None and high is not None]
-    path = [*((x, low) for x, low, _ in known), *((x, high) for x, _, high in reversed(known))]
+    band = [(x, low, high) for x, low, high in spots if x is not None and low is not None and high is not None]
+    path = [*((x, low) for x, low, _ in band), *((x, high) for x, _, high in reversed(band))]
     line = "L".join(f"{x:.1f} {y:.1f}" for x, y in path)
     return f'<path d="M{line}Z" fill="{_colour(mark)}" fill-opacity="{mark.get("opacity", 1):g}"/>' if path else ""
 
@@ -211,7 +211,7 @@ def _box(row: Row, encoding: Spec, frame: Frame) -> tuple[float, float, float, f
 
 
 def _rules(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str:
-    boxes = [box for row in rows[:: max(1, -(-len(rows) // MOST))] if (box := _box(row, encoding, frame))]
+    boxes = [box for row in rows[:: max(1, -(-len(rows) // MAX_LAYER_POINTS))] if (box := _box(row, encoding, frame))]
     ends = (f'x1="{a:.1f}" y1="{b:.1f}" x2="{c:.1f}" y2="{d:.1f}"' for a, b, c, d in boxes)
     return "".join(f"<line {end} {_stroke(mark)}/>" for end in ends)
 
@@ -225,13 +225,13 @@ def _rects(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str
 def _texts(mark: Spec, encoding: Spec, rows: Sequence[Row], frame: Frame) -> str:
     anchor = {"left": "start", "right": "end"}.get(mark.get("align", "center"), "middle")
     bold = ' font-weight="bold"' if mark.get("fontWeight") == "bold" else ""
-    found = []
-    for row in rows[:MOST]:
+    texts = []
+    for row in rows[:MAX_LAYER_POINTS]:
         x, y = frame.place("x", row, encoding), frame.place("y", row, encoding)
         words = row.get(encoding.get("text", {}).get("field", "label"))
         if x is not None and y is not None and words is not None:
             spot = f'x="{x + mark.get("dx", 0):.1f}" y="{y + mark.get("dy", 0) + 4:.1f}"'
-            found.append(
+            texts.append(
                 f'<text {spot} text-anchor="{anchor}" fill="{_colour(mark)}"{bold}>{escape(str(words))}</text>'
             )
-    return "".join(found)
+    return "".join(texts)

@@ -1,1 +1,1 @@
-"""What must be kept so that a release can be made again: fingerprints, seeds, journal."""
+"""Provenance of releases: fingerprints, seeds, recipes and the search journal, so that a release can be reproduced."""

@@ -1,4 +1,4 @@
-"""Checks of a release folder: what was looked at, what was found, and what follows from all of them."""
+"""Results of the checks of a release folder, and their overall outcome."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,10 +14,9 @@ UNPROVEN = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: it holds, it does not, or it could not be tried (None).
+    """Result of one check: it holds, it fails, or it could not be run (None).
 
-    `proof` marks a check that nobody can pass by writing hashes anew: a signature by a known key, or making the release
-    again from the original.
+    `proof` marks a check that rewriting hashes cannot pass: a signature by a known key, or a replay of the release.
     """
 
     name: str
@@ -39,7 +38,7 @@ class Verification:
 
     @property
     def outcome(self) -> Outcome:
-        """Refused when a check fails; verified when one proves it; else it cannot be proven from what is here."""
+        """Refused when a check fails; verified when one proves it; else unproven."""
         if any(check.holds is False for check in self.checks):
             return "refused"
         return "verified" if any(check.holds and check.proof for check in self.checks) else "unproven"
@@ -49,9 +48,9 @@ class Verification:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What failed, or what was not tried and would have proven it."""
-        wanted = False if self.outcome == "refused" else None
-        return tuple(check.words for check in self.checks if check.holds is wanted)
+        """The failed checks, or those that were not run and would have proven it."""
+        outcome = False if self.outcome == "refused" else None
+        return tuple(check.words for check in self.checks if check.holds is outcome)
 
     @property
     def words(self) -> str:
@@ -65,11 +64,11 @@ class Verification:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data with stable keys."""
-        told = [{"check": c.name, "holds": c.holds, "proof": c.proof, "words": c.words} for c in self.checks]
-        return {"folder": str(self.folder), "outcome": self.outcome, "words": self.words, "checks": told}
+        checks = [{"check": c.name, "holds": c.holds, "proof": c.proof, "words": c.words} for c in self.checks]
+        return {"folder": str(self.folder), "outcome": self.outcome, "words": self.words, "checks": checks}
 
 
 def failing(name: str, faults: Iterable[str], otherwise: str, *, proof: bool = False) -> Finding:
-    """A check that fails with all its faults, or holds in other words."""
-    found = list(faults)
-    return Finding(name, not found, " ".join(found) if found else otherwise, proof=proof)
+    """A check that fails with the list of its faults, or holds with the text `otherwise`."""
+    listed = list(faults)
+    return Finding(name, not listed, " ".join(listed) if listed else otherwise, proof=proof)

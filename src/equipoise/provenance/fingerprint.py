@@ -1,4 +1,4 @@
-"""Fingerprints of files: keyed for inputs, plain for what is public anyway."""
+"""Fingerprints of files: keyed hashes of inputs, plain hashes of public files."""
 
 import hashlib
 import hmac
@@ -12,11 +12,11 @@ from equipoise.data.records import Records
 from equipoise.files import parts, read
 from equipoise.ground.errors import EquipoiseError
 
-LARGEST = 20_000_000
-"""Records of which the content is hashed: their texts are sorted in memory."""
-DIGITS = 12
-"""Significant digits of a number that count: the last ones depend on the order of adding up."""
-BLOCK = 1 << 17
+MAX_HASHED_RECORDS = 20_000_000
+"""Most records of which the content is hashed: their texts are sorted in memory."""
+SIGNIFICANT_DIGITS = 12
+"""Significant digits of a number that enter the hash: the last ones depend on the order of addition."""
+CHUNK_ROWS = 1 << 17
 
 
 def keyed_hash(records: Records, key: bytes) -> str | None:
@@ -43,7 +43,7 @@ def hash_of(path: Path) -> str:
 
 
 def content_hash(path: Path) -> str | None:
-    """SHA-256 of what a data file says, whatever the order of its rows and columns and the format it is written in.
+    """SHA-256 of the content of a data file, independent of row order, column order and format.
 
     Columns go by name, rows by their text; a number is a number, also where a format keeps it as text ("007" is 7), to
     twelve significant digits; an empty text is missing. None where the file cannot be read back, or has more than
@@ -51,12 +51,12 @@ def content_hash(path: Path) -> str | None:
     """
     try:
         records = read(path)
-        return content_of(_coded(records)) if records.height() <= LARGEST else None
+        return content_of(_with_missing_codes(records)) if records.height() <= MAX_HASHED_RECORDS else None
     except (EquipoiseError, pl.exceptions.PolarsError):
         return None
 
 
-def _coded(records: Records) -> pl.DataFrame:
+def _with_missing_codes(records: Records) -> pl.DataFrame:
     """The records in memory, with the missing codes that the file has."""
     table, gaps = records.collect(), records.labels.gaps
     if gaps is None or gaps.height != table.height:
@@ -66,7 +66,7 @@ def _coded(records: Records) -> pl.DataFrame:
 
 
 def content_of(table: pl.DataFrame) -> str:
-    """The same of a table in memory.
+    """Content hash of a table in memory.
 
     >>> one = pl.DataFrame({"a": [1, 2], "b": ["x", None]})
     >>> content_of(one) == content_of(pl.DataFrame({"b": ["", "x"], "a": ["2.0", "1"]}))
@@ -74,14 +74,14 @@ def content_of(table: pl.DataFrame) -> str:
     """
     names = sorted(table.columns)
     digest = hashlib.sha256("\x1f".join(names).encode())
-    texts = [_plain(pl.col(name), table.schema[name]).alias(name) for name in names]
+    texts = [_canonical_text(pl.col(name), table.schema[name]).alias(name) for name in names]
     rows = table.select(pl.concat_str(texts, separator="\x1f").alias("row"))["row"].sort()
-    for start in range(0, len(rows), BLOCK):
-        digest.update(("\x1e" + "\x1e".join(rows[start : start + BLOCK].to_list())).encode())
+    for start in range(0, len(rows), CHUNK_ROWS):
+        digest.update(("\x1e" + "\x1e".join(rows[start : start + CHUNK_ROWS].to_list())).encode())
     return digest.hexdigest()
 
 
-def _plain(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
+def _canonical_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
     """Values as canonical text."""
     if isinstance(kind, pl.Datetime):
         return column.dt.strftime("%Y-%m-%dT%H:%M:%S%.6f").fill_null("")
@@ -90,9 +90,9 @@ def _plain(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
     text = column.cast(pl.String)
     number = column.cast(pl.Float64, strict=False)
     whole = (number == number.floor()) & (number.abs() < 1e15)
-    integer, decimal = number.cast(pl.Int64, strict=False).cast(pl.String), number.round_sig_figs(DIGITS)
-    told = pl.when(whole).then(integer).otherwise(decimal.cast(pl.String))
-    return pl.when(number.is_null()).then(text).otherwise(told).fill_null("")
+    integer, decimal = number.cast(pl.Int64, strict=False).cast(pl.String), number.round_sig_figs(SIGNIFICANT_DIGITS)
+    number_text = pl.when(whole).then(integer).otherwise(decimal.cast(pl.String))
+    return pl.when(number.is_null()).then(text).otherwise(number_text).fill_null("")
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

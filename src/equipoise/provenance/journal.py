@@ -1,10 +1,9 @@
-"""Journal: what a search has done so far, on the disk after every trial, so that a killed one goes on where it was.
+"""Journal of a search: the scores of every finished trial, on disk, so that an interrupted search can resume.
 
-A private file of JSON lines beside the release folder. The first line says what it is of: a key, keyed hashes of the
-data and of everything scores depend on, versions, and the secret seed of the run. Each other line is one draw of one
-recipe: a keyed hash of its masks, and its scores. No value of the data and no parameter of a mask is in it. A last line
-that was cut off by the end of the process is left out; a journal of other data, another policy or another version is
-not used, and a new one takes its place.
+A private file of JSON lines beside the release folder. The first line identifies the run: a key, keyed hashes of the
+data and of everything scores depend on, versions, and the secret seed. Each other line is one draw of one recipe: a
+keyed hash of its masks, and its scores. It holds no value of the data and no parameter of a mask. An incomplete last
+line is ignored; a journal of other data, another policy or another version is replaced by a new one.
 """
 
 import hashlib
@@ -28,17 +27,17 @@ from equipoise.recipe.catalogue import own, to_plain
 from equipoise.recipe.recipe import Recipe
 
 FORMAT = 1
-TOLD = tuple(f.name for f in fields(Score) if f.name not in ("cells", "records"))
+SCORE_FIELDS = tuple(f.name for f in fields(Score) if f.name not in ("cells", "records"))
 PACKAGES = ("equipoise", "polars", "numpy", "narwhals", "scipy")
-EVERY = 0.2
-"""Seconds between two times that lines are forced to the disk: quick trials share one. A killed process loses none."""
+SYNC_SECONDS = 0.2
+"""Seconds between two syncs to disk: quick trials share one. A killed process loses no line."""
 Digest = Callable[[bytes], str | None]
-"""From a secret key to the keyed hash of the data; None where the data stays on an engine."""
+"""Maps a secret key to the keyed hash of the data; None where the data stays on an engine."""
 
 
 @dataclass
 class Journal:
-    """An open journal: scores already known, and where new ones go."""
+    """An open journal: the scores read from it, and the file for new ones."""
 
     path: Path
     key: bytes = field(repr=False)
@@ -47,21 +46,20 @@ class Journal:
     synced: float = field(default=0.0, repr=False)
 
     @classmethod
-    def resumed(cls, path: Path, data: Digest, depends: str, seed: int | None = None) -> "Journal":
-        """The journal at this place if it is of this data and policy, else a new one.
+    def resume(cls, path: Path, data: Digest, depends: str, seed: int | None = None) -> "Journal":
+        """The journal at this path if it is of this data and policy, else a new one.
 
-        `depends` is the text of all that scores depend on beside data and recipe; `seed` that of the run, if one was
-        given: without one, that of the journal goes on.
+        `depends` is the text of all that scores depend on beside data and recipe; `seed` defaults to the journal's.
         """
         lines, size = _whole_lines(path)
         with suppress(ValueError, KeyError, TypeError, IndexError, EquipoiseError):
             head = lines[0]
             key = bytes.fromhex(head["key"])
-            said = int(head["seed"]) if seed is None else seed
-            if head == _head(key, data, depends, said):
-                known = dict(_line(line) for line in lines[1:])
+            run_seed = int(head["seed"]) if seed is None else seed
+            if head == _head(key, data, depends, run_seed):
+                scores = dict(_line(line) for line in lines[1:])
                 system.cut(path, size)
-                return cls(path, key, said, known)
+                return cls(path, key, run_seed, scores)
         return cls._new(path, data, depends, new_seed() if seed is None else seed)
 
     @classmethod
@@ -71,44 +69,44 @@ class Journal:
         if path.is_dir():
             raise DataError(f"{str(path)!r} is a folder: the journal of the search cannot be written there.")
         path.unlink(missing_ok=True)
-        system.write(path, _dumped(_head(key, data, depends, seed)), private=True)
+        system.write(path, _json_line(_head(key, data, depends, seed)), private=True)
         return cls(path, key, seed)
 
     def get(self, recipe: Recipe, draw: int) -> Scores | None:
-        found = self.known.get((self.name(recipe), draw))
-        return found[0] if found else None
+        entry = self.known.get((self.name(recipe), draw))
+        return entry[0] if entry else None
 
     def seconds(self, recipe: Recipe, draw: int) -> float:
-        """What a known draw took when it was made."""
+        """Seconds that a recorded draw took."""
         return self.known[self.name(recipe), draw][1]
 
-    def put(self, recipe: Recipe, draw: int, scores: Scores, seconds: float) -> None:
-        """Write one draw down; it is on the disk, or in the hands of the system, when this returns."""
+    def add(self, recipe: Recipe, draw: int, scores: Scores, seconds: float) -> None:
+        """Record one draw; it is flushed to the system when this returns, and synced to disk from time to time."""
         name = self.name(recipe)
         self.known[name, draw] = (scores, seconds)
-        told = [{part: getattr(score, part) for part in TOLD} for score in scores]
-        due = time.monotonic() - self.synced > EVERY
-        line = {"recipe": name, "draw": draw, "seconds": round(seconds, 6), "scores": told}
-        system.append(self.path, _dumped(line), sync=due)
+        plain = [{part: getattr(score, part) for part in SCORE_FIELDS} for score in scores]
+        due = time.monotonic() - self.synced > SYNC_SECONDS
+        line = {"recipe": name, "draw": draw, "seconds": round(seconds, 6), "scores": plain}
+        system.append(self.path, _json_line(line), sync=due)
         self.synced = time.monotonic() if due else self.synced
 
     def name(self, recipe: Recipe) -> str:
         """The keyed hash of the masks and the seed."""
-        text = json.dumps([[masked(mask) for mask in recipe.masks], str(recipe.seed)])
+        text = json.dumps([[mask_text(mask) for mask in recipe.masks], str(recipe.seed)])
         return hmac.new(self.key, text.encode(), hashlib.sha256).hexdigest()[:32]
 
     def remove(self) -> None:
-        """It has done its work."""
+        """Delete the journal after the release."""
         self.path.unlink(missing_ok=True)
 
 
-def masked(mask: Mask) -> str:
-    """A mask by value, as text that is the same in every process."""
-    return type(mask).__name__ + json.dumps(to_plain(mask), default=_told, sort_keys=True)
+def mask_text(mask: Mask) -> str:
+    """A mask with its parameters as text that is equal in every process."""
+    return type(mask).__name__ + json.dumps(to_plain(mask), default=_as_json, sort_keys=True)
 
 
-def _told(value: Any) -> Any:
-    """What JSON does not have: tuples of arrays, sets, numbers of NumPy."""
+def _as_json(value: Any) -> Any:
+    """Plain values for types that JSON lacks: mappings, arrays, sets, numbers of NumPy."""
     if isinstance(value, Mapping):
         return {str(k): v for k, v in value.items()}
     if hasattr(value, "tolist"):
@@ -119,7 +117,7 @@ def _told(value: Any) -> Any:
 
 
 def beside(folder: Path) -> Path:
-    """Where the journal of a release folder is until the release is made."""
+    """Path of the journal of a release folder during the search."""
     return folder.with_name(f".{folder.name}.journal")
 
 
@@ -136,32 +134,32 @@ def _head(key: bytes, data: Digest, depends: str, seed: int) -> dict[str, Any]:
 
 
 def _whole_lines(path: Path) -> tuple[list[Any], int]:
-    """The lines that were written whole, and the bytes they take."""
+    """The complete lines of a journal, and their size in bytes."""
     try:
         raw = path.read_bytes()
     except OSError:
         return [], 0
-    found, size = [], 0
+    entries, size = [], 0
     for line in (whole for whole in raw.splitlines(keepends=True) if whole.endswith(b"\n")):
         try:
-            found.append(json.loads(line))
+            entries.append(json.loads(line))
         except ValueError:
             break
         size += len(line)
-    return found, size
+    return entries, size
 
 
 def _line(line: Any) -> tuple[tuple[str, int], tuple[Scores, float]]:
     return (line["recipe"], line["draw"]), (_scores(line["scores"]), line["seconds"])
 
 
-def _scores(told: Sequence[Mapping[str, Any]]) -> Scores:
-    return Scores(Score(**{**one, "interval": _pair(one["interval"]), "notes": tuple(one["notes"])}) for one in told)
+def _scores(plain: Sequence[Mapping[str, Any]]) -> Scores:
+    return Scores(Score(**{**one, "interval": _pair(one["interval"]), "notes": tuple(one["notes"])}) for one in plain)
 
 
-def _pair(found: Sequence[float] | None) -> tuple[float, float] | None:
-    return None if found is None else (found[0], found[1])
+def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if ends is None else (ends[0], ends[1])
 
 
-def _dumped(line: Any) -> str:
-    return json.dumps(line, default=_told) + "\n"
+def _json_line(line: Any) -> str:
+    return json.dumps(line, default=_as_json) + "\n"

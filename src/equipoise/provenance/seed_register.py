@@ -1,8 +1,8 @@
-"""Register: one draw per data asset, kept and reused, so that repeated releases cannot be averaged.
+"""Register of seeds: one draw per data asset, stored and reused, so that repeated releases cannot be averaged.
 
 Two independent draws of the same file would expose its uniques almost surely. The register keeps, for each asset, the
 seed and the random masks of its first release; later releases of the asset reuse the seed and may not change the masks.
-It also names the tables that were released of the asset, whose cells stand in a private folder beside it.
+It also lists the released tables of the asset, whose cells are in a private folder beside it.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from equipoise.data.branches import in_current_words
 from equipoise.data.records import Records
 from equipoise.ground import system
 from equipoise.ground.errors import ParameterError, RefusedError
@@ -42,7 +43,7 @@ class Register:
         entry = book["assets"].get(self._name(book["key"], records))
         if entry is None:
             return recipe
-        if entry["masks"] != _masks(recipe, records):
+        if _in_current_words(entry["masks"]) != _masks(recipe, records):
             raise RefusedError(
                 "This data was released before with other masks or parameters: the two releases could be compared to "
                 "find who moved. Use those of the first release."
@@ -50,13 +51,13 @@ class Register:
         return replace(recipe, seed=int(entry["seed"]))
 
     def seed(self, records: Records) -> int | None:
-        """The seed of the asset's first random release, by which a search must choose again; None before it."""
+        """The seed of the asset's first random release, which a search must reuse; None before it."""
         book = self._read()
         entry = book["assets"].get(self._name(book["key"], records)) if book["assets"] else None
         return None if entry is None else int(entry["seed"])
 
     def record(self, recipe: Recipe, records: Records) -> None:
-        """Keep the seed and the masks of a release that has a random mask."""
+        """Store the seed and the masks of a release that has a random mask."""
         if recipe.coarsens:
             return
         book = self._read()
@@ -64,30 +65,30 @@ class Register:
         self._write(book)
 
     def tables(self, records: Records) -> list[dict[str, Any]]:
-        """What is known of the tables that were released of the asset."""
+        """Entries of the released tables of the asset."""
         book = self._read()
-        found = book.get("tables", {}).get(self._name(book["key"], records), [])
-        return [dict(entry) for entry in found]
+        entries = book.get("tables", {}).get(self._name(book["key"], records), [])
+        return [dict(entry) for entry in entries]
 
     def record_table(self, records: Records, entry: dict[str, Any]) -> None:
-        """Keep what is known of a table, once."""
+        """Store the entry of a table, once."""
         book = self._read()
-        known = book.setdefault("tables", {}).setdefault(self._name(book["key"], records), [])
-        if entry not in known:
-            known.append(entry)
+        entries = book.setdefault("tables", {}).setdefault(self._name(book["key"], records), [])
+        if entry not in entries:
+            entries.append(entry)
             self._write(book)
 
     def table_seed(self, records: Records) -> int | None:
-        """The seed that all tables of the asset are changed by; None before the first."""
+        """The seed of all perturbed tables of the asset; None before the first."""
         book = self._read()
-        found = book.get("table_seeds", {}).get(self._name(book["key"], records))
-        return None if found is None else int(found)
+        seed = book.get("table_seeds", {}).get(self._name(book["key"], records))
+        return None if seed is None else int(seed)
 
     def keep_table_seed(self, records: Records, seed: int) -> None:
-        """Keep the seed of the first table of the asset."""
+        """Store the seed of the first table of the asset."""
         book = self._read()
-        known = book.setdefault("table_seeds", {})
-        if known.setdefault(self._name(book["key"], records), str(seed)) == str(seed):
+        seeds = book.setdefault("table_seeds", {})
+        if seeds.setdefault(self._name(book["key"], records), str(seed)) == str(seed):
             self._write(book)
 
     @property
@@ -96,7 +97,7 @@ class Register:
         return Path(self.path).with_name(f"{Path(self.path).name}.tables")
 
     def new_shelf(self) -> Path:
-        """A folder to fill; `shelve` puts it in place."""
+        """A new folder to fill; `shelve` moves it to its name."""
         if not self.shelf.is_dir():
             system.make_folder(self.shelf, private=True)
         stage = self.shelf / f".{secrets.token_hex(4)}"
@@ -104,7 +105,7 @@ class Register:
         return stage
 
     def shelve(self, stage: Path, name: str) -> None:
-        """Put a folder in place under its name; one that is there already stays."""
+        """Move a filled folder to its name; an existing one stays."""
         if (self.shelf / name).is_dir():
             system.remove_folder(stage)
             return
@@ -117,10 +118,10 @@ class Register:
         secret = bytes.fromhex(key)
         if self.asset:
             return hmac.new(secret, self.asset.encode(), hashlib.sha256).hexdigest()
-        found = keyed_hash(records, secret)
-        if found is None:
+        name = keyed_hash(records, secret)
+        if name is None:
             raise ParameterError("Data on this engine has no fingerprint: name the asset for the register.")
-        return found
+        return name
 
     def _read(self) -> dict[str, Any]:
         path = Path(self.path)
@@ -141,13 +142,22 @@ class Register:
         system.move(stage, path)
 
 
-SHAPING = ("keys", "id", "household", "weight", "hierarchies", "missing")
-"""The roles that decide, beside the masks and the seed, which record goes where."""
+MASKING_ROLES = ("keys", "id", "household", "weight", "hierarchies", "missing")
+"""The roles that decide, beside the masks and the seed, how records are masked."""
 
 
 def _masks(recipe: Recipe, records: Records) -> list[dict[str, Any]]:
-    """What was done, as files write it, and the roles it depends on."""
-    roles = {name: value for name, value in records.roles.to_plain().items() if name in SHAPING}
+    """The masks as in policy files, and the roles they depend on."""
+    roles = {name: value for name, value in records.roles.to_plain().items() if name in MASKING_ROLES}
     plain = [roles, *(to_plain(mask) for mask in recipe.masks)]
-    found: list[dict[str, Any]] = json.loads(json.dumps(plain, default=str))
-    return found
+    masks: list[dict[str, Any]] = json.loads(json.dumps(plain, default=str))
+    return masks
+
+
+def _in_current_words(masks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was done, as this version writes it: an older one had other words for kinds of hierarchies."""
+    roles, *others = masks
+    trees = {
+        column: [in_current_words(table) for table in tree] for column, tree in roles.get("hierarchies", {}).items()
+    }
+    return [{**roles, **({"hierarchies": trees} if trees else {})}, *others]

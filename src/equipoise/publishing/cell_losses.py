@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.beta_binomial.posterior import Posterior, called
+from equipoise.beta_binomial.posterior import Posterior, evaluate_loss
 from equipoise.data.cells import count
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.losses.expectation import PER_CELL, UNITS, Loss, LossShape, expected, read, shape
+from equipoise.losses.expectation import PER_CELL_NAMES, UNITS, Loss, LossShape, expected, read, shape
 from equipoise.losses.subclasses import Subclasses
 from equipoise.publishing.cells_of_domains import Domains, summed
 
@@ -167,14 +167,14 @@ def misfit(loss_name: Loss, loss: Loss, data: Domains, law: Posterior) -> Unique
         table = table.filter(pl.col(c).cast(pl.String) == v for c, v in zip(classes, members, strict=True))
     alone = table.group_by(data.keys).agg(counted=(pl.col("n") == 1).sum().cast(pl.Int64))
     cells = data.table.select(data.keys).join(alone, on=data.keys, how="left", nulls_equal=True, maintain_order="left")
-    values = called(loss, law.y, law.y, law.n, law.N)
+    values = evaluate_loss(loss, law.y, law.y, law.n, law.N)
     cells = cells.with_columns(pl.col("counted").fill_null(0), expected=values)
     return UniquesMisfit(keys, float(values.sum()), int(cells["counted"].sum()), cells)
 
 
 def silence(nonpublication: Any, data: Domains) -> Loss:
     """The loss of not publishing: one of the listed, a function, or a column of the user's."""
-    if not isinstance(nonpublication, str) or nonpublication in (*UNITS, *PER_CELL):
+    if not isinstance(nonpublication, str) or nonpublication in (*UNITS, *PER_CELL_NAMES):
         return read(nonpublication)
     columns = data.records.schema() if data.records is not None else data.table.columns
     if nonpublication not in columns and any(mark in nonpublication for mark in ":("):

@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, hint
-from equipoise.losses.expectation import expected, plugged, read
+from equipoise.losses.expectation import expected, plug_in, read
 from equipoise.publishing.cell_losses import by_class, silence
 from equipoise.publishing.trade_off import TradeOff, limit, ordered, ratios, tie_rank
 
@@ -89,7 +89,7 @@ def built_in(of: "Publication", ties: Any = "stated") -> dict[str, TradeOff]:
     keys = {"posterior mean": _raised(-law.mean), "minimum count": _raised(-law.y)}
     for name, estimate in (("weighted estimate", _weighted(of)), ("synthetic estimate", _synthetic(of))):
         top = np.maximum(estimate, law.y)
-        keys[name] = ratios(plugged(of.loss, law, top), plugged(of.nonpublication, law, top))
+        keys[name] = ratios(plug_in(of.loss, law, top), plug_in(of.nonpublication, law, top))
     curves = {name: _curve(of, key, ties) for name, key in keys.items()}
     own = of.trade_off
     flat = TradeOff(own.exposed, own.silent, own.order, np.zeros(len(of), dtype=np.int64), pooled=True)

@@ -1,4 +1,4 @@
-"""Score a release from its cells: who could be found, what could be learnt."""
+"""Disclosure risk measures that score a release from its cells: re-identification and attribute disclosure."""
 
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from equipoise.risk.recognisable import Recognisable
     from equipoise.risk.special_uniques import SpecialUniques
     from equipoise.risk.uniques import Uniques
+    from equipoise.risk.unsafe import Unsafe
     from equipoise.risk.value_disclosure import ValueDisclosure
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Recognisable",
     "SpecialUniques",
     "Uniques",
+    "Unsafe",
     "ValueDisclosure",
 ]
 

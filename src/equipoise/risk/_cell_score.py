@@ -1,4 +1,4 @@
-"""A risk that is a number per cell, as a Score: its value per record, its detail per cell and per record."""
+"""Score of a risk that is a number per cell: mean over records, detail per cell and per record."""
 
 from equipoise.data.cells import Cells, by_record
 from equipoise.data.records import Records
@@ -7,7 +7,7 @@ from equipoise.methods.score import Score
 
 
 def cell_score(name: str, released: Records | Cells, cells: Cells, risk: Floats, notes: tuple[str, ...] = ()) -> Score:
-    """The mean risk of a record, each record having the risk of its cell. O(cells)."""
+    """Mean risk of a record, each record having the risk of its cell. O(cells)."""
     number = float((cells.n * risk).sum())
     return Score(
         name,

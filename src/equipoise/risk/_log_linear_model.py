@@ -1,7 +1,7 @@
-"""Poisson log-linear models of sparse cross-classifications, and what they say of sample uniques.
+"""Poisson log-linear models of sparse cross-classifications, and the risk of sample uniques under them.
 
 The mean of every cell, empty ones too, is a product of factors over some axes. Axes that no interaction joins are
-independent, so each connected group of axes is fitted by itself: in closed form where one interaction holds the whole
+independent, so each connected group of axes is fitted separately: in closed form if one interaction covers the whole
 group or its pairs form a tree, else by iterative proportional fitting on the cross of that group alone.
 """
 
@@ -18,31 +18,31 @@ from equipoise.ground.packed_keys import Cube, pack
 
 Axes = tuple[int, ...]
 Factor = tuple[Axes, Floats]
-FITTED = 1 << 22
-"""Cells of a group of joined axes up to which it is fitted iteratively."""
-CHECKED = 1 << 26
-"""Cells of the whole cross up to which a model is checked."""
-SLAB = 1 << 18
-"""Cells whose means are held at a time."""
-CYCLES = 500
-NEAR = 1e-7
-"""A fitted margin may be off by this share of a record."""
-SMALL = 1e-3
-"""Below this the second coefficient is a series, which does not cancel."""
-CRITICAL = 1.96
-"""A model whose statistic is above this is too simple, at the level of 5 %."""
+MAX_FITTED_CELLS = 1 << 22
+"""Cells of a group of joined axes that is fitted iteratively, at most."""
+MAX_CHECKED_CELLS = 1 << 26
+"""Cells of the whole cross of a model that is checked, at most."""
+MAX_SLAB_CELLS = 1 << 18
+"""Cells whose means are in memory at a time."""
+MAX_CYCLES = 500
+MARGIN_TOLERANCE = 1e-7
+"""Error of a fitted margin at which fitting stops, as a share of a record."""
+SERIES_LIMIT = 1e-3
+"""Argument below which the second coefficient is computed by a series, which does not cancel."""
+CRITICAL_VALUE = 1.96
+"""Statistic above which a model is too simple, at the level of 5 %."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogLinearModel:
-    """The mean of a cell is `total` times the product of its factors."""
+    """Fitted log-linear model: the mean of a cell is `total` times the product of its factors."""
 
     sizes: tuple[int, ...]
     total: float
     factors: tuple[Factor, ...]
 
     def at(self, codes: Sequence[Integers]) -> Floats:
-        """The means of cells given by their codes."""
+        """Means of cells given by their codes."""
         means = np.full(len(codes[0]), self.total)
         for axes, table in self.factors:
             means *= table.ravel()[pack([codes[axis] for axis in axes], [self.sizes[axis] for axis in axes])]
@@ -53,27 +53,28 @@ class LogLinearModel:
         return prod(self.sizes)
 
     def slabs(self) -> Iterator[Floats]:
-        """The means of all cells of the cross, a bounded number at a time."""
+        """Means of all cells of the cross, a bounded number at a time."""
         wide = sorted(range(len(self.sizes)), key=self.sizes.__getitem__)
         return _slabs(self.sizes, self.total, self.factors, wide)
 
 
 def _slabs(sizes: tuple[int, ...], scale: float, factors: tuple[Factor, ...], free: list[int]) -> Iterator[Floats]:
-    """Axes are fixed one by one, the longest last, until what is free is small enough."""
-    if prod(sizes[axis] for axis in free) <= SLAB:
+    """Means in slabs: axes are fixed one by one, the longest last, until the free ones have few enough cells."""
+    if prod(sizes[axis] for axis in free) <= MAX_SLAB_CELLS:
         yield _product(sizes, scale, factors, free)
         return
     axis, *rest = free
     for value in range(sizes[axis]):
-        held, left = scale, []
+        value_scale, value_factors = scale, []
         for axes, table in factors:
             if axis not in axes:
-                left.append((axes, table))
+                value_factors.append((axes, table))
             elif len(axes) == 1:
-                held *= float(table[value])
+                value_scale *= float(table[value])
             else:
-                left.append((tuple(other for other in axes if other != axis), table[_only(axes.index(axis), value)]))
-        yield from _slabs(sizes, held, tuple(left), rest)
+                others = tuple(other for other in axes if other != axis)
+                value_factors.append((others, table[_only(axes.index(axis), value)]))
+        yield from _slabs(sizes, value_scale, tuple(value_factors), rest)
 
 
 def _only(spot: int, value: int) -> tuple[slice | int, ...]:
@@ -93,10 +94,10 @@ def spread(table: Floats, axes: Axes, among: Sequence[int]) -> Floats:
 
 
 def fit(cube: Cube, interactions: Iterable[Axes]) -> LogLinearModel:
-    """The maximum likelihood fit to the counts of the full cross, with main effects and these interactions.
+    """Maximum likelihood fit to the counts of the full cross, with main effects and these interactions.
 
-    Margins that are zero make cells impossible. Cost: O(cells met) for each interaction, and for each group that needs
-    it up to `CYCLES` passes over its cross, of at most `FITTED` cells.
+    Margins that are zero make cells impossible. Cost: O(occupied cells) for each interaction, and for each group that
+    needs it up to `MAX_CYCLES` passes over its cross, of at most `MAX_FITTED_CELLS` cells.
 
     >>> import polars as pl
     >>> from equipoise.ground.packed_keys import code, tally
@@ -111,17 +112,18 @@ def fit(cube: Cube, interactions: Iterable[Axes]) -> LogLinearModel:
 
 
 def fits(cube: Cube, interactions: Iterable[Axes]) -> bool:
-    """Whether these interactions can be fitted within `FITTED`."""
+    """Whether these interactions can be fitted within `MAX_FITTED_CELLS`."""
     joined = [tuple(sorted(axes)) for axes in interactions]
-    return all(_closed(group, joined) or _cross(cube, group) <= FITTED for group in _groups(len(cube.axes), joined))
+    groups = _groups(len(cube.axes), joined)
+    return all(_is_closed(group, joined) or _cross(cube, group) <= MAX_FITTED_CELLS for group in groups)
 
 
 def _groups(size: int, joined: Sequence[Axes]) -> list[Axes]:
-    """The axes that interactions join, directly or through others."""
+    """Connected groups of axes, joined by interactions directly or through others."""
     groups = [{axis} for axis in range(size)]
     for axes in joined:
-        met = [group for group in groups if group & set(axes)]
-        groups = [group for group in groups if group not in met] + [set().union(*met)]
+        overlapping = [group for group in groups if group & set(axes)]
+        groups = [group for group in groups if group not in overlapping] + [set().union(*overlapping)]
     return [tuple(sorted(group)) for group in groups]
 
 
@@ -130,46 +132,46 @@ def _cross(cube: Cube, axes: Axes) -> int:
 
 
 def _inside(group: Axes, joined: Sequence[Axes]) -> list[Axes]:
-    """The largest interactions within a group, or its one axis."""
+    """Maximal interactions within a group, or its one axis."""
     sets = {axes for axes in joined if set(axes) <= set(group)} or {group}
     return sorted(axes for axes in sets if not any(set(axes) < set(more) for more in sets))
 
 
-def _closed(group: Axes, joined: Sequence[Axes]) -> bool:
-    """One interaction holds the whole group, or its pairs form a tree."""
+def _is_closed(group: Axes, joined: Sequence[Axes]) -> bool:
+    """Whether the fit has a closed form: one interaction covers the whole group, or its pairs form a tree."""
     sets = _inside(group, joined)
     return sets == [group] or (all(len(axes) == 2 for axes in sets) and len(sets) == len(group) - 1)
 
 
 def _fit_group(cube: Cube, group: Axes, joined: Sequence[Axes]) -> list[Factor]:
     sets = _inside(group, joined)
-    for axes in sets:
-        if _cross(cube, axes) > FITTED:
-            raise DataError(f"An interaction has {_cross(cube, axes):,} cells, more than {FITTED:,}: coarsen its keys.")
+    for size in (_cross(cube, axes) for axes in sets):
+        if size > MAX_FITTED_CELLS:
+            raise DataError(f"An interaction has {size:,} cells, more than {MAX_FITTED_CELLS:,}: coarsen its keys.")
     shares = [(axes, margin(cube, axes) / cube.n.sum()) for axes in sets]
-    if _closed(group, joined):
+    if _is_closed(group, joined):
         return shares + _separators(cube, group, sets)
-    if _cross(cube, group) > FITTED:
+    if _cross(cube, group) > MAX_FITTED_CELLS:
         raise DataError(
-            f"Keys joined by interactions have {_cross(cube, group):,} cells together, more than {FITTED:,}: "
+            f"Keys joined by interactions have {_cross(cube, group):,} cells together, more than {MAX_FITTED_CELLS:,}: "
             "coarsen them or name fewer interactions."
         )
     return [(group, proportional([cube.sizes[axis] for axis in group], group, shares, 1 / float(cube.n.sum())))]
 
 
 def _separators(cube: Cube, group: Axes, sets: Sequence[Axes]) -> list[Factor]:
-    """In a tree of pairs, an axis in d of them is divided out d - 1 times."""
-    found: list[Factor] = []
+    """Separator factors of a tree of pairs: an axis in d of them is divided out d - 1 times."""
+    factors: list[Factor] = []
     for axis in group:
         times = sum(axis in axes for axes in sets)
         if times > 1:
             share = margin(cube, (axis,)) / cube.n.sum()
-            found.append(((axis,), np.divide(1.0, share, out=np.zeros_like(share), where=share > 0) ** (times - 1)))
-    return found
+            factors.append(((axis,), np.divide(1.0, share, out=np.zeros_like(share), where=share > 0) ** (times - 1)))
+    return factors
 
 
 def margin(cube: Cube, axes: Axes) -> Floats:
-    """The counts over some axes, zeros included."""
+    """Marginal counts over some axes, zeros included."""
     sizes = [cube.sizes[axis] for axis in axes]
     counts = np.bincount(pack([cube.codes[axis] for axis in axes], sizes), cube.n, minlength=prod(sizes))
     return np.asarray(counts, dtype=np.float64).reshape(sizes)
@@ -182,20 +184,21 @@ def proportional(sizes: Sequence[int], group: Axes, shares: Sequence[Factor], re
     """
     table = np.full(sizes, 1 / prod(sizes))
     others = [tuple(spot for spot, axis in enumerate(group) if axis not in axes) for axes, _ in shares]
-    for _ in range(CYCLES):
+    for _ in range(MAX_CYCLES):
         worst = 0.0
-        for (axes, share), gone in zip(shares, others, strict=True):
-            now = table.sum(axis=gone)
-            worst = max(worst, float(np.abs(now - share).max()))
-            table *= spread(np.divide(share, now, out=np.zeros_like(now), where=now > 0), axes, group)
-        if worst < NEAR * record:
+        for (axes, share), summed_axes in zip(shares, others, strict=True):
+            fitted_share = table.sum(axis=summed_axes)
+            worst = max(worst, float(np.abs(fitted_share - share).max()))
+            ratio = np.divide(share, fitted_share, out=np.zeros_like(share), where=fitted_share > 0)
+            table *= spread(ratio, axes, group)
+        if worst < MARGIN_TOLERANCE * record:
             break
     return table
 
 
 @dataclass(frozen=True)
 class FitCheck:
-    """The estimated bias of the two risks and their standard errors if the model holds."""
+    """Check of a fit: the estimated bias of the two risks and their standard errors if the model holds."""
 
     uniques: float
     uniques_error: float
@@ -209,15 +212,15 @@ class FitCheck:
 
 
 def check(model: LogLinearModel, codes: Sequence[Integers], n: Integers, fraction: float) -> FitCheck | None:
-    """How far the risks of sample uniques are off because the model does not hold; None where the cross is too large.
+    """Bias of the risks of sample uniques because the model does not hold; None if the cross is too large.
 
     With the population mean lambda of a cell, mu = fraction x lambda and risk h(lambda), each cell adds
     a (f - mu) + b ((f - mu)^2 - f), a = -lambda exp(-mu) h'(lambda), b = lambda exp(-mu) h''(lambda) / (2 fraction);
     its variance under the model is a^2 mu + 2 b^2 mu^2. Source: Skinner and Shlomo (2008), with
     h1 = exp(-(1 - fraction) lambda) and h2 = (1 - exp(-x)) / x, x = (1 - fraction) lambda.
-    Cost: O(cells of the cross), at most `CHECKED`.
+    Cost: O(cells of the cross), at most `MAX_CHECKED_CELLS`.
     """
-    if model.cells > CHECKED:
+    if model.cells > MAX_CHECKED_CELLS:
         return None
     bias, variance = np.zeros(2), np.zeros(2)
     for means in model.slabs():
@@ -233,13 +236,13 @@ def check(model: LogLinearModel, codes: Sequence[Integers], n: Integers, fractio
 
 
 def coefficients(mean: Floats, fraction: float) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """a and b of the two risks at population means above 0."""
+    """Coefficients a and b of the two risks at population means above 0."""
     rest = 1 - fraction
-    x, gone, kept = rest * mean, np.exp(-mean), np.exp(-fraction * mean)
-    a1 = x * gone
-    a2 = kept * reciprocal(x) - gone
-    small = x < SMALL
-    b2 = np.where(small, kept * x * x * (1 / 6 - x / 8), a2 - gone * x / 2) / (fraction * mean)
+    x, none_in_population, none_in_sample = rest * mean, np.exp(-mean), np.exp(-fraction * mean)
+    a1 = x * none_in_population
+    a2 = none_in_sample * reciprocal(x) - none_in_population
+    small = x < SERIES_LIMIT
+    b2 = np.where(small, none_in_sample * x * x * (1 / 6 - x / 8), a2 - none_in_population * x / 2) / (fraction * mean)
     return (a1, a1 * rest / (2 * fraction)), (a2, b2)
 
 
@@ -254,7 +257,7 @@ def reciprocal(x: Floats) -> Floats:
 
 
 def risks(means: Floats, fraction: float, stays: Floats | float = 1.0) -> tuple[Floats, Floats]:
-    """For sample uniques of these sample means: P(population unique) and E(1 / F), both times P(the keys are true).
+    """P(population unique) and E(1 / F) of sample uniques with these sample means, both times P(the keys are true).
 
     A sample unique whose keys were left as they were with probability m has F - 1 Poisson with mean
     (1 - fraction m) lambda, lambda = mean / fraction, if the misclassification leaves the expected counts as they are.
@@ -264,20 +267,20 @@ def risks(means: Floats, fraction: float, stays: Floats | float = 1.0) -> tuple[
 
 
 def choose(cube: Cube, fraction: float) -> tuple[Axes, ...]:
-    """Pairs added one at a time to the main effects, as long as the check finds the model too simple.
+    """Forward selection: pairs added one at a time to the main effects, while the check finds the model too simple.
 
-    Next comes the pair whose gain in likelihood stands out most from chance: (G2 - d) / sqrt(2 d), with
+    Next comes the pair whose gain in likelihood is most above chance: (G2 - d) / sqrt(2 d), with
     G2 = 2 sum of f log(mu after / mu before) and d its degrees of freedom. It ends when the statistic is at most
-    `CRITICAL` or no gain is above it. Source: the stop is that of the forward search of Skinner and Shlomo (2008); the
+    `CRITICAL_VALUE` or no gain is above it. Source: the stop is that of the search of Skinner and Shlomo (2008); the
     order is by likelihood, since pairs of many values lower the statistic by fitting noise too. Cost: a fit for every
     pair and step, a check for every step.
     """
     chosen: tuple[Axes, ...] = ()
     model = fit(cube, chosen)
-    while (found := check(model, cube.codes, cube.n, fraction)) and found.statistic > CRITICAL:
+    while (fit_check := check(model, cube.codes, cube.n, fraction)) and fit_check.statistic > CRITICAL_VALUE:
         gains = dict(_gains(cube, chosen, model))
         best = max(gains, key=lambda pair: gains[pair], default=None)
-        if best is None or gains[best] <= CRITICAL:
+        if best is None or gains[best] <= CRITICAL_VALUE:
             break
         chosen = (*chosen, best)
         model = fit(cube, chosen)
@@ -285,7 +288,7 @@ def choose(cube: Cube, fraction: float) -> tuple[Axes, ...]:
 
 
 def _gains(cube: Cube, chosen: tuple[Axes, ...], model: LogLinearModel) -> Iterator[tuple[Axes, float]]:
-    """Each pair that can be added, and by how many standard deviations it fits better than chance would."""
+    """Gain of each pair that can be added, in standard deviations above chance."""
     before = model.at(cube.codes)
     for pair in combinations(range(len(cube.axes)), 2):
         free = prod(int((margin(cube, (axis,)) > 0).sum()) - 1 for axis in pair)

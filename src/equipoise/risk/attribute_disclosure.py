@@ -1,4 +1,4 @@
-"""Groups of records whose sensitive values are all alike, or all in a narrow range."""
+"""Attribute disclosure by groups of records whose sensitive values are equal or in a narrow range."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from equipoise.risk._cell_score import cell_score
 
 @dataclass(frozen=True, slots=True)
 class AttributeDisclosure:
-    """Share of records in key groups that give their sensitive value away without any match.
+    """Share of records in key groups that disclose their sensitive value without any match.
 
     A group of equal keys is disclosive when its most frequent sensitive value holds at least `share` of it (1: all
     alike), or, with `range`, when its largest and smallest value differ by at most `range` (in the column's units).
@@ -59,8 +59,7 @@ class AttributeDisclosure:
     def _alike(self, split: Split) -> Integers:
         largest = np.zeros(split.size)
         np.maximum.at(largest, split.ids, split.n)
-        found: Integers = largest >= self.share * split.records - 1e-9
-        return found
+        return np.asarray(largest >= self.share * split.records - 1e-9)
 
     def _narrow(self, split: Split, width: float) -> Integers:
         if not split.values.dtype.is_numeric():
@@ -70,5 +69,4 @@ class AttributeDisclosure:
         high, low = np.full(split.size, -np.inf), np.full(split.size, np.inf)
         np.fmax.at(high, split.ids, x)
         np.fmin.at(low, split.ids, x)
-        found: Integers = (high >= low) & (high - low <= width)
-        return found
+        return np.asarray((high >= low) & (high - low <= width))

@@ -1,4 +1,4 @@
-"""How often an intruder's matches are right, in this very release."""
+"""Share of an intruder's matches that are right in one release."""
 
 from dataclasses import dataclass
 
@@ -33,8 +33,8 @@ class CorrectMatches:
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:
             return not_applicable(label(self), "lower")
-        here, there = aligned(released, original, original.roles.keys)
-        truth, masked = _cells(there, here)
+        released_table, original_table = aligned(released, original, original.roles.keys)
+        truth, masked = _cells(original_table, released_table)
         size = int(max(truth.max(), masked.max())) + 1
         t, s = np.bincount(truth, minlength=size)[truth], np.bincount(masked, minlength=size)[truth]
         right = np.where(truth == masked, 1.0 / np.maximum(s, 1), 0.0)
@@ -50,7 +50,7 @@ class CorrectMatches:
 
 
 def _cells(one: pl.DataFrame, two: pl.DataFrame) -> tuple[Integers, Integers]:
-    """The cell of every record in both files, numbered alike."""
+    """Cell of every record in both files, numbered alike."""
     both = [code(column) for column in pl.concat([one, two], how="vertical_relaxed").iter_columns()]
     ids, _ = group([c.codes for c in both], [c.size for c in both])
     return ids[: one.height], ids[one.height :]

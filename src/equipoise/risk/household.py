@@ -1,4 +1,4 @@
-"""How likely a household is to be found through any of its members."""
+"""Household risk: the probability that a household is re-identified through any of its members."""
 
 from dataclasses import dataclass
 
@@ -49,8 +49,8 @@ class Household:
             raise RolesError("Household risk needs to know who lives together: name a household in the roles.")
         members = _members(released, home)
         homes = _homes(members)
-        counted = homes["risk"] if self.above is None else (homes["risk"] > self.above).cast(pl.Float64)
-        number = float((homes["members"] * counted).sum())
+        weights = homes["risk"] if self.above is None else (homes["risk"] > self.above).cast(pl.Float64)
+        number = float((homes["members"] * weights).sum())
         return Score(
             label(self),
             number / max(1, members.height),
@@ -63,7 +63,7 @@ class Household:
 
 
 def _homes(members: pl.DataFrame) -> pl.DataFrame:
-    """A row per household; 1 - product of (1 - r) by the sum of logarithms, exact for small risks too."""
+    """Table of households; 1 - product of (1 - r) by the sum of logarithms, exact for small risks too."""
     coded = code(members["home"])
     with np.errstate(divide="ignore"):
         missed = np.bincount(coded.codes, np.log1p(-members["risk"].to_numpy()), coded.size)
@@ -72,19 +72,19 @@ def _homes(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _members(records: Records, home: str) -> pl.DataFrame:
-    """Every record with its household and its own risk."""
+    """Table of records with their household and own risk."""
     schema = records.schema()
     if home not in schema:
         raise RolesError.missing(home, list(schema))
     cells = count(records)
-    found, key = by_record(records, cells, of_cells(cells)), records.roles.id
+    members, key = by_record(records, cells, of_cells(cells)), records.roles.id
     homes = records.collect(*dict.fromkeys((*((key,) if key else ()), home)))
     if key:
         homes = homes.select(pl.col(key), pl.col(home).alias("home"))
-        found = found.join(homes, on=key, how="left", maintain_order="left")
+        members = members.join(homes, on=key, how="left", maintain_order="left")
     else:
-        found = found.with_columns(homes[home].alias("home"))
-    gaps = found["home"].null_count()
+        members = members.with_columns(homes[home].alias("home"))
+    gaps = members["home"].null_count()
     if gaps:
         raise RolesError(f"{gaps:,} records have no household in {home!r}.")
-    return found.with_columns(risk=np.minimum(found["risk"].to_numpy(), 1.0))
+    return members.with_columns(risk=np.minimum(members["risk"].to_numpy(), 1.0))

@@ -1,4 +1,4 @@
-"""How likely each record is to be its match in the population."""
+"""Individual risk: the probability that a record is matched rightly in the population."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -52,5 +52,5 @@ class Individual:
             return not_applicable(label(self), "lower")
         cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
         risk = of_cells(cells)
-        counted = risk if self.above is None else np.where(risk > self.above, 1.0, 0.0)
-        return cell_score(label(self), released, cells, counted)
+        by_cell = risk if self.above is None else np.where(risk > self.above, 1.0, 0.0)
+        return cell_score(label(self), released, cells, by_cell)

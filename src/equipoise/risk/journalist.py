@@ -1,4 +1,4 @@
-"""The intruder who finds his target in a population register."""
+"""Journalist risk: an intruder who matches records to a population register."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,7 +14,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._population_counts import Given, people_like
+from equipoise.risk._population_counts import PopulationSource, people_like
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Journalist:
     (0.25, 1.0)
     """
 
-    population: Given | None = None
+    population: PopulationSource | None = None
     of: Literal["worst", "mean"] = "worst"
     k: int | None = None
 
@@ -60,7 +60,7 @@ class Journalist:
     def _people(self, released: Records, original: Records) -> tuple[Cells, Floats, tuple[str, ...]]:
         if self.population is None:
             cells = count(released)
-            told = "People are estimated by the sum of weights." if released.roles.weight else "The file is everybody."
-            return cells, np.maximum(cells.alike[1], cells.alike[0]), (told,)
+            note = "People are estimated by the sum of weights." if released.roles.weight else "The file is everybody."
+            return cells, np.maximum(cells.alike[1], cells.alike[0]), (note,)
         register = self.population if isinstance(self.population, Records) else read(self.population, Roles())
         return people_like(released, original, register)

@@ -1,4 +1,4 @@
-"""Records whose class is smaller than k, on all keys or on any few of them."""
+"""k-anonymity: records whose class is smaller than k, on all keys or on any few of them."""
 
 from dataclasses import dataclass, replace
 

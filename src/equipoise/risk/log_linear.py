@@ -1,4 +1,4 @@
-"""How many sample uniques an intruder would match rightly, by a log-linear model of the population."""
+"""Expected number of sample uniques that are matched rightly, by a log-linear model of the population."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,15 +19,15 @@ from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._log_linear_model import CRITICAL, Axes, FitCheck, check, choose, fit, risks
+from equipoise.risk._log_linear_model import CRITICAL_VALUE, Axes, FitCheck, check, choose, fit, risks
 
-MODELS = ("main", "all", "best")
+INTERACTION_MODELS = ("main", "all", "best")
 LAW = "law"
 
 
 @dataclass(frozen=True)
 class LogLinearEstimate:
-    """What is expected among the sample uniques, and by which model.
+    """Expected population uniques and correct matches among the sample uniques, and the model.
 
     `statistic` is standard normal if the model holds: far above 0 the model is too simple and risk overstated, far
     below 0 it is too rich and risk understated; None where the cross of the keys is too large to check.
@@ -78,9 +78,9 @@ class LogLinear:
     misclassification: float | str | tuple[tuple[str, Any], ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "interactions", _named(self.interactions))
+        object.__setattr__(self, "interactions", _interaction_names(self.interactions))
         check_fraction(self.fraction)
-        object.__setattr__(self, "misclassification", _staying(self.misclassification))
+        object.__setattr__(self, "misclassification", _checked_misclassification(self.misclassification))
 
     def by(self, roles: Roles) -> tuple[str, ...]:
         return roles.keys
@@ -88,24 +88,24 @@ class LogLinear:
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
-        found = self._fitted(released)
-        score = cell_score(label(self), released, found.cells, found.matched, found.notes())
-        more = {"risk": found.matched, "unique": found.unique, "mean": found.mean}
-        return replace(score, cells=lambda: found.cells.table.with_columns(**more))
+        fit_by_cell = self._fit(released)
+        score = cell_score(label(self), released, fit_by_cell.cells, fit_by_cell.matched, fit_by_cell.notes())
+        more = {"risk": fit_by_cell.matched, "unique": fit_by_cell.unique, "mean": fit_by_cell.mean}
+        return replace(score, cells=lambda: fit_by_cell.cells.table.with_columns(**more))
 
     def estimate(self, released: Records | Cells) -> LogLinearEstimate:
-        """The expected numbers and the model behind them."""
-        found = self._fitted(released)
+        """Expected numbers and the model behind them."""
+        fit_by_cell = self._fit(released)
         return LogLinearEstimate(
-            int((found.cells.n == 1).sum()),
-            float(found.unique.sum()),
-            float(found.matched.sum()),
-            found.fraction,
-            tuple("*".join(found.cells.by[axis] for axis in axes) for axes in found.interactions),
-            found.check.statistic if found.check else None,
+            int((fit_by_cell.cells.n == 1).sum()),
+            float(fit_by_cell.unique.sum()),
+            float(fit_by_cell.matched.sum()),
+            fit_by_cell.fraction,
+            tuple("*".join(fit_by_cell.cells.by[axis] for axis in axes) for axes in fit_by_cell.interactions),
+            fit_by_cell.check.statistic if fit_by_cell.check else None,
         )
 
-    def _fitted(self, released: Records | Cells) -> "_Fitted":
+    def _fit(self, released: Records | Cells) -> "_CellFit":
         cells = self._cells(released)
         fraction, notes = fraction_of(cells, self.fraction)
         interactions = self._axes(cells, fraction)
@@ -114,8 +114,8 @@ class LogLinear:
         means = model.at(cube.codes)
         unique, matched = (np.where(alone, risk, 0.0) for risk in risks(means, fraction, stays))
         checked = check(model, cube.codes, cube.n, fraction) if fraction < 1 else None
-        hope = ": try interactions='best'" if self.interactions == "main" else ""
-        return _Fitted(cells, fraction, interactions, unique, matched, means / fraction, checked, notes, hope)
+        advice = ": try interactions='best'" if self.interactions == "main" else ""
+        return _CellFit(cells, fraction, interactions, unique, matched, means / fraction, checked, notes, advice)
 
     def _cells(self, released: Records | Cells) -> Cells:
         cells = released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
@@ -133,23 +133,23 @@ class LogLinear:
         return tuple(_places(name, cells.by) for name in self.interactions)
 
     def _stays(self, cells: Cells, history: tuple[Law, ...]) -> Floats:
-        """P(the keys of a record are as they were), for each released cell."""
-        given = self.misclassification
-        if isinstance(given, float):
-            return np.full(len(cells), given)
+        """Probability that the keys of a record are unchanged, for each released cell."""
+        misclassification = self.misclassification
+        if isinstance(misclassification, float):
+            return np.full(len(cells), misclassification)
         stays = np.ones(len(cells))
-        if given == LAW:
+        if misclassification == LAW:
             for place, law in enumerate(history):
                 stays *= _by_law(law, cells, history[place + 1 :])
-        elif isinstance(given, tuple):
-            for key, how in given:
+        elif isinstance(misclassification, tuple):
+            for key, how in misclassification:
                 stays *= _by_key(cells, key, how)
         return stays
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Fitted:
-    """The fit, cell by cell."""
+class _CellFit:
+    """The fit of the model, cell by cell."""
 
     cells: Cells
     fraction: float
@@ -158,40 +158,41 @@ class _Fitted:
     matched: Floats
     mean: Floats
     check: FitCheck | None
-    said: tuple[str, ...]
-    hope: str
+    fraction_notes: tuple[str, ...]
+    advice: str
 
     def notes(self) -> tuple[str, ...]:
         few = f"{self.unique.sum():,.1f} of {int((self.cells.n == 1).sum()):,} sample uniques are expected to be"
-        return (*self.said, f"{few} unique in the population.", *self._verdict())
+        return (*self.fraction_notes, f"{few} unique in the population.", *self._verdict())
 
     def _verdict(self) -> tuple[str, ...]:
         if self.check is None:
             return () if self.fraction == 1 else ("The cross of the keys is too large to check the model.",)
         z = self.check.statistic
-        if abs(z) <= CRITICAL:
+        if abs(z) <= CRITICAL_VALUE:
             return (f"The model fits (test statistic {z:.1f}).",)
         how = "simple, which overstates" if z > 0 else "rich, which understates"
-        return (f"The model is too {how} the risk (test statistic {z:.1f}){self.hope if z > 0 else ''}.",)
+        return (f"The model is too {how} the risk (test statistic {z:.1f}){self.advice if z > 0 else ''}.",)
 
 
-def _named(given: Any) -> str | tuple[str, ...]:
-    """The name of a model, or interactions as `age*sex`."""
-    if given in MODELS:
-        return str(given)
-    if isinstance(given, str):
-        given = (given,)
-    made = tuple(one if isinstance(one, str) else "*".join(one) for one in given)
-    if len(made) == 1 and made[0] in MODELS:
-        return made[0]
-    for one in made:
+def _interaction_names(interactions: Any) -> str | tuple[str, ...]:
+    """Name of a model, or interactions as `age*sex`."""
+    if interactions in INTERACTION_MODELS:
+        return str(interactions)
+    if isinstance(interactions, str):
+        interactions = (interactions,)
+    terms = tuple(one if isinstance(one, str) else "*".join(one) for one in interactions)
+    if len(terms) == 1 and terms[0] in INTERACTION_MODELS:
+        return terms[0]
+    for one in terms:
         if "*" not in one:
-            raise ParameterError(f"interactions are {', '.join(MODELS)} or names like 'age*sex', got {one!r}.")
-    return made
+            choices = ", ".join(INTERACTION_MODELS)
+            raise ParameterError(f"interactions are {choices} or names like 'age*sex', got {one!r}.")
+    return terms
 
 
 def _places(name: str, keys: tuple[str, ...]) -> Axes:
-    """The axes of an interaction; a key may have a star in its name if the whole can be read in one way."""
+    """Axes of an interaction; a key may have a star in its name if the whole can be read in one way."""
     parts = tuple(name.split("*"))
     if set(parts) <= set(keys) and len(set(parts)) == len(parts):
         return tuple(sorted(keys.index(part) for part in parts))
@@ -206,15 +207,15 @@ def _both(one: str, two: str) -> tuple[str, str]:
     return f"{one}*{two}", f"{two}*{one}"
 
 
-def _staying(given: Any) -> float | str | tuple[tuple[str, Any], ...] | None:
-    """Probabilities and matrices, checked and made immutable."""
-    if given is None or given == LAW:
-        return LAW if given else None
-    if isinstance(given, int | float):
-        return _probability(given)
-    if isinstance(given, str):
-        raise ParameterError(f"misclassification is {LAW!r}, a probability or one for each key, got {given!r}.")
-    pairs = given.items() if isinstance(given, Mapping) else given
+def _checked_misclassification(value: Any) -> float | str | tuple[tuple[str, Any], ...] | None:
+    """Probabilities and matrices of misclassification, checked and immutable."""
+    if value is None or value == LAW:
+        return LAW if value else None
+    if isinstance(value, int | float):
+        return _probability(value)
+    if isinstance(value, str):
+        raise ParameterError(f"misclassification is {LAW!r}, a probability or one for each key, got {value!r}.")
+    pairs = value.items() if isinstance(value, Mapping) else value
     return tuple((str(key), _probability(how) if isinstance(how, int | float) else _matrix(how)) for key, how in pairs)
 
 
@@ -234,7 +235,7 @@ def _matrix(rows: Any) -> tuple[tuple[float, ...], ...]:
 
 
 def _by_key(cells: Cells, key: str, how: Any) -> Floats:
-    """The diagonal entry of each cell's value of a key; missing values stay."""
+    """Diagonal entry of each cell's value of a key; missing values stay."""
     codes, values = cells.cube.codes[cells.place(key)], cells.values(key)
     if isinstance(how, float):
         return np.full(len(cells), how)
@@ -245,7 +246,7 @@ def _by_key(cells: Cells, key: str, how: Any) -> Floats:
 
 
 def _by_law(law: Law, cells: Cells, later: tuple[Law, ...]) -> Floats:
-    """What a mask says of how often keys stay; 1 where it leaves them alone."""
+    """Probability that keys stay unchanged by the law of a mask; 1 if it does not touch them."""
     detail = law.detail
     if law.coarsens or not set(law.columns) & set(cells.by):
         return np.ones(len(cells))

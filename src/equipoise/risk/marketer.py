@@ -1,4 +1,4 @@
-"""The intruder who matches everybody and is content with a share of right ones."""
+"""Marketer risk: an intruder who matches all records and counts the share of right matches."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,15 @@ from equipoise.files import read
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._population_counts import Given, people_like
+from equipoise.risk._population_counts import PopulationSource, people_like
 
 
 @dataclass(frozen=True, slots=True)
 class Marketer:
-    """Expected share (and number) of records that a marketer matches rightly, who tries them all: mean of 1 / F.
+    """Expected share (and number) of records matched rightly by a marketer, who tries them all: mean of 1 / F.
 
     With a `population` (a file or records with the keys) F is the number of its people in the record's class; without
-    one he knows who is in the file, and F is the number of records alike.
+    one the marketer knows who is in the file, and F is the number of records alike.
 
     Source: Dankar and El Emam (2010), *A method for evaluating marketer re-identification risk*.
     Misleads when the file was perturbed (refused where there is a population). Cost: O(records + people).
@@ -30,7 +30,7 @@ class Marketer:
     2.0
     """
 
-    population: Given | None = None
+    population: PopulationSource | None = None
 
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:

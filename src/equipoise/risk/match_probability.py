@@ -1,4 +1,4 @@
-"""The audit of post-randomization: how probable is it that a match is right."""
+"""Audit of post-randomization (PRAM): the probability that a match is right."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 
-MOST = 64
-"""Released counts up to this one are worked out exactly; beyond it a match is right with probability below 1 / MOST."""
-CLASSES = 2000
-"""Classes of cells whose curve is listed."""
-TINY = 1e-280
-FAR = 36.0
-"""Probabilities below exp(-36) are left out."""
+MAX_COUNT = 64
+"""Released counts computed exactly, at most; beyond, a match is right with probability below 1 / MAX_COUNT."""
+MAX_CLASSES = 2000
+"""Classes of cells whose curve is listed, at most."""
+MIN_COEFFICIENT = 1e-280
+MAX_MINUS_LOG = 36.0
+"""Probabilities below exp of minus this are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ class MatchProbability:
             unit="probability",
             notes=(where,),
             cells=lambda: audit(plan),
-            records=(lambda: by_record(released, plan.units.cells, worst)) if _plain(released, plan) else None,
+            records=(lambda: by_record(released, plan.units.cells, worst))
+            if _by_record_known(released, plan)
+            else None,
         )
 
     def curve(self, released: Records) -> pl.DataFrame:
@@ -86,19 +88,19 @@ class MatchProbability:
 
 
 def plan_of(released: Records) -> MovePlan:
-    """The units and the law of a release; standing still where it was only coarsened."""
+    """Units and law of a release; a law without moves if it was only coarsened."""
     laws = [law for law in released.history if not law.coarsens]
     if len(laws) == 1 and isinstance(laws[0].detail, MovePlan):
         refuse_other_keys(released, laws[0].detail)
         return laws[0].detail
     if laws:
         raise ParameterError("The match probability is known for coarsened files and for one Pram mask.")
-    made = units(released, released.roles.keys, ())
-    return MovePlan(made, _still(made))
+    all_units = units(released, released.roles.keys, ())
+    return MovePlan(all_units, _no_moves(all_units))
 
 
 def refuse_other_keys(released: Records, plan: MovePlan) -> None:
-    """An intruder who knows a key that Pram did not count by sees smaller cells than its law is about."""
+    """Refuse keys that Pram did not count by: an intruder who knows one sees smaller cells than the law's."""
     others = [key for key in released.roles.keys if key not in plan.units.cells.by]
     if others:
         raise ParameterError(
@@ -107,17 +109,17 @@ def refuse_other_keys(released: Records, plan: MovePlan) -> None:
         )
 
 
-def _still(made: Units) -> CellLaw:
-    nobody = np.full(len(made), -1, dtype=np.int64)
-    return CellLaw("mixing", made.counts, nobody, np.ones(len(made)), np.zeros(0))
+def _no_moves(all_units: Units) -> CellLaw:
+    nobody = np.full(len(all_units), -1, dtype=np.int64)
+    return CellLaw("mixing", all_units.counts, nobody, np.ones(len(all_units)), np.zeros(0))
 
 
-def _plain(released: Records, plan: MovePlan) -> bool:
+def _by_record_known(released: Records, plan: MovePlan) -> bool:
     return released.coarsened and plan.units.of_people
 
 
 def worst_count(law: CellLaw) -> Floats:
-    """max over a of IR(j, a). A single released record is the worst (`cell_law`) but for two-cell groups of Nayak's."""
+    """Largest IR(j, a) over a: a single released record is the worst (`cell_law`) except in Nayak's two-cell groups."""
     worst = law.match()
     narrow = np.flatnonzero((law.cells_in_block == 2) & (law.spread(law.strength) > 0.5))
     if law.kind == "mixing" or not len(narrow):
@@ -125,15 +127,15 @@ def worst_count(law: CellLaw) -> Floats:
     mates = law.spread(law.per_block(law.counts))[narrow].astype(np.int64) - law.counts[narrow]
     kinds, which = np.unique(np.column_stack([law.counts[narrow], mates]), axis=0, return_inverse=True)
     theta = float(law.strength[0])
-    found = np.array(
-        [_ratios(int(t), theta / t, _arriving(theta / m, int(m), min(t + m, MOST)))[0].max() for t, m in kinds]
+    worst_of_kind = np.array(
+        [_ratios(int(t), theta / t, _arriving(theta / m, int(m), min(t + m, MAX_COUNT)))[0].max() for t, m in kinds]
     )
-    worst[narrow] = np.maximum(worst[narrow], found[which])
+    worst[narrow] = np.maximum(worst[narrow], worst_of_kind[which])
     return worst
 
 
 def worst_table(law: CellLaw) -> Floats | None:
-    """max over all released tables and all guesses, for every cell; None where it is not known exactly."""
+    """Largest match probability over all released tables and guesses, for every cell; None if not known exactly."""
     if law.kind == "leaving":
         return None
     worst = 1.0 / law.counts
@@ -143,17 +145,15 @@ def worst_table(law: CellLaw) -> Floats | None:
     partial = np.flatnonzero((law.block >= 0) & ~mixed)
     if (cells[partial] != 2).any():
         return None
-    facts = np.column_stack(
-        [law.counts[partial], sizes[partial], law.share[partial], law.spread(law.strength)[partial]]
-    )
+    facts = np.column_stack([law.counts, sizes, law.share, law.spread(law.strength)])[partial]
     kinds, which = np.unique(facts, axis=0, return_inverse=True)
-    found = np.array([_pair_worst(*row) for row in kinds]) if len(kinds) else np.zeros(0)
-    worst[partial] = found[which]
+    worst_of_kind = np.array([_pair_worst(*row) for row in kinds]) if len(kinds) else np.zeros(0)
+    worst[partial] = worst_of_kind[which]
     return worst
 
 
 def _pair_worst(t: float, size: float, share: float, strength: float) -> float:
-    """The best guess of a target in a two-cell block, over all released tables."""
+    """Probability of the best guess of a target in a two-cell block, over all released tables."""
     if strength == 0:
         return 1.0 / t
     total = int(size)
@@ -162,8 +162,8 @@ def _pair_worst(t: float, size: float, share: float, strength: float) -> float:
     rest = _series(total - int(t), strength * share / (1 - strength * share), total)
     sums = _convolve(own, rest)[: total + 1]
     a = np.arange(1, total + 1)
-    here = _inside(sums, stay, a)
-    guess = np.r_[here, (1 - a * here)[:-1] / (total - a[:-1])]
+    own_cell = _inside(sums, stay, a)
+    guess = np.r_[own_cell, (1 - a * own_cell)[:-1] / (total - a[:-1])]
     return max(float(guess.max()), 1.0 / total)
 
 
@@ -179,34 +179,34 @@ def _inside(sums: Floats, stay: float, a: Integers) -> Floats:
 def _series(times: int, odds: float, most: int) -> Floats:
     """Logs of the coefficients of (1 + odds z)^times, up to z^most: sums of the logs of their ratios."""
     m = np.arange(1, (min(times, most) if odds > 0 else 0) + 1)
-    return _padded(np.r_[0.0, np.cumsum(np.log(odds * ((times - m + 1) / m)))], most + 1)
+    return _pad(np.r_[0.0, np.cumsum(np.log(odds * ((times - m + 1) / m)))], most + 1)
 
 
 def _convolve(a: Floats, b: Floats) -> Floats:
-    """Product of two series of non-negative coefficients given by their logs, as long as they are.
+    """Logs of the product of two series of non-negative coefficients given by their logs, of the same length.
 
-    Scaled by their largest where nothing is lost by it, otherwise term by term of the shorter one, in logs.
+    Scaled by their largest if nothing is lost by it, otherwise term by term of the shorter one, in logs.
     """
     size = len(a)
-    short, long = sorted((_trimmed(a), _trimmed(b)), key=len)
-    if size <= 2 * MOST:
+    short, long = sorted((_trim(a), _trim(b)), key=len)
+    if size <= 2 * MAX_COUNT:
         scaled = np.convolve(np.exp(short - short.max()), np.exp(long - long.max()))
-        if (scaled > TINY).all():
-            return _padded(np.log(scaled) + short.max() + long.max(), size)
-    found = np.full(len(short) + len(long) - 1, -np.inf)
+        if (scaled > MIN_COEFFICIENT).all():
+            return _pad(np.log(scaled) + short.max() + long.max(), size)
+    product = np.full(len(short) + len(long) - 1, -np.inf)
     for place, term in enumerate(short):
         part = slice(place, place + len(long))
-        found[part] = np.logaddexp(found[part], term + long)
-    return _padded(found, size)
+        product[part] = np.logaddexp(product[part], term + long)
+    return _pad(product, size)
 
 
-def _trimmed(logs: Floats) -> Floats:
-    """Without the coefficients that are 0 at the end."""
+def _trim(logs: Floats) -> Floats:
+    """Coefficients without the zeros at the end."""
     last = int(np.flatnonzero(np.isfinite(logs))[-1])
     return np.asarray(logs[: last + 1])
 
 
-def _padded(logs: Floats, size: int) -> Floats:
+def _pad(logs: Floats, size: int) -> Floats:
     return np.asarray(np.r_[logs[:size], np.full(max(0, size - len(logs)), -np.inf)])
 
 
@@ -215,7 +215,7 @@ Series = tuple[Floats, float]
 
 
 def _arriving(chance: float, times: int, most: int) -> Series:
-    """The number of arrivals when each of `times` units comes with this chance."""
+    """Distribution of the number of arrivals if each of `times` units comes with this probability."""
     return _series(times, chance / (1 - chance), most), times * float(np.log1p(-chance))
 
 
@@ -233,20 +233,20 @@ def _ratios(t: int, leave: float, others: Series) -> tuple[Floats, Floats]:
 
 
 def match_curve(law: CellLaw) -> pl.DataFrame:
-    """IR and P(S = a) for every class of cells that have the same law, for a up to `MOST`.
+    """IR and P(S = a) for every class of cells that have the same law, for a up to `MAX_COUNT`.
 
-    A class is a count and the counts around it: `t`, `cells` (how many), then a row for each `a`. Cells that stand
-    still have one row, a = t. At most `CLASSES` classes are listed, the most frequent first; the worst case of every
-    cell is in the detail all the same. O(classes).
+    A class is a count and the counts around it: `t`, `cells` (how many), then a row for each `a`. Cells without moves
+    have one row, a = t. At most `MAX_CLASSES` classes are listed, the most frequent first; the detail has the worst
+    case of every cell. O(classes).
     """
     still = law.counts[law.block < 0]
     amounts, cells = np.unique(still, return_counts=True)
     parts = [
         _rows(int(t), int(c), np.array([t]), np.array([1 / t]), np.ones(1)) for t, c in zip(amounts, cells, strict=True)
     ]
-    for t, number, here, chance in _mixing(law) if law.kind == "mixing" else _leaving(law):
+    for t, number, risk, chance in _mixing(law) if law.kind == "mixing" else _leaving(law):
         keep = chance > 0
-        parts.append(_rows(t, number, np.arange(1, len(here) + 1)[keep], here[keep], chance[keep]))
+        parts.append(_rows(t, number, np.arange(1, len(risk) + 1)[keep], risk[keep], chance[keep]))
     return pl.concat(parts)
 
 
@@ -259,42 +259,42 @@ Class = tuple[int, int, Floats, Floats]
 
 
 def _mixing(law: CellLaw) -> Iterator[Class]:
-    """Strangers of a block all arrive with the same chance, lambda times the cell's share."""
+    """Curves of mixing laws: other units of a block all arrive with the same probability, lambda times the share."""
     cells = law.moving
     facts = np.column_stack([law.counts, law.sizes, law.share, law.spread(law.strength)])[cells]
     kinds, numbers = np.unique(facts, axis=0, return_counts=True)
-    for place in np.argsort(-numbers, kind="stable")[:CLASSES]:
+    for place in np.argsort(-numbers, kind="stable")[:MAX_CLASSES]:
         t, size, share, strength = kinds[place]
         if share in (0, 1):  # where the others have no weight, all units end up in one cell
             sure = np.zeros(int(size))
             sure[-1] = share
             yield int(t), int(numbers[place]), sure / size, sure
             continue
-        arrive, most = strength * share, int(min(size, MOST))
-        here, chance = _ratios(int(t), strength * (1 - share), _arriving(arrive, int(size - t), most))
-        yield int(t), int(numbers[place]), here, chance
+        arrive, most = strength * share, int(min(size, MAX_COUNT))
+        risk, chance = _ratios(int(t), strength * (1 - share), _arriving(arrive, int(size - t), most))
+        yield int(t), int(numbers[place]), risk, chance
 
 
 def _leaving(law: CellLaw) -> Iterator[Class]:
-    """In a group of k cells a stranger from a cell of T arrives with chance theta / ((k - 1) T)."""
+    """Curves of leaving laws: in a group of k cells a unit of a cell of T arrives with theta / ((k - 1) T)."""
     groups = (
         pl.DataFrame({"block": law.block, "t": law.counts}).sort("block", "t").group_by("block", maintain_order=True)
     )
     kinds = groups.agg("t").group_by("t").agg(pl.len().alias("groups")).sort("groups", descending=True)
-    theta, made = float(law.strength[0]), 0
+    theta, listed = float(law.strength[0]), 0
     for counts, times in kinds.iter_rows():
-        for t, number, here, chance in _one_group(np.asarray(counts), theta):
-            if made < CLASSES:
-                yield t, number * times, here, chance
-            made += 1
-        if made >= CLASSES:
+        for t, number, risk, chance in _one_group(np.asarray(counts), theta):
+            if listed < MAX_CLASSES:
+                yield t, number * times, risk, chance
+            listed += 1
+        if listed >= MAX_CLASSES:
             return
 
 
 def _one_group(counts: Integers, theta: float) -> Iterator[Class]:
-    """Every distinct count of a group, from the products of the series before and after it."""
+    """Curve of every distinct count of a group, by the products of the series before and after it."""
     amounts, numbers = np.unique(counts, return_counts=True)
-    most, others = int(min(counts.sum(), MOST)), len(counts) - 1
+    most, others = int(min(counts.sum(), MAX_COUNT)), len(counts) - 1
     chances = theta / (others * amounts)
     whole = [_arriving(p, int(t * m), most) for p, t, m in zip(chances, amounts, numbers, strict=True)]
     nobody: Series = (_series(0, 0.0, most), 0.0)
@@ -302,12 +302,12 @@ def _one_group(counts: Integers, theta: float) -> Iterator[Class]:
     after = [nobody, *accumulate(reversed(whole), _together)][::-1]
     for i, (t, m) in enumerate(zip(amounts.tolist(), numbers.tolist(), strict=True)):
         around = _together(_together(before[i], after[i + 1]), _arriving(chances[i], t * (m - 1), most))
-        here, chance = _ratios(t, theta / t, around)
-        yield t, m, here, chance
+        risk, chance = _ratios(t, theta / t, around)
+        yield t, m, risk, chance
 
 
 def audit(plan: MovePlan) -> pl.DataFrame:
-    """Every cell with its match probabilities."""
+    """Table of cells with their match probabilities."""
     law = plan.law
     table = worst_table(law)
     facts: dict[str, Any] = {"risk": worst_count(law), "unconditional": unconditional(law), "vanishes": vanishes(law)}
@@ -317,12 +317,12 @@ def audit(plan: MovePlan) -> pl.DataFrame:
 
 
 def _moments(law: CellLaw) -> Floats:
-    """Rows are cells, columns r = 1, 2, ...: the sum over strangers of p^r / r, p the chance that one comes in.
+    """Sum over other units of p^r / r, p the probability that one comes in; rows are cells, columns r = 1, 2, ....
 
-    log(1 - p w) is minus the sum of (p w)^r / r; as many terms are kept as make the rest smaller than exp(-FAR).
+    log(1 - p w) is minus the sum of (p w)^r / r; the terms left out are smaller than exp(-MAX_MINUS_LOG).
     """
     arrive = law.spread(law.strength) / law.counts / np.maximum(law.cells_in_block - 1, 1)
-    terms = np.arange(1, 2 + int(FAR / -np.log(arrive.max())))
+    terms = np.arange(1, 2 + int(MAX_MINUS_LOG / -np.log(arrive.max())))
     parts = (law.counts * arrive**r / r for r in terms)
     return np.stack([law.spread(law.per_block(part)) - part for part in parts], axis=1)
 
@@ -342,29 +342,29 @@ def _log_generating(law: CellLaw, away: Floats, rows: Integers, moments: Floats 
 def unconditional(law: CellLaw) -> Floats:
     """P(correct match) before the release is seen: stay x E(1 / (1 + Q)), the integral of E((1 - w)^Q) over w.
 
-    The integrand is below exp(-w E(Q)), so w runs to a power of 1/2 at which it is below exp(-FAR). O(cells).
+    The integrand is below exp(-w E(Q)), so w runs to a power of 1/2 at which it is below exp(-MAX_MINUS_LOG). O(cells).
     """
     from numpy.polynomial.legendre import leggauss
 
     nodes, sizes = leggauss(64)
     stay = 1 - law.leave()
     moments = _moments(law) if law.kind == "leaving" else None
-    halvings = np.floor(np.log2(np.maximum(law.expected() - stay, FAR) / FAR))
-    found = np.empty(len(law))
+    halvings = np.floor(np.log2(np.maximum(law.expected() - stay, MAX_MINUS_LOG) / MAX_MINUS_LOG))
+    means = np.empty(len(law))
     for times in np.unique(halvings):
         rows, reach = np.flatnonzero(halvings == times), 0.5**times
-        found[rows] = np.exp(_log_generating(law, reach * (nodes + 1) / 2, rows, moments)) @ (reach * sizes / 2)
-    return np.asarray(stay * found)
+        means[rows] = np.exp(_log_generating(law, reach * (nodes + 1) / 2, rows, moments)) @ (reach * sizes / 2)
+    return np.asarray(stay * means)
 
 
 def vanishes(law: CellLaw) -> Floats:
-    """P(S = 0): no record is left in the target's cell."""
+    """P(S = 0): the probability that no record remains in the target's cell."""
     moments = _moments(law) if law.kind == "leaving" else None
     return np.asarray(law.leave() * np.exp(_log_generating(law, np.ones(1), np.arange(len(law)), moments)[:, 0]))
 
 
 def recognised(xi: float, share: float) -> float:
-    """What the bound becomes when a share of the moved records can be recognised as moved.
+    """Bound on the match probability if a share of the moved records can be recognised as moved.
 
     xi(d) = xi / (xi + (1 - xi)(1 - d)): recognised movers are struck from the list of candidates.
 

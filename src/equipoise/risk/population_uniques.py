@@ -1,4 +1,4 @@
-"""How many of the file's records are unique in the population."""
+"""Expected number of records that are unique in the population."""
 
 import warnings
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from equipoise.ground.errors import EquipoiseWarning, ParameterError
 from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ClassSizes, ModelFit, fitted
+from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ClassSizes, ModelFit, fit_model
 
-FAR = 10
-"""A population of more than ten times the sample is outside what Zayatz's estimator was checked for."""
-OFF = 0.1
-"""A model that expects so many more or fewer sample uniques than there are, as a share, is said to fit badly."""
-NAMES = {"zayatz": "Zayatz's", "pitman": "Pitman's", "poisson-gamma": "the Poisson-gamma", "slide": "the slide"}
+MAX_CHECKED_RATIO = 10
+"""Population per sample record up to which Zayatz's estimator was checked."""
+MAX_MISFIT_SHARE = 0.1
+"""Difference of expected and actual sample uniques, as a share, above which a note says that the model fits badly."""
+MODEL_NAMES = {"zayatz": "Zayatz's", "pitman": "Pitman's", "poisson-gamma": "the Poisson-gamma", "slide": "the slide"}
 
 
 @dataclass(frozen=True)
 class PopulationEstimate:
-    """What is expected of the sample uniques, and by which model.
+    """Expected population uniques, and the model.
 
-    `expected` is how many sample uniques the fitted model would have foreseen: far from `sample_uniques` it fits badly.
+    `expected` is the number of sample uniques under the fitted model: if far from `sample_uniques`, it fits badly.
     """
 
     model: str
@@ -94,55 +94,56 @@ class PopulationUniques:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
         cells = self._cells(released)
-        seen, fit = self._fitted(cells)
-        notes = self._said(seen, fit)
-        if fit.model == ZAYATZ and 1 / self.fraction > FAR:
+        sample, fit = self._fit(cells)
+        notes = self._notes(sample, fit)
+        if fit.model == ZAYATZ and 1 / self.fraction > MAX_CHECKED_RATIO:
             far = (
                 f"The population is {1 / self.fraction:,.0f} times the sample: "
-                f"the estimator is known to be good only up to {FAR} times."
+                f"the estimator is known to be good only up to {MAX_CHECKED_RATIO} times."
             )
             warnings.warn(far, EquipoiseWarning, stacklevel=2)
             notes = (far, *notes)
         return cell_score(label(self), released, cells, np.where(cells.alike[0] == 1, fit.stays, 0.0), notes)
 
     def estimate(self, released: Records | Cells) -> PopulationEstimate:
-        """The expected numbers and the model behind them."""
-        seen, fit = self._fitted(self._cells(released))
-        number = fit.stays * seen.alone
+        """Expected numbers and the model behind them."""
+        sample, fit = self._fit(self._cells(released))
+        number = fit.stays * sample.alone
         return PopulationEstimate(
-            fit.model, round(seen.alone), number, number / self.fraction, fit.expected, tuple(fit.parameters)
+            fit.model, round(sample.alone), number, number / self.fraction, fit.expected, tuple(fit.parameters)
         )
 
     def _cells(self, released: Records | Cells) -> Cells:
         return released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
 
-    def _fitted(self, cells: Cells) -> tuple[ClassSizes, ModelFit]:
-        seen = classes_of(cells)
-        return seen, fitted(self.model, seen, self.fraction, combinations(cells))
+    def _fit(self, cells: Cells) -> tuple[ClassSizes, ModelFit]:
+        sample = classes_of(cells)
+        return sample, fit_model(self.model, sample, self.fraction, combinations(cells))
 
-    def _said(self, seen: ClassSizes, fit: ModelFit) -> tuple[str, ...]:
-        """What a reader must know of the fit."""
-        if self.model == ZAYATZ or not seen.alone or self.fraction == 1:
+    def _notes(self, sample: ClassSizes, fit: ModelFit) -> tuple[str, ...]:
+        """Notes on the fit."""
+        if self.model == ZAYATZ or not sample.alone or self.fraction == 1:
             return ()
-        notes = [f"{fit.stays * seen.alone:,.1f} of {seen.alone:,.0f} sample uniques are expected to be unique."]
+        notes = [f"{fit.stays * sample.alone:,.1f} of {sample.alone:,.0f} sample uniques are expected to be unique."]
         if self.model == BEST:
-            notes += [f"The estimate is by {NAMES[fit.model]} model."]
+            notes += [f"The estimate is by {MODEL_NAMES[fit.model]} model."]
         if fit.instead:
-            notes += [f"In {NAMES[fit.instead]} model the likelihood has no maximum: every record is a sample unique."]
+            name = MODEL_NAMES[fit.instead]
+            notes += [f"In {name} model the likelihood has no maximum: every record is a sample unique."]
         if fit.limit:
             notes += [f"The likelihood is highest at a limit: {fit.limit}."]
-        if abs(fit.expected - seen.alone) > max(OFF * seen.alone, 3 * seen.alone**0.5):
+        if abs(fit.expected - sample.alone) > max(MAX_MISFIT_SHARE * sample.alone, 3 * sample.alone**0.5):
             notes += [f"The model fits badly: it expects {fit.expected:,.0f} sample uniques."]
         return tuple(notes)
 
 
 def classes_of(cells: Cells) -> ClassSizes:
-    """The classes of a file by size; where missing keys make classes overlap, a record is one over the size of one."""
+    """Classes of a file by size; if missing keys make classes overlap, a record counts 1 / the size of its class."""
     sizes, place = np.unique(cells.alike[0], return_inverse=True)
     return ClassSizes(sizes.astype(np.float64), np.bincount(place, weights=cells.n) / sizes)
 
 
 def combinations(cells: Cells) -> float:
-    """How many combinations of the keys' values there are in the file's cross, empty ones too."""
+    """Number of combinations of the keys' values in the file's cross, empty ones too."""
     nulls = [cells.values(key).null_count() if key in cells.open else 0 for key in cells.by]
     return float(prod(max(1, size - null) for size, null in zip(cells.cube.sizes, nulls, strict=True)))

@@ -1,4 +1,4 @@
-"""The intruder who knows that his target is in the file."""
+"""Prosecutor risk: an intruder who knows that the target is in the file."""
 
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Moved records that look wrong: what a classifier makes of a post-randomized file."""
+"""Share of the records moved by post-randomization that a classifier recognises."""
 
 from dataclasses import dataclass
 
@@ -44,45 +44,45 @@ class Recognisable:
 
     def measure(self, released: Records, original: Records) -> Score:
         columns = tuple(c for c in released.schema() if c != released.roles.id)
-        here, there = aligned(released, original, columns)
-        keys = [k for k in original.roles.keys if here[k].dtype == there[k].dtype]
-        moved = np.zeros(here.height, dtype=bool)
+        released_table, original_table = aligned(released, original, columns)
+        keys = [k for k in original.roles.keys if released_table[k].dtype == original_table[k].dtype]
+        is_moved = np.zeros(released_table.height, dtype=bool)
         for key in keys:
-            moved |= here[key].ne_missing(there[key]).to_numpy()
-        open_, guess = _movable(released, here), np.zeros(here.height)
-        if moved[open_].sum() < 2 * FOLDS or (open_ & ~moved).sum() < 2 * FOLDS:
-            found, half, notes = 0.0, 0.0, ["Fewer than ten records were moved, or could be and were not."]
+            is_moved |= released_table[key].ne_missing(original_table[key]).to_numpy()
+        is_movable, suspicions = _movable(released, released_table), np.zeros(released_table.height)
+        if is_moved[is_movable].sum() < 2 * FOLDS or (is_movable & ~is_moved).sum() < 2 * FOLDS:
+            share, half, notes = 0.0, 0.0, ["Fewer than ten records were moved, or could be and were not."]
         else:
-            guess[open_] = suspicion(_features(here)[open_], moved[open_], self.seed)
-            found, half = recognised_share(guess[open_], moved[open_], self.alarm)
-            notes = _notes(released, max(0.0, found))
+            suspicions[is_movable] = suspicion(_features(released_table)[is_movable], is_moved[is_movable], self.seed)
+            share, half = recognised_share(suspicions[is_movable], is_moved[is_movable], self.alarm)
+            notes = _notes(released, max(0.0, share))
         return Score(
             label(self),
-            max(0.0, found),
+            max(0.0, share),
             "lower",
-            interval=(max(0.0, found - half), min(1.0, max(0.0, found) + half)),
+            interval=(max(0.0, share - half), min(1.0, max(0.0, share) + half)),
             baseline=0.0,
-            number=float(moved.sum()),
+            number=float(is_moved.sum()),
             unit="share of moved records",
             notes=tuple(notes),
-            cells=lambda: _per_record(released, guess),
-            records=lambda: _per_record(released, guess),
+            cells=lambda: _per_record(released, suspicions),
+            records=lambda: _per_record(released, suspicions),
         )
 
 
 def _per_record(released: Records, guess: Floats) -> pl.DataFrame:
-    """How suspicious each record looks, by id (sorted) or in input order."""
+    """Predicted probability that each record was moved, by id (sorted) or in input order."""
     name = released.roles.id
     ids = released.collect(name)[name].sort() if name else pl.Series("record", range(len(guess)), dtype=pl.UInt32)
     return pl.DataFrame([ids, pl.Series("risk", guess)])
 
 
-def _movable(released: Records, here: pl.DataFrame) -> Booleans:
-    """The records in cells that Pram may have moved somebody into: those an intruder wonders about."""
+def _movable(released: Records, table: pl.DataFrame) -> Booleans:
+    """Whether each record is in a cell that Pram may have moved somebody into."""
     plans = [law.detail for law in released.history if isinstance(law.detail, MovePlan)]
     if len(plans) != 1 or not plans[0].units.of_people:
-        return np.ones(here.height, dtype=bool)
-    return np.asarray(plans[0].law.block[cell_of(here, plans[0].units.cells)] >= 0)
+        return np.ones(table.height, dtype=bool)
+    return np.asarray(plans[0].law.block[cell_of(table, plans[0].units.cells)] >= 0)
 
 
 def _notes(released: Records, share: float) -> list[str]:
@@ -93,7 +93,7 @@ def _notes(released: Records, share: float) -> list[str]:
 
 
 def _features(table: pl.DataFrame) -> Floats:
-    """Numbers as they are, everything else by the frequency rank of its category."""
+    """Features of the classifier: numbers as they are, everything else by the frequency rank of its category."""
     columns = []
     for column in table.iter_columns():
         if column.dtype.is_numeric():
@@ -105,21 +105,21 @@ def _features(table: pl.DataFrame) -> Floats:
     return np.column_stack(columns)
 
 
-def suspicion(features: Floats, moved: Booleans, seed: int) -> Floats:
-    """How moved each record looks to trees that were not fitted on it."""
+def suspicion(features: Floats, is_moved: Booleans, seed: int) -> Floats:
+    """Predicted probability that each record was moved, by trees that were not fitted on it."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.model_selection import StratifiedKFold, cross_val_predict
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     model = HistGradientBoostingClassifier(max_iter=100, class_weight="balanced", random_state=seed)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    return np.asarray(cross_val_predict(model, features, moved, cv=folds, method="predict_proba")[:, 1])
+    return np.asarray(cross_val_predict(model, features, is_moved, cv=folds, method="predict_proba")[:, 1])
 
 
-def recognised_share(guess: Floats, moved: Booleans, alarm: float) -> tuple[float, float]:
+def recognised_share(guess: Floats, is_moved: Booleans, alarm: float) -> tuple[float, float]:
     """Share flagged among the moved less the false alarms, and half its 95 % interval."""
-    limit = np.quantile(guess[~moved], 1 - alarm)
-    hit, false = float((guess[moved] > limit).mean()), float((guess[~moved] > limit).mean())
-    half = 1.96 * float(np.sqrt(hit * (1 - hit) / moved.sum() + false * (1 - false) / (~moved).sum()))
+    limit = np.quantile(guess[~is_moved], 1 - alarm)
+    hit, false = float((guess[is_moved] > limit).mean()), float((guess[~is_moved] > limit).mean())
+    half = 1.96 * float(np.sqrt(hit * (1 - hit) / is_moved.sum() + false * (1 - false) / (~is_moved).sum()))
     return hit - false, half

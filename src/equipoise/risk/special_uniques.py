@@ -1,4 +1,4 @@
-"""Records that stand alone on few of their keys already."""
+"""Special uniques (SUDA2): records unique on few of their keys already."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from equipoise.methods.method import as_cells, label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._suda import dis, dis_scores, elliot, ihsn, minimal_uniques
 
-WEIGHTS: dict[str, Callable[[int, int], Floats]] = {"elliot": elliot, "ihsn": ihsn}
+SCORE_WEIGHTS: dict[str, Callable[[int, int], Floats]] = {"elliot": elliot, "ihsn": ihsn}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SpecialUniques:
     def __post_init__(self) -> None:
         if self.max_size is not None and (not isinstance(self.max_size, int) or self.max_size < 1):
             raise ParameterError(f"max_size must be a whole number, at least 1, got {self.max_size!r}.")
-        if self.scores not in WEIGHTS:
+        if self.scores not in SCORE_WEIGHTS:
             raise ParameterError(f"scores must be 'elliot' or 'ihsn', got {self.scores!r}.")
         check_fraction(self.fraction)
 
@@ -68,8 +68,8 @@ class SpecialUniques:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
         cells = self._cells(released)
-        found = self._search(cells)
-        risk = np.where((found.smallest > 0) & (found.smallest < len(cells.by)), 1.0, 0.0)
+        totals = self._search(cells)
+        risk = np.where((totals.smallest > 0) & (totals.smallest < len(cells.by)), 1.0, 0.0)
         number = float(risk.sum())
         return Score(
             label(self),
@@ -77,27 +77,27 @@ class SpecialUniques:
             "lower",
             number=number,
             unit="share of records",
-            notes=self._notes(cells, found),
-            cells=lambda: cells.table.with_columns(risk=risk, **self._detail(cells, found)),
+            notes=self._notes(cells, totals),
+            cells=lambda: cells.table.with_columns(risk=risk, **self._detail(cells, totals)),
             records=(lambda: by_record(released, cells, risk)) if isinstance(released, Records) else None,
         )
 
     def by_key(self, released: Records | Cells) -> pl.DataFrame:
-        """Each key, the share of all scores that MSUs with this key make up (they overlap), and how many there are."""
+        """Table of keys: the share of all scores from MSUs with this key (they overlap), and their number."""
         cells = self._cells(released)
-        found = self._search(cells)
-        whole = max(found.score.sum(), np.finfo(float).tiny)
+        totals = self._search(cells)
+        whole = max(totals.score.sum(), np.finfo(float).tiny)
         return pl.DataFrame(
-            {"key": cells.by, "contribution": found.shares.sum(axis=1) / whole, "msus": found.times},
+            {"key": cells.by, "contribution": totals.shares.sum(axis=1) / whole, "msus": totals.times},
             schema={"key": pl.String, "contribution": pl.Float64, "msus": pl.Int64},
         ).sort("contribution", "key", descending=[True, False])
 
     def by_value(self, released: Records | Cells, key: str) -> pl.DataFrame:
-        """Each value of a key and the share of all scores that MSUs with this value make up. Shows data: internal."""
+        """Table of the values of a key: the share of all scores from MSUs with this value. Shows data: internal."""
         cells = self._cells(released)
-        found, place = self._search(cells), cells.place(key)
-        whole = max(found.score.sum(), np.finfo(float).tiny)
-        sums = np.bincount(cells.cube.codes[place], found.shares[place], minlength=cells.cube.sizes[place])
+        totals, place = self._search(cells), cells.place(key)
+        whole = max(totals.score.sum(), np.finfo(float).tiny)
+        sums = np.bincount(cells.cube.codes[place], totals.shares[place], minlength=cells.cube.sizes[place])
         return pl.DataFrame([cells.values(key).alias(key), pl.Series("contribution", sums / whole)])
 
     def scores_of(self, released: Records) -> pl.DataFrame:
@@ -114,44 +114,44 @@ class SpecialUniques:
             raise RolesError("No keys were named: say which columns an intruder may know.")
         return as_cells(released, self.by(released.roles))
 
-    def _search(self, cells: Cells) -> "_Found":
-        """All minimal uniques, added up cell by cell."""
+    def _search(self, cells: Cells) -> "_MinimalUniqueTotals":
+        """Totals over all minimal uniques, cell by cell."""
         keys, size = len(cells.by), len(cells)
         most = min(self.max_size or keys, keys)
-        weights = WEIGHTS[self.scores](keys, most)
-        found = _Found(
+        weights = SCORE_WEIGHTS[self.scores](keys, most)
+        totals = _MinimalUniqueTotals(
             np.zeros(size), np.zeros((keys, size)), np.zeros(size, np.int64), np.zeros(size, np.int64), [0] * keys
         )
         wild = [cells.by.index(column) for column in cells.open if column in cells.by]
         for places, rows in minimal_uniques(cells.cube, most, wild):
             worth = weights[len(places) - 1]
-            found.score[rows] += worth
-            found.msus[rows] += 1
-            found.smallest[rows] = len(places)
+            totals.score[rows] += worth
+            totals.msus[rows] += 1
+            totals.smallest[rows] = len(places)
             for place in places:
-                found.shares[place, rows] += worth
-                found.times[place] += len(rows)
-        return found
+                totals.shares[place, rows] += worth
+                totals.times[place] += len(rows)
+        return totals
 
-    def _detail(self, cells: Cells, found: "_Found") -> dict[str, Floats | Integers]:
+    def _detail(self, cells: Cells, totals: "_MinimalUniqueTotals") -> dict[str, Floats | Integers]:
         matching = cells.alike[0]
         uniques, pairs = int((matching == 1).sum()), int(cells.n[matching == 2].sum())
         rate = dis(uniques, pairs, fraction_of(cells, self.fraction)[0])
-        shared = dis_scores(found.score, uniques, rate, len(cells.by))
-        return {"score": found.score, "dis": shared, "msus": found.msus, "smallest": found.smallest}
+        shared = dis_scores(totals.score, uniques, rate, len(cells.by))
+        return {"score": totals.score, "dis": shared, "msus": totals.msus, "smallest": totals.smallest}
 
-    def _notes(self, cells: Cells, found: "_Found") -> tuple[str, ...]:
+    def _notes(self, cells: Cells, totals: "_MinimalUniqueTotals") -> tuple[str, ...]:
         _, notes = fraction_of(cells, self.fraction)
-        if (whole := found.score.sum()) > 0:
-            sums = found.shares.sum(axis=1)
+        if (whole := totals.score.sum()) > 0:
+            sums = totals.shares.sum(axis=1)
             first = int(sums.argmax())
             notes = (*notes, f"{sums[first] / whole:.0%} of the score comes from sets with {cells.by[first]!r}.")
         return notes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Found:
-    """What the search found, cell by cell: its score, what each key adds to it, how many sets and the smallest."""
+class _MinimalUniqueTotals:
+    """Totals over minimal uniques, cell by cell: score, part of each key, number of sets and size of the smallest."""
 
     score: Floats
     shares: Floats

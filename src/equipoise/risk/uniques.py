@@ -1,4 +1,4 @@
-"""Records that stand alone on their keys."""
+"""Sample uniques: records alone, or among few, in their class of the keys."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How well a snooper who has found a person's record knows the person's values."""
+"""Value disclosure: how well a snooper who has linked a record knows the person's numeric values."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ SNOOPERS = ("mean", "linked record", "best linear")
 
 @dataclass(frozen=True, slots=True)
 class ValueDisclosure:
-    """Share of a numeric column's variance that the strongest snooper knows, in the column where it is most.
+    """Share of a numeric column's variance that the strongest snooper explains, in the column where it is largest.
 
     The snooper guesses each original value x from the released file: by its mean, by the person's own released value y
     (the linked record), or by the best linear predictor, which shrinks y towards the mean. The value is
@@ -47,8 +47,8 @@ class ValueDisclosure:
         columns = numeric_columns(original, self.columns)
         guess = _mean_only if released.synthetic else _errors
         sides = (released.collect(*columns), original.collect(*columns))
-        here, there = sides if released.synthetic else aligned(released, original, columns)
-        pairs = zip(columns, floats(here, columns).T, floats(there, columns).T, strict=True)
+        released_table, original_table = sides if released.synthetic else aligned(released, original, columns)
+        pairs = zip(columns, floats(released_table, columns).T, floats(original_table, columns).T, strict=True)
         table = pl.DataFrame([_row(column, guess(y, x)) for column, y, x in pairs])
         worst = table.sort("risk", descending=True).row(0, named=True)
         note = f"Strongest in {worst['column']!r}: {worst['strongest']}."
@@ -65,21 +65,21 @@ class ValueDisclosure:
 
 
 def _errors(y: Floats, x: Floats) -> dict[str, float]:
-    """Mean squared errors relative to the variance, over people with a known value; no link leaves the mean."""
-    known = ~np.isnan(x)
-    both = known & ~np.isnan(y)
-    spread = _variance(x[known])
+    """Mean squared errors relative to the variance, over people with a value; without a link the mean is guessed."""
+    has_value = ~np.isnan(x)
+    both = has_value & ~np.isnan(y)
+    spread = _variance(x[has_value])
     centre = float(np.nanmean(y)) if both.any() else 0.0
-    mean = float(((x[known] - centre) ** 2).mean()) / spread
-    link, share = np.where(both, y, centre)[known], float(both.sum() / known.sum())
-    linked = float(((x[known] - link) ** 2).mean()) / spread
+    mean = float(((x[has_value] - centre) ** 2).mean()) / spread
+    link, share = np.where(both, y, centre)[has_value], float(both.sum() / has_value.sum())
+    linked = float(((x[has_value] - link) ** 2).mean()) / spread
     fit = _correlation(x[both], y[both]) ** 2 * share
     return {"mean": mean, "linked record": linked, "best linear": 1.0 - fit}
 
 
 def _mean_only(y: Floats, x: Floats) -> dict[str, float]:
-    known = x[~np.isnan(x)]
-    return {"mean": float(((known - np.nanmean(y)) ** 2).mean()) / _variance(known)}
+    values = x[~np.isnan(x)]
+    return {"mean": float(((values - np.nanmean(y)) ** 2).mean()) / _variance(values)}
 
 
 def _variance(x: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Which cells are unsafe."""
+"""Disclosure rules: which cells are unsafe."""
 
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from equipoise.rules.dominance import Dominance
     from equipoise.rules.dominance_counterexample import compare, counterexample
     from equipoise.rules.expected_loss import ExpectedLoss
+    from equipoise.rules.k_map import KMap
     from equipoise.rules.marked import Marked
     from equipoise.rules.min_count import MinCount
     from equipoise.rules.p_percent import PPercent
@@ -30,6 +31,7 @@ __all__ = [
     "Diversity",
     "Dominance",
     "ExpectedLoss",
+    "KMap",
     "Marked",
     "MinCount",
     "PPercent",

@@ -1,4 +1,4 @@
-"""Too few records alike on some few of the keys."""
+"""All-m anonymity: minimum class size on every subset of m keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from equipoise.methods.sensitive_values import Merging
 class AnySubset(Together):
     """A cell is unsafe when on some `m` of its columns fewer than `n` records are like it (all-m anonymity).
 
-    min over all subsets V of m columns of |class on V| < n: what an intruder can do who knows m things about a person.
+    min over all subsets V of m columns of |class on V| < n: for an intruder who knows m attributes of a person.
     Where there are no more than m columns this is `MinCount(n)`. Missing keys count as the roles say.
 
     Source: Terrovitis, Mamoulis and Kalnis (2008), *Privacy-preserving anonymization of set-valued data*,
@@ -40,7 +40,7 @@ class AnySubset(Together):
                 raise ParameterError(f"{name} must be a whole number, at least 1, got {value!r}.")
 
     def asks(self) -> tuple[int, int | None]:
-        """The least size of a class, and on how many of the keys."""
+        """The minimum size of a class, and on how many of the keys."""
         return self.n, self.m
 
     def flag(self, cells: Cells) -> pl.Series:

@@ -1,4 +1,4 @@
-"""Classes that raise the odds of a sensitive value too much."""
+"""Beta-likeness: classes in which a sensitive value is too much more frequent than in the file."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +45,4 @@ class BetaLikeness(Attribute):
         whole = split.whole[split.codes]
         gain = split.shares / np.maximum(whole, 1e-300) - 1
         most = np.minimum(self.beta, -np.log(np.maximum(whole, 1e-300))) if self.enhanced else self.beta
-        return split.any((split.n > 0) & (gain > most + TIE))
+        return split.any((split.n > 0) & (gain > most + TIE_TOLERANCE))

@@ -1,4 +1,4 @@
-"""Classes whose sensitive values must be spread as in the whole file."""
+"""t-closeness: sensitive values in each class distributed nearly as in the whole file."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +9,7 @@ from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.packed_keys import code
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Closeness(Attribute):
     The distance is the earth mover's, between the class (p) and the file (q) over the file's m values:
     `equal`: 1/2 sum |p_i - q_i|; `ordered`: 1/(m - 1) sum over i of |sum over j <= i of (p_j - q_j)|, values in
     their order; `hierarchical`: over the column's hierarchy of height H, sum over its categories of
-    height/H min(surplus, lack) of their children. The whole file is all of it, also records that are withheld. A
-    missing value counts as a value. Coarsening: classes that are all close make a close one.
+    height/H min(surplus, lack) of their children. The whole file includes records that are suppressed. A missing
+    value counts as a value. Coarsening: classes that are all close make a close one.
 
     Source: Li, Li and Venkatasubramanian (2007), *t-closeness*.
     Misleads when values are few and t large: then nearly all classes pass.
@@ -51,28 +51,28 @@ class Closeness(Attribute):
         return "safe" if self.others == "apart" else ""
 
     def within(self, split: Split) -> Integers:
-        return self.distances(split) > self.t + TIE
+        return self.distances(split) > self.t + TIE_TOLERANCE
 
     def distances(self, split: Split) -> Floats:
-        """How far each class is from the file."""
+        """Earth mover's distance of each class from the file."""
         if self.distance == "equal":
             return split.add(np.maximum(split.shares - split.whole[split.codes], 0))
-        found = np.zeros(split.size)
+        distances = np.zeros(split.size)
         groups = _tree(split) if self.distance == "hierarchical" else []
         for where, shares in split.tables():
             extra = shares - split.whole
-            found[where] = _moved_in_tree(extra, groups) if groups else _moved_in_order(extra)
-        return found
+            distances[where] = _tree_distance(extra, groups) if groups else _ordered_distance(extra)
+        return distances
 
 
-def _moved_in_order(extra: Floats) -> Floats:
-    """Each step between neighbours carries what the values before it have too much or lack."""
-    found: Floats = np.abs(np.cumsum(extra, axis=1)).sum(axis=1) / max(1, extra.shape[1] - 1)
-    return found
+def _ordered_distance(extra: Floats) -> Floats:
+    """Earth mover's distance over ordered values: each step between neighbours carries the surplus before it."""
+    distances: Floats = np.abs(np.cumsum(extra, axis=1)).sum(axis=1) / max(1, extra.shape[1] - 1)
+    return distances
 
 
 def _tree(split: Split) -> list[Integers]:
-    """The category of each value at each level, up to one for all."""
+    """Category of each value at each level, up to one for all."""
     if split.tree is None:
         raise ParameterError(f"Column {split.values.name!r} has no hierarchy: give one in the roles.")
     if len(split.tree.branches) > 1:
@@ -81,20 +81,20 @@ def _tree(split: Split) -> list[Integers]:
     return levels if levels and not levels[-1].any() else [*levels, np.zeros(len(split.values), dtype=np.int64)]
 
 
-def _moved_in_tree(extra: Floats, groups: list[Integers]) -> Floats:
-    """Within each category what one child has too much goes to those that lack it; the rest goes up."""
+def _tree_distance(extra: Floats, groups: list[Integers]) -> Floats:
+    """Earth mover's distance over a hierarchy: surplus moves within each category, the rest goes up a level."""
     cost, child = np.zeros(len(extra)), np.arange(extra.shape[1])
     below = extra
     for height, group in enumerate(groups, start=1):
         first = np.unique(child, return_index=True)[1]
         parent, size = group[first], int(group.max()) + 1
-        surplus, lack = (_added(np.maximum(side, 0), parent, size) for side in (below, -below))
+        surplus, lack = (_sum_by_parent(np.maximum(side, 0), parent, size) for side in (below, -below))
         cost += np.minimum(surplus, lack).sum(axis=1) * height / len(groups)
         below, child = surplus - lack, group
     return cost
 
 
-def _added(amounts: Floats, parent: Integers, size: int) -> Floats:
-    found = np.zeros((len(amounts), size))
-    np.add.at(found.T, parent, amounts.T)
-    return found
+def _sum_by_parent(amounts: Floats, parent: Integers, size: int) -> Floats:
+    sums = np.zeros((len(amounts), size))
+    np.add.at(sums.T, parent, amounts.T)
+    return sums

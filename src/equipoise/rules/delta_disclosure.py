@@ -1,4 +1,4 @@
-"""Classes that raise or lower the odds of a sensitive value too much."""
+"""Delta-disclosure privacy: classes in which a sensitive value is too much more or less frequent than in the file."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class DeltaDisclosure(Attribute):
         return "safe" if self.others == "apart" else ""
 
     def within(self, split: Split) -> Integers:
-        found = split.n > 0
+        occupied = split.n > 0
         odds = np.zeros(len(split.n))
-        odds[found] = np.abs(np.log2(split.shares[found] / split.whole[split.codes[found]]))
-        absent = split.add(found.astype(np.float64)) < (split.whole > 0).sum()
-        unsafe: Integers = split.any(odds > self.delta - TIE) | absent
+        odds[occupied] = np.abs(np.log2(split.shares[occupied] / split.whole[split.codes[occupied]]))
+        absent = split.add(occupied.astype(np.float64)) < (split.whole > 0).sum()
+        unsafe: Integers = split.any(odds > self.delta - TIE_TOLERANCE) | absent
         return unsafe

@@ -1,4 +1,4 @@
-"""Classes that tell whether somebody of the population is in the file."""
+"""Delta-presence: classes that reveal whether somebody of the population is in the file."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +9,14 @@ from equipoise.data.equivalence_classes import Split
 from equipoise.data.levels import as_text
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaPresence(Attribute):
     """A class is unsafe when its share of people who are in the sample is below `low` or above `high`.
 
-    The records are the population; the column `member` says by `value` who is in the sample that is released. Safe iff
+    The records are the population; the column `member` marks by `value` who is in the released sample. Safe iff
     low <= members / people <= high, for every class of the population, also one without a member: there low = 0 only
     is safe. Counts of records, also those of MinCount beside it, are of people in the population. Coarsening: classes
     that are all safe make a safe one.
@@ -56,8 +56,8 @@ class DeltaPresence(Attribute):
     def within(self, split: Split) -> Integers:
         marked = (as_text(split.values) == self.value).fill_null(False).to_numpy()
         share = split.add(split.n * marked[split.codes]) / np.maximum(split.records, 1)
-        found: Integers = (share < self.low - TIE) | (share > self.high + TIE)
-        return found
+        flags: Integers = (share < self.low - TIE_TOLERANCE) | (share > self.high + TIE_TOLERANCE)
+        return flags
 
 
 def _share(bound: Any) -> bool:

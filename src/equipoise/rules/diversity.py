@@ -1,4 +1,4 @@
-"""Classes need well-spread sensitive values."""
+"""l-diversity: enough different, well-spread sensitive values in each class."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ import numpy as np
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.sensitive_values import TIE, Attribute, Merging, Others, above, check
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ class Diversity(Attribute):
 
     def within(self, split: Split) -> Integers:
         if self.kind == "distinct":
-            found: Integers = split.add((split.n > 0).astype(np.float64)) < self.l
-            return found
+            flags: Integers = split.add((split.n > 0).astype(np.float64)) < self.l
+            return flags
         return self._entropy(split) if self.kind == "entropy" else self._recursive(split)
 
     def _entropy(self, split: Split) -> Integers:
         p = split.shares
         bits = -split.add(p * np.log(np.maximum(p, 1e-300)))
-        found: Integers = bits < np.log(self.l) - TIE
-        return found
+        flags: Integers = bits < np.log(self.l) - TIE_TOLERANCE
+        return flags
 
     def _recursive(self, split: Split) -> Integers:
         assert self.c is not None
@@ -73,5 +73,5 @@ class Diversity(Attribute):
         rank = np.arange(len(ids)) - np.searchsorted(ids, ids)
         first = np.bincount(ids, weights=np.where(rank == 0, n, 0), minlength=split.size)
         rest = np.bincount(ids, weights=np.where(rank >= self.l - 1, n, 0), minlength=split.size)
-        safe: Integers = first < self.c * rest * (1 - TIE)
+        safe: Integers = first < self.c * rest * (1 - TIE_TOLERANCE)
         return ~safe

@@ -1,4 +1,4 @@
-"""Dominance: a few contributors hold most of a cell."""
+"""The (n, k) dominance rule: a few contributors hold most of a cell."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from equipoise.methods.protection_levels import Together, exceeds, one, protecti
 
 @dataclass(frozen=True, slots=True)
 class Dominance(Together):
-    """A cell is sensitive when its `n` largest contributions hold the share `k` of it, or more.
+    """A cell is sensitive when its `n` largest contributions are the share `k` of it, or more.
 
     Sensitive iff x1 + ... + xn >= k x; with `strict` iff >, as tau-ARGUS has it. A lack below 1e-9 of the value is a
     tie. A cell of value 0 is safe. Protection: the bound x must hide (x1 + ... + xn) / k - x more, both ways.
@@ -45,14 +45,14 @@ class Dominance(Together):
         return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
-        held, value = one(cell, lambda c: (float(tops(c, self.n)[0]), float(amount(c)[0])))
+        part, value = one(cell, lambda c: (float(tops(c, self.n)[0]), float(amount(c)[0])))
         who = "largest contributor holds" if self.n == 1 else f"{self.n} largest contributors hold"
         if not value:
             return "Safe: it is 0."
         if one(cell, lambda c: bool(self.flag(c)[0])):
             sign = "more than" if self.strict else "at least"
-            return f"Sensitive: the {who} {held / value:.1%} of the cell, {sign} {self.k:.1%}."
-        return f"Safe: the {who} {held / value:.1%} of the cell, {'at most' if self.strict else 'below'} {self.k:.1%}."
+            return f"Sensitive: the {who} {part / value:.1%} of the cell, {sign} {self.k:.1%}."
+        return f"Safe: the {who} {part / value:.1%} of the cell, {'at most' if self.strict else 'below'} {self.k:.1%}."
 
     def _lack(self, cells: Cells) -> Floats:
         return tops(cells, self.n) / self.k - amount(cells)

@@ -1,4 +1,4 @@
-"""The rule doctor: where dominance calls safe what gives more away than what it calls sensitive."""
+"""Counterexamples to the dominance rule: a safe cell that discloses more than a sensitive one; comparison of rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, label
 from equipoise.methods.protection_levels import tops
 
-MOST = 10_000
-"""Contributors up to which a counterexample is looked for."""
+MAX_CONTRIBUTORS = 10_000
+"""Largest number of contributors tried for a counterexample."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Counterexample:
     """Two cells of the same total under an (n, k) dominance rule: `safe` gives a closer bound than `sensitive`.
 
     Both hold the relative contributions of `contributors`, largest first. `ratio` is the r of Lemma 1. The tails are
-    what a coalition of the n next largest cannot subtract: how far their bound lies above the largest contribution, as
-    a share of the total. `smallest` is the least number of contributors at which the safe cell's tail is the smaller.
+    how far the bound of a coalition of the n next largest lies above the largest contribution, as a share of the total.
+    `smallest` is the least number of contributors at which the safe cell's tail is the smaller.
     """
 
     n: int
@@ -87,17 +87,19 @@ def counterexample(n: int, k: float, contributors: int | None = None) -> Counter
     (1 - k) / (N - n) for the rest. N is the smallest for which the safe cell's tail is the smaller (Theorem 1: there is
     always one), unless given. For k = 1 there is none: nothing is called sensitive but n contributors alone.
 
-    >>> found = counterexample(1, 100 / 271)
-    >>> found.contributors, round(found.ratio, 6), [round(tail, 6) for tail in found.tails]
+    >>> pair = counterexample(1, 100 / 271)
+    >>> pair.contributors, round(pair.ratio, 6), [round(tail, 6) for tail in pair.tails]
     (3, 0.9, [0.298893, 0.315498])
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ParameterError(f"n must be a whole number, at least 1, got {n!r}.")
     share(k, "k", open_=True)
     least = int(np.floor(n / k)) + 1
-    smallest = next((many for many in range(max(least, n + 2), MOST) if _closer(n, k, many)), None)
+    smallest = next((many for many in range(max(least, n + 2), MAX_CONTRIBUTORS) if _closer(n, k, many)), None)
     if smallest is None:
-        raise ParameterError(f"No counterexample with fewer than {MOST:,} contributors was found for ({n}, {k:g}).")
+        raise ParameterError(
+            f"No counterexample with fewer than {MAX_CONTRIBUTORS:,} contributors was found for ({n}, {k:g})."
+        )
     many = contributors or smallest
     if many * k <= n or many < n + 2:
         raise ParameterError(f"Lemma 1 needs more than n / k = {n / k:.4g} contributors, and at least n + 2.")
@@ -121,7 +123,7 @@ def _ratio(n: int, k: float, many: int) -> float:
 
 
 def _under(n: int, k: float, many: int) -> float:
-    """A place between the root below 1 and the root at 1: where the difference is smallest."""
+    """A point between the root below 1 and the root at 1: where the difference is smallest."""
     return float((n / (k * many)) ** (1 / (many - n)))
 
 
@@ -137,11 +139,11 @@ def _cells(n: int, k: float, many: int) -> tuple[Floats, Floats]:
 
 
 def compare(table: Cells, rules: Sequence[Rule]) -> pl.DataFrame:
-    """The cells of a table on which rules differ, those that give the most away first.
+    """The cells of a table on which rules differ, those with the closest bound first.
 
-    One row per such cell: its keys, `n`, `value`, a column per rule (whether it flags the cell), `bound`, what the
-    second largest contributor knows the largest to be at most (x - x2), and `within`, how far above the largest that
-    is, as a share of it. These are data: for internal reports only.
+    One row per such cell: its keys, `n`, `value`, a column per rule (whether it flags the cell), `bound`, the upper
+    bound that the second largest contributor has for the largest (x - x2), and `within`, how far above the largest
+    that is, as a share of it. These are data: for internal reports only.
 
     >>> from equipoise.rules import Dominance, PPercent
     >>> frame = pl.DataFrame({"cell": ["a", "b"], "n": 3, "value": 100, "top1": [59, 61], "top2": [40, 20]})
@@ -154,9 +156,9 @@ def compare(table: Cells, rules: Sequence[Rule]) -> pl.DataFrame:
     value, first = amount(table), tops(table, 1)
     bound = value - (tops(table, 2) - first)
     within = np.divide(bound - first, first, out=np.full(len(value), np.inf), where=first > 0)
-    told = table.table.select(*table.by, "n").with_columns(
+    rows = table.table.select(*table.by, "n").with_columns(
         pl.Series("value", value), *(s.alias(name) for name, s in flags.items()),
         pl.Series("bound", bound), pl.Series("within", within),
     )  # fmt: skip
     differ = pl.any_horizontal(*map(pl.col, flags)) & ~pl.all_horizontal(*map(pl.col, flags))
-    return told.filter(differ).sort("within", *table.by)
+    return rows.filter(differ).sort("within", *table.by)

@@ -1,4 +1,4 @@
-"""Cells whose expected loss when published exceeds that when withheld."""
+"""Expected-loss rule: publishing a cell is expected to cost more than suppressing it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from equipoise.data.cells import Cells
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.losses.expectation import LISTED, read, risks, written
+from equipoise.losses.expectation import LOSS_KINDS, as_text, read, risks
 from equipoise.methods.protection_levels import Together
 
-COUNTED = ("domain_n", "domain_N")
+DOMAIN_COUNTS = ("domain_n", "domain_N")
 """Columns of ready cells with the sample and the population of their domain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedLoss(Together):
-    """A cell is unsafe when publishing it is expected to cost at least `cutoff` times what withholding it costs.
+    """A cell is unsafe when publishing it is expected to cost at least `cutoff` times the cost of suppressing it.
 
     R1 >= c R0 with R_d = E L_d(y, Y, n, N) | y and Y - y | y ~ BetaBinomial(N - n, alpha + y, beta + n - y). Cells are
     counted by `domain` and the classes: y is a cell's n, the domain's n and N are sums over it. N is `population` (a
@@ -31,7 +31,7 @@ class ExpectedLoss(Together):
     costs nothing when published is safe. Losses are text ('uniques:10'), one of eq.losses, or functions.
     Source: Zaslavsky and Horton (1998), section 2.
     Misleads when weights differ within a domain (cells do not know it: `eq.publication` of the records does), or when
-    margins are published from which a withheld cell follows. Cost: one integral for each kind of cell, a few
+    margins are published from which a suppressed cell follows. Cost: one integral for each kind of cell, a few
     seconds for a million different ones.
 
     >>> table = pl.DataFrame({"domain_n": [3, 3, 5], "domain_N": [8, 8, 20], "area": [1, 2, 3], "n": [1, 2, 4]})
@@ -48,7 +48,7 @@ class ExpectedLoss(Together):
 
     def __post_init__(self) -> None:
         for name in ("disclosure", "nonpublication"):
-            object.__setattr__(self, name, _kept(getattr(self, name)))
+            object.__setattr__(self, name, _as_text(getattr(self, name)))
         object.__setattr__(self, "domain", names(self.domain, "domain"))
         object.__setattr__(self, "population", _pairs(self.population))
         positive(self.cutoff, "cutoff")
@@ -56,33 +56,33 @@ class ExpectedLoss(Together):
             object.__setattr__(self, "prior", _two(self.prior))
 
     def flag(self, cells: Cells) -> pl.Series:
-        withheld, published = self.risks(cells)
-        safe = (published == 0) | (published < self.cutoff * withheld)
+        suppressed, published = self.risks(cells)
+        safe = (published == 0) | (published < self.cutoff * suppressed)
         return pl.Series("unsafe", ~safe)
 
     def risks(self, cells: Cells) -> tuple[Floats, Floats]:
         """R0 and R1 of each cell."""
         y, n, N = self.counts(cells)  # noqa: N806
-        alpha, beta = self.prior or self._fitted(cells, y, n)
+        alpha, beta = self.prior or self._fit_prior(cells, y, n)
         return risks(y, n, N, alpha, beta, disclosure=self.disclosure, nonpublication=self.nonpublication)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
-        """In words, for a cell with n, domain_n and domain_N, the prior being given."""
-        lacking = [name for name in ("n", *COUNTED) if name not in cell]
+        """The verdict in words, for a cell with n, domain_n and domain_N, where the rule has a prior."""
+        lacking = [name for name in ("n", *DOMAIN_COUNTS) if name not in cell]
         if lacking or self.prior is None:
             raise ParameterError("To explain a cell, give the rule a prior and the cell n, domain_n and domain_N.")
-        (y, n, N), (alpha, beta) = (cell[name] for name in ("n", *COUNTED)), self.prior  # noqa: N806
+        (y, n, N), (alpha, beta) = (cell[name] for name in ("n", *DOMAIN_COUNTS)), self.prior  # noqa: N806
         both = risks(y, n, N, alpha, beta, disclosure=self.disclosure, nonpublication=self.nonpublication)
-        withheld, published = (float(part[0]) for part in both)
-        safe = published == 0 or published < self.cutoff * withheld
-        told = f"publishing is expected to cost {published:.4g}, withholding {withheld:.4g}"
-        return f"{'Safe' if safe else 'Unsafe'}: {told}; the cutoff is {self.cutoff:g}."
+        suppressed, published = (float(part[0]) for part in both)
+        safe = published == 0 or published < self.cutoff * suppressed
+        costs = f"publishing is expected to cost {published:.4g}, suppressing {suppressed:.4g}"
+        return f"{'Safe' if safe else 'Unsafe'}: {costs}; the cutoff is {self.cutoff:g}."
 
     def counts(self, cells: Cells) -> tuple[Floats, Floats, Floats]:
         """y, n and N of each cell."""
         y = cells.n.astype(np.float64)
-        if set(COUNTED) <= set(cells.table.columns):
-            n, N = (_numbers(cells.table[name]) for name in COUNTED)  # noqa: N806
+        if set(DOMAIN_COUNTS) <= set(cells.table.columns):
+            n, N = (_numbers(cells.table[name]) for name in DOMAIN_COUNTS)  # noqa: N806
             return y, n, N
         place = self._places(cells)
         sample: Floats = np.bincount(place, weights=y).astype(np.float64)
@@ -104,24 +104,24 @@ class ExpectedLoss(Together):
                 raise RolesError.missing(self.population, cells.table.columns)
             return _numbers(cells.table[self.population])
         if self.population is not None:
-            return self._given(cells)
+            return self._population_by_domain(cells)
         total = np.bincount(place, weights=cells.total)
         sample = np.bincount(place, weights=cells.n)
         if (total == sample).all():
             raise DataError("N is missing: give population, a mapping of domain to N, or a weight to estimate it from.")
         return np.maximum(np.rint(total), sample)[place]
 
-    def _given(self, cells: Cells) -> Floats:
-        known = {_name(key): float(size) for key, size in self.population}
+    def _population_by_domain(self, cells: Cells) -> Floats:
+        sizes = {_name(key): float(size) for key, size in self.population}
         rows = [_name(row) for row in cells.table.select(self.domain).rows()]
-        lacking = len(set(rows) - set(known))
+        lacking = len(set(rows) - set(sizes))
         if lacking:
             raise DataError(f"N is missing for {lacking:,} domains: give the population of each.")
-        return np.array([known[row] for row in rows])
+        return np.array([sizes[row] for row in rows])
 
-    def _fitted(self, cells: Cells, y: Floats, n: Floats) -> tuple[Floats, Floats]:
-        """alpha and beta of each cell, fitted over all domains, also those in which a class was not found."""
-        if set(COUNTED) <= set(cells.table.columns):
+    def _fit_prior(self, cells: Cells, y: Floats, n: Floats) -> tuple[Floats, Floats]:
+        """alpha and beta of each cell, fitted over all domains, also those without a class."""
+        if set(DOMAIN_COUNTS) <= set(cells.table.columns):
             return fit(y, n).per_row(len(y))
         place = self._places(cells)
         kinds = [c for c in cells.by if c not in self.domain and c != self.population]
@@ -129,16 +129,16 @@ class ExpectedLoss(Together):
         size, areas = int(kind.max()) + 1, int(place.max()) + 1
         if areas < 2:
             raise DataError("There is one domain only: a prior cannot be fitted to it, give prior=(alpha, beta).")
-        counted = np.bincount(place * size + kind, weights=y, minlength=areas * size).astype(np.float64)
+        counts = np.bincount(place * size + kind, weights=y, minlength=areas * size).astype(np.float64)
         whole = np.repeat(np.bincount(place, weights=y).astype(np.float64), size)
-        alpha, beta = fit(counted, whole, np.tile(np.arange(size), areas)).per_row(areas * size)
+        alpha, beta = fit(counts, whole, np.tile(np.arange(size), areas)).per_row(areas * size)
         return alpha[place * size + kind], beta[place * size + kind]
 
 
-def _kept(loss: Any) -> Any:
-    """A listed loss as its text, so that the rule can be written to a file; a function as it is."""
-    found = read(loss)
-    return written(found) if type(found) in LISTED.values() else found
+def _as_text(loss: Any) -> Any:
+    """A listed loss as text, so that the rule can be written to a file; a function unchanged."""
+    function = read(loss)
+    return as_text(function) if type(function) in LOSS_KINDS.values() else function
 
 
 def _two(prior: Any) -> tuple[float, float]:
@@ -152,15 +152,15 @@ def _two(prior: Any) -> tuple[float, float]:
 
 
 def _pairs(population: Any) -> Any:
-    """A mapping as pairs, which can be hashed and written."""
+    """A mapping as pairs, which are hashable and can be written."""
     if population is None or isinstance(population, str):
         return population
     pairs = population.items() if isinstance(population, Mapping) else population
     try:
-        found = tuple((tuple(key) if isinstance(key, list) else key, float(size)) for key, size in pairs)
+        sizes = tuple((tuple(key) if isinstance(key, list) else key, float(size)) for key, size in pairs)
     except (TypeError, ValueError):
         raise ParameterError("population must be the name of a column, or a mapping of domain to N.") from None
-    return found
+    return sizes
 
 
 def _name(key: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Cells that are marked as sensitive in the table itself."""
+"""Cells marked as sensitive in a column of the table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from equipoise.methods.protection_levels import Together, protection
 class Marked(Together):
     """A cell is sensitive when a column of the table says so: true, 1 or u.
 
-    For ready tables (`eq.table(..., ready=tables.Ready(sensitive=...))`) that another program has judged. Protection:
-    what the columns `lower` and `upper` say; unless named, those that the table has as protection levels. Without any,
-    the share `margin` of the value both ways, and of counts at least 1, so that another count remains possible; with
-    `margin=0` the value must not be known exactly, no more.
+    For ready tables (`eq.table(..., ready=tables.Ready(sensitive=...))`) that another program has checked. Protection:
+    the columns `lower` and `upper`; by default those that the table has as protection levels. Without any, the share
+    `margin` of the value both ways, and of counts at least 1, so that another count remains possible; with `margin=0`
+    the value must only not be known exactly.
 
-    Source: the status column and the manual safety margin (20 % unless told) of tau-ARGUS, Hundepool et al. (2014),
+    Source: the status column and the manual safety margin (20 % by default) of tau-ARGUS, Hundepool et al. (2014),
     *tau-ARGUS User's Manual*, version 4.1. Misleads when the marks were made for another value or another population.
 
     >>> cells = Cells.of(pl.DataFrame({"k": ["a", "b"], "n": 9, "value": [50, 7], "sensitive": [True, False]}), ("k",))
@@ -53,7 +53,7 @@ class Marked(Together):
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         flagged: Integers = self.flag(cells).to_numpy()
-        lower, upper = self._named(cells)
+        lower, upper = self._level_columns(cells)
         if lower is None or upper is None:
             value = amount(cells)
             return protection(flagged, np.maximum(self.margin * value, self._least(cells)), cells)
@@ -62,10 +62,10 @@ class Marked(Together):
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         unsafe = bool(marked(pl.Series(self.column, [cell[self.column]]))[0])
-        told = ("Sensitive", "marks") if unsafe else ("Safe", "does not mark")
-        return f"{told[0]}: the column {self.column!r} {told[1]} it."
+        verdict = ("Sensitive", "marks") if unsafe else ("Safe", "does not mark")
+        return f"{verdict[0]}: the column {self.column!r} {verdict[1]} it."
 
-    def _named(self, cells: Cells) -> tuple[str | None, str | None]:
+    def _level_columns(self, cells: Cells) -> tuple[str | None, str | None]:
         if self.lower is None and {"lower_level", "upper_level"} <= set(cells.more.columns):
             return "lower_level", "upper_level"
         return self.lower, self.upper
@@ -75,7 +75,7 @@ class Marked(Together):
 
 
 def _level(cells: Cells, column: str) -> Floats:
-    found = cells.known(column)
-    if not (np.isfinite(found) & (found >= 0)).all():
+    levels = cells.known(column)
+    if not (np.isfinite(levels) & (levels >= 0)).all():
         raise DataError(f"The protection levels in {column!r} must be numbers of at least 0 in every cell.")
-    return found
+    return levels

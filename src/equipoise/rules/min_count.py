@@ -1,4 +1,4 @@
-"""Cells need at least `n` records."""
+"""Threshold (frequency) rule: cells need at least `n` records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class MinCount(Together):
         share(self.margin, "margin")
 
     def asks(self) -> tuple[int, int | None]:
-        """The least size of a class, and on how many of the keys: all."""
+        """The minimum size of a class, and on how many of the keys: all."""
         return self.n, None
 
     def flag(self, cells: Cells) -> pl.Series:
@@ -50,18 +50,18 @@ class MinCount(Together):
         return pl.Series("unsafe", (size > 0) & (size < self.n))
 
     def unsafe(self, classes: Classes) -> Integers:
-        """Which classes are unsafe."""
-        found: Integers = classes.alike < self.n
-        return found
+        """Flags of the unsafe classes."""
+        flags: Integers = classes.alike < self.n
+        return flags
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         value = amount(cells)
-        counted = bool(np.array_equal(value, cells.n))
-        return protection(self.flag(cells).to_numpy(), self.n - value if counted else self.margin * value, cells)
+        is_count = bool(np.array_equal(value, cells.n))
+        return protection(self.flag(cells).to_numpy(), self.n - value if is_count else self.margin * value, cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         unsafe = 0 < int(cell["n"]) < self.n
         if not cell["n"]:
             return "Safe: nobody is there."
-        told = ("Unsafe", "fewer than") if unsafe else ("Safe", "at least")
-        return f"{told[0]}: {cell['n']:,} records, {told[1]} {self.n:,}."
+        verdict = ("Unsafe", "fewer than") if unsafe else ("Safe", "at least")
+        return f"{verdict[0]}: {cell['n']:,} records, {verdict[1]} {self.n:,}."

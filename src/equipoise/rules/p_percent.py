@@ -1,4 +1,4 @@
-"""The p% rule: nobody may estimate another's contribution too closely."""
+"""The p% rule: no contributor may estimate another's contribution too closely."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

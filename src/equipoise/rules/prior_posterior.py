@@ -1,4 +1,4 @@
-"""The prior-posterior (pq) rule: the p% rule for contributors who know something beforehand."""
+"""The prior-posterior (pq) rule: the p% rule for contributors with prior knowledge of each other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class PriorPosterior(Together):
     it is safe. q = 1 is the p% rule. Protection: (p / q) x1 - (x - x1 - x2) more, both ways.
 
     Source: Domingo-Ferrer and Torra (2004), section 3.1; Hundepool et al. (2012), section 4.2.
-    Misleads when what contributors know is not alike for all others.
+    Misleads when contributors know some others better than the rest.
 
     >>> cells = Cells.of(pl.DataFrame({"cell": ["a"], "n": 3, "value": 100, "top1": [61], "top2": [20]}))
     >>> PriorPosterior(0.1, 0.3).flag(cells).to_list(), PriorPosterior(0.1, 1).flag(cells).to_list()

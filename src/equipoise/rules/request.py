@@ -1,4 +1,4 @@
-"""Cells that a contributor asked to have protected."""
+"""Request rule: cells that a contributor asked to have protected."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

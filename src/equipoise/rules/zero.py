@@ -1,4 +1,4 @@
-"""Zeros that tell something."""
+"""Zero rule: cells of value 0 that have contributors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from equipoise.methods.protection_levels import Together, one, protection, refus
 class Zero(Together):
     """A cell is sensitive when it has contributors and its value is 0: each of them is known to have contributed 0.
 
-    A cell without contributors is not: nobody is there. Protection: the least, upwards; below 0 there is nothing.
+    A cell without contributors is not: nobody is there. Protection: the minimum, upwards; nothing lies below 0.
 
     Source: Hundepool et al. (2012), section 4.2; Massell (1999) on 0-cells.
     Misleads when zeros are known to everybody (structural zeros): publish those.

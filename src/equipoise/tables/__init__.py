@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from equipoise.data.tables.ready_table import Ready
     from equipoise.tables.additivity import Additivity
     from equipoise.tables.adjust import Adjust
-    from equipoise.tables.audit import audit, difference
+    from equipoise.tables.audits import audit, difference
     from equipoise.tables.cell_key import CellKey
     from equipoise.tables.distance import Distance
     from equipoise.tables.exposed import Exposed
@@ -36,4 +36,4 @@ __all__ = [
     "record_keys",
 ]
 
-export_lazily(__name__, Ready="equipoise.data.tables.ready_table", difference="audit")
+export_lazily(__name__, Ready="equipoise.data.tables.ready_table", audit="audits", difference="audits")

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import CLOSE, additive, both
+from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE, additive, both
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
@@ -35,7 +35,7 @@ class Additivity:
         published = np.where(suppressed, 0.0, table.told)
         open_ = (abs(rows.matrix) @ suppressed.astype(np.float64)) == 0
         miss, size = rows.residuals(published), abs(rows.matrix) @ np.abs(published)
-        additive_rows = (np.abs(miss) <= CLOSE * np.maximum(size, 1.0)) & open_
+        additive_rows = (np.abs(miss) <= CHANGE_TOLERANCE * np.maximum(size, 1.0)) & open_
         many, skipped = int(open_.sum()), int((~open_).sum())
         return Score(
             label(self),

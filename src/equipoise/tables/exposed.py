@@ -10,7 +10,7 @@ from equipoise.data.tables.table_arrays import both
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, label
 from equipoise.methods.score import Score
-from equipoise.tables.audits.exposure import Exposure, exposure
+from equipoise.tables.audits import Exposure, exposure
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import CLOSE, both
+from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE, both
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -39,7 +39,8 @@ class KeptMargins:
         table, true_table = both(released, original, "KeptMargins")
         x, published = amount(true_table), table.told
         margin = ~true_table.inner & (true_table.n > 0)
-        near = np.abs(np.where(np.isnan(published), np.inf, published) - x) <= (self.within + CLOSE) * np.abs(x)
+        change = np.abs(np.where(np.isnan(published), np.inf, published) - x)
+        near = change <= (self.within + CHANGE_TOLERANCE) * np.abs(x)
         number, many = int((near & margin).sum()), int(margin.sum())
         return Score(
             label(self),

@@ -9,7 +9,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule
-from equipoise.tables._suppression.suppress_tables import Wish, withheld
+from equipoise.tables._suppression.suppress_tables import withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,4 @@ class Suppress:
         """Several tables of the same records protected at once: what they share is one cell in all of them."""
         if not tables:
             raise ParameterError("There is no table to protect.")
-        wish = Wish(
-            self.rule, self.cost, self.method, self.singletons, self.publish, self.withhold, self.limits, self.seconds
-        )
-        return withheld([as_table(table, "Suppress") for table in tables], wish, progress)
+        return withheld([as_table(table, "Suppress") for table in tables], self, progress)

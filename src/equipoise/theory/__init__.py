@@ -1,4 +1,4 @@
-"""Closed forms of risk and utility."""
+"""Closed forms of risk and utility, to check the empirical risk-utility map."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The parameter that leaves the user most under a limit on risk."""
+"""Parameter value of most utility under a limit on risk, in closed form."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from equipoise.ground.errors import InfeasibleError, ParameterError, hint
 from equipoise.theory.mean import mean
 from equipoise.theory.point import Theory, above, share
 
-METHODS = {
+METHOD_OF = {
     "scale": "noise",
     "l2": "noise",
     "rate": "swapped",
@@ -18,14 +18,14 @@ METHODS = {
     "k": "synthetic",
     "a2": "synthetic",
 }
-LARGEST = 2.0**60
-STEPS = 1000
-"""Rates looked at before the first that keeps the limit is closed in on."""
+MAX_NOISE = 2.0**60
+GRID_STEPS = 1000
+"""Swapping rates evaluated on a grid before bisection."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """The chosen value of a parameter, the point it gives, and whether the limit is what held it."""
+    """The chosen value of a parameter, its point on the map, and whether the limit binds."""
 
     parameter: str
     value: float
@@ -39,7 +39,7 @@ def best(
     risk_at_most: float | None = None,
     identity_at_most: float | None = None,
     at_most: int = 1000,
-    **given: Any,
+    **parameters: Any,
 ) -> Best:
     """The value of a parameter with most utility among those that keep the risk within a limit.
 
@@ -59,7 +59,7 @@ def best(
         Limit on the chance that the target's record is named.
     at_most
         Largest m or k that is considered.
-    **given
+    **parameters
         The other parameters, as in `mean`.
 
     >>> chosen = best("rate", risk_at_most=1.0, s2=4.0, d=3.0)
@@ -68,18 +68,18 @@ def best(
     >>> best("m", risk_at_most=0.26, n=10, s2=4.0).value
     3
     """
-    if parameter not in METHODS:
-        raise ParameterError(f"Nothing is known of the parameter {parameter!r}.{hint(parameter, list(METHODS))}")
+    if parameter not in METHOD_OF:
+        raise ParameterError(f"Nothing is known of the parameter {parameter!r}.{hint(parameter, list(METHOD_OF))}")
     keeps = _limits(risk_at_most, identity_at_most)
-    method = METHODS[parameter]
+    method = METHOD_OF[parameter]
 
     def at(value: float) -> Theory:
-        return mean(method, **given, **{parameter: value})
+        return mean(method, **parameters, **{parameter: value})
 
     if parameter in ("m", "k"):
         return _most(parameter, at, keeps, at_most)
-    low, high = _first_rate(at, keeps) if parameter == "rate" else _doubled(at, keeps, parameter)
-    value = _bisected(at, keeps, low, high)
+    low, high = _first_rate(at, keeps) if parameter == "rate" else _bracket(at, keeps, parameter)
+    value = _bisect(at, keeps, low, high)
     return Best(parameter, value, at(value), binds=value > 0)
 
 
@@ -92,8 +92,8 @@ def _limits(risk: float | None, identity: float | None) -> Callable[[Theory], bo
         share("identity_at_most", identity)
 
     def keeps(point: Theory) -> bool:
-        known = point.identity is None or identity is None or point.identity <= identity
-        return known and (risk is None or point.risk <= risk)
+        identity_holds = point.identity is None or identity is None or point.identity <= identity
+        return identity_holds and (risk is None or point.risk <= risk)
 
     return keeps
 
@@ -113,26 +113,26 @@ def _most(parameter: str, at: Callable[[int], Theory], keeps: Callable[[Theory],
     return Best(parameter, low, at(low), binds=low < at_most)
 
 
-def _doubled(at: Callable[[float], Theory], keeps: Callable[[Theory], bool], parameter: str) -> tuple[float, float]:
-    """Two values between which the limit starts to be kept."""
+def _bracket(at: Callable[[float], Theory], keeps: Callable[[Theory], bool], parameter: str) -> tuple[float, float]:
+    """Two values between which the limit begins to hold."""
     if keeps(at(0.0)):
         return 0.0, 0.0
     high = 2.0**-20
     while not keeps(at(high)):
         high *= 2
-        if high > LARGEST:
+        if high > MAX_NOISE:
             raise _infeasible(parameter)
     return 0.0, high
 
 
 def _first_rate(at: Callable[[float], Theory], keeps: Callable[[Theory], bool]) -> tuple[float, float]:
-    """The first rate of a grid that keeps the limit, and the one before; the safest rate is among those looked at."""
-    grid = np.linspace(0, 1, STEPS + 1)
+    """The first rate of a grid that keeps the limit, and the one before; the safest rate is added to the grid."""
+    grid = np.linspace(0, 1, GRID_STEPS + 1)
     safest = _safest(at, grid)
-    known = sorted({*grid.tolist(), *safest})
-    for place, rate in enumerate(known):
+    rates = sorted({*grid.tolist(), *safest})
+    for place, rate in enumerate(rates):
         if keeps(at(rate)):
-            return known[max(0, place - 1)], rate
+            return rates[max(0, place - 1)], rate
     raise _infeasible("rate")
 
 
@@ -142,13 +142,13 @@ def _safest(at: Callable[[float], Theory], grid: "np.ndarray[tuple[int], np.dtyp
 
     def closed_in(harm: Callable[[float], float]) -> float:
         near = min(grid.tolist(), key=harm)
-        bounds = (max(0.0, near - 1 / STEPS), min(1.0, near + 1 / STEPS))
+        bounds = (max(0.0, near - 1 / GRID_STEPS), min(1.0, near + 1 / GRID_STEPS))
         return float(minimize_scalar(harm, bounds=bounds, method="bounded").x)
 
     return [closed_in(lambda p: -min(at(p).mse.values())), closed_in(lambda p: at(p).identity or 0.0)]
 
 
-def _bisected(at: Callable[[float], Theory], keeps: Callable[[Theory], bool], low: float, high: float) -> float:
+def _bisect(at: Callable[[float], Theory], keeps: Callable[[Theory], bool], low: float, high: float) -> float:
     """The smallest value that keeps the limit, between one that does not and one that does."""
     if keeps(at(low)):
         return low

@@ -1,4 +1,4 @@
-"""Closed forms of risk and utility when the user wants a mean and the snooper one record's value."""
+"""Closed forms of risk and utility: the user estimates a mean, the snooper one record's value."""
 
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
@@ -15,17 +15,17 @@ from equipoise.theory.synthetic import Synthetic
 
 
 class Case(Protocol):
-    """A release whose worth is known in closed form."""
+    """A release with risk and utility in closed form."""
 
     def point(self) -> Theory: ...
 
 
 CASES: dict[str, type] = {"original": Original, "noise": Noise, "synthetic": Synthetic, "swapped": Swapped}
-USUAL: dict[str, str] = {"noise": "scale", "synthetic": "m", "swapped": "rate"}
-"""The parameter that a curve of each method runs along."""
+CURVE_PARAMETER: dict[str, str] = {"noise": "scale", "synthetic": "m", "swapped": "rate"}
+"""The default parameter of a curve of each method."""
 
 
-def mean(method: str, **given: Any) -> Theory:
+def mean(method: str, **parameters: Any) -> Theory:
     """Risk and utility of a release in closed form, for every snooper, the strongest named.
 
     Utility is 1/MSE of the user's estimate (of the mean; of the difference of two areas' means for swapping), risk
@@ -38,7 +38,7 @@ def mean(method: str, **given: Any) -> Theory:
     ----------
     method
         'original', 'noise', 'synthetic' or 'swapped'.
-    **given
+    **parameters
         All: s2, target ('inside', 'outside'), prior (mean, variance), mu, links, form ('corrected', 'naive').
         original: n. noise: n, l2 or scale, copies. synthetic: n, m, k, a2. swapped: rate, d, areas, partners,
         candidates.
@@ -47,30 +47,30 @@ def mean(method: str, **given: Any) -> Theory:
     >>> point.strongest, round(1 / point.risk, 10), round(1 / point.utility, 10)
     ('shrunk', 1.4, 0.6)
     """
-    return case(method, given).point()
+    return case(method, parameters).point()
 
 
-def case(method: str, given: dict[str, Any]) -> Case:
-    """The release of this name with these parameters, refused in words where they do not fit."""
+def case(method: str, parameters: dict[str, Any]) -> Case:
+    """The release of this method with these parameters; refused where they do not fit."""
     if method not in CASES:
         raise ParameterError(f"No theory of {method!r}.{hint(method, list(CASES))}")
     kind = CASES[method]
-    known = {f.name: f.default is MISSING for f in fields(kind)}
-    for name in given:
-        if name not in known:
-            raise ParameterError(f"The theory of {method!r} has no parameter {name!r}.{hint(name, list(known))}")
-    lacking = [name for name, needed in known.items() if needed and name not in given]
+    names = {f.name: f.default is MISSING for f in fields(kind)}
+    for name in parameters:
+        if name not in names:
+            raise ParameterError(f"The theory of {method!r} has no parameter {name!r}.{hint(name, list(names))}")
+    lacking = [name for name, needed in names.items() if needed and name not in parameters]
     if lacking:
         raise ParameterError(f"The theory of {method!r} needs {', '.join(lacking)}.")
     try:
-        made: Case = kind(**given)
+        release: Case = kind(**parameters)
     except TypeError:
         raise ParameterError(f"The theory of {method!r} takes numbers: one of its parameters is none.") from None
-    return made
+    return release
 
 
 def curve(
-    method: str, parameter: str | None = None, values: Iterable[float] | None = None, **given: Any
+    method: str, parameter: str | None = None, values: Iterable[float] | None = None, **parameters: Any
 ) -> pl.DataFrame:
     """Utility against risk along one parameter, as data for a chart: a row for each value.
 
@@ -80,22 +80,22 @@ def curve(
 
     Parameters
     ----------
-    method, given
+    method, parameters
         As in `mean`.
     parameter
-        What runs: the scale of noise, m of synthetic samples, the rate of swapping unless told.
+        The parameter that varies: by default the scale of noise, m of synthetic samples, the rate of swapping.
     values
-        Where to evaluate; a usual range unless told.
+        Where to evaluate; by default a usual range.
 
     >>> curve("noise", "l2", [1.0, 9.0], n=10, s2=4.0, form="naive").select("parameter", "risk", "strongest").rows()
     [(1.0, 1.0, 'linked'), (9.0, 0.2222222222222222, 'mean')]
     """
-    along = parameter or USUAL.get(method)
+    along = parameter or CURVE_PARAMETER.get(method)
     if along is None:
         raise ParameterError(f"A curve of {method!r} needs the name of the parameter that runs.")
     rows = []
-    for value in usual(along, given) if values is None else values:
-        point = mean(method, **given, **{along: value})
+    for value in usual(along, parameters) if values is None else values:
+        point = mean(method, **parameters, **{along: value})
         rows.append(
             {
                 "parameter": float(value),
@@ -111,12 +111,12 @@ def curve(
     return pl.DataFrame(rows, schema_overrides={"identity": pl.Float64}, infer_schema_length=None)
 
 
-def usual(parameter: str, given: dict[str, Any]) -> Iterable[float]:
-    """A range that a chart of this parameter shows."""
+def usual(parameter: str, parameters: dict[str, Any]) -> Iterable[float]:
+    """Default range of a parameter in a chart."""
     if parameter in ("m", "k"):
         return range(1, 21)
     if parameter == "rate":
-        many = given.get("partners", 1)
+        many = parameters.get("partners", 1)
         return [float(p) for p in np.linspace(0, many / (many + 1), 51)]
-    top = 2.0 if parameter == "scale" else 4 * float(given.get("s2", 1.0))
+    top = 2.0 if parameter == "scale" else 4 * float(parameters.get("s2", 1.0))
     return [float(value) for value in np.linspace(0, top, 51)]

@@ -1,4 +1,4 @@
-"""The original file, and the file with noise: the original is noise of variance 0."""
+"""Theory of the original file and of additive noise; the original is noise of variance 0."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from equipoise.theory.point import Setting, Theory, at_least, whole
 
 @dataclass(frozen=True, kw_only=True)
 class Original(Setting):
-    """The file as it is: U = n/s2.
+    """The unchanged file: U = n/s2.
 
     Snoopers: `mean` guesses the mean, with MSE (n-1)/n s2 inside and s2 (1 + 1/n) outside the file; `linked` knows the
     record and errs by 0: infinite risk. Source: Duncan and Keller-McNulty (2000), section 6. The target outside the
@@ -26,13 +26,13 @@ class Original(Setting):
         whole("n", self.n)
 
     def point(self) -> Theory:
-        found = {"mean": self.by_mean(self.n)}
+        errors = {"mean": self.by_mean(self.n)}
         if self.linked and not self.naive:
-            found["linked"] = 0.0
+            errors["linked"] = 0.0
         return Theory(
             "original",
             self.s2 / self.n,
-            self.with_prior(found),
+            self.with_prior(errors),
             identity=1.0 if self.linked else None,
             form=self.form,
         )
@@ -70,8 +70,8 @@ class Noise(Setting):
         whole("copies", self.copies)
         if (self.l2 is None) == (self.scale is None):
             raise ParameterError("Give one of l2 (variance of the noise) and scale (share of the standard deviation).")
-        given = self.l2 if self.scale is None else self.scale
-        at_least("l2" if self.scale is None else "scale", given or 0.0, 0)
+        amount = self.l2 if self.scale is None else self.scale
+        at_least("l2" if self.scale is None else "scale", amount or 0.0, 0)
 
     @property
     def noise(self) -> float:
@@ -82,28 +82,28 @@ class Noise(Setting):
     @property
     def pull(self) -> float:
         """Weight of the target's own record in the best linear guess."""
-        kept = self.s2 / (self.s2 + self.noise)
-        return kept + (1 - kept) / self.n
+        shrinkage = self.s2 / (self.s2 + self.noise)
+        return shrinkage + (1 - shrinkage) / self.n
 
     def point(self) -> Theory:
         l2 = self.noise
-        found = {"mean": self.by_mean(self.n, l2)}
+        errors = {"mean": self.by_mean(self.n, l2)}
         if self.linked:
-            found["linked"] = l2
+            errors["linked"] = l2
         if self.linked and not self.naive:
-            found["shrunk"] = self.guess(self.pull, self.n, l2)
-        known = {"prior and linked": harmonic(self.spread, l2)} if self.linked else {}
+            errors["shrunk"] = self.guess(self.pull, self.n, l2)
+        with_prior = {"prior and linked": harmonic(self.spread, l2)} if self.linked else {}
         return Theory(
             "noise",
             (self.s2 + l2) / self.n,
-            self.with_prior(found, **known),
+            self.with_prior(errors, **with_prior),
             identity=1.0 if self.linked else None,
             form=self.form,
         )
 
 
 def harmonic(one: float, two: float) -> float:
-    """Variance that is left when two independent sources are weighed as they deserve.
+    """Variance of the best combination of two independent sources.
 
     >>> harmonic(4.0, 2.0), harmonic(0.0, 0.0)
     (1.3333333333333333, 0.0)

@@ -1,4 +1,4 @@
-"""Theory: what one release is worth to its user and to each snooper, and who the snoopers are."""
+"""Point of the theoretical risk-utility map: errors of the user and of each snooper, and the model behind them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Where = Literal["inside", "outside"]
 
 @dataclass(frozen=True)
 class Theory:
-    """One point of the theoretical map.
+    """One point of the theoretical risk-utility map.
 
     `user` is the mean squared error of the user's estimate, `mse` that of each snooper's guess at the target's value;
     utility and risk are their reciprocals, the risk that of the `strongest` snooper. `identity` is the chance that the
@@ -51,7 +51,7 @@ class Theory:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What every release shares: values of mean `mu` and variance `s2`, and one target.
+    """Model common to all releases: values of mean `mu` and variance `s2`, and one target.
 
     The target is one of the records, or `outside` the file. A snooper with a `prior` (mean, variance) knows that much
     of the target before seeing the file: the target's value then has this law, the others keep (mu, s2), and what the
@@ -99,9 +99,9 @@ class Setting:
         """How far the target's mean lies from that of the population."""
         return 0.0 if self.prior is None else self.prior[0] - self.mu
 
-    def with_prior(self, found: dict[str, float], **more: float) -> dict[str, float]:
-        """The snoopers, and those who use what they knew; the paper's form has no such snooper."""
-        return found if self.prior is None or self.naive else {**found, "prior": self.spread, **more}
+    def with_prior(self, errors: dict[str, float], **more: float) -> dict[str, float]:
+        """Errors of the snoopers, with those of snoopers who use a prior; the paper's form has none of these."""
+        return errors if self.prior is None or self.naive else {**errors, "prior": self.spread, **more}
 
     def guess(self, own: float, n: int, noise: float = 0.0) -> float:
         """MSE of the guess with weight `own` on the target's record and the rest shared by the n - 1 others."""
@@ -145,6 +145,6 @@ def share(name: str, value: float) -> None:
         raise ParameterError(f"{name} must be a share from 0 to 1, got {value:g}.{hint}")
 
 
-def one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ParameterError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}.")
+def one_of(name: str, value: str, options: tuple[str, ...]) -> None:
+    if value not in options:
+        raise ParameterError(f"{name} must be {' or '.join(map(repr, options))}, got {value!r}.")

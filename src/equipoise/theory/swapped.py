@@ -1,4 +1,4 @@
-"""Swapped data: a record that stands out in its area may have changed places with one of another area."""
+"""Theory of data swapping: the target may have changed places with a record of another area."""
 
 from dataclasses import dataclass
 
@@ -68,12 +68,12 @@ class Swapped(Setting):
         linked = {"linked": self.rate * pair} if self.linked else {}
         if self.naive:
             return linked or {"mean": self.by_area_mean()}
-        known = {
+        others = {
             "undone": (1 - self.rate / self.partners) * pair,
             "hedged": self.by_hedging(),
             "best linear": self.by_best_linear(),
         }
-        return {"mean": self.by_area_mean(), **(linked | known if linked else {})}
+        return {"mean": self.by_area_mean(), **(linked | others if linked else {})}
 
     def by_identity(self) -> float:
         """The chance of naming the record that holds the target's values."""
@@ -82,9 +82,9 @@ class Swapped(Setting):
     def by_difference(self) -> float:
         """MSE of the difference of the two areas' means."""
         h = 1 / self.areas[0] + 1 / self.areas[1]
-        return h * self.s2 + (h * self.d) ** 2 * self.moved(self.candidates)[1]
+        return h * self.s2 + (h * self.d) ** 2 * self.swap_moments(self.candidates)[1]
 
-    def moved(self, pairs: int) -> tuple[float, float]:
+    def swap_moments(self, pairs: int) -> tuple[float, float]:
         """First and second moment of the number of pairs that swap."""
         mean = pairs * self.rate
         return mean, mean * (1 - self.rate) + mean**2
@@ -121,5 +121,5 @@ class Swapped(Setting):
 
     def drift(self, start: float, step: float, pairs: int) -> float:
         """Mean square of start + step x (pairs that swap)."""
-        once, twice = self.moved(pairs)
+        once, twice = self.swap_moments(pairs)
         return start**2 + 2 * start * step * once + step**2 * twice

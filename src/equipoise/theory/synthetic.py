@@ -1,4 +1,4 @@
-"""Synthetic data: m samples of k records, each sample with a mean of its own."""
+"""Theory of synthetic data: m samples of k records, each sample with a mean of its own."""
 
 from dataclasses import dataclass
 
@@ -45,10 +45,10 @@ class Synthetic(Setting):
         a2 = self.s2 / self.n if self.a2 is None else self.a2
         overall = a2 / self.m + self.s2 / (self.m * k)
         start = self.spread + self.gap**2 if self.naive else self.by_mean(self.n)
-        found = {
+        errors = {
             "mean": start + overall,
             "sample mean": start + a2 + self.s2 / k,
             "synthetic record": start + a2 + self.s2,
         }
         user = overall if self.naive else self.s2 / self.n + overall
-        return Theory("synthetic", user, self.with_prior(found), form=self.form)
+        return Theory("synthetic", user, self.with_prior(errors), form=self.form)

@@ -1,11 +1,13 @@
 """Bench: score recipes on one file, keeping what the next recipe can use again."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any, cast
 
 import narwhals as nw
+from cachetools import LRUCache
 
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
@@ -16,7 +18,7 @@ from equipoise.methods.score import Scores
 from equipoise.recipe.recipe import Recipe
 
 By = tuple[str, ...]
-MOST = 512 << 20
+MAX_CACHE_BYTES = 512 << 20
 """Bytes of released records and cells that are kept for recipes to come, at most; an eighth of free memory if less."""
 
 
@@ -27,31 +29,6 @@ def prefix_of(masks: Sequence[Mask]) -> Hashable:
         return tuple(masks)
     except TypeError:
         return tuple(repr(mask) for mask in masks)
-
-
-@dataclass
-class ByteCache:
-    """What was made last, up to so many bytes; what was not asked for longest goes first.
-
-    >>> kept = ByteCache(10)
-    >>> kept.put("a", 1, 6); kept.put("b", 2, 6); kept.get("a"), kept.get("b")
-    (None, 2)
-    """
-
-    room: int
-    inside: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
-
-    def get(self, name: Hashable) -> Any:
-        if name not in self.inside:
-            return None
-        self.inside.move_to_end(name)
-        return self.inside[name][0]
-
-    def put(self, name: Hashable, value: Any, size: int) -> None:
-        if size <= self.room:
-            self.inside[name] = (value, size)
-            while sum(taken for _, taken in self.inside.values()) > self.room:
-                self.inside.popitem(last=False)
 
 
 class Bench:
@@ -67,7 +44,8 @@ class Bench:
         self.measures = tuple(measures)
         self.only_cells = all(isinstance(m, OnCells) for m in measures)
         self.scales = [(m, m.by(original.roles)) for m in measures if isinstance(m, OnCells)]
-        self.kept = ByteCache(min(MOST, (system.free_memory() or MOST) // 8) if room is None else room)
+        most = min(MAX_CACHE_BYTES, system.free_memory() // 8) if room is None else room
+        self.cache: LRUCache[Hashable, tuple[Any, int]] = LRUCache(most, getsizeof=itemgetter(1))
         self.first: dict[By, Cells] = {}
 
     def on_cells(self, recipe: Recipe) -> bool:
@@ -76,31 +54,40 @@ class Bench:
     def score(self, recipe: Recipe, draw: int = 0) -> Scores:
         """The scores of one draw of a recipe."""
         if self.on_cells(recipe):
-            released = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
-            return Scores(m.measure(released[by], self.first[by]) for m, by in self.scales)
-        made = self.released(recipe, draw)
-        return Scores(m.measure(made, self.original) for m in self.measures)
+            cells = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
+            return Scores(m.measure(cells[by], self.first[by]) for m, by in self.scales)
+        released = self.released(recipe, draw)
+        return Scores(m.measure(released, self.original) for m in self.measures)
+
+    def recall(self, name: Hashable) -> Any:
+        """What is kept under a name, or None."""
+        return self.cache.get(name, (None, 0))[0]
+
+    def keep(self, name: Hashable, value: Any, size: int) -> None:
+        """Keep a value of so many bytes, unless it is larger than the cache; what was used longest ago goes first."""
+        with suppress(ValueError):
+            self.cache[name] = (value, size)
 
     # Cells ------------------------------------------------------------------------------------------------------------
 
     def finest(self) -> dict[By, Cells]:
         if not self.first:
-            wanted = {by for _, by in self.scales}
-            for columns in sorted(wanted, key=len, reverse=True):
+            columns_of_measures = {by for _, by in self.scales}
+            for columns in sorted(columns_of_measures, key=len, reverse=True):
                 count(self.original, columns)
-            self.first = {columns: count(self.original, columns) for columns in wanted}
+            self.first = {columns: count(self.original, columns) for columns in columns_of_measures}
         return self.first
 
     def cells(self, masks: Sequence[Coarsening]) -> dict[By, Cells]:
         """The cells after these masks, from the longest run of them that is kept."""
-        shared, found = len(masks), None
-        while shared and (found := self.kept.get(("cells", prefix_of(masks[:shared])))) is None:
+        shared, cached = len(masks), None
+        while shared and (cached := self.recall(("cells", prefix_of(masks[:shared])))) is None:
             shared -= 1
-        cells: dict[By, Cells] = found or self.finest()
+        cells: dict[By, Cells] = cached or self.finest()
         for place in range(shared, len(masks)):
             cells = {by: masks[place].roll_up(table) for by, table in cells.items()}
             size = sum(_cell_bytes(table) for table in cells.values())
-            self.kept.put(("cells", prefix_of(masks[: place + 1])), cells, size)
+            self.keep(("cells", prefix_of(masks[: place + 1])), cells, size)
         return cells
 
     # Records ----------------------------------------------------------------------------------------------------------
@@ -112,19 +99,19 @@ class Bench:
         if len(masks) < 2 or not self.original.frame.implementation.is_polars():
             return recipe.run(self.original, draw)
         names = [_name(recipe, place, draw) for place in range(1, len(masks))]
-        shared, found = len(names), None
-        while shared and (found := self.kept.get(names[shared - 1])) is None:
+        shared, cached = len(names), None
+        while shared and (cached := self.recall(names[shared - 1])) is None:
             shared -= 1
-        records: Records = found or self.original
+        records: Records = cached or self.original
         for place in range(shared, len(masks)):
             records = masks[place].apply(records, draws.child(place))
-            records = self._keep(names[place], records) if place < len(names) else records
+            records = self._keep_records(names[place], records) if place < len(names) else records
         return records
 
-    def _keep(self, name: Hashable, records: Records) -> Records:
+    def _keep_records(self, name: Hashable, records: Records) -> Records:
         table = records.collect()
         records = replace(records, frame=nw.from_native(table.lazy()))
-        self.kept.put(name, records, int(table.estimated_size()))
+        self.keep(name, records, int(table.estimated_size()))
         return records
 
 

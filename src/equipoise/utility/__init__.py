@@ -1,4 +1,4 @@
-"""Score what a user of the data still has."""
+"""Utility measures: what users of the released data can still estimate."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""One estimate with a valid variance from several synthetic samples."""
+"""Combining rules: one estimate with a valid variance from several synthetic samples."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 
-GRID = (np.arange(1000) + 0.5) / 1000
-"""Probabilities at which the posterior of the variance between samples is taken."""
+POSTERIOR_GRID = (np.arange(1000) + 0.5) / 1000
+"""Probabilities at which the posterior of the between-sample variance is evaluated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def combine(
 
     >>> combine([10.0, 11.0, 12.0], [0.5, 0.5, 0.5], kind="partial").variance
     0.8333333333333333
-    >>> found = combine([10.0, 11.0, 12.0], [0.5, 0.5, 0.5])
-    >>> round(found.variance, 6), found.estimate
+    >>> result = combine([10.0, 11.0, 12.0], [0.5, 0.5, 0.5])
+    >>> round(result.variance, 6), result.estimate
     (0.833333, 11.0)
     """
     means, squares = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
@@ -86,7 +86,7 @@ def combine(
     else:
         variance, df = u * (ratio + (1 + ratio) / m), float("inf")
     exact = kind == "full" and not approximate
-    half = _integrated(b, u, m, level) if exact else _quantile(level, df) * float(np.sqrt(variance))
+    half = _integrated_half_width(b, u, m, level) if exact else _quantile(level, df) * float(np.sqrt(variance))
     return Combined(middle, variance, df, (middle - half, middle + half))
 
 
@@ -104,7 +104,7 @@ def _quantile(level: float, df: float) -> float:
     return float(ndtri(upper) if np.isinf(df) else stdtrit(df, upper))
 
 
-def _integrated(b: float, u: float, m: int, level: float) -> float:
+def _integrated_half_width(b: float, u: float, m: int, level: float) -> float:
     """Half the width of the interval that holds `level` of the mixture of normal laws."""
     from scipy.optimize import brentq
     from scipy.special import ndtr
@@ -117,14 +117,14 @@ def _integrated(b: float, u: float, m: int, level: float) -> float:
 
 
 def _between(b: float, u: float, m: int) -> Floats:
-    """The posterior of the variance between samples, cut off below u, at the probabilities of GRID."""
+    """Posterior of the variance between samples, truncated below u, at the probabilities of POSTERIOR_GRID."""
     from scipy.special import gammainc, gammaincinv
 
     shape = (m - 1) / 2
     if b < 1e-8 * u:  # all of it is cut off but a power law
-        return np.asarray(u * GRID ** (-1 / shape))
+        return np.asarray(u * POSTERIOR_GRID ** (-1 / shape))
     reached = gammainc(shape, shape * b / u) if u > 0 else 1.0
-    return np.asarray(shape * b / gammaincinv(shape, GRID * reached))
+    return np.asarray(shape * b / gammaincinv(shape, POSTERIOR_GRID * reached))
 
 
 def _check(means: Any, squares: Any, kind: str, level: float, ratio: float) -> None:

@@ -1,4 +1,4 @@
-"""The principal variances of the released file against those of the original."""
+"""Change of the eigenvalues of the covariance matrix (principal variances)."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, said, sample
+from equipoise.data.weighted_samples import WeightedSample, sample, sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -38,12 +38,12 @@ class Eigenvalues:
 
     def measure(self, released: Records, original: Records) -> Score:
         columns = numeric_columns(original, self.columns)
-        here, there = sample(released, columns), sample(original, columns)
-        spread = np.sqrt(there.complete().variances())
+        after, before = sample(released, columns), sample(original, columns)
+        spread = np.sqrt(before.complete().variances())
         unit = np.where(spread > 0, spread, 1.0)
-        new, old = _spectrum(here, unit), _spectrum(there, unit)
+        new, old = _spectrum(after, unit), _spectrum(before, unit)
         whole = float((new + old).sum())
-        missing = sum(int((~side.known).any(axis=1).sum()) for side in (here, there))
+        missing = sum(int((~side.present).any(axis=1).sum()) for side in (after, before))
         lacking = (f"{missing:,} records without every column were passed over.",) if missing else ()
         return Score(
             label(self),
@@ -51,7 +51,7 @@ class Eigenvalues:
             "lower",
             side="utility",
             unit="share of the variance",
-            notes=(*said(original, 0), *lacking),
+            notes=(*sample_notes(original, 0), *lacking),
             cells=lambda: _detail(new, old),
         )
 
@@ -65,8 +65,8 @@ def _spectrum(side: WeightedSample, unit: Floats) -> Floats:
     share = whole.weights / whole.weights.sum()
     scaled = (whole.values - share @ whole.values) / unit
     matrix = (scaled.T * share) @ scaled * n / (n - 1)
-    found: Floats = np.maximum(np.linalg.eigvalsh(matrix)[::-1], 0.0)
-    return found
+    eigenvalues: Floats = np.maximum(np.linalg.eigvalsh(matrix)[::-1], 0.0)
+    return eigenvalues
 
 
 def _detail(new: Floats, old: Floats) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What the released keys still say about the original ones, in bits per record."""
+"""Mutual information of released and original keys, in bits per record."""
 
 from dataclasses import dataclass
 
@@ -75,7 +75,7 @@ def mutual_information(released: Records, original: Records) -> float:
 
 
 def _surprise(released: Records, cells: Cells) -> pl.DataFrame:
-    """What each record says, - log2 of the share of its cell: the mean is the joint entropy."""
+    """Self-information of each record, - log2 of the share of its cell: the mean is the joint entropy."""
     return by_record(released, cells, -np.log2(cells.n / cells.records)).rename({"risk": "bits"})
 
 

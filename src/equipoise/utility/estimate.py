@@ -1,4 +1,4 @@
-"""A user's own statistic, from the released file and from the original."""
+"""Accuracy of a user's own statistic: confidence-interval overlap or squared error."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import covariance, ratio, said, weights, with_weight
+from equipoise.data.weighted_samples import covariance, ratio, sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
 Kind = Literal["mean", "quantile", "regression", "table"]
-SHAPES = "write 'mean:income', 'quantile:income,0.9', 'regression:y ~ x1 + x2' or 'table:sex,region'"
+QUERY_FORMS = "write 'mean:income', 'quantile:income,0.9', 'regression:y ~ x1 + x2' or 'table:sex,region'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +63,38 @@ class Estimate:
 
     def measure(self, released: Records, original: Records) -> Score:
         question = parse(self.query)
-        here, there = _read(released, question), _read(original, question)
-        asked = question.terms(here, there)
-        e, s = asked.fit(there.select(question.columns), weights(original, there))
-        made, error = _combined(asked, question, released, here, there.height)
-        table = _compared(asked.names, e, s, made, error, NormalDist().inv_cdf((1 + self.level) / 2))
+        new, old = _read(released, question), _read(original, question)
+        quantities = question.terms(new, old)
+        e, s = quantities.fit(old.select(question.columns), weights(original, old))
+        estimate, error = _combined(quantities, question, released, new, old.height)
+        table = _compared(quantities.names, e, s, estimate, error, NormalDist().inv_cdf((1 + self.level) / 2))
         return Score(
             label(self),
             float(table[self.score].mean()),  # type: ignore[arg-type]
             "higher" if self.score == "overlap" else "lower",
             side="utility",
             unit="share of the interval" if self.score == "overlap" else "times the sampling variance",
-            notes=said(original, 0),
+            notes=sample_notes(original, 0),
             cells=lambda: table,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query that was read: what to estimate, from which columns."""
+    """A parsed query: what to estimate, from which columns."""
 
     kind: Kind
     columns: tuple[str, ...]
     share: float = 0.5
 
-    def terms(self, here: pl.DataFrame, there: pl.DataFrame) -> "Quantities":
-        """What is estimated, the same for both files."""
+    def terms(self, new: pl.DataFrame, old: pl.DataFrame) -> "Quantities":
+        """The quantities to estimate, the same for both files."""
         if self.kind == "table":
-            return _table(self.columns, here, there)
-        _refuse_text(self.columns[0], here, there)
+            return _table(self.columns, new, old)
+        _refuse_text(self.columns[0], new, old)
         if self.kind == "quantile":
             return Quantities(self.columns, lambda table, w: quantile(_values(table[self.columns[0]]), w, self.share))
-        return _regression(self.columns, here, there)
+        return _regression(self.columns, new, old)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def parse(query: str) -> Question:
     >>> parse("quantile:income,0.9").share, parse("regression: y ~ a + b").columns, parse("income").kind
     (0.9, ('y', 'a', 'b'), 'mean')
     """
-    problem = ParameterError(f"Cannot read the query {query!r}: {SHAPES}.")
+    problem = ParameterError(f"Cannot read the query {query!r}: {QUERY_FORMS}.")
     if not isinstance(query, str) or not query.strip():
         raise problem
     word, mark, rest = (part.strip() for part in query.partition(":"))
@@ -132,10 +132,10 @@ def parse(query: str) -> Question:
 
 
 def _names(text: str, mark: str, problem: ParameterError, most: int | None = None) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in (text.split(mark) if mark else [text]))
-    if not all(found) or len(set(found)) < len(found) or (most and len(found) > most):
+    names = tuple(part.strip() for part in (text.split(mark) if mark else [text]))
+    if not all(names) or len(set(names)) < len(names) or (most and len(names) > most):
         raise problem
-    return found
+    return names
 
 
 def _share(text: str, problem: ParameterError) -> float:
@@ -205,18 +205,18 @@ def quantile(x: Floats, w: Floats, share: float) -> tuple[Floats, Floats]:
     """
     order = np.argsort(x, kind="stable")
     steps = np.cumsum(w[order]) / w.sum()
-    known = w.sum() ** 2 / (w**2).sum()
-    reach = float(np.sqrt(share * (1 - share) / known))
+    effective_n = w.sum() ** 2 / (w**2).sum()
+    reach = float(np.sqrt(share * (1 - share) / effective_n))
     places = np.searchsorted(steps, np.clip([share - reach, share, share + reach], 0, 1) - 1e-12)
     low, middle, high = x[order][np.minimum(places, len(x) - 1)]
-    error = (high - low) / 2 or float(np.sqrt(covariance(x, x, w) / known))
+    error = (high - low) / 2 or float(np.sqrt(covariance(x, x, w) / effective_n))
     return np.array([middle]), np.array([error])
 
 
-def _regression(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFrame) -> Quantities:
+def _regression(columns: tuple[str, ...], new: pl.DataFrame, old: pl.DataFrame) -> Quantities:
     """Slopes of the first column on the others; a mean is the intercept alone."""
-    makers = [_causes(column, here, there) for column in columns[1:]]
-    names = tuple(name for found, _ in makers for name in found)
+    makers = [_causes(column, new, old) for column in columns[1:]]
+    names = tuple(name for labels, _ in makers for name in labels)
 
     def fit(table: pl.DataFrame, w: Floats) -> tuple[Floats, Floats]:
         parts = [np.ones((table.height, 1)), *(make(table) for _, make in makers)]
@@ -227,38 +227,38 @@ def _regression(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFram
 
 
 def _causes(
-    column: str, here: pl.DataFrame, there: pl.DataFrame
+    column: str, new: pl.DataFrame, old: pl.DataFrame
 ) -> tuple[tuple[str, ...], Callable[[pl.DataFrame], Floats]]:
     """A number as it is, anything else as an indicator of every category but the first of the original."""
-    if all(t.schema[column].is_numeric() for t in (here, there)):
+    if all(t.schema[column].is_numeric() for t in (new, old)):
         return (column,), lambda table: _values(table[column])[:, None]
-    first = there[column].cast(pl.String).unique().sort()
-    later = here[column].cast(pl.String).unique().sort()
+    first = old[column].cast(pl.String).unique().sort()
+    later = new[column].cast(pl.String).unique().sort()
     levels = [*first, *(value for value in later if value not in set(first))][1:]
     names = tuple(f"{column}={value}" for value in levels)
 
     def indicators(table: pl.DataFrame) -> Floats:
         text = table[column].cast(pl.String)
-        found = [(text == value).cast(pl.Float64).to_numpy() for value in levels]
-        return np.column_stack(found) if found else np.empty((table.height, 0))
+        columns = [(text == value).cast(pl.Float64).to_numpy() for value in levels]
+        return np.column_stack(columns) if columns else np.empty((table.height, 0))
 
     return names, indicators
 
 
-def _table(columns: tuple[str, ...], here: pl.DataFrame, there: pl.DataFrame) -> Quantities:
+def _table(columns: tuple[str, ...], new: pl.DataFrame, old: pl.DataFrame) -> Quantities:
     """The share of each cell that is occupied in either file."""
-    kinds: Any = {c: _shared(here.schema[c], there.schema[c]) for c in columns}
-    both = [table.select(columns).cast(kinds) for table in (there, here)]
+    kinds: Any = {c: _shared(new.schema[c], old.schema[c]) for c in columns}
+    both = [table.select(columns).cast(kinds) for table in (old, new)]
     cells = pl.concat(both).with_columns(pl.col(pl.Float64).fill_nan(None)).unique().sort(columns, nulls_last=False)
     names = tuple(" x ".join("missing" if v is None else str(v) for v in row) for row in cells.iter_rows())
 
     def fit(table: pl.DataFrame, w: Floats) -> tuple[Floats, Floats]:
         rows = table.cast(kinds).with_columns(pl.col(pl.Float64).fill_nan(None), __weight__=w)
-        counted = rows.group_by(columns).agg(pl.col("__weight__").sum())
-        held = cells.join(counted, on=columns, how="left", nulls_equal=True, maintain_order="left")["__weight__"]
-        p, known = held.fill_null(0.0).to_numpy() / w.sum(), float(w.sum() ** 2 / (w**2).sum())
-        near = (known * p + 2) / (known + 4)
-        return p, np.sqrt(near * (1 - near) / known)
+        sums = rows.group_by(columns).agg(pl.col("__weight__").sum())
+        joined = cells.join(sums, on=columns, how="left", nulls_equal=True, maintain_order="left")["__weight__"]
+        p, effective_n = joined.fill_null(0.0).to_numpy() / w.sum(), float(w.sum() ** 2 / (w**2).sum())
+        near = (effective_n * p + 2) / (effective_n + 4)
+        return p, np.sqrt(near * (1 - near) / effective_n)
 
     return Quantities(names, fit)
 
@@ -273,12 +273,12 @@ def _shared(one: pl.DataType, two: pl.DataType) -> pl.DataType:
 
 
 def _combined(
-    asked: Quantities, question: Question, released: Records, here: pl.DataFrame, n: int
+    quantities: Quantities, question: Question, released: Records, new: pl.DataFrame, n: int
 ) -> tuple[Floats, Floats]:
     """Estimate and error of the released file; of m synthetic sets, combined."""
     column = released.roles.sample
-    sets = [here] if column is None else here.partition_by(column, maintain_order=True)
-    fits = [asked.fit(one.select(question.columns), weights(released, one)) for one in sets]
+    sets = [new] if column is None else new.partition_by(column, maintain_order=True)
+    fits = [quantities.fit(one.select(question.columns), weights(released, one)) for one in sets]
     e, s = np.array([fit[0] for fit in fits]), np.array([fit[1] for fit in fits])
     if len(sets) == 1 and not released.synthetic:
         return fits[0]
@@ -287,29 +287,29 @@ def _combined(
     return e.mean(axis=0), np.sqrt((sizes * s**2).mean(axis=0) + between)
 
 
-def _compared(names: tuple[str, ...], e: Floats, s: Floats, made: Floats, error: Floats, z: float) -> pl.DataFrame:
-    gap = (made - e) ** 2
+def _compared(names: tuple[str, ...], e: Floats, s: Floats, estimate: Floats, error: Floats, z: float) -> pl.DataFrame:
+    gap = (estimate - e) ** 2
     return pl.DataFrame(
         {
             "term": names,
             "original": e,
-            "released": made,
+            "released": estimate,
             "error": s,
             "released_error": error,
-            "overlap": overlap(e, z * s, made, z * error),
+            "overlap": overlap(e, z * s, estimate, z * error),
             "square": ratio(gap, s**2, np.where(gap > 0, 1.0, 0.0)),
             "utility": ratio(np.ones(len(e)), s**2 + gap, np.nan),
         }
     ).with_columns(pl.col("utility").fill_nan(None))
 
 
-def overlap(e: Floats, half: Floats, made: Floats, reach: Floats) -> Floats:
+def overlap(e: Floats, half: Floats, estimate: Floats, reach: Floats) -> Floats:
     """Mean share of two intervals that they have in common; an interval of no length is in the other or not.
 
     >>> overlap(np.array([0.0]), np.array([2.0]), np.array([1.0]), np.array([1.0])).tolist()
     [0.75]
     """
-    tops, bottoms = (e + half, made + reach), (e - half, made - reach)
+    tops, bottoms = (e + half, estimate + reach), (e - half, estimate - reach)
     common = np.minimum(*tops) - np.maximum(*bottoms)
     inside = np.where(common >= 0, 1.0, 0.0)
     parts = [ratio(np.maximum(common, 0.0), top - low, inside) for top, low in zip(tops, bottoms, strict=True)]

@@ -1,4 +1,4 @@
-"""How far released numbers are from the original ones, in standard deviations."""
+"""Information loss IL1s: mean absolute change of numbers, in standard deviations."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, pair, ratio, said
+from equipoise.data.weighted_samples import WeightedSample, pair, ratio, sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -36,24 +36,24 @@ class InformationLoss:
     columns: tuple[str, ...] | None = None
 
     def measure(self, released: Records, original: Records) -> Score:
-        here, there = pair(released, original, numeric_columns(original, self.columns))
-        losses = _losses(here, there)
-        table = pl.DataFrame({"column": here.names, "deviation": np.sqrt(there.variances()), "loss": losses})
+        new, old = pair(released, original, numeric_columns(original, self.columns))
+        losses = _losses(new, old)
+        table = pl.DataFrame({"column": new.names, "deviation": np.sqrt(old.variances()), "loss": losses})
         return Score(
             label(self),
             float(np.nanmean(losses)),
             "lower",
             side="utility",
             unit="of sqrt(2) standard deviations",
-            notes=said(original, int((~here.known).sum())),
+            notes=sample_notes(original, int((~new.present).sum())),
             cells=lambda: table.with_columns(pl.col("loss").fill_nan(None)),
         )
 
 
-def _losses(here: WeightedSample, there: WeightedSample) -> Floats:
+def _losses(new: WeightedSample, old: WeightedSample) -> Floats:
     """The mean of |x - x'| / (sqrt(2) S) of each column, NaN where it has no value."""
-    change = np.nan_to_num(np.abs(here.values - there.values))
-    totals = here.known.T @ here.weights
-    far = ratio(change.T @ here.weights, totals, np.nan)
-    changed = ratio((change > 0).T @ here.weights, totals, np.nan)
-    return np.where(np.isnan(far), np.nan, ratio(far, np.sqrt(2 * there.variances()), changed))
+    change = np.nan_to_num(np.abs(new.values - old.values))
+    totals = new.present.T @ new.weights
+    far = ratio(change.T @ new.weights, totals, np.nan)
+    changed = ratio((change > 0).T @ new.weights, totals, np.nan)
+    return np.where(np.isnan(far), np.nan, ratio(far, np.sqrt(2 * old.variances()), changed))

@@ -1,4 +1,4 @@
-"""The one- and two-way tables of the released file against those of the original."""
+"""Hellinger distance of one- and two-way tables between released and original file."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.data.weighted_samples import said
+from equipoise.data.weighted_samples import sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import as_cells, label
@@ -56,7 +56,7 @@ class Marginals:
         rows = [_compared(as_cells(released, by), as_cells(original, by)) for by in tables]
         detail = pl.DataFrame(rows)
         strange = [row["table"] for row in rows[: len(columns)] if row["hellinger"] > 1 - 1e-12]
-        weighed = said(original, 0) if isinstance(original, Records) else ()
+        weighed = sample_notes(original, 0) if isinstance(original, Records) else ()
         return Score(
             label(self),
             float(np.mean([row["hellinger"] for row in rows])),
@@ -68,31 +68,31 @@ class Marginals:
         )
 
 
-def _compared(here: Cells, there: Cells) -> dict[str, Any]:
+def _compared(new: Cells, old: Cells) -> dict[str, Any]:
     """Both distances between two tables by the same columns."""
-    q, p = _shares(here, there)
+    q, p = _shares(new, old)
     return {
-        "table": " x ".join(there.by),
-        "ways": len(there.by),
+        "table": " x ".join(old.by),
+        "ways": len(old.by),
         "cells": len(p),
         "hellinger": min(1.0, float(np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum() / 2))),
         "total_variation": min(1.0, float(np.abs(p - q).sum() / 2)),
     }
 
 
-def _shares(here: Cells, there: Cells) -> tuple[Floats, Floats]:
+def _shares(new: Cells, old: Cells) -> tuple[Floats, Floats]:
     """The share of each cell in both tables, over the cells of either."""
-    one, two = here.table, there.table
-    for column in there.by:
+    one, two = new.table, old.table
+    for column in old.by:
         kinds = one.schema[column], two.schema[column]
         if kinds[0] != kinds[1]:
             shared = pl.Float64 if all(kind.is_numeric() for kind in kinds) else pl.String
             one, two = (table.with_columns(pl.col(column).cast(shared)) for table in (one, two))
     both = pl.concat(
         [
-            one.select(*there.by, q=pl.col("total") / pl.col("total").sum(), p=0.0),
-            two.select(*there.by, q=0.0, p=pl.col("total") / pl.col("total").sum()),
+            one.select(*old.by, q=pl.col("total") / pl.col("total").sum(), p=0.0),
+            two.select(*old.by, q=0.0, p=pl.col("total") / pl.col("total").sum()),
         ]
     )
-    added = both.group_by(there.by, maintain_order=True).agg(pl.col("p", "q").sum())
+    added = both.group_by(old.by, maintain_order=True).agg(pl.col("p", "q").sum())
     return added["q"].to_numpy(), added["p"].to_numpy()

@@ -1,4 +1,4 @@
-"""How far released numbers are from the original ones, squared."""
+"""Mean squared change of numbers, in units of their variance."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, pair, ratio, said
+from equipoise.data.weighted_samples import WeightedSample, pair, ratio, sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -36,28 +36,28 @@ class MeanSquare:
     columns: tuple[str, ...] | None = None
 
     def measure(self, released: Records, original: Records) -> Score:
-        here, there = pair(released, original, numeric_columns(original, self.columns))
-        table = _errors(here, there)
+        new, old = pair(released, original, numeric_columns(original, self.columns))
+        table, missing = _errors(new, old), int((~new.present).sum())
         return Score(
             label(self),
             float(table["share"].drop_nulls().mean()),  # type: ignore[arg-type]
             "lower",
             side="utility",
             unit="times the variance",
-            notes=("Crude: it compares records, not what users estimate.", *said(original, int((~here.known).sum()))),
+            notes=("Crude: it compares records, not what users estimate.", *sample_notes(original, missing)),
             cells=lambda: table,
         )
 
 
-def _errors(here: WeightedSample, there: WeightedSample) -> pl.DataFrame:
-    totals = here.known.T @ here.weights
-    change = np.nan_to_num(here.values - there.values)
-    mse = ratio((change**2).T @ here.weights, totals, np.nan)
-    changed = ratio((change != 0).T @ here.weights, totals, np.nan)
-    variance = there.variances()
+def _errors(new: WeightedSample, old: WeightedSample) -> pl.DataFrame:
+    totals = new.present.T @ new.weights
+    change = np.nan_to_num(new.values - old.values)
+    mse = ratio((change**2).T @ new.weights, totals, np.nan)
+    changed = ratio((change != 0).T @ new.weights, totals, np.nan)
+    variance = old.variances()
     return pl.DataFrame(
         {
-            "column": here.names,
+            "column": new.names,
             "mse": mse,
             "variance": variance,
             "share": _share(mse, variance, changed),

@@ -1,4 +1,4 @@
-"""Means, variances and correlations of the released file against those of the original."""
+"""Change of means, variances and correlations between released and original file."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.weighted_samples import WeightedSample, correlation, covariance, pair, said, sample
+from equipoise.data.weighted_samples import WeightedSample, correlation, covariance, pair, sample, sample_notes
 from equipoise.ground.errors import EngineError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
@@ -52,10 +52,10 @@ class Moments:
 
     def measure(self, released: Records, original: Records) -> Score:
         columns = numeric_columns(original, self.columns)
-        here, there = sample(released, columns), sample(original, columns)
-        rows = _means(here, there) + _variances(here, there) + _correlations(here, there)
+        new, old = sample(released, columns), sample(original, columns)
+        rows = _means(new, old) + _variances(new, old) + _correlations(new, old)
         parts = pl.DataFrame(rows, schema=SCHEMA, orient="row").group_by("statistic").agg(pl.col("change").mean())
-        missing = int((~here.known).sum() + (~there.known).sum())
+        missing = int((~new.present).sum() + (~old.present).sum())
 
         def detail() -> pl.DataFrame:
             return pl.DataFrame([*rows, *_regressions(released, original, columns)], schema=SCHEMA, orient="row")
@@ -66,32 +66,32 @@ class Moments:
             "lower",
             side="utility",
             unit="share",
-            notes=said(original, missing),
+            notes=sample_notes(original, missing),
             cells=detail,
         )
 
 
-def _means(here: WeightedSample, there: WeightedSample) -> list[tuple[Any, ...]]:
-    old, new = np.nan_to_num(there.means()), np.nan_to_num(here.means())
-    spread = np.sqrt(there.variances())
+def _means(after: WeightedSample, before: WeightedSample) -> list[tuple[Any, ...]]:
+    old, new = np.nan_to_num(before.means()), np.nan_to_num(after.means())
+    spread = np.sqrt(before.variances())
     unit = np.where(spread > 0, spread, np.where(old != 0, np.abs(old), 1.0))
     change = np.abs(new - old) / unit
-    return [("mean", name, None, *map(float, row)) for name, *row in zip(here.names, old, new, change, strict=True)]
+    return [("mean", name, None, *map(float, row)) for name, *row in zip(after.names, old, new, change, strict=True)]
 
 
-def _variances(here: WeightedSample, there: WeightedSample) -> list[tuple[Any, ...]]:
+def _variances(after: WeightedSample, before: WeightedSample) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
-    for name, new, old in zip(here.names, here.variances().tolist(), there.variances().tolist(), strict=True):
+    for name, new, old in zip(after.names, after.variances().tolist(), before.variances().tolist(), strict=True):
         largest = max(new, old)
         rows.append(("variance", name, None, old, new, abs(new - old) / largest if largest > 0 else 0.0))
     return rows
 
 
-def _correlations(here: WeightedSample, there: WeightedSample) -> list[tuple[Any, ...]]:
-    new, old = here.correlations().tolist(), there.correlations().tolist()
+def _correlations(after: WeightedSample, before: WeightedSample) -> list[tuple[Any, ...]]:
+    new, old = after.correlations().tolist(), before.correlations().tolist()
     return [
-        ("correlation", here.names[j], here.names[i], old[i][j], new[i][j], abs(new[i][j] - old[i][j]))
-        for i in range(len(here.names))
+        ("correlation", after.names[j], after.names[i], old[i][j], new[i][j], abs(new[i][j] - old[i][j]))
+        for i in range(len(after.names))
         for j in range(i)
     ]
 
@@ -100,10 +100,10 @@ def _regressions(released: Records, original: Records, columns: tuple[str, ...])
     """Slope and fit of the original on the released values, where the files hold the same records."""
     rows: list[tuple[Any, ...]] = []
     with suppress(EngineError):
-        here, there = pair(released, original, columns)
-        for name, x, y in zip(columns, here.values.T, there.values.T, strict=True):
-            spread = covariance(x, x, here.weights)
-            slope = covariance(x, y, here.weights) / spread if spread > 0 else None
-            fit = correlation(x, y, here.weights) ** 2
+        new, old = pair(released, original, columns)
+        for name, x, y in zip(columns, new.values.T, old.values.T, strict=True):
+            spread = covariance(x, x, new.weights)
+            slope = covariance(x, y, new.weights) / spread if spread > 0 else None
+            fit = correlation(x, y, new.weights) ** 2
             rows += [("slope", name, None, 1.0, slope, None), ("fit", name, None, 1.0, fit, None)]
     return rows

@@ -1,4 +1,4 @@
-"""Unbiased counts for the user of a post-randomized column."""
+"""Unbiased estimates of the original counts of a post-randomized column."""
 
 from collections.abc import Sequence
 

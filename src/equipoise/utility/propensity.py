@@ -1,4 +1,4 @@
-"""How well a classifier tells released records from original ones."""
+"""Propensity score measure (pMSE): how well a classifier distinguishes released from original records."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +8,7 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.data.weighted_samples import said, weights, with_weight
+from equipoise.data.weighted_samples import sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, MissingExtraError, ParameterError, RolesError
 from equipoise.ground.packed_keys import code
@@ -16,12 +16,12 @@ from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
-MOST = 10_000
-"""Records of each file that are learnt from at most, drawn with the public seed."""
-CATEGORIES = 50
-"""Categories of a column that are told apart, the most frequent ones."""
-LEAF = 20
-"""Records that a leaf of the tree holds at least."""
+MAX_RECORDS = 10_000
+"""Most records of each file used for learning, drawn with the public seed."""
+MAX_CATEGORIES = 50
+"""Most categories of a column used as features, the most frequent ones."""
+MIN_LEAF_RECORDS = 20
+"""Fewest records in a leaf of the tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class Propensity:
     def measure(self, released: Records, original: Records) -> Score:
         stack = self._stack(released, original)
         rng = np.random.default_rng(self.seed)
-        found = self._pmse(stack, stack.labels)
+        folds = self._pmse(stack, stack.labels)
         nulls = [self._pmse(stack, rng.permutation(stack.labels)) for _ in range(self.permutations)]
         null = float(np.mean([_whole(rows) for rows in nulls]))
-        value = _whole(found)
-        table = pl.DataFrame(found).with_columns(
+        value = _whole(folds)
+        table = pl.DataFrame(folds).with_columns(
             null=np.mean([[row["pmse"] for row in rows] for rows in nulls], axis=0)
         )
         ratio = f"{value / null:.3g} times its null expectation" if null > 0 else "nothing to tell apart"
@@ -76,7 +76,7 @@ class Propensity:
             side="utility",
             baseline=null,
             unit="mean squared distance from chance",
-            notes=(f"pMSE is {ratio}.", *said(original, 0)),
+            notes=(f"pMSE is {ratio}.", *sample_notes(original, 0)),
             cells=lambda: table,
         )
 
@@ -90,7 +90,7 @@ class Propensity:
         keys = [_keys(side, table, columns) for side, table in zip((original, released), sides, strict=True)]
         if _in_step(original, released) and len(keys[0]) == len(keys[1]):
             keys[1] = keys[0]
-        picked = [_picked(key, Draws(self.seed)) for key in keys]
+        picked = [_sample_rows(key, Draws(self.seed)) for key in keys]
         tables = [side[rows] for side, (rows, _) in zip(sides, picked, strict=True)]
         places = np.concatenate([draw for _, draw in picked])
         labels = np.repeat([0, 1], [table.height for table in tables])
@@ -137,12 +137,12 @@ def _read(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
     for column in columns:
         if column not in schema:
             raise RolesError.missing(column, list(schema))
-    named = (records.roles.id,) if records.roles.id else ()
-    return records.collect(*dict.fromkeys((*with_weight(records, columns), *named)))
+    id_column = (records.roles.id,) if records.roles.id else ()
+    return records.collect(*dict.fromkeys((*with_weight(records, columns), *id_column)))
 
 
 def _keys(records: Records, table: pl.DataFrame, columns: tuple[str, ...]) -> pl.Series:
-    """What each record's fold depends on: its id, or its content."""
+    """Key of each record's fold: its id, or its content."""
     name = records.roles.id
     if name and table[name].n_unique() == table.height:
         return table[name]
@@ -154,30 +154,30 @@ def _in_step(original: Records, released: Records) -> bool:
     return original.in_memory and released.in_memory and not (original.roles.id or released.roles.sample)
 
 
-def _picked(keys: pl.Series, draws: Draws) -> tuple[Integers, Floats]:
-    """The rows that are learnt from, and the draw that gives each its fold and place."""
+def _sample_rows(keys: pl.Series, draws: Draws) -> tuple[Integers, Floats]:
+    """The rows used for learning, and the draw that gives each its fold and place."""
     places, chance = draws.uniform(keys, 0), draws.uniform(keys, 1)
-    rows: Integers = np.argsort(chance, kind="stable")[:MOST]
+    rows: Integers = np.argsort(chance, kind="stable")[:MAX_RECORDS]
     return rows, places[rows]
 
 
-def _features(there: pl.Series, here: pl.Series) -> list[Floats]:
+def _features(old: pl.Series, new: pl.Series) -> list[Floats]:
     """One column of both files, as numbers or as indicators of its categories."""
-    if there.dtype.is_numeric() and here.dtype.is_numeric():
-        return _scaled(pl.concat([there.cast(pl.Float64), here.cast(pl.Float64)]).to_numpy())
-    coded = code(pl.concat([there.cast(pl.String), here.cast(pl.String)]))
-    often = np.argsort(-np.bincount(coded.codes, minlength=coded.size), kind="stable")[:CATEGORIES]
+    if old.dtype.is_numeric() and new.dtype.is_numeric():
+        return _scaled(pl.concat([old.cast(pl.Float64), new.cast(pl.Float64)]).to_numpy())
+    coded = code(pl.concat([old.cast(pl.String), new.cast(pl.String)]))
+    often = np.argsort(-np.bincount(coded.codes, minlength=coded.size), kind="stable")[:MAX_CATEGORIES]
     return [(coded.codes == category).astype(np.float64) for category in often]
 
 
 def _scaled(x: Floats) -> list[Floats]:
-    """Standardised, missing at the mean, with an indicator of missing where there are any."""
+    """Standardised values, missing ones at the mean, with an indicator where there are any."""
     lacking = ~np.isfinite(x)
     if lacking.all():
         return [np.zeros(len(x))]
-    known = x[~lacking]
-    spread = float(known.std()) or 1.0
-    scaled = np.where(lacking, 0.0, (np.where(lacking, 0.0, x) - known.mean()) / spread)
+    values = x[~lacking]
+    spread = float(values.std()) or 1.0
+    scaled = np.where(lacking, 0.0, (np.where(lacking, 0.0, x) - values.mean()) / spread)
     return [scaled, lacking.astype(np.float64)] if lacking.any() else [scaled]
 
 
@@ -186,7 +186,7 @@ def _model(name: str, seed: int) -> Any:
         from sklearn.linear_model import LogisticRegression
         from sklearn.tree import DecisionTreeClassifier
     except ModuleNotFoundError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     if name == "tree":
-        return DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=seed)
+        return DecisionTreeClassifier(min_samples_leaf=MIN_LEAF_RECORDS, random_state=seed)
     return LogisticRegression(C=100.0, max_iter=1000)

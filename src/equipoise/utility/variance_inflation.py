@@ -1,4 +1,4 @@
-"""What post-randomization adds to the variance of the cells' estimates."""
+"""Variance that post-randomization adds to estimates of cells."""
 
 from dataclasses import dataclass
 

@@ -14,11 +14,11 @@ from equipoise.attacks._linkage.agreement_patterns import (
     Agreement,
     agreements,
     bits,
-    crossed,
+    code_files,
+    count_agreement,
     decide,
     estimate,
-    exactly,
-    known,
+    exact_counts,
 )
 
 # Domingo-Ferrer and Torra (2004), Table 1.
@@ -56,49 +56,49 @@ def files(seed: int, width: int, here: int, there: int, gaps: float) -> tuple[pl
 
 def test_table_1_by_enumeration() -> None:
     """The paper: 64 pairs, 8 possible coincidence vectors."""
-    found = exactly(agreements(crossed(A, B)))
+    found = exact_counts(agreements(code_files(A, B)))
     assert found.tolist() == enumerated(A, B)
     assert found.sum() == 64
     # By hand: pairs with equal names 2x2 Pere + 2x2 Juan + 1 Joan + 1x2 Ricard; surnames 2x2 + 1 + 4x4 + 1.
-    assert agreements(crossed(A, B))[[1, 2]].tolist() == [11, 22]
+    assert agreements(code_files(A, B))[[1, 2]].tolist() == [11, 22]
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_patterns_are_those_of_all_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first, second = files(seed, int(rng.integers(1, 6)), *rng.integers(1, 61, 2).tolist(), float(rng.choice([0, 0.2])))
-    assert exactly(agreements(crossed(first, second))).tolist() == enumerated(first, second)
+    assert exact_counts(agreements(code_files(first, second))).tolist() == enumerated(first, second)
 
 
 def test_missing_agrees_with_nothing() -> None:
     nothing = pl.DataFrame({"x": pl.Series([None, None], dtype=pl.Int64), "y": [1.0, float("nan")]})
-    assert exactly(agreements(crossed(nothing, nothing))).tolist() == [3, 0, 1, 0]
-    assert exactly(agreements(crossed(nothing.cast({"x": pl.Null}), nothing))).tolist() == [3, 0, 1, 0]
+    assert exact_counts(agreements(code_files(nothing, nothing))).tolist() == [3, 0, 1, 0]
+    assert exact_counts(agreements(code_files(nothing.cast({"x": pl.Null}), nothing))).tolist() == [3, 0, 1, 0]
 
 
 def test_types_may_differ() -> None:
     """A recoded number is text: values are compared as they are written. Whole numbers equal floats."""
     number, text = pl.DataFrame({"x": [1, 2]}), pl.DataFrame({"x": ["1", "0-9"]})
-    assert agreements(crossed(number, text)).tolist() == [4, 1]
-    assert agreements(crossed(number, number.cast(pl.Float64))).tolist() == [4, 2]
-    assert agreements(crossed(text.cast(pl.Categorical), text)).tolist() == [4, 2]
+    assert agreements(code_files(number, text)).tolist() == [4, 1]
+    assert agreements(code_files(number, number.cast(pl.Float64))).tolist() == [4, 2]
+    assert agreements(code_files(text.cast(pl.Categorical), text)).tolist() == [4, 2]
 
 
 def test_counts_stay_exact_beyond_floats() -> None:
     """3 x 10^8 records in one cell of each file: more pairs than a float can tell apart."""
-    small = crossed(pl.DataFrame({"x": [1], "y": [1]}), pl.DataFrame({"x": [1], "y": [1]}))
-    object.__setattr__(small, "here", np.array([300_000_001]))
-    object.__setattr__(small, "there", np.array([300_000_007]))
+    small = code_files(pl.DataFrame({"x": [1], "y": [1]}), pl.DataFrame({"x": [1], "y": [1]}))
+    object.__setattr__(small, "first_counts", np.array([300_000_001]))
+    object.__setattr__(small, "second_counts", np.array([300_000_007]))
     assert agreements(small).tolist() == [300_000_001 * 300_000_007] * 4
 
 
 def test_too_many_or_unfit_variables_are_refused() -> None:
     wide = pl.DataFrame({f"x{i}": [1] for i in range(13)})
     with pytest.raises(eq.ParameterError, match="at most 12"):
-        crossed(wide, wide)
+        code_files(wide, wide)
     listed = pl.DataFrame({"x": [[1, 2]]})
     with pytest.raises(eq.RolesError, match="single values"):
-        crossed(listed, listed)
+        code_files(listed, listed)
 
 
 # --- expectation-maximisation ---------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_too_many_or_unfit_variables_are_refused() -> None:
 def plain_em(counts: list[int], most: float, rounds: int) -> tuple[float, list[float], list[float]]:
     """The same model in plain Python: one pair's probabilities multiplied out, classes summed one by one."""
     width, total = len(counts).bit_length() - 1, sum(counts)
-    edge = agreement_patterns.EDGE
+    edge = agreement_patterns.MIN_PROBABILITY
     u = [sum(c for s, c in enumerate(counts) if s >> i & 1) / total for i in range(width)]
     u = [min(max(x, edge), 1 - edge) for x in u]
     m, p = [max(0.9, x) for x in u], most
@@ -138,7 +138,7 @@ def test_em_is_that_of_a_plain_computation(seed: int) -> None:
         pl.Series(c, [x if rng.random() < 0.85 else y for x, y in zip(first[c], first[c].shuffle(seed), strict=True)])
         for c in first.columns
     )
-    counts = exactly(agreements(crossed(first, second)))
+    counts = exact_counts(agreements(code_files(first, second)))
     found = estimate(counts, 60, 60)
     share, m, u = plain_em(counts.tolist(), 1 / 60, found.rounds)
     assert found.share == pytest.approx(share, abs=1e-9)
@@ -148,7 +148,7 @@ def test_em_is_that_of_a_plain_computation(seed: int) -> None:
 
 
 def test_em_on_table_1_is_that_of_a_plain_computation() -> None:
-    counts = exactly(agreements(crossed(A, B)))
+    counts = exact_counts(agreements(code_files(A, B)))
     found = estimate(counts, 8, 8)
     share, m, u = plain_em(counts.tolist(), 1 / 8, found.rounds)
     assert (found.share, *found.m, *found.u) == pytest.approx((share, *m, *u), abs=1e-7)
@@ -168,14 +168,14 @@ def test_em_recovers_what_made_the_patterns() -> None:
 
 
 def test_em_says_when_it_did_not_converge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement_patterns, "ROUNDS", 3)
-    found = estimate(exactly(agreements(crossed(A, B))), 8, 8)
+    monkeypatch.setattr(agreement_patterns, "MAX_EM_ROUNDS", 3)
+    found = estimate(exact_counts(agreements(code_files(A, B))), 8, 8)
     assert (found.rounds, found.converged) == (3, False)
 
 
 def test_the_likelihood_never_falls() -> None:
     first, second = files(3, 5, 50, 60, 0.1)
-    counts = exactly(agreements(crossed(first, second)))
+    counts = exact_counts(agreements(code_files(first, second)))
     table, shares = bits(5), counts / counts.sum()
     now, before = Agreement(1 / 60, np.full(5, 0.9), np.full(5, 0.3)), -math.inf
     for _ in range(200):
@@ -187,8 +187,8 @@ def test_the_likelihood_never_falls() -> None:
 
 def test_m_and_u_of_the_true_pairs() -> None:
     """Table 1 by hand: 6 of 8 true pairs agree on name, 8 on surname, 6 on age."""
-    both, rows = crossed(A, B), np.arange(8)
-    found = known(agreements(both), both.pattern(rows, rows))
+    both, rows = code_files(A, B), np.arange(8)
+    found = count_agreement(agreements(both), both.pattern(rows, rows))
     assert found.m.tolist() == [6 / 8, 1.0, 6 / 8]
     assert found.u[:2].tolist() == [(11 - 6) / 56, (22 - 8) / 56]
 

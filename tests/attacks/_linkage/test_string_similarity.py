@@ -9,7 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.attacks._linkage import string_similarity
-from equipoise.attacks._linkage.string_similarity import EDGES, SIMILARITIES, Words
+from equipoise.attacks._linkage.string_similarity import BAND_EDGES, SIMILARITIES, Words
 
 
 def words(size: int, seed: int, similarity: Any) -> Words:
@@ -25,24 +25,24 @@ def test_bands_hold_all_similar_values(similarity: Any) -> None:
     """Each pair of different values is in the band of its distance, or farther than all; null is far from all."""
     found = words(300, 1, similarity)
     listed = {}
-    for low, high, band in zip((0.0, *EDGES), EDGES, found.bands, strict=False):
+    for low, high, band in zip((0.0, *BAND_EDGES), BAND_EDGES, found.bands, strict=False):
         for code in range(len(found.values)):
             for place in range(band.start[code], band.start[code + 1]):
                 listed[code, int(band.codes[place])] = band.distance[place]
                 assert low < band.distance[place] <= high
-    one, two = (x.ravel() for x in np.meshgrid(found.asking, found.asked, indexing="ij"))
+    one, two = (x.ravel() for x in np.meshgrid(found.first_codes, found.second_codes, indexing="ij"))
     apart = found.distance(one, two)
     for a, b, d in zip(one.tolist(), two.tolist(), apart.tolist(), strict=True):
         assert (d == 0) == (a == b)
         assert a == b or d >= found.floor
-        assert ((a, b) in listed) == (a != b and d <= EDGES[-1])
+        assert ((a, b) in listed) == (a != b and d <= BAND_EDGES[-1])
         assert listed.get((a, b), d) == pytest.approx(d, abs=1e-15)
     missing = (one == 0) != (two == 0)
     assert (apart[missing] == 1).all()
 
 
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(string_similarity, "PAIRS", 100)
+    monkeypatch.setattr(string_similarity, "MAX_TEXT_PAIRS", 100)
     with pytest.raises(eq.ParameterError, match="at most 100 pairs are compared"):
         words(200, 2, "levenshtein").near(0.2)
 

@@ -5,7 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from equipoise.attacks._nearest.box_search import LEAF, PART, Points, Questions, Tree, first, inside
+from equipoise.attacks._nearest.box_search import (
+    LEAF_POINTS,
+    QUESTIONS_PER_PART,
+    Points,
+    Questions,
+    Tree,
+    count_inside,
+    count_ties,
+)
 
 
 def made(seed: int, n: int, places: int) -> tuple[Points, Questions]:
@@ -43,18 +51,18 @@ def brute(points: Points, asked: Questions) -> tuple[Any, Any]:
 def test_every_pair(seed: int) -> None:
     points, asked = made(seed, n=1 + 30 * seed, places=3 + 2 * seed)
     many, nearest = brute(points, asked)
-    assert inside(points, asked).tolist() == many.tolist()
-    assert first(points, asked).tolist() == nearest.tolist()
+    assert count_inside(points, asked).tolist() == many.tolist()
+    assert count_ties(points, asked).tolist() == nearest.tolist()
 
 
 def test_parts_and_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     points, asked = made(5, n=700, places=12)
-    whole = inside(points, asked), first(points, asked)
-    monkeypatch.setattr("equipoise.attacks._nearest.box_search.PART", 50)
-    monkeypatch.setattr("equipoise.attacks._nearest.box_search.PAIRS", 64)
-    assert PART > 700
-    assert inside(points, asked).tolist() == whole[0].tolist()
-    assert first(points, asked).tolist() == whole[1].tolist()
+    whole = count_inside(points, asked), count_ties(points, asked)
+    monkeypatch.setattr("equipoise.attacks._nearest.box_search.QUESTIONS_PER_PART", 50)
+    monkeypatch.setattr("equipoise.attacks._nearest.box_search.PAIRS_PER_BATCH", 64)
+    assert QUESTIONS_PER_PART > 700
+    assert count_inside(points, asked).tolist() == whole[0].tolist()
+    assert count_ties(points, asked).tolist() == whole[1].tolist()
 
 
 def test_a_tree_holds_every_point_once() -> None:
@@ -64,4 +72,4 @@ def test_a_tree_holds_every_point_once() -> None:
     assert sorted(tree.order.tolist()) == list(range(1000))
     leaves = tree.child < 0
     assert (tree.end - tree.start)[leaves].sum() == 1000
-    assert (tree.end - tree.start)[leaves].max() <= LEAF
+    assert (tree.end - tree.start)[leaves].max() <= LEAF_POINTS

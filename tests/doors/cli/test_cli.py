@@ -23,6 +23,8 @@ from equipoise.data.records import Law
 from equipoise.doors.cli import main
 from equipoise.doors.cli.method_options import fold
 from equipoise.methods.score import Score
+from equipoise.presentation.pages import PAGES
+from equipoise.releases.report_facts import Report
 
 SCORE = {"value", "number", "unit", "better", "interval", "baseline", "notes"}
 COMMAND = [sys.executable, "-c", "import sys; from equipoise.doors.cli import main; sys.exit(main())"]
@@ -272,7 +274,7 @@ def test_roles_file_and_options_over_it(people: Path, run: Run) -> None:
 
 
 def test_short_and_long_masks_give_the_same_data(people: Path, tmp_path: Path, run: Run) -> None:
-    common = ("protect", people, "--keys", "age,sex", "--hierarchy", "age=widths:5,10", "--out")
+    common = ("protect", people, "--keys", "age,sex", "--hierarchy", "age=intervals:5,10", "--out")
     run(*common, tmp_path / "a", "--mask", "recode:age,10", "--mask", "top-code:salary,at=50000,replace_by=median")
     run(
         *(*common, tmp_path / "b", "--mask", "recode", "--level", "10", "--column=age"),
@@ -309,7 +311,7 @@ def test_protect_as_json(people: Path, tmp_path: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "mask"),
     [
-        ("age=widths:5,10", "recode:age,10"),
+        ("age=intervals:5,10", "recode:age,10"),
         ("age=breaks:30,50", "recode:age,1"),
         ("nr=prefix:3,2", "recode:nr,3"),
         ("born=dates:month,year", "recode:born,year"),
@@ -329,7 +331,7 @@ def test_hierarchies_in_short(tmp_path: Path, run: Run, monkeypatch: pytest.Monk
 
 
 def test_two_hierarchies_of_a_column_are_branches(people: Path, tmp_path: Path, run: Run) -> None:
-    trees = ("--hierarchy", "age=widths:3", "--hierarchy", "age=widths:5")
+    trees = ("--hierarchy", "age=intervals:3", "--hierarchy", "age=intervals:5")
     run("protect", people, "--keys", "age", *trees, "--mask", "recode:age,3", "--out", tmp_path / "a")
     run("protect", people, "--keys", "age", *trees, "--mask", "recode:age,5", "--out", tmp_path / "b")
 
@@ -487,7 +489,7 @@ def test_debugging_shows_where(
 
 def test_a_missing_extra_ends_with_3(people: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def lacking(*args: Any, **options: Any) -> None:
-        raise eq.MissingExtraError.named("pyspark", "spark")
+        raise eq.MissingExtraError.for_package("pyspark", "spark")
 
     monkeypatch.setattr("equipoise.doors.cli.assess.measure_file", lacking)
     assert "pip install" in run("assess", people, "--keys", "age", "--json", code=3)
@@ -496,11 +498,11 @@ def test_a_missing_extra_ends_with_3(people: Path, monkeypatch: pytest.MonkeyPat
 def test_interrupt_in_the_middle_writes_nothing(
     policy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(*args: Any) -> str:
+    def stop(*args: Any, **options: Any) -> str:
         raise KeyboardInterrupt
 
     before = files(policy.parent)
-    monkeypatch.setattr("equipoise.doors.api.render", stop)
+    monkeypatch.setitem(PAGES, Report, stop)
     assert main(["balance", str(policy)]) == 130
     assert capfd.readouterr().err == "equipoise: Stopped. Nothing was released.\n"
     left = {name: held for name, held in files(policy.parent).items() if not name.endswith(".journal")}

@@ -11,7 +11,7 @@ import equipoise as eq
 from equipoise.doors.cli import main
 
 Run = Callable[..., str]
-TREES = ("--hierarchy", "age=widths:5,10", "--hierarchy", "area=prefix:2,1")
+TREES = ("--hierarchy", "age=intervals:5,10", "--hierarchy", "area=prefix:2,1")
 
 
 @pytest.fixture
@@ -59,6 +59,19 @@ def test_a_release_and_a_map(run: Run, file: Path, tmp_path: Path) -> None:
     assert "exists already" in run("coarsen", file, "--keys", "age", *TREES, "--k", "3", "--map", page, code=2)
 
 
+def test_mean_risk_weights_and_a_population(run: Run, file: Path) -> None:
+    """The same as from Python."""
+    options = ("--mean-risk", "20%", "--rule", f"k-map:3,{file}", "--suppress", "30%", "--key-weight", "age=0.5")
+    answer = json.loads(run("coarsen", file, "--keys", "sex,area,age", *TREES, *options, "--json"))
+    trees = {"age": eq.Hierarchy.intervals([5, 10]), "area": eq.Hierarchy.prefix(2, 1)}
+    records = eq.read(file, eq.Roles(["sex", "area", "age"], hierarchies=trees))
+    loss = eq.losses.Granularity(weights={"age": 0.5})
+    best = eq.best_coarsening(records, eq.rules.KMap(3, file), loss, 0.3, mean_risk_at_most=0.2)
+    assert answer == {"file": str(file), "folder": None, **best.to_plain()}
+    assert answer["mean_risk"] <= 0.2
+    assert "mean risk" in answer["words"]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -67,6 +80,11 @@ def test_a_release_and_a_map(run: Run, file: Path, tmp_path: Path) -> None:
         (("--k", "3", "--loss", "granularty"), "Did you mean 'granularity'"),
         (("--k", "300", "--suppress", "0"), "No coarsening satisfies"),
         (("--rule", "diversity:iil,2"), "Did you mean 'ill'"),
+        (("--mean-risk", "20"), "Write 20 % as 0.2"),
+        (("--k", "3", "--key-weight", "age"), "--key-weight age=0.5"),
+        (("--k", "3", "--key-weight", "agee=2"), "which is no key"),
+        (("--k", "3", "--loss", "class-size", "--key-weight", "age=2"), "takes no weights"),
+        (("--rule", "k-map:3,nowhere.csv"), "nowhere.csv"),
     ],
 )
 def test_refusals(run: Run, file: Path, options: tuple[str, ...], words: str) -> None:

@@ -76,7 +76,7 @@ def test_a_query_on_files(people: pl.DataFrame, run: Run, tmp_path: Path) -> Non
 
 def test_results_go_back(held: Path, people: pl.DataFrame, run: Run) -> None:
     """The released table stands in the database; nothing else there changed, and it is not replaced unasked."""
-    recoded = ["--hierarchy", "age=widths:10", "--mask", "recode:age,1"]
+    recoded = ["--hierarchy", "age=intervals:10", "--mask", "recode:age,1"]
     told = [held, "--query", ALL, *VERBS["protect"], *recoded, "--into", "safe"]
     run("protect", *told)
     back = pl.DataFrame(files.query('SELECT * FROM "safe"', held).pl() if held.suffix == ".duckdb" else
@@ -145,7 +145,7 @@ def test_metadata(run: Run, tmp_path: Path) -> None:
     (tmp_path / "told.rda").write_text(rda, encoding="utf-8")
     (tmp_path / "other.rda").write_text("x 1 1", encoding="utf-8")
     (tmp_path / "micro.asc").write_text("\n".join(f"{i % 5},{i % 2},1" for i in range(60)), encoding="utf-8")
-    assert "Name it with" in run("assess", "micro.asc", code=2)
+    assert "name it with" in run("assess", "micro.asc", code=2)
     found = json.loads(run("assess", "micro.asc", "--metadata", "told.rda", "--json"))
     assert (found["records"], found["keys"]) == (60, ["region", "sex"])
     found = json.loads(run("assess", "micro.asc", "--metadata", "told.rda", "--keys", "sex", "--json"))

@@ -40,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     firms.write_csv(folder / "firms.csv")
     (folder / "regions.hrc").write_text("North\n@n1\n@n2\nSouth\n@s1\n@s2\n", encoding="utf-8")
-    tree = eq.Hierarchy.from_hrc(folder / "regions.hrc")
+    tree = eq.Hierarchy.hrc(folder / "regions.hrc")
     rule = eq.rules.PPercent(0.1)
     table = eq.table(eq.read(folder / "firms.csv"), ["region", "industry"], "turnover", hierarchies={"region": tree})
     levels = rule.levels(table).rename({"lower": "down", "upper": "up"})
@@ -76,7 +76,7 @@ def test_marked_cells_with_their_levels(run: Run, made: Path) -> None:
     assert told["counts"]["sensitive"] == secret > 0
     found = eq.tabulate(
         eq.read(made / "table.csv"), ["region", "industry"], "TOT", rule=eq.rules.Marked(),
-        hierarchies={"region": eq.Hierarchy.from_hrc(made / "regions.hrc")},
+        hierarchies={"region": eq.Hierarchy.hrc(made / "regions.hrc")},
         ready=eq.tables.Ready(n="N_OBS", sensitive="secret", lower="down", upper="up"),
     )  # fmt: skip
     assert found.counts == told["counts"]

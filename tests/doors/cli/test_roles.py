@@ -86,7 +86,7 @@ def test_a_release_with_an_identifier_is_refused(people: Path, run: Run) -> None
         "--mask",
         "recode:edad,10",
         "--hierarchy",
-        "edad=widths:10",
+        "edad=intervals:10",
     )
     told = run(*options, "--out", people.with_name("no"), code=1)
     assert "column 'mail' looks like a direct identifier (e-mail addresses)" in told

@@ -15,7 +15,9 @@ import pytest
 import equipoise as eq
 from equipoise.doors.report import render, report_sections
 from equipoise.policies.policy import Policy
+from equipoise.presentation.pages import PAGES
 from equipoise.releases.release import release
+from equipoise.releases.report_facts import Report
 from equipoise.search.frontier import frontier
 from equipoise.search.risk_utility_map import undominated
 
@@ -39,16 +41,10 @@ def made(folder, measures=(), limits=None):
     recipes = [eq.Recipe([eq.masks.TopCode(HOSTILE, at)], SEED) for at in (3, 7, 20, 30, 45, 60)]
     trials = eq.sweep(records, recipes, scales)
     kept = []
-    release(
-        records,
-        recipes[1],
-        Policy(limits or {}),
-        folder / "out",
-        render=lambda report, public: kept.append(report) or "page",
-        trials=trials,
-        measures=scales,
-        title="Towns <b>",
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PAGES, Report, lambda report, public: kept.append(report) or "page")
+        policy = Policy(limits or {})
+        release(records, recipes[1], policy, folder / "out", trials=trials, measures=scales, title="Towns <b>")
     return kept[0]
 
 

@@ -59,18 +59,18 @@ def held(tmp_path: Path) -> tuple[Memory, Path]:
 
 def groups(codes: list[list[int]], of: int, **more: Any) -> dict[str, Any]:
     named = [{"name": f"group {at}", "codes": each} for at, each in enumerate(codes)]
-    return {"kind": "groups", "groups": named, "kept": [], "other": None, "of": of, **more}
+    return {"kind": "mapping", "groups": named, "kept": [], "other": None, "of": of, **more}
 
 
 CHANGES = [
-    ("age", {"kind": "breaks", "breaks": [18, 30, 65], "closed": "left", "alone": []}),
-    ("age", {"kind": "breaks", "breaks": [30.0, 65.0], "closed": "right", "alone": [0]}),
-    ("age", {"kind": "intervals", "width": 7, "start": 2, "top": 70, "bottom": 10, "closed": "left", "alone": []}),
+    ("age", {"kind": "breaks", "breaks": [[18, 30, 65]], "closed": "left", "alone": []}),
+    ("age", {"kind": "breaks", "breaks": [[30.0, 65.0]], "closed": "right", "alone": [0]}),
+    ("age", {"kind": "intervals", "widths": [7], "start": 2, "top": 70, "bottom": 10, "closed": "left", "alone": []}),
     ("region", groups([[1, 3], [0, 5]], 6)),
     ("region", groups([[1, 3]], 6, kept=[2], other="Other")),
-    ("job", {"kind": "prefix", "length": 3}),
-    ("born", {"kind": "calendar", "part": "quarter"}),
-    ("income", {"kind": "breaks", "breaks": [1000, 2500.5, 9000], "closed": "left", "alone": []}),
+    ("job", {"kind": "prefix", "lengths": [3]}),
+    ("born", {"kind": "dates", "parts": ["quarter"]}),
+    ("income", {"kind": "breaks", "breaks": [[1000, 2500.5, 9000]], "closed": "left", "alone": []}),
 ]
 
 
@@ -174,7 +174,7 @@ def test_intervals_far_too_narrow_are_refused(held: Any) -> None:
     desk, folder = held
     change = {
         "kind": "intervals",
-        "width": 1e-6,
+        "widths": [1e-6],
         "start": 0,
         "top": None,
         "bottom": None,
@@ -210,7 +210,7 @@ def test_the_page_says_where_the_keys_stand(surveyed: Any) -> None:
 def test_a_level_is_looked_at_kept_undone_and_taken_away(surveyed: Any) -> None:
     assert surveyed.post("/shape/level", {"column": "age", "level": "10"}).status_code == 200
     assert surveyed.office.session.draft["shape"] == {"age": "10"}
-    body = {"column": "age", "change": {"kind": "breaks", "breaks": [18, 40, 65]}, "level": "10", "name": ""}
+    body = {"column": "age", "change": {"kind": "breaks", "breaks": [[18, 40, 65]]}, "level": "10", "name": ""}
     answer = send(surveyed, "/shape/keep", body)
     assert answer.status_code == 200
     assert answer.headers["HX-Trigger"] == "stepped"
@@ -230,15 +230,15 @@ def test_a_level_is_looked_at_kept_undone_and_taken_away(surveyed: Any) -> None:
 
 def test_categories_are_merged_and_none_is_named_in_the_steps(surveyed: Any) -> None:
     shown = facts(surveyed.get("/shape?key=race").text)
-    assert shown["editor"]["kind"] == "groups"
+    assert shown["editor"]["kind"] == "mapping"
     old = surveyed.headers()
-    change = {"kind": "groups", "groups": [{"name": "Rest", "codes": [0, 1, 3]}], "of": 5}
+    change = {"kind": "mapping", "groups": [{"name": "Rest", "codes": [0, 1, 3]}], "of": 5}
     before = send(surveyed, "/shape/preview", {"column": "race", "change": change}).json()
     assert send(surveyed, "/shape/keep", {"column": "race", "change": change}).status_code == 200
     assert surveyed.office.session.undoes == "race: 3 categories merged"
     after = facts(surveyed.get("/shape?key=race").text)
     assert after["now"] == {name: value for name, value in before.items() if name != "categories"}
-    assert [group["codes"] for group in after["editor"]["groups"]["groups"]] == [[0, 1, 3]]
+    assert [group["codes"] for group in after["editor"]["mapping"]["groups"]] == [[0, 1, 3]]
     assert after["level"] == "3 groups"
     late = {"column": "race", "change": {**change, "groups": [{"name": "Others", "codes": [0, 1]}]}}
     assert surveyed.client.post("/shape/keep", json=late, headers=old).status_code == 409
@@ -289,7 +289,7 @@ def test_hostile_names_are_text(workbench: Any) -> None:
         shown = workbench.get(path, params={"key": column}).text
         assert "<script>alert" not in shown
     assert "&lt;script&gt;alert" in shown
-    body = {"column": column, "change": {"kind": "groups", "groups": [{"name": HOSTILE, "codes": [0, 1]}], "of": 6}}
+    body = {"column": column, "change": {"kind": "mapping", "groups": [{"name": HOSTILE, "codes": [0, 1]}], "of": 6}}
     answer = send(workbench, "/shape/keep", body)
     assert answer.status_code == 200, answer.text
     assert "<script>alert" not in answer.text
@@ -305,7 +305,7 @@ def test_many_categories_are_searched_not_all_shown(workbench: Any) -> None:
     assert "less frequent ones not listed" in rows
     found = workbench.get("/shape/categories", params={"key": "code", "rare": True, "search": "99123"}).text
     assert found.count("data-code=") == 1
-    change = {"kind": "groups", "groups": [{"name": "few", "codes": [1, 2]}], "of": 100_000}
+    change = {"kind": "mapping", "groups": [{"name": "few", "codes": [1, 2]}], "of": 100_000}
     refused = send(workbench, "/shape/keep", {"column": "code", "change": change})
     assert refused.status_code == 422
     assert "one by one" in refused.text
@@ -315,15 +315,15 @@ def test_many_categories_are_searched_not_all_shown(workbench: Any) -> None:
 
 
 SENSELESS = [
-    ("/shape/preview", {"column": "age", "change": {"kind": "breaks", "breaks": [1e300]}}),
+    ("/shape/preview", {"column": "age", "change": {"kind": "breaks", "breaks": [[1e300]]}}),
     ("/shape/preview", {"column": "age", "change": {"kind": "level", "level": "none"}}),
-    ("/shape/preview", {"column": "age", "change": {"kind": "calendar", "part": "month"}}),
-    ("/shape/preview", {"column": "race", "change": {"kind": "intervals", "width": 5}}),
-    ("/shape/preview", {"column": "no such", "change": {"kind": "prefix", "length": 2}}),
-    ("/shape/keep", {"column": "age", "change": {"kind": "breaks", "breaks": []}}),
-    ("/shape/keep", {"column": "age", "change": {"kind": "intervals", "width": 5, "top": 1, "bottom": 2}}),
+    ("/shape/preview", {"column": "age", "change": {"kind": "dates", "parts": ["month"]}}),
+    ("/shape/preview", {"column": "race", "change": {"kind": "intervals", "widths": [5]}}),
+    ("/shape/preview", {"column": "no such", "change": {"kind": "prefix", "lengths": [2]}}),
+    ("/shape/keep", {"column": "age", "change": {"kind": "breaks", "breaks": [[]]}}),
+    ("/shape/keep", {"column": "age", "change": {"kind": "intervals", "widths": [5], "top": 1, "bottom": 2}}),
     ("/shape/keep", {"column": "age", "change": {"kind": "level", "level": "5"}}),
-    ("/shape/keep", {"column": "salary", "change": {"kind": "breaks", "breaks": [5, 6]}}),
+    ("/shape/keep", {"column": "salary", "change": {"kind": "breaks", "breaks": [[5, 6]]}}),
 ]
 
 

@@ -1,1 +1,1 @@
-"""Intruders who have read the law of the mask."""
+"""Attacks of intruders who know the public law of the mask."""

@@ -1,4 +1,4 @@
-"""Several releases of the same people made into one: what an intruder who has them all does first."""
+"""Average several releases of the same people into one file, as an intruder who has them all would do first."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ from equipoise.ground.packed_keys import code
 def averaged(releases: Sequence[Records]) -> Records:
     """One file from several releases of the same people, aligned by the id role, or row by row without one.
 
-    Numbers and dates become means, weighted by 1 / noise variance where the law of each release tells it; categories
-    the most frequent one (the first in order where several are). Independent noise of variances v_1, ..., v_m leaves
-    1 / (1/v_1 + ... + 1/v_m), v / m for m equal copies, and the law of the result says so. Every attack takes the
-    result. Columns that all releases have alike stay as they are. Cost: O(releases x records x columns).
+    Numbers and dates become means, weighted by 1 / noise variance where the law of each release has it; categories
+    the most frequent one (the first in order if tied). Independent noise of variances v_1, ..., v_m becomes noise of
+    1 / (1/v_1 + ... + 1/v_m), v / m for m equal copies, and the law of the result says so. Every attack accepts the
+    result. Columns equal in all releases stay as they are. Cost: O(releases x records x columns).
 
     >>> one, two = (Records.of(pl.DataFrame({"x": [1, k], "y": ["a", "b"]}), Roles()) for k in (3, 5))
     >>> averaged([one, two]).collect().rows()
@@ -27,18 +27,18 @@ def averaged(releases: Sequence[Records]) -> Records:
     """
     if not releases:
         raise ParameterError("Give at least one release to average.")
-    tables, head = _aligned(releases), releases[0]
+    tables, head = _align(releases), releases[0]
     shared = [c for c in tables[0].columns if all(c in table.columns for table in tables)]
     columns = [_column([t[c] for t in tables], _weights(releases, c)) for c in shared]
-    roles = head.roles if set(tables[0].columns) == set(shared) else _kept(head.roles, shared)
-    made = Records.of(pl.DataFrame(columns), roles)
-    return replace(made, history=_history(releases))
+    roles = head.roles if set(tables[0].columns) == set(shared) else _roles_of(head.roles, shared)
+    records = Records.of(pl.DataFrame(columns), roles)
+    return replace(records, history=_history(releases))
 
 
 def samples(released: Records, original: Records) -> Records:
-    """The samples of a partly synthetic file averaged, person by person, with the ids of the original.
+    """Average the samples of a partly synthetic file, person by person, with the ids of the original.
 
-    The samples hold the same people in the same order: by id where there is one, as they come where there is none.
+    The samples hold the same people in the same order: by id if there is one, else by row.
     """
     name = released.roles.sample
     assert name is not None
@@ -55,7 +55,7 @@ def samples(released: Records, original: Records) -> Records:
     return averaged(records)
 
 
-def _aligned(releases: Sequence[Records]) -> list[pl.DataFrame]:
+def _align(releases: Sequence[Records]) -> list[pl.DataFrame]:
     name = releases[0].roles.id
     tables = [records.collect() for records in releases]
     if name:
@@ -75,21 +75,20 @@ def _column(copies: list[pl.Series], weights: Floats) -> pl.Series:
     if all(copy.dtype.is_numeric() for copy in copies):
         return pl.Series(head.name, _mean(copies, weights), nan_to_null=True)
     if all(copy.dtype == head.dtype and copy.dtype.is_temporal() for copy in copies):
-        found = pl.Series(head.name, _mean([c.to_physical() for c in copies], weights), nan_to_null=True)
-        return found.round().cast(head.to_physical().dtype).cast(head.dtype)
+        means = pl.Series(head.name, _mean([c.to_physical() for c in copies], weights), nan_to_null=True)
+        return means.round().cast(head.to_physical().dtype).cast(head.dtype)
     if any(copy.dtype != head.dtype for copy in copies):
         raise DataError(f"Column {head.name!r} is of another type in some release.")
     return _mode(copies)
 
 
 def _mean(copies: list[pl.Series], weights: Floats) -> Floats:
-    """Over the copies that have a value; NaN where none has."""
+    """Weighted mean of the copies that have a value; NaN where none has."""
     values = np.stack([copy.cast(pl.Float64).to_numpy() for copy in copies])
-    known = ~np.isnan(values)
-    total = weights @ known
-    found = weights @ np.where(known, values, 0.0)
-    mean: Floats = np.divide(found, total, out=np.full(len(total), np.nan), where=total > 0)
-    return mean
+    present = ~np.isnan(values)
+    weight = weights @ present
+    total = weights @ np.where(present, values, 0.0)
+    return np.asarray(np.divide(total, weight, out=np.full(len(weight), np.nan), where=weight > 0))
 
 
 def _mode(copies: list[pl.Series]) -> pl.Series:
@@ -97,58 +96,57 @@ def _mode(copies: list[pl.Series]) -> pl.Series:
     table: Integers = coded.codes.astype(np.int64).reshape(len(copies), -1)
     best, times = table[0].copy(), np.zeros(table.shape[1], dtype=np.int64)
     for row in table:
-        here = (table == row).sum(axis=0)
-        better = (here > times) | ((here == times) & (row < best))
-        best, times = np.where(better, row, best), np.maximum(here, times)
+        votes = (table == row).sum(axis=0)
+        better = (votes > times) | ((votes == times) & (row < best))
+        best, times = np.where(better, row, best), np.maximum(votes, times)
     return coded.values.gather(pl.Series(best)).cast(copies[0].dtype).alias(copies[0].name)
 
 
 def _weights(releases: Sequence[Records], column: str) -> Floats:
-    """1 / noise variance of each release; 1 where some law does not tell it."""
-    found = [[law for law in records.history if column in law.columns] for records in releases]
-    told = [laws[0].parameters.get("noise_sd", {}).get(column, 0.0) for laws in found if len(laws) == 1]
-    if len(told) < len(releases) or min(told) <= 0:
+    """Weight of each release, 1 / noise variance up to a factor; 1 for all if a law does not state it."""
+    laws_by_release = [[law for law in records.history if column in law.columns] for records in releases]
+    noise_sd = [laws[0].parameters.get("noise_sd", {}).get(column, 0.0) for laws in laws_by_release if len(laws) == 1]
+    if len(noise_sd) < len(releases) or min(noise_sd) <= 0:
         return np.ones(len(releases))
-    variances = np.array(told, dtype=np.float64) ** 2
-    weights: Floats = variances.min() / variances
-    return weights
+    variances = np.array(noise_sd, dtype=np.float64) ** 2
+    return np.asarray(variances.min() / variances)
 
 
 def _history(releases: Sequence[Records]) -> tuple[Law, ...]:
-    """Laws that all releases share, with the noise that is left; any other is only said to have been averaged."""
+    """Laws that all releases share, with the remaining noise; for any other law only that it was averaged."""
     histories = [records.history for records in releases]
     if len(releases) == 1:
         return histories[0]
     if len({tuple((law.mask, law.columns) for law in history) for history in histories}) == 1:
-        return tuple(_together(laws) for laws in zip(*histories, strict=True))
+        return tuple(_pooled_law(laws) for laws in zip(*histories, strict=True))
     touched = tuple(dict.fromkeys(c for history in histories for law in history for c in law.columns))
-    return (_unread(touched, len(releases)),) if touched else ()
+    return (_averaged_law(touched, len(releases)),) if touched else ()
 
 
-def _together(laws: tuple[Law, ...]) -> Law:
+def _pooled_law(laws: tuple[Law, ...]) -> Law:
     head, many = laws[0], len(laws)
     if head.coarsens and all(law == head for law in laws):
         return head
     kinds = {law.parameters.get("kind") for law in laws}
     if head.mask != "noise" or len(kinds) > 1 or any(law.parameters.get("preserve") for law in laws):
-        return _unread(head.columns, many)
+        return _averaged_law(head.columns, many)
     sizes = [law.parameters["noise_sd"] for law in laws]
-    left = {c: _pooled([size[c] for size in sizes]) for c in head.columns}
-    scale = _pooled([law.parameters["scale"] for law in laws])
-    words = f"{many} releases averaged: {head.words}"
-    return replace(head, words=words, parameters={**head.parameters, "scale": scale, "noise_sd": left, "copies": many})
+    noise_sd = {c: _pooled_sd([size[c] for size in sizes]) for c in head.columns}
+    scale = _pooled_sd([law.parameters["scale"] for law in laws])
+    pooled = {"scale": scale, "noise_sd": noise_sd, "copies": many}
+    return replace(head, words=f"{many} releases averaged: {head.words}", parameters={**head.parameters, **pooled})
 
 
-def _pooled(sizes: list[float]) -> float:
+def _pooled_sd(sizes: list[float]) -> float:
     return float(1 / np.sqrt(sum(1 / size**2 for size in sizes))) if all(sizes) else 0.0
 
 
-def _unread(columns: tuple[str, ...], many: int) -> Law:
+def _averaged_law(columns: tuple[str, ...], many: int) -> Law:
     return Law("averaged", columns, f"{', '.join(columns)} averaged over {many} releases", {"copies": many})
 
 
-def _kept(roles: Roles, columns: list[str]) -> Roles:
-    """The roles of the columns that are left."""
+def _roles_of(roles: Roles, columns: list[str]) -> Roles:
+    """Roles restricted to these columns."""
     lists = {name: tuple(c for c in getattr(roles, name) if c in columns) for name in ("keys", "sensitive", "numeric")}
     single = {name: c for name in ("weight", "household", "id") if (c := getattr(roles, name)) in columns}
     return Roles(lists["keys"], sensitive=lists["sensitive"], numeric=lists["numeric"], **single)

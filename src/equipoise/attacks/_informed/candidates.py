@@ -1,10 +1,10 @@
-"""The records an intruder holds possible for each person, and the nearest of them under the known laws."""
+"""Candidate records of each person under the known laws, and the likeliest of them."""
 
 import numpy as np
 import polars as pl
 
 from equipoise.attacks._informed.knowledge import RecordGuess, joint_both
-from equipoise.attacks._nearest.box_search import Points, Questions, first, inside
+from equipoise.attacks._nearest.box_search import Points, Questions, count_inside, count_ties
 from equipoise.attacks._nearest.neighbours import count
 from equipoise.attacks._nearest.points import Cloud
 from equipoise.ground.arrays import Floats, Integers
@@ -14,10 +14,11 @@ Coordinate = tuple[Floats, Floats, Floats, Floats, Floats]
 
 
 class CandidateSpace:
-    """What must agree, intervals that a released coordinate cannot leave, and squared distances that make it unlikely.
+    """Constraints and distances that decide which records are candidates, and how likely each is.
 
-    Every coordinate has the released value of each record and, for each person, the interval, the expected value and a
-    weight; codes have a penalty where they differ. Minus half of the sum of both is the log likelihood of a link.
+    Blocks must agree. Every coordinate has the released value of each record and, for each person, the interval it must
+    lie in, the expected value and a weight of the squared distance; codes have a penalty where they differ. Minus half
+    of the sum of distances and penalties is the log likelihood of a link.
     """
 
     def __init__(self, size: int) -> None:
@@ -28,23 +29,24 @@ class CandidateSpace:
         self.penalties: list[float] = []
         self.flat = False
 
-    def agree(self, here: Integers, there: Integers) -> None:
-        self.blocks.append((here, there))
+    def agree(self, released: Integers, original: Integers) -> None:
+        self.blocks.append((released, original))
 
-    def differ(self, here: Integers, there: Integers, penalty: float) -> None:
-        self.codes.append((here, there))
+    def differ(self, released: Integers, original: Integers, penalty: float) -> None:
+        self.codes.append((released, original))
         self.penalties.append(penalty)
 
     def coordinate(
-        self, here: Floats, there: Floats, weight: Floats | float, low: Floats | float, high: Floats | float
+        self, released: Floats, original: Floats, weight: Floats | float, low: Floats | float, high: Floats | float
     ) -> None:
-        """Missing numbers must meet missing ones, and are left out of boxes and distances."""
-        gaps, lost = np.isnan(here), np.isnan(there)
-        if gaps.any() or lost.any():
-            self.agree(gaps.astype(np.int64), lost.astype(np.int64))
-        load = np.broadcast_to(np.asarray(weight, dtype=np.float64), there.shape)
-        ends = np.where(lost, -np.inf, low), np.where(lost, np.inf, high)
-        self.coordinates.append((np.where(gaps, 0.0, here), np.where(lost, 0.0, there), load, *ends))
+        """Add a coordinate; missing numbers must agree, and count in no interval or distance."""
+        released_gaps, original_gaps = np.isnan(released), np.isnan(original)
+        if released_gaps.any() or original_gaps.any():
+            self.agree(released_gaps.astype(np.int64), original_gaps.astype(np.int64))
+        load = np.broadcast_to(np.asarray(weight, dtype=np.float64), original.shape)
+        ends = np.where(original_gaps, -np.inf, low), np.where(original_gaps, np.inf, high)
+        released, original = np.where(released_gaps, 0.0, released), np.where(original_gaps, 0.0, original)
+        self.coordinates.append((released, original, load, *ends))
 
     @property
     def boxed(self) -> bool:
@@ -52,53 +54,53 @@ class CandidateSpace:
 
     @property
     def even(self) -> bool:
-        """All people have the same weights."""
+        """Whether all people have the same weights."""
         return all((weight[:1] == weight).all() for _, _, weight, *_ in self.coordinates)
 
     def guesses(self, name: str, boxes: str) -> list[RecordGuess]:
-        """The nearest possible record and, where intervals are all there is, any of the possible ones."""
+        """Guess of the nearest candidate and, if there are only intervals, of any candidate at random."""
         block, sought = joint_both(self.blocks, self.size)
         if not self.boxed and self.even:
             return [self._nearest(name, block, sought)]
-        points, asked, who = self._asked(self.coordinates, block, sought)
-        many = inside(points, asked)[who]
-        tied = first(points, asked)[who]
+        points, questions, who = self._search_questions(self.coordinates, block, sought)
+        many = count_inside(points, questions)[who]
+        tied = count_ties(points, questions)[who]
         guesses = [RecordGuess(name, _chance(tied), many)]
         if self.flat:
             guesses.append(RecordGuess(boxes, np.where(self._own(block, sought), _chance(many), 0.0), many))
         return guesses
 
     def possible(self) -> Integers:
-        """How many records are possible for each person."""
-        points, asked, who = self._asked(self.coordinates, *joint_both(self.blocks, self.size))
-        return inside(points, asked)[who]
+        """Number of candidate records of each person."""
+        points, questions, who = self._search_questions(self.coordinates, *joint_both(self.blocks, self.size))
+        return count_inside(points, questions)[who]
 
     def least(self, name: str, values: Integers) -> RecordGuess:
-        """Of the possible records the one with the smallest of these values, one for each released record."""
+        """Guess of the candidate with the smallest value; there is a value for each released record."""
         still, free = np.zeros(self.size), np.full(self.size, np.inf)
-        held = [(here, there, still, low, high) for here, there, _, low, high in self.coordinates]
-        held.append((values.astype(np.float64), still, still + 1, -free, free))
-        points, asked, who = self._asked(held, *joint_both(self.blocks, self.size))
-        tied = first(points, asked)[who]
+        coordinates = [(released, original, still, low, high) for released, original, _, low, high in self.coordinates]
+        coordinates.append((values.astype(np.float64), still, still + 1, -free, free))
+        points, questions, who = self._search_questions(coordinates, *joint_both(self.blocks, self.size))
+        tied = count_ties(points, questions)[who]
         return RecordGuess(name, _chance(tied), tied)
 
     def _nearest(self, name: str, block: Integers, sought: Integers) -> RecordGuess:
-        """Without intervals: by trees that look for neighbours."""
+        """Guess of the nearest candidate if there are no intervals, by nearest-neighbour search."""
         shape = (self.size, len(self.coordinates))
-        here, there = (np.empty(shape), np.empty(shape))
+        points, queries = (np.empty(shape), np.empty(shape))
         for i, (released, original, weight, *_) in enumerate(self.coordinates):
-            here[:, i], there[:, i] = released * np.sqrt(weight[0]), original * np.sqrt(weight[0])
+            points[:, i], queries[:, i] = released * np.sqrt(weight[0]), original * np.sqrt(weight[0])
         codes = [np.stack([*(pair[side] for pair in self.codes), (block, sought)[side]], axis=1) for side in (0, 1)]
         penalties = np.array([*self.penalties, np.inf])
-        found = count(Cloud(here, codes[0]), Cloud(there, codes[1]), penalties, np.arange(self.size))
-        hit = np.isfinite(found.distance) & (found.closer == 0)
+        neighbours = count(Cloud(points, codes[0]), Cloud(queries, codes[1]), penalties, np.arange(self.size))
+        hit = np.isfinite(neighbours.distance) & (neighbours.closer == 0)
         sizes = np.bincount(block, minlength=int(sought.max(initial=0)) + 1)[sought]
-        return RecordGuess(name, np.where(hit, 1.0 / np.maximum(found.tied, 1), 0.0), sizes)
+        return RecordGuess(name, np.where(hit, 1.0 / np.maximum(neighbours.tied, 1), 0.0), sizes)
 
-    def _asked(
+    def _search_questions(
         self, coordinates: list[Coordinate], block: Integers, sought: Integers
     ) -> tuple[Points, Questions, Integers]:
-        """Equal records as one point, equal people as one question."""
+        """Points and questions of the box search, equal records as one point and equal people as one question."""
         none = np.zeros((0, self.size))
         parts = [np.stack([c[i] for c in coordinates]) if coordinates else none for i in range(5)]
         codes = [np.stack([c[side] for c in self.codes]) if self.codes else np.zeros((0, self.size), dtype=np.int64)
@@ -109,24 +111,23 @@ class CandidateSpace:
         low, high, centre, weight = (parts[i][:, people] for i in (3, 4, 1, 2))
         place = np.where(sought[people] <= block.max(initial=-1), sought[people], -1)
         penalties = np.array(self.penalties)
-        asked = Questions(low, high, centre, weight, codes[1][:, people], penalties, place, kind[people])
-        return points, asked, who
+        questions = Questions(low, high, centre, weight, codes[1][:, people], penalties, place, kind[people])
+        return points, questions, who
 
     def _own(self, block: Integers, sought: Integers) -> Integers:
-        """Whether a person's own record is one of those held possible."""
-        found: Integers = block == sought
-        for here, _, _, low, high in self.coordinates:
-            found &= (here >= low) & (here <= high)
-        return found
+        """Whether each person's own record is a candidate."""
+        is_possible: Integers = block == sought
+        for released, _, _, low, high in self.coordinates:
+            is_possible &= (released >= low) & (released <= high)
+        return is_possible
 
 
 def _chance(many: Integers) -> Floats:
-    found: Floats = np.where(many > 0, 1.0 / np.maximum(many, 1), 0.0)
-    return found
+    return np.asarray(np.where(many > 0, 1.0 / np.maximum(many, 1), 0.0))
 
 
 def distinct(columns: list[Floats | Integers]) -> tuple[Integers, Integers, Integers]:
-    """The kind of every row, and the first row and the number of rows of each kind. One pass of hashing.
+    """Group number of every row by equal values, and the first row and the size of each group. One pass of hashing.
 
     >>> distinct([np.array([3, 5, 3])])[0].tolist()
     [0, 1, 0]

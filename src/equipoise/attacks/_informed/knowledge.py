@@ -1,4 +1,4 @@
-"""What an intruder has: the released columns, what is known of each person, and the laws; and what a guess is."""
+"""What an intruder has (released columns, known values of each person, public laws), and the guess that follows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class IntruderFiles:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordGuess:
-    """For each person the probability that the intruder names the right record, and among how many they choose."""
+    """Probability that the intruder names the right record of each person, and the number of candidates."""
 
     name: str
     risk: Floats
@@ -40,36 +40,36 @@ class RecordGuess:
 def numbers(column: pl.Series) -> Floats:
     """Numbers, points in time in microseconds, or places in the order of an Enum; missing is NaN."""
     same = column.cast(pl.Datetime("us")) if isinstance(column.dtype, pl.Date | pl.Datetime) else column
-    found = same.to_physical().cast(pl.Float64).to_numpy()
-    if np.isinf(found).any():
+    values = same.to_physical().cast(pl.Float64).to_numpy()
+    if np.isinf(values).any():
         raise DataError(f"Column {column.name!r} holds infinite values: remove them first.")
-    return found
+    return values
 
 
 def is_number(files: IntruderFiles, column: str) -> bool:
-    """A column of numbers or of points in time in both files."""
+    """Whether a column holds numbers or points in time in both files."""
     kinds = [table.schema[column] for table in (files.released, files.original)]
-    told = [kind for kind in kinds if kind != pl.Null]
-    return bool(told) and (all(kind.is_numeric() for kind in told) or all(kind.is_temporal() for kind in told))
+    present = [kind for kind in kinds if kind != pl.Null]
+    return bool(present) and (all(kind.is_numeric() for kind in present) or all(kind.is_temporal() for kind in present))
 
 
-def alike(here: pl.Series, there: pl.Series) -> tuple[Integers, Integers]:
+def alike(released: pl.Series, original: pl.Series) -> tuple[Integers, Integers]:
     """Codes of two columns, equal where their values are: numbers as numbers, all others as text."""
-    if here.dtype != there.dtype or isinstance(here.dtype, pl.Categorical):
-        kind = pl.Float64() if here.dtype.is_numeric() and there.dtype.is_numeric() else pl.String()
-        here, there = here.cast(kind), there.cast(kind)
-    codes = code(pl.concat([here, there])).codes.astype(np.int64)
-    return codes[: len(here)], codes[len(here) :]
+    if released.dtype != original.dtype or isinstance(released.dtype, pl.Categorical):
+        kind = pl.Float64() if released.dtype.is_numeric() and original.dtype.is_numeric() else pl.String()
+        released, original = released.cast(kind), original.cast(kind)
+    codes = code(pl.concat([released, original])).codes.astype(np.int64)
+    return codes[: len(released)], codes[len(released) :]
 
 
 def joint(columns: Sequence[Integers], size: int) -> Integers:
-    """Rows numbered by their combination of codes; all 0 without columns."""
+    """Number of each row's combination of codes; all 0 without columns."""
     if not columns:
         return np.zeros(size, dtype=np.int64)
     return group(list(columns), [int(column.max(initial=0)) + 1 for column in columns])[0]
 
 
 def joint_both(pairs: Sequence[tuple[Integers, Integers]], size: int) -> tuple[Integers, Integers]:
-    """The same over two files, numbered alike."""
-    found = joint([np.concatenate(pair) for pair in pairs], 2 * size)
-    return found[:size], found[size:]
+    """Number of each row's combination of codes in two files, numbered alike."""
+    combined = joint([np.concatenate(pair) for pair in pairs], 2 * size)
+    return combined[:size], combined[size:]

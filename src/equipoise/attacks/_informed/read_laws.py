@@ -1,4 +1,4 @@
-"""Read the laws: what each says about the columns an intruder knows, and the strongest links that follow."""
+"""Read the laws of a release: what each says about the columns an intruder knows, and the guesses that follow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Literal
 from equipoise.attacks._informed import category_laws, number_laws
 from equipoise.attacks._informed.candidates import CandidateSpace
 from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike
-from equipoise.attacks._informed.uninformed import labelled, unread
+from equipoise.attacks._informed.uninformed import add_unread_column, has_labels
 from equipoise.data.records import Law
 from equipoise.ground.arrays import Integers
 from equipoise.laws.column_transitions import Transition
@@ -16,10 +16,10 @@ from equipoise.laws.move_records import MovePlan
 Kind = Literal["exact", "label", "window", "groups", "centroid", "noise", "matrix", "moved", "swapped", "unread"]
 FACTORS: dict[str, Callable[[IntruderFiles, Law], category_laws.Factor]] = {
     "matrix": category_laws.matrix,
-    "moved": category_laws.moved,
-    "swapped": category_laws.swapped,
+    "moved": category_laws.cell_transitions,
+    "swapped": category_laws.swaps,
 }
-WORDS: dict[str, str] = {
+LAW_WORDS: dict[str, str] = {
     "exact": "left as they were",
     "label": "coarsened",
     "window": "rank windows",
@@ -31,12 +31,12 @@ WORDS: dict[str, str] = {
     "swapped": "swap partners",
     "unread": "no law that is read",
 }
-HARD = ("exact", "label", "window", "groups")
+INTERVAL_KINDS = ("exact", "label", "window", "groups")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """What is known about each known column, and by which law."""
+    """The kind of knowledge an intruder has about each known column, and the law it comes from."""
 
     files: IntruderFiles
     kinds: dict[str, Kind]
@@ -44,23 +44,23 @@ class Reading:
 
     @property
     def informed(self) -> bool:
-        """Some law says something about a known column."""
+        """Whether some law says something about a known column."""
         return any(kind not in ("unread", "centroid") for kind in self.kinds.values())
 
     def name(self) -> str:
-        said = dict.fromkeys(WORDS[k] for k in self.kinds.values() if k not in ("exact", "label", "unread"))
-        return " and ".join(said) or "columns left as they were"
+        words = dict.fromkeys(LAW_WORDS[k] for k in self.kinds.values() if k not in ("exact", "label", "unread"))
+        return " and ".join(words) or "columns left as they were"
 
     def columns(self, kind: Kind) -> tuple[str, ...]:
-        return tuple(c for c, found in self.kinds.items() if found == kind)
+        return tuple(c for c, column_kind in self.kinds.items() if column_kind == kind)
 
-    def said(self) -> str:
-        """The columns by what is known about them."""
+    def describe(self) -> str:
+        """Columns listed by what is known about them."""
         kinds = dict.fromkeys(self.kinds.values())
-        return "; ".join(f"{WORDS[kind]}: {', '.join(self.columns(kind))}" for kind in kinds)
+        return "; ".join(f"{LAW_WORDS[kind]}: {', '.join(self.columns(kind))}" for kind in kinds)
 
     def guesses(self) -> list[RecordGuess]:
-        """The links of an intruder who uses all the laws at once."""
+        """Guesses of an intruder who uses all the laws at once."""
         if not self.informed:
             return []
         factors = self._factors()
@@ -70,36 +70,36 @@ class Reading:
             if weighed is not None:
                 return [weighed]
         space = self._space(factors, crowd=False)
-        found = space.guesses(self.name(), f"{self.name()}, any record they leave")
+        guesses = space.guesses(self.name(), f"{self.name()}, any record they leave")
         if space.flat:
-            found.append(space.least(f"{self.name()}, the record with fewest rivals", self._rivals()))
+            guesses.append(space.least(f"{self.name()}, the record with fewest rivals", self._rivals()))
         if any(self.laws[c].parameters["kind"] != "multiplicative" for c in self.columns("noise")):
-            found += self._space(factors, crowd=True).guesses(f"{self.name()} and the density of the file", "")
-        return found
+            guesses += self._space(factors, crowd=True).guesses(f"{self.name()} and the density of the file", "")
+        return guesses
 
     def _rivals(self) -> Integers:
-        """For each released record, how many records lie where its person may: those could be taken for it as well."""
-        shown = self.files.released
-        return replace(self, files=replace(self.files, original=shown.select(self.files.known))).around()
+        """Number of rivals of each released record: records that could be its person's under the laws."""
+        released = self.files.released
+        return replace(self, files=replace(self.files, original=released.select(self.files.known))).around()
 
     def around(self) -> Integers:
-        """How many records the laws leave possible for each person."""
+        """Number of candidate records of each person under the laws."""
         return self._space([], crowd=False).possible()
 
     def _codes(self, column: str) -> tuple[Integers, Integers]:
-        here = self.files.released[column]
-        return alike(here, here if self.kinds[column] == "label" else self.files.original[column])
+        released = self.files.released[column]
+        return alike(released, released if self.kinds[column] == "label" else self.files.original[column])
 
     def _factors(self) -> list[category_laws.Factor]:
-        made: dict[int, category_laws.Factor] = {}
+        factors: dict[int, category_laws.Factor] = {}
         for column, law in self.laws.items():
-            if self.kinds[column] in FACTORS and id(law) not in made:
-                made[id(law)] = FACTORS[self.kinds[column]](self.files, law)
-        return list(made.values())
+            if self.kinds[column] in FACTORS and id(law) not in factors:
+                factors[id(law)] = FACTORS[self.kinds[column]](self.files, law)
+        return list(factors.values())
 
     def _space(self, factors: list[category_laws.Factor], *, crowd: bool) -> CandidateSpace:
         space = CandidateSpace(len(self.files))
-        hard = all(kind in HARD for kind in self.kinds.values())
+        hard = all(kind in INTERVAL_KINDS for kind in self.kinds.values())
         space.flat = hard and any(kind in ("window", "groups") for kind in self.kinds.values())
         for factor in factors:
             if factor.apart:
@@ -116,16 +116,16 @@ class Reading:
             elif kind == "groups":
                 number_laws.groups(space, self.files, column, self.laws[column])
             elif kind in ("centroid", "unread"):
-                unread(space, self.files, column)
+                add_unread_column(space, self.files, column)
         return space
 
 
 def read(files: IntruderFiles, *, households: bool) -> Reading:
-    """The law of every known column: the only one that touches it, or none that can be read."""
-    found = {c: [law for law in files.laws if c in law.columns] for c in files.known}
-    still = {c for c in files.known if files.laws and not found[c]}
-    laws = {c: ours[0] for c, ours in found.items() if len(ours) == 1}
-    kinds = {c: _kind(files, c, found[c], still, households) for c in files.known}
+    """Find the law of every known column: the only one that changes it, or none if there are several."""
+    laws_by_column = {c: [law for law in files.laws if c in law.columns] for c in files.known}
+    still = {c for c in files.known if files.laws and not laws_by_column[c]}
+    laws = {c: ours[0] for c, ours in laws_by_column.items() if len(ours) == 1}
+    kinds = {c: _kind(files, c, laws_by_column[c], still, households) for c in files.known}
     return Reading(files, kinds, laws)
 
 
@@ -133,24 +133,24 @@ def _kind(files: IntruderFiles, column: str, laws: list[Law], still: set[str], h
     if column in still:
         return "exact"
     if laws and all(law.coarsens for law in laws):
-        return "label" if labelled(files, column) else "unread"
+        return "label" if has_labels(files, column) else "unread"
     if len(laws) != 1:
         return "unread"
-    law, given = laws[0], laws[0].parameters
+    law, parameters = laws[0], laws[0].parameters
     if law.mask == "rank_swap":
         return "window"
     if law.mask == "microaggregate":
-        strata = set(given.get("strata") or ())
-        return "groups" if given.get("method") == "univariate-optimal" and strata <= still else "centroid"
+        strata = set(parameters.get("strata") or ())
+        return "groups" if parameters.get("method") == "univariate-optimal" and strata <= still else "centroid"
     if law.mask == "noise":
-        told = all(given["noise_sd"].get(c, 0) > 0 and c in files.released.columns for c in law.columns)
-        return "noise" if told else "unread"
+        sizes_public = all(parameters["noise_sd"].get(c, 0) > 0 and c in files.released.columns for c in law.columns)
+        return "noise" if sizes_public else "unread"
     if law.mask == "pram_matrix" and isinstance(law.detail, Transition):
         return "matrix" if set(law.detail.strata.columns) <= still else "unread"
     if law.mask == "pram" and isinstance(law.detail, MovePlan) and law.detail.units.of_people:
         by = set(law.detail.units.cells.by)
         return "moved" if by <= set(files.known) and by - set(law.columns) <= still else "unread"
-    if law.mask == "swap" and not households and not given.get("target"):
-        alike_ = {*given["keys"], *given.get("within", ())}
+    if law.mask == "swap" and not households and not parameters.get("target"):
+        alike_ = {*parameters["keys"], *parameters.get("within", ())}
         return "swapped" if alike_ <= still and set(law.columns) <= set(files.known) else "unread"
     return "unread"

@@ -1,8 +1,8 @@
-"""From patterns to pairs: what an intruder makes of two files, one to one, and how much of it is right.
+"""Link the records of two files one to one, by the weights of their agreement patterns.
 
-`Counted` knows the pairs of each pattern by counting alone (equal or not); `Listed` has compared them one by one
-(graded agreement). Both pair the heaviest candidates by linear sum assignment and the rest cells to cells, and tell
-`Right` of every pair they make.
+`CountedPairs` has the number of pairs of each pattern (equal or not); `ListedPairs` has compared pairs one by one
+(graded agreement). Both pair the heaviest candidates by linear sum assignment and the rest cells to cells, and report
+every pair to a `PairTally`.
 """
 
 from collections.abc import Iterator
@@ -14,46 +14,45 @@ import polars as pl
 
 from equipoise.attacks._linkage import graded_agreement
 from equipoise.attacks._linkage.agreement_patterns import (
-    APART,
+    NON_LINK,
     Agreement,
-    Crossed,
+    CodedFiles,
     agreements,
+    clip,
+    count_agreement,
     decide,
     estimate,
-    exactly,
-    inside,
-    known,
+    exact_counts,
 )
 from equipoise.attacks._linkage.assignment import assign, components, mutual, spread
-from equipoise.attacks._linkage.graded_agreement import Compared
-from equipoise.attacks._linkage.match_shares import Right
-from equipoise.attacks._linkage.simulated_truth import drawn
+from equipoise.attacks._linkage.evaluate import PairTally, simulate
+from equipoise.attacks._linkage.graded_agreement import ComparedFiles
 from equipoise.ground.arrays import Floats, Integers
 
-RECORDS = 100_000
-"""Records of a file up to which the assignment is solved; beyond, cells are assigned to cells."""
-CANDIDATES = 1_000_000
-"""Candidate pairs among which it is solved."""
-WIDE = 4_000_000
-"""Those that are paired from the largest weight down."""
-LISTED = 20_000_000
-"""Candidate pairs of cells that are listed where pairs are compared one by one."""
-TIES = 3
-"""Assignments that are averaged, ties broken at random in each; one will do for more records than `MANY`."""
-MANY = 10_000
-TIE = 1e-6
-KEPT = 0.9
-"""The share of values that an intruder who goes by how rare they are takes to be left as they were."""
-SEED = 1969
+MAX_ASSIGNED_RECORDS = 100_000
+"""Records of a file up to which the assignment is solved; in larger files cells are assigned to cells."""
+MAX_ASSIGNED_PAIRS = 1_000_000
+"""Candidate pairs among which it is solved at most."""
+MAX_GREEDY_PAIRS = 4_000_000
+"""Candidate pairs at most where they are paired from the largest weight down."""
+MAX_LISTED_PAIRS = 20_000_000
+"""Candidate pairs listed at most where pairs are compared one by one."""
+TIE_BREAKS = 3
+"""Assignments averaged, ties broken at random in each; a single one beyond `MAX_RECORDS_TIE_BROKEN` records."""
+MAX_RECORDS_TIE_BROKEN = 10_000
+TIE_NOISE = 1e-6
+UNCHANGED_SHARE = 0.9
+"""Share of values assumed unchanged by an intruder who weighs pairs by how rare their values are."""
+TIE_SEED = 1969
 """Public seed of the tie-breaking: the measure is the same every time."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bounds:
-    """Probabilities of a false link and of a false non-link, and what the intruder goes by.
+    """Probabilities of a false link and of a false non-link, and what the intruder `knows`.
 
     That is m and u estimated by EM ("patterns"), taken from the true pairs ("truth"), or how rare each value is, with m
-    taken for granted ("values").
+    assumed ("values").
     """
 
     false_match: float
@@ -65,13 +64,13 @@ class Bounds:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counted:
-    """All pairs of two files by the set of variables on which they are equal; `matches` the patterns of true pairs."""
+class CountedPairs:
+    """All pairs of two files by the set of variables on which they are equal."""
 
-    files: Crossed
+    files: CodedFiles
     bounds: Bounds
     people: tuple[Integers, Integers] | None
-    given: Agreement | None = None
+    fixed_rates: Agreement | None = None
 
     @cached_property
     def at_least(self) -> Integers:
@@ -79,33 +78,33 @@ class Counted:
 
     @cached_property
     def pairs(self) -> Integers:
-        """All pairs by pattern."""
-        return exactly(self.at_least)
+        """Number of pairs of each pattern."""
+        return exact_counts(self.at_least)
 
     @cached_property
     def matches(self) -> Integers | None:
-        """The pattern of each true pair."""
+        """Pattern of each true pair."""
         return None if self.people is None else self.files.pattern(*self.people)
 
     @cached_property
     def truth(self) -> Agreement | None:
-        return None if self.matches is None else known(self.at_least, self.matches)
+        return None if self.matches is None else count_agreement(self.at_least, self.matches)
 
     @cached_property
     def guess(self) -> Agreement:
-        return estimate(self.pairs, len(self.files.one), len(self.files.two))
+        return estimate(self.pairs, len(self.files.first_cell), len(self.files.second_cell))
 
     @cached_property
     def rates(self) -> Agreement:
-        """The m and u that the intruder goes by: agreement never speaks against a match."""
-        if self.given is not None:
-            return self.given
+        """The m and u the intruder uses, with m never below u."""
+        if self.fixed_rates is not None:
+            return self.fixed_rates
         if self.bounds.knows == "values":
-            u = inside(self.at_least[1 << np.arange(self.files.variables)] / float(self.at_least[0]))
-            return Agreement(1 / max(len(self.files.one), len(self.files.two)), inside(u + KEPT * (1 - u)), u)
+            u = clip(self.at_least[1 << np.arange(self.files.variables)] / float(self.at_least[0]))
+            return Agreement(1 / self.files.larger, clip(u + UNCHANGED_SHARE * (1 - u)), u)
         if self.truth is None or self.bounds.knows == "patterns":
             return self.guess
-        return replace(self.truth, m=inside(np.maximum(self.truth.m, self.truth.u)), u=inside(self.truth.u))
+        return replace(self.truth, m=clip(np.maximum(self.truth.m, self.truth.u)), u=clip(self.truth.u))
 
     @property
     def share(self) -> float:
@@ -124,181 +123,183 @@ class Counted:
         """The patterns of candidate pairs, the largest weight first; of equal ones that which agrees on more."""
         agree = np.bitwise_count(np.arange(len(self.pairs)))
         down = np.lexsort((np.arange(len(self.pairs)), -agree.astype(np.int64), -self.weights))
-        return [int(s) for s in down if self.decisions[s] != APART]
+        return [int(s) for s in down if self.decisions[s] != NON_LINK]
 
-    def rehearsal(self, alone: Floats) -> "Counted":
-        """The same with a second file drawn from what was estimated, so that who is who is known."""
+    def rehearsal(self, alone: Floats) -> "CountedPairs":
+        """The same linkage with a second file simulated from the estimates, whose true pairs are known."""
         chances = [np.array([1 - m, m]) for m in self.rates.m]
-        files, people = drawn(self.files, chances, _expected(self), _equal, alone)
-        return Counted(files, self.bounds, people, self.rates)
+        files, people = simulate(self.files, chances, _expected(self), _equal, alone)
+        return CountedPairs(files, self.bounds, people, self.rates)
 
     def texts(self) -> list[str]:
-        """Each pattern as a word: 1 equal, 0 differs."""
+        """Each pattern as text: 1 equal, 0 differs."""
         return ["".join("01"[s >> i & 1] for i in range(self.files.variables)) for s in range(len(self.pairs))]
 
     @cached_property
     def head(self) -> tuple[int, list[int]]:
-        """How many patterns, from the largest weight down, the assignment can take, and the least sets among them.
+        """Number of patterns, from the largest weight down, that the assignment can take, and their minimal sets.
 
-        Whatever agrees on a least set is a candidate, so the pairs that agree on them are all that is looked at.
+        Whatever agrees on a minimal set is a candidate, so only pairs that agree on one are listed.
         """
         least: list[int] = []
         rare = self.bounds.knows == "values"
-        if max(len(self.files.one), len(self.files.two)) > RECORDS and not rare:
+        if self.files.larger > MAX_ASSIGNED_RECORDS and not rare:
             return 0, least
-        for taken, s in enumerate(self.order):
+        for size, s in enumerate(self.order):
             wider = [t for t in least if t & s != s] + [s]
-            if sum(int(self.at_least[t]) for t in wider) > (WIDE if rare else CANDIDATES):
-                return taken, least
+            if sum(int(self.at_least[t]) for t in wider) > (MAX_GREEDY_PAIRS if rare else MAX_ASSIGNED_PAIRS):
+                return size, least
             least = wider
         return len(self.order), least
 
-    def link(self, right: Right) -> str:
+    def link(self, right: PairTally) -> str:
         """Make the pairs, and say how."""
-        files, (taken, _) = self.files, self.head
-        if not taken:
-            self._share(files.here.astype(np.float64), files.there.astype(np.float64), self.order, right)
+        files, (head_size, _) = self.files, self.head
+        if not head_size:
+            first_left, second_left = (n.astype(np.float64) for n in (files.first_counts, files.second_counts))
+            self._share(first_left, second_left, self.order, right)
             return "Cells were assigned to cells, the heaviest first."
         a, b, pattern = self._candidates()
-        rest = ", of lighter ones cells to cells" if taken < len(self.order) else ""
+        rest = ", of lighter ones cells to cells" if head_size < len(self.order) else ""
         if self.bounds.knows == "values":
             self._rarest_first(a, b, pattern, right)
-            return f"Pairs of the {taken:,} heaviest patterns were made from the largest weight down{rest}."
-        weight = self.weights[pattern] - (self.weights[self.order[:taken]].min() - 1.0)
-        for here, there in _assigned(files, a, b, pattern, weight, right):
-            self._share(here, there, self.order[taken:], right)
-        return f"Pairs of the {taken:,} heaviest patterns were made by linear sum assignment{rest}."
+            return f"Pairs of the {head_size:,} heaviest patterns were made from the largest weight down{rest}."
+        weight = self.weights[pattern] - (self.weights[self.order[:head_size]].min() - 1.0)
+        for first_left, second_left in _assignments(files, a, b, pattern, weight, right):
+            self._share(first_left, second_left, self.order[head_size:], right)
+        return f"Pairs of the {head_size:,} heaviest patterns were made by linear sum assignment{rest}."
 
-    def _rarest_first(self, a: Integers, b: Integers, pattern: Integers, right: Right) -> None:
-        """Pair from the largest weight down, ties broken at random; what is left by patterns."""
-        files, ties = self.files, np.random.default_rng(SEED).random(len(a))
-        made = mutual(a, b, self.weights[pattern] + self._rarity(a, pattern) + TIE * ties, files.here, files.there)
-        right.pairs(a, b, pattern, made)
-        here = np.asarray(files.here - np.bincount(a, made, len(files.here)), dtype=np.float64)
-        there = np.asarray(files.there - np.bincount(b, made, len(files.there)), dtype=np.float64)
-        self._share(here, there, self.order[self.head[0] :], right)
+    def _rarest_first(self, a: Integers, b: Integers, pattern: Integers, right: PairTally) -> None:
+        """Pair from the largest weight down, ties broken at random; the remaining records by pattern."""
+        files, ties = self.files, np.random.default_rng(TIE_SEED).random(len(a))
+        weight = self.weights[pattern] + self._rarity(a, pattern) + TIE_NOISE * ties
+        pairs = mutual(a, b, weight, files.first_counts, files.second_counts)
+        right.pairs(a, b, pattern, pairs)
+        self._share(*_unpaired(files, a, b, pairs), self.order[self.head[0] :], right)
 
     def _rarity(self, cells: Integers, pattern: Integers) -> Floats:
-        """What it adds that the values agreed on are rarer or commoner than most: sum of log2(u / their share).
+        """Weight added for how rare the agreeing values are: sum of log2(u / their share).
 
-        Agreement on a value that a share g of the second file has is a chance of g for a pair that does not match,
-        where u is that chance for all values together.
+        A pair that does not match agrees on a value with its share g in the second file, and on any value with u.
         """
-        found = np.zeros(len(cells))
+        rarity = np.zeros(len(cells))
         for i, codes in enumerate(self.files.codes):
-            held = np.bincount(codes, self.files.there, self.files.sizes[i]) / len(self.files.two)
+            shares = np.bincount(codes, self.files.second_counts, self.files.sizes[i]) / len(self.files.second_cell)
             agree = np.flatnonzero(pattern >> i & 1)
-            found[agree] += np.log2(self.rates.u[i] / held[codes[cells[agree]]])
-        return found
+            rarity[agree] += np.log2(self.rates.u[i] / shares[codes[cells[agree]]])
+        return rarity
 
-    def _share(self, here: Floats, there: Floats, patterns: list[int], right: Right) -> None:
-        """Pair the records of each cell that are still alone, `here` and `there`, which change, pattern by pattern.
+    def _share(self, first_left: Floats, second_left: Floats, patterns: list[int], right: PairTally) -> None:
+        """Pair the remaining records of each cell (both arrays change in place), by one grouping for each pattern.
 
-        Weights never fall when a pair agrees on more (m >= u). So when pattern S has its turn, no two records are left
-        that agree on more than S: all that are left of a group with equal values of S agree on exactly S, and are
-        paired at random, `left here x left there / larger of the group's sums`. Expected numbers stand for those left
-        over. A grouping of cells for each pattern.
+        Weights never fall when a pair agrees on more (m >= u). So when pattern S has its turn, no two remaining records
+        agree on more than S: those of a group with equal values of S agree on exactly S, and are paired at random,
+        `first_left x second_left / larger of the group's sums`. What remains is an expected number.
         """
-        left = np.arange(len(here))
+        cells = np.arange(len(first_left))
         for pattern in patterns:
-            if not here.any() or not there.any():
+            if not first_left.any() or not second_left.any():
                 break
-            left = left[(here[left] > 0) | (there[left] > 0)]
-            ids, size = self.files.groups(pattern, left)
-            ours, theirs = np.bincount(ids, here[left], size), np.bincount(ids, there[left], size)
+            cells = cells[(first_left[cells] > 0) | (second_left[cells] > 0)]
+            ids, size = self.files.groups(pattern, cells)
+            ours, theirs = np.bincount(ids, first_left[cells], size), np.bincount(ids, second_left[cells], size)
             largest = np.maximum(ours, theirs)
-            right.groups(pattern, left, ids, here, there, largest)
-            here[left] *= 1 - (theirs / largest)[ids]
-            there[left] *= 1 - (ours / largest)[ids]
+            right.groups(pattern, cells, ids, first_left, second_left, largest)
+            first_left[cells] *= 1 - (theirs / largest)[ids]
+            second_left[cells] *= 1 - (ours / largest)[ids]
 
     def _candidates(self) -> tuple[Integers, Integers, Integers]:
-        """Pairs of cells that agree on a least set, in order, and their patterns.
+        """Pairs of cells that agree on a minimal set, in order, and their patterns.
 
-        For each least set the pairs that agree on it, but for those that agree on an earlier one too.
+        For each minimal set the pairs that agree on it and on no earlier one.
         """
-        files, (_, least), found = self.files, self.head, []
-        left = np.arange(len(files.here))
+        files, (_, least), candidates = self.files, self.head, []
+        cell_ids = np.arange(len(files.first_counts))
         for turn, pattern in enumerate(least):
-            ids, _ = files.groups(pattern, left)
-            cells = pl.DataFrame({"cell": left.astype(np.uint32), "group": ids.astype(np.uint32)})
-            ours, theirs = (cells.filter(pl.Series(held > 0)) for held in (files.here, files.there))
+            ids, _ = files.groups(pattern, cell_ids)
+            grouped = pl.DataFrame({"cell": cell_ids.astype(np.uint32), "group": ids.astype(np.uint32)})
+            ours, theirs = (grouped.filter(pl.Series(n > 0)) for n in (files.first_counts, files.second_counts))
             both = ours.join(theirs, on="group").drop("group")
             a, b = both["cell"].to_numpy(), both["cell_right"].to_numpy()
             agree = _pattern(files, a, b)
             new = np.ones(len(a), dtype=np.bool_)
             for earlier in least[:turn]:
                 new &= agree & earlier != earlier
-            found.append((a[new], b[new], agree[new]))
-        a, b, agree = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            candidates.append((a[new], b[new], agree[new]))
+        a, b, agree = (np.concatenate(parts) for parts in zip(*candidates, strict=True))
         order = np.lexsort((b, a))
         return a[order].astype(np.int64), b[order].astype(np.int64), agree[order].astype(np.int64)
 
-    def ratios(self, values: Floats, here: bool) -> Floats:
-        """For each cell the sum over all cells of m / u times their values; the same from either file.
+    def ratios(self, values: Floats, of_first: bool) -> Floats:
+        """Sum over all cells of m / u times their values, for each cell; the same from either file.
 
-        m / u is a product over variables of what agreement and disagreement say; multiplied out, it is a sum over sets
-        S of a number times 1[the pair agrees on S], so that 2^v groupings of the cells give all sums.
+        m / u is a product over variables of the ratios of agreement and disagreement; multiplied out, it is a sum over
+        sets S of a number times 1[the pair agrees on S], so that 2^v groupings of the cells give all sums.
         """
         yes, no = self.rates.m / self.rates.u, (1 - self.rates.m) / (1 - self.rates.u)
-        cells, found = np.arange(len(values)), np.zeros(len(values))
+        cells, sums = np.arange(len(values)), np.zeros(len(values))
         for pattern in range(len(self.pairs)):
             factor = np.prod([yes[i] - no[i] if pattern >> i & 1 else no[i] for i in range(self.files.variables)])
             ids, size = self.files.groups(pattern, cells)
-            found += factor * np.bincount(ids, values, size)[ids]
-        return found
+            sums += factor * np.bincount(ids, values, size)[ids]
+        return sums
 
 
 def _equal(place: int, one: Integers, two: Integers) -> Integers:
-    same: Integers = (one == two).astype(np.int64)
-    return same
+    return np.asarray((one == two).astype(np.int64))
 
 
-def _expected(study: "Counted | Listed") -> int:
-    """The number of matches that are expected, at least one."""
-    most = min(len(study.files.one), len(study.files.two))
+def _expected(study: "CountedPairs | ListedPairs") -> int:
+    """Expected number of matches, at least one."""
+    most = min(len(study.files.first_cell), len(study.files.second_cell))
     return int(np.clip(round(study.share * float(study.pairs.sum())), 1, most))
 
 
-def _pattern(files: Crossed, a: Integers, b: Integers) -> Integers:
-    """The pattern of pairs of cells."""
-    found = np.zeros(len(a), dtype=np.uint16)
+def _pattern(files: CodedFiles, a: Integers, b: Integers) -> Integers:
+    """Agreement pattern of pairs of cells."""
+    patterns = np.zeros(len(a), dtype=np.uint16)
     for bit, codes in enumerate(files.codes):
-        found |= (codes[a] == codes[b]).astype(np.uint16) << bit
-    return found
+        patterns |= (codes[a] == codes[b]).astype(np.uint16) << bit
+    return patterns
 
 
-def _assigned(
-    files: Crossed, a: Integers, b: Integers, pattern: Integers, weight: Floats, right: Right
+def _assignments(
+    files: CodedFiles, a: Integers, b: Integers, pattern: Integers, weight: Floats, right: PairTally
 ) -> Iterator[tuple[Floats, Floats]]:
-    """The best assignment with ties broken in several ways, and the records of each cell that it leaves alone.
+    """Tally the best assignment, ties broken in several ways, and yield the unpaired records of each cell.
 
-    The assignment leaves no two candidates alone, so what is left over can be shared by the lighter patterns. Each way
-    counts as much as the others.
+    The assignment leaves no two candidates unpaired, so the remaining records belong to the lighter patterns. Every way
+    of breaking ties has the same weight.
     """
-    random, parts = np.random.default_rng(SEED), components(a, b, len(files.here))
-    times = TIES if max(len(files.one), len(files.two)) <= MANY else 1
+    random, parts = np.random.default_rng(TIE_SEED), components(a, b, len(files.first_counts))
+    times = TIE_BREAKS if files.larger <= MAX_RECORDS_TIE_BROKEN else 1
     for _ in range(times):
-        made = assign(a, b, weight, files.here, files.there, random, parts)
-        right.pairs(a, b, pattern, made / times)
-        here = np.asarray(files.here - np.bincount(a, made, len(files.here)), dtype=np.float64)
-        there = np.asarray(files.there - np.bincount(b, made, len(files.there)), dtype=np.float64)
-        yield here / times, there / times
+        pairs = assign(a, b, weight, files.first_counts, files.second_counts, random, parts)
+        right.pairs(a, b, pattern, pairs / times)
+        first_left, second_left = _unpaired(files, a, b, pairs)
+        yield first_left / times, second_left / times
+
+
+def _unpaired(files: CodedFiles, a: Integers, b: Integers, pairs: Floats) -> tuple[Floats, Floats]:
+    """Records of each cell that are in no pair, of the first and of the second file."""
+    size = len(files.first_counts)
+    return files.first_counts - np.bincount(a, pairs, size), files.second_counts - np.bincount(b, pairs, size)
 
 
 # --- pairs compared one by one: graded agreement ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Listed:
+class ListedPairs:
     """Pairs of two files compared by levels within blocks."""
 
-    compared: Compared
+    compared: ComparedFiles
     bounds: Bounds
     people: tuple[Integers, Integers] | None
-    given: graded_agreement.Rates | None = None
+    fixed_rates: graded_agreement.Rates | None = None
 
     @property
-    def files(self) -> Crossed:
+    def files(self) -> CodedFiles:
         return self.compared.files
 
     @property
@@ -307,12 +308,13 @@ class Listed:
 
     @cached_property
     def matches(self) -> Integers | None:
-        """The pattern of each true pair; -1 outside blocks."""
+        """Pattern of each true pair; -1 outside blocks."""
         return None if self.people is None else self.compared.pattern(*self.people)
 
     @cached_property
     def truth(self) -> graded_agreement.Rates | None:
-        return None if self.matches is None else graded_agreement.counted(self.compared, self.matches, in_order=False)
+        matches = self.matches
+        return None if matches is None else graded_agreement.count_rates(self.compared, matches, in_order=False)
 
     @cached_property
     def guess(self) -> graded_agreement.Rates:
@@ -320,11 +322,11 @@ class Listed:
 
     @cached_property
     def rates(self) -> graded_agreement.Rates:
-        if self.given is not None:
-            return replace(self.given, table=self.compared.table)
+        if self.fixed_rates is not None:
+            return replace(self.fixed_rates, table=self.compared.table)
         if self.matches is None or self.bounds.knows != "truth":
             return self.guess
-        return graded_agreement.counted(self.compared, self.matches, in_order=True)
+        return graded_agreement.count_rates(self.compared, self.matches, in_order=True)
 
     @property
     def share(self) -> float:
@@ -343,56 +345,56 @@ class Listed:
         """The patterns of candidate pairs, the largest weight first; of equal ones that which agrees on more."""
         agree = self.compared.table.sum(axis=1)
         down = np.lexsort((np.arange(len(self.pairs)), -agree, -self.weights))
-        return [int(s) for s in down if self.decisions[s] != APART]
+        return [int(s) for s in down if self.decisions[s] != NON_LINK]
 
-    def rehearsal(self, alone: Floats) -> "Listed":
-        """The same with a second file drawn from what was estimated; blocks are equal."""
+    def rehearsal(self, alone: Floats) -> "ListedPairs":
+        """The same linkage with a second file simulated from the estimates; blocks are equal."""
         sure = [np.array([0.0, 1.0])] * (self.files.variables - self.compared.variables)
         chances = [*self.rates.m, *sure]
-        files, people = drawn(self.files, chances, _expected(self), self.compared.level, alone)
-        return Listed(replace(self.compared, files=files), self.bounds, people, self.rates)
+        files, people = simulate(self.files, chances, _expected(self), self.compared.level, alone)
+        return ListedPairs(replace(self.compared, files=files), self.bounds, people, self.rates)
 
     def texts(self) -> list[str]:
         return self.compared.texts()
 
-    def _taken(self) -> tuple[int, int]:
-        """How many patterns the assignment can take, and how many can be listed, from the largest weight down."""
+    def _pattern_limits(self) -> tuple[int, int]:
+        """Number of patterns that can be assigned and that can be listed, from the largest weight down."""
         sums = np.cumsum(self.pairs[self.order])
-        small = max(len(self.files.one), len(self.files.two)) <= RECORDS
-        listed = int(np.searchsorted(sums, max(LISTED, int(sums[0]) if len(sums) else 0), side="right"))
-        return int(np.searchsorted(sums, CANDIDATES, side="right")) if small else 0, listed
+        small = self.files.larger <= MAX_ASSIGNED_RECORDS
+        listed = int(np.searchsorted(sums, max(MAX_LISTED_PAIRS, int(sums[0]) if len(sums) else 0), side="right"))
+        return int(np.searchsorted(sums, MAX_ASSIGNED_PAIRS, side="right")) if small else 0, listed
 
-    def link(self, right: Right) -> str:
+    def link(self, right: PairTally) -> str:
         """Make the pairs, and say how."""
-        files, (taken, listed) = self.files, self._taken()
+        files, (assigned, listed) = self.files, self._pattern_limits()
         rank = np.full(len(self.pairs), -1)
         rank[self.order[:listed]] = np.arange(listed)
         a, b, pattern = self.compared.edges(rank)
         place = rank[pattern]
-        if taken:
-            head = place < taken
-            weight = self.weights[pattern[head]] - (self.weights[self.order[:taken]].min() - 1.0)
-            left = _assigned(files, a[head], b[head], pattern[head], weight, right)
+        if assigned:
+            head = place < assigned
+            weight = self.weights[pattern[head]] - (self.weights[self.order[:assigned]].min() - 1.0)
+            leftovers = _assignments(files, a[head], b[head], pattern[head], weight, right)
         else:
-            left = iter([(files.here.astype(np.float64), files.there.astype(np.float64))])
-        for here, there in left:
-            for turn in range(taken, listed):
+            leftovers = iter([(files.first_counts.astype(np.float64), files.second_counts.astype(np.float64))])
+        for first_left, second_left in leftovers:
+            for turn in range(assigned, listed):
                 now = np.flatnonzero(place == turn)
-                right.pairs(a[now], b[now], pattern[now], spread(a[now], b[now], here, there))
-        return self._how(taken, listed)
+                right.pairs(a[now], b[now], pattern[now], spread(a[now], b[now], first_left, second_left))
+        return self._description(assigned, listed)
 
-    def _how(self, taken: int, listed: int) -> str:
-        ways = [f"those of the {taken:,} heaviest patterns by linear sum assignment"] if taken else []
-        ways += ["lighter ones cells to cells" if taken else "cells to cells"] if listed > taken else []
-        left = len(self.order) - listed
-        more = f"; {left:,} light patterns had too many pairs and were left alone" if left else ""
+    def _description(self, assigned: int, listed: int) -> str:
+        ways = [f"those of the {assigned:,} heaviest patterns by linear sum assignment"] if assigned else []
+        ways += ["lighter ones cells to cells" if assigned else "cells to cells"] if listed > assigned else []
+        skipped = len(self.order) - listed
+        more = f"; {skipped:,} light patterns had too many pairs and were left alone" if skipped else ""
         return f"Pairs were made: {', '.join(ways) or 'none'}{more}."
 
-    def ratios(self, values: Floats, here: bool) -> Floats:
-        """For each cell, of the first file if `here`, the sum of m / u times the values it is compared with."""
+    def ratios(self, values: Floats, of_first: bool) -> Floats:
+        """Sum of m / u times the values a cell is compared with, for each cell of the first file if `of_first`."""
         m, u = self.rates.of_patterns()
-        found = np.zeros(len(values))
+        sums = np.zeros(len(values))
         for a, b, packed in self.compared.chunks():
-            one, two = (a, b) if here else (b, a)
-            found += np.bincount(one, (m / u)[self.compared.place(packed)] * values[two], len(values))
-        return found
+            one, two = (a, b) if of_first else (b, a)
+            sums += np.bincount(one, (m / u)[self.compared.place(packed)] * values[two], len(values))
+        return sums

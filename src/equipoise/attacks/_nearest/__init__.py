@@ -1,1 +1,1 @@
-"""Exact nearest neighbours behind `Nearest`."""
+"""Exact nearest-neighbour search behind `Nearest`."""

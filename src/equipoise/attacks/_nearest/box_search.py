@@ -1,10 +1,10 @@
-"""How many points lie in each of many boxes, and which of them is nearest to the middle, exactly.
+"""Exact range search in k-d trees: the number of points in each of many boxes, and whether an own point is nearest.
 
 A question is a box (an interval for every coordinate), a block that must agree, a centre with a weight for every
-coordinate, and a point of its own. Points are held in trees, one for each block, halved at the median of their widest
-coordinate. All questions of a part walk down together, as pairs of a question and a node: a node outside the box is
-dropped, one inside is counted whole, any other is opened. No n x n matrix; the walk meets about as many nodes as the
-surface of the box cuts, O(n^(1 - 1/d)) of them for d coordinates at worst.
+coordinate, and an own point. Points are in trees, one for each block, split at the median of their widest coordinate.
+All questions of a part descend together, as pairs of a question and a node: a node outside the box is dropped, one
+inside is counted whole, any other is opened. No n x n matrix; the search visits about as many nodes as the surface of
+the box cuts, O(n^(1 - 1/d)) of them for d coordinates at worst.
 """
 
 from abc import ABC, abstractmethod
@@ -20,22 +20,22 @@ import numpy as np
 from equipoise.attacks._nearest.cell_pairs_by_cost import runs
 from equipoise.ground.arrays import Floats, Integers
 
-LEAF = 16
-"""Points of a node that is not halved any more."""
-PART = 1 << 13
-"""Questions that walk together."""
-PAIRS = 1 << 20
+LEAF_POINTS = 16
+"""Points up to which a node is not split."""
+QUESTIONS_PER_PART = 1 << 13
+"""Questions that descend the trees together."""
+PAIRS_PER_BATCH = 1 << 20
 """Pairs of a question and a point tested at a time."""
 WORKERS = 2
-TIE = 1e-9
-"""Distances that differ by no more than this share of themselves are equal."""
+TIE_TOLERANCE = 1e-9
+"""Relative difference up to which distances are equal."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Points:
-    """Coordinates (a row for each coordinate), codes of categories (a row for each), and the block of every point.
+    """Coordinates and category codes of points (a row for each coordinate or category), and their blocks.
 
-    Equal points are best given once, with how many they are in `counts`.
+    Equal points are best given once, with their number in `counts`.
     """
 
     coordinates: Floats
@@ -72,39 +72,40 @@ class Questions:
         return len(self.block)
 
 
-def inside(points: Points, asked: Questions) -> Integers:
-    """The number of points in each box, codes left aside.
+def count_inside(points: Points, questions: Questions) -> Integers:
+    """Number of points in each box, whatever their codes.
 
     >>> line = Points(np.array([[0.0, 1.0, 2.0, 5.0]]), np.zeros((0, 4), dtype=int), np.zeros(4, dtype=int), np.ones(4))
     >>> none, one = np.zeros((0, 1), dtype=int), np.zeros((1, 1))
-    >>> inside(line, Questions(one + 1, one + 4, one, one, none, np.zeros(0), np.zeros(1, dtype=int), np.zeros(1)))
+    >>> box = (one + 1, one + 4, one, one, none, np.zeros(0), np.zeros(1, dtype=int), np.zeros(1))
+    >>> count_inside(line, Questions(*box))
     array([2])
     """
     tree = Tree.of(points)
-    found = np.zeros(len(asked), dtype=np.int64)
-    _everyone(tree, asked, lambda rows: found.__setitem__(rows, _Count(tree, asked, rows).run()))
-    return found
+    counts = np.zeros(len(questions), dtype=np.int64)
+    _answer_in_parts(tree, questions, lambda rows: counts.__setitem__(rows, _Count(tree, questions, rows).run()))
+    return counts
 
 
-def first(points: Points, asked: Questions) -> Integers:
-    """How many points of the box are as near as the own one, itself among them, where none is nearer; 0 elsewhere.
+def count_ties(points: Points, questions: Questions) -> Integers:
+    """Number of points of the box as near as the own one, itself included, if none is nearer; else 0.
 
     >>> line = Points(np.array([[0.0, 1.0, 2.0, 5.0]]), np.zeros((0, 4), dtype=int), np.zeros(4, dtype=int), np.ones(4))
     >>> one, own = np.ones((1, 2)), np.array([0, 3])
     >>> sides = (one - 9, one + 9, one, one, np.zeros((0, 2), dtype=int), np.zeros(0), np.zeros(2, dtype=int), own)
-    >>> first(line, Questions(*sides)).tolist()  # 0 has the centre, 1, before it; so has 5
+    >>> count_ties(line, Questions(*sides)).tolist()  # the point at the centre, 1, is nearer than 0 and than 5
     [0, 0]
     """
     tree = Tree.of(points)
-    found = np.zeros(len(asked), dtype=np.int64)
-    _everyone(tree, asked, lambda rows: found.__setitem__(rows, _First(tree, asked, rows).run()))
-    return found
+    counts = np.zeros(len(questions), dtype=np.int64)
+    _answer_in_parts(tree, questions, lambda rows: counts.__setitem__(rows, _First(tree, questions, rows).run()))
+    return counts
 
 
-def _everyone(tree: "Tree", asked: Questions, answer: Any) -> None:
-    """Questions in parts, those whose own points are near one another together, on all cores."""
-    order = np.argsort(tree.place[asked.own.astype(np.int64)], kind="stable")
-    parts = np.array_split(order, max(1, -(-len(order) // PART)))
+def _answer_in_parts(tree: "Tree", questions: Questions, answer: Any) -> None:
+    """Answer the questions in parts, on all cores; a part has questions whose own points are near one another."""
+    order = np.argsort(tree.place[questions.own.astype(np.int64)], kind="stable")
+    parts = np.array_split(order, max(1, -(-len(order) // QUESTIONS_PER_PART)))
     if len(parts) == 1:
         answer(parts[0])
         return
@@ -114,9 +115,9 @@ def _everyone(tree: "Tree", asked: Questions, answer: Any) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree:
-    """The points in an order of their own, and nodes: ranges of them with their box and the first of two children.
+    """k-d trees, one for each block: the points in tree order, and nodes with their range, box and first child.
 
-    The first nodes are the roots of the blocks, by number; `child` is -1 for a node that is not halved.
+    The first nodes are the roots of the blocks, by number; `child` is -1 for a leaf.
     """
 
     points: Points
@@ -136,33 +137,32 @@ class Tree:
         many = len(start)
         while len(start):
             low, high = _bounds(points.coordinates, order, start, end)
-            split = (end - start > LEAF) & ((high - low).max(axis=0, initial=0.0) > 0)
+            split = (end - start > LEAF_POINTS) & ((high - low).max(axis=0, initial=0.0) > 0)
             child = np.full(len(start), -1)
             child[split] = many + 2 * np.arange(int(split.sum()))
             levels.append((start, end, child, low, high))
-            order = _halved(points.coordinates, order, start[split], end[split], (high - low)[:, split])
+            order = _sort_nodes(points.coordinates, order, start[split], end[split], (high - low)[:, split])
             middle = (start[split] + end[split]) // 2
-            start, end = _mixed(start[split], middle), _mixed(middle, end[split])
+            start, end = _interleave(start[split], middle), _interleave(middle, end[split])
             many += len(start)
         joined = [np.concatenate(part, axis=-1) for part in zip(*levels, strict=True)]
         return cls(points.at(order), order, joined[0], joined[1], joined[2], joined[3], joined[4])
 
     @cached_property
     def place(self) -> Integers:
-        """Where each point that was given stands in the order of the tree."""
-        found = np.empty(len(self.order), dtype=np.int64)
-        found[self.order] = np.arange(len(self.order))
-        return found
+        """Position of each given point in the order of the tree."""
+        places = np.empty(len(self.order), dtype=np.int64)
+        places[self.order] = np.arange(len(self.order))
+        return places
 
     @cached_property
-    def reached(self) -> Floats:
-        """How many points stand before each place, equal ones counted."""
-        found: Floats = np.r_[0.0, np.cumsum(self.points.counts)]
-        return found
+    def cumulative(self) -> Floats:
+        """Cumulative number of points before each position, equal ones counted."""
+        return np.asarray(np.r_[0.0, np.cumsum(self.points.counts)])
 
 
 def _bounds(coordinates: Floats, order: Integers, start: Integers, end: Integers) -> tuple[Floats, Floats]:
-    """The least and the largest coordinates of the points of each node; an empty one is nowhere."""
+    """Smallest and largest coordinates of the points of each node; infinite for an empty one."""
     low, high = np.full((len(coordinates), len(start)), np.inf), np.full((len(coordinates), len(start)), -np.inf)
     full = np.flatnonzero(end > start)
     places = np.column_stack([start[full], end[full]]).ravel()
@@ -173,123 +173,123 @@ def _bounds(coordinates: Floats, order: Integers, start: Integers, end: Integers
     return low, high
 
 
-def _halved(coordinates: Floats, order: Integers, start: Integers, end: Integers, width: Floats) -> Integers:
-    """The order with the points of each of these nodes sorted by the coordinate in which they are farthest apart."""
+def _sort_nodes(coordinates: Floats, order: Integers, start: Integers, end: Integers, width: Floats) -> Integers:
+    """Order with the points of each of these nodes sorted along their widest coordinate."""
     if not len(start):
         return order
     sizes, along = end - start, width.argmax(axis=0)
     places = runs(start, end)
     node, rows = np.repeat(np.arange(len(start)), sizes), order[places]
     values = coordinates[np.repeat(along, sizes), rows]
-    done = order.copy()
-    done[places] = rows[np.lexsort((values, node))]
-    return done
+    sorted_rows = order.copy()
+    sorted_rows[places] = rows[np.lexsort((values, node))]
+    return sorted_rows
 
 
-def _mixed(one: Integers, two: Integers) -> Integers:
+def _interleave(one: Integers, two: Integers) -> Integers:
     return np.column_stack([one, two]).ravel()
 
 
 class _Walk(ABC):
-    """Questions of one part and the nodes they still have to look at."""
+    """Search of one part: pairs of a question and a node still to visit."""
 
-    def __init__(self, tree: Tree, asked: Questions, rows: Integers) -> None:
+    def __init__(self, tree: Tree, questions: Questions, rows: Integers) -> None:
         self.tree, self.size = tree, len(rows)
-        self.low, self.high = asked.low[:, rows], asked.high[:, rows]
-        roots = asked.block[rows]
-        self.asking = np.flatnonzero(roots >= 0)
-        self.node = roots[self.asking]
+        self.low, self.high = questions.low[:, rows], questions.high[:, rows]
+        roots = questions.block[rows]
+        self.question = np.flatnonzero(roots >= 0)
+        self.node = roots[self.question]
 
     def run(self) -> Integers:
-        while len(self.asking):
+        while len(self.question):
             touched, within = self._boxes()
-            self.asking, self.node, within = self.asking[touched], self.node[touched], within[touched]
+            self.question, self.node, within = self.question[touched], self.node[touched], within[touched]
             opened = self.whole(within)
             leaf = self.tree.child[self.node] < 0
             for question, point in self._leaves(opened & leaf):
                 self.meet(question, point)
-            self.asking, self.node = self.asking[opened & ~leaf], self.tree.child[self.node[opened & ~leaf]]
-            self.asking, self.node = np.repeat(self.asking, 2), _mixed(self.node, self.node + 1)
+            self.question, self.node = self.question[opened & ~leaf], self.tree.child[self.node[opened & ~leaf]]
+            self.question, self.node = np.repeat(self.question, 2), _interleave(self.node, self.node + 1)
             self.forget()
         return self.answer()
 
     def _boxes(self) -> tuple[Any, Any]:
-        """Whether each pair's node touches the question's box, and whether it lies inside."""
+        """Whether the node of each pair touches the question's box, and whether it lies inside."""
         touched = self.tree.end[self.node] > self.tree.start[self.node]
         within = touched.copy()
         for low, high, least, most in zip(self.low, self.high, self.tree.low, self.tree.high, strict=True):
-            start, end, bottom, top = low[self.asking], high[self.asking], least[self.node], most[self.node]
+            start, end, bottom, top = low[self.question], high[self.question], least[self.node], most[self.node]
             touched &= (top >= start) & (bottom <= end)
             within &= (bottom >= start) & (top <= end)
         return touched, within
 
     def _leaves(self, chosen: Any) -> Iterator[tuple[Integers, Integers]]:
         """The points in the box of the chosen pairs of a question and a leaf."""
-        asking, node = self.asking[chosen], self.node[chosen]
+        asking, node = self.question[chosen], self.node[chosen]
         sizes = self.tree.end[node] - self.tree.start[node]
-        edges = np.searchsorted(np.cumsum(sizes), np.arange(0, int(sizes.sum()) + PAIRS, PAIRS))
+        edges = np.searchsorted(np.cumsum(sizes), np.arange(0, int(sizes.sum()) + PAIRS_PER_BATCH, PAIRS_PER_BATCH))
         for a, b in pairwise(edges.tolist()):
             question = np.repeat(asking[a:b], sizes[a:b])
             point = runs(self.tree.start[node[a:b]], self.tree.end[node[a:b]])
-            held = np.ones(len(point), dtype=np.bool_)
+            in_box = np.ones(len(point), dtype=np.bool_)
             for low, high, values in zip(self.low, self.high, self.tree.points.coordinates, strict=True):
-                found = values[point]
-                held &= (found >= low[question]) & (found <= high[question])
-            yield question[held], point[held]
+                coordinate = values[point]
+                in_box &= (coordinate >= low[question]) & (coordinate <= high[question])
+            yield question[in_box], point[in_box]
 
     @abstractmethod
     def whole(self, within: Any) -> Any:
-        """Deal with nodes inside the box; says which pairs have to be opened."""
+        """Handle nodes inside the box; returns which pairs have to be opened."""
 
     @abstractmethod
     def meet(self, question: Integers, point: Integers) -> None:
-        """Deal with a point in the box of a question."""
+        """Handle points in the boxes of questions."""
 
     def forget(self) -> None:  # noqa: B027
-        """Leave out questions that are settled: none, unless a walk says which."""
+        """Drop settled questions: none, unless a subclass says which."""
 
     @abstractmethod
     def answer(self) -> Integers:
-        """What was found for each question."""
+        """Answer to each question."""
 
 
 class _Count(_Walk):
-    """Counts the points in each box."""
+    """Search that counts the points in each box."""
 
-    def __init__(self, tree: Tree, asked: Questions, rows: Integers) -> None:
-        super().__init__(tree, asked, rows)
-        self.found = np.zeros(self.size)
+    def __init__(self, tree: Tree, questions: Questions, rows: Integers) -> None:
+        super().__init__(tree, questions, rows)
+        self.counts = np.zeros(self.size)
 
     def whole(self, within: Any) -> Any:
-        reached = self.tree.reached
+        reached = self.tree.cumulative
         sizes = reached[self.tree.end[self.node[within]]] - reached[self.tree.start[self.node[within]]]
-        self.found += np.bincount(self.asking[within], weights=sizes, minlength=self.size)
+        self.counts += np.bincount(self.question[within], weights=sizes, minlength=self.size)
         return ~within
 
     def meet(self, question: Integers, point: Integers) -> None:
-        self.found += np.bincount(question, weights=self.tree.points.counts[point], minlength=self.size)
+        self.counts += np.bincount(question, weights=self.tree.points.counts[point], minlength=self.size)
 
     def answer(self) -> Integers:
-        return self.found.astype(np.int64)
+        return self.counts.astype(np.int64)
 
 
 class _First(_Walk):
-    """Counts the points of each box that are as near as the own one, until a nearer one is met."""
+    """Search that counts the points of each box as near as the own one, until a nearer one is met."""
 
-    def __init__(self, tree: Tree, asked: Questions, rows: Integers) -> None:
-        super().__init__(tree, asked, rows)
-        self.centre, self.weight, self.penalties = asked.centre[:, rows], asked.weight[:, rows], asked.penalties
-        self.codes = asked.codes[:, rows]
+    def __init__(self, tree: Tree, questions: Questions, rows: Integers) -> None:
+        super().__init__(tree, questions, rows)
+        self.centre, self.weight = questions.centre[:, rows], questions.weight[:, rows]
+        self.codes, self.penalties = questions.codes[:, rows], questions.penalties
         self.tied, self.beaten = np.zeros(self.size), np.zeros(self.size, dtype=np.bool_)
-        self._own(tree.place[asked.own[rows].astype(np.int64)], asked.block[rows])
+        self._own(tree.place[questions.own[rows].astype(np.int64)], questions.block[rows])
         self.forget()
 
     def _own(self, own: Integers, block: Integers) -> None:
-        """How far the own point is; a question whose own point is not a candidate is lost already."""
+        """Set the distance of the own point; a question whose own point is not in the box is beaten already."""
         every = np.arange(self.size)
         distance = np.sqrt(self._squares(every, own))
         span = float(np.max(np.sqrt(self.weight) * (np.abs(self.centre)), initial=0.0))
-        slack = TIE * distance + 8 * np.finfo(float).eps * span
+        slack = TIE_TOLERANCE * distance + 8 * np.finfo(float).eps * span
         self.below, self.above = np.maximum(distance - slack, 0.0) ** 2, (distance + slack) ** 2
         self.below[distance <= slack] = -1.0
         self.beaten |= self.tree.points.block[own] != block
@@ -297,24 +297,24 @@ class _First(_Walk):
             self.beaten |= (values[own] < low) | (values[own] > high)
 
     def _squares(self, question: Integers, point: Integers) -> Floats:
-        found = np.zeros(len(question))
+        squares = np.zeros(len(question))
         for centre, weight, values in zip(self.centre, self.weight, self.tree.points.coordinates, strict=True):
-            found += weight[question] * (values[point] - centre[question]) ** 2
+            squares += weight[question] * (values[point] - centre[question]) ** 2
         for mine, theirs, penalty in zip(self.codes, self.tree.points.codes, self.penalties, strict=True):
-            found += np.where(mine[question] != theirs[point], penalty, 0.0)
-        return found
+            squares += np.where(mine[question] != theirs[point], penalty, 0.0)
+        return squares
 
     def whole(self, within: Any) -> Any:
-        """A node that is inside the box and nearer throughout beats the own point; one that is farther is dropped."""
+        """A node inside the box and nearer throughout beats the own point; one farther away is dropped."""
         near, far = np.zeros(len(self.node)), np.full(len(self.node), float(self.penalties.sum()))
         sides = zip(self.centre, self.weight, self.tree.low, self.tree.high, strict=True)
         for centre, weight, least, most in sides:
-            middle, load = centre[self.asking], weight[self.asking]
+            middle, load = centre[self.question], weight[self.question]
             below, above = least[self.node] - middle, middle - most[self.node]
             near += load * np.maximum(np.maximum(below, above), 0.0) ** 2
             far += load * np.maximum(np.abs(below), np.abs(above)) ** 2
-        self.beaten[self.asking[within & (far < self.below[self.asking])]] = True
-        return (near <= self.above[self.asking]) & ~self.beaten[self.asking]
+        self.beaten[self.question[within & (far < self.below[self.question])]] = True
+        return (near <= self.above[self.question]) & ~self.beaten[self.question]
 
     def meet(self, question: Integers, point: Integers) -> None:
         squares = self._squares(question, point)
@@ -323,8 +323,8 @@ class _First(_Walk):
         self.tied += np.bincount(question[tied], weights=self.tree.points.counts[point[tied]], minlength=self.size)
 
     def forget(self) -> None:
-        live = ~self.beaten[self.asking]
-        self.asking, self.node = self.asking[live], self.node[live]
+        live = ~self.beaten[self.question]
+        self.question, self.node = self.question[live], self.node[live]
 
     def answer(self) -> Integers:
         return np.where(self.beaten, 0, self.tied).astype(np.int64)

@@ -1,9 +1,9 @@
-"""Which cells lie near which: pairs of cells of two files in the order of what their categories cost, exactly.
+"""Pairs of cells of two files in the order of the cost of their categories, for exact nearest-neighbour search.
 
 Each category of a pair of cells is equal (costs nothing) or differs (costs its penalty). A category of texts has more
 steps: equal, two bands of similar values, and the rest, whose cost is w d^2 for the distance d of the two values. A
-visit is a step for every category; visits are made from the least that they can cost upwards, found by joining on the
-categories that agree, or on the similar values.
+visit is a step for every category; visits are in the order of their lowest possible cost, and their pairs come from
+joining on the categories that agree, or on the similar values.
 """
 
 import heapq
@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from equipoise.attacks._linkage.string_similarity import EDGES, Words
+from equipoise.attacks._linkage.string_similarity import BAND_EDGES, Words
 from equipoise.attacks._nearest.points import CellPoints, cells
 from equipoise.ground.arrays import Floats, Integers
 
-TIE = 1e-9
-"""Distances that differ by no more than this share of themselves are equal."""
-CHUNK = 1 << 18
-"""Pairs and questions dealt with at a time."""
-WIDE = 1 << 20
-"""Cells with a similar value put in its place, at a time."""
+TIE_TOLERANCE = 1e-9
+"""Relative difference up to which distances are equal."""
+PAIRS_PER_CHUNK = 1 << 18
+"""Pairs and queries handled at a time."""
+MAX_SUBSTITUTED_CELLS = 1 << 20
+"""Cells with similar values substituted, handled at a time."""
 
 Steps = tuple[tuple[int, int], ...]
-"""The places of the categories that differ, each with its step: 1 differs, or 1, 2 similar texts and 3 the rest."""
-REST = len(EDGES) + 1
+"""Positions of the categories that differ, each with its step: 1 differs, or 1, 2 similar texts and 3 the rest."""
+DISSIMILAR_STEP = len(BAND_EDGES) + 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Costs:
-    """What a difference in each category adds to the squared distance; infinite: it must agree, a block.
+    """Penalty that a difference in each category adds to the squared distance; infinite for a block, which must agree.
 
     `words` has the values of the categories that are texts: they add the penalty times their squared distance.
     """
@@ -43,27 +43,27 @@ class Costs:
         return np.flatnonzero(np.isinf(self.penalties))
 
     def steps(self, place: int) -> tuple[float, ...]:
-        """The least that each step of a category costs, the first for equal."""
+        """Lowest cost of each step of a category, the first for equal."""
         penalty = float(self.penalties[place])
         if np.isinf(penalty):
             return (0.0,)
         if place not in self.words:
             return (0.0, penalty)
-        return (0.0, *(penalty * low**2 for low in (min(self.words[place].floor, EDGES[0]), *EDGES)))
+        return (0.0, *(penalty * low**2 for low in (min(self.words[place].floor, BAND_EDGES[0]), *BAND_EDGES)))
 
     def between(self, one: Integers, two: Integers) -> Floats:
-        """What the categories of each pair of rows of codes cost."""
+        """Cost of the categories of each pair of rows of codes."""
         differ = one != two
-        found: Floats = np.where(differ, self.penalties, 0.0).sum(axis=1)
+        cost: Floats = np.where(differ, self.penalties, 0.0).sum(axis=1)
         for place, words in self.words.items():
             rows = np.flatnonzero(differ[:, place])
             gap = words.distance(one[rows, place], two[rows, place])
-            found[rows] += self.penalties[place] * (gap**2 - 1.0)
-        return found
+            cost[rows] += self.penalties[place] * (gap**2 - 1.0)
+        return cost
 
 
 def visits(costs: Costs) -> Iterator[tuple[float, Steps]]:
-    """Every combination of steps with the least it can cost, the cheapest first, made as they are asked for.
+    """Every combination of steps with its lowest possible cost, the cheapest first, generated one by one.
 
     >>> [cost for cost, _ in visits(Costs(np.array([2.0, 1.0, np.inf])))]
     [0.0, 1.0, 2.0, 3.0]
@@ -84,11 +84,11 @@ def visits(costs: Costs) -> Iterator[tuple[float, Steps]]:
 def meet(
     points: CellPoints, queries: CellPoints, costs: Costs, chosen: Steps, reach: Floats
 ) -> Iterator[tuple[Integers, Integers, Floats]]:
-    """Pairs of an asking and an asked cell with these steps that are near enough, and what their categories cost.
+    """Pairs of a query cell and a point cell with these steps that are near enough, and the cost of their categories.
 
-    `reach` is the squared distance up to which each asking cell looks. The nearest pairs come first in each part.
+    `reach` is the squared distance up to which each query cell looks. The nearest pairs come first in each part.
     """
-    similar = [(place, step) for place, step in chosen if place in costs.words and step < REST]
+    similar = [(place, step) for place, step in chosen if place in costs.words and step < DISSIMILAR_STEP]
     differing = [place for place, step in chosen if (place, step) not in similar]
     agreed = [place for place in range(len(costs.penalties)) if place not in differing]
     base = sum(costs.steps(place)[step] for place, step in chosen if place in differing)
@@ -103,15 +103,15 @@ def meet(
 def every_pair(
     points: CellPoints, queries: CellPoints, costs: Costs, reach: Floats
 ) -> Iterator[tuple[Integers, Integers, Floats]]:
-    """All pairs of cells that are near enough and in one block, in parts; for more visits than there are pairs."""
+    """All pairs of cells that are near enough and in one block, in parts; for use if visits outnumber pairs."""
     many, wide = len(points.codes), max(1, len(costs.penalties))
-    step = max(1, 4 * WIDE // (many * wide))
+    step = max(1, 4 * MAX_SUBSTITUTED_CELLS // (many * wide))
     for start in range(0, len(queries.codes), step):
         rows = np.arange(start, min(start + step, len(queries.codes)))
         one, two = np.repeat(rows, many), np.tile(np.arange(many), len(rows))
         cost = costs.between(queries.codes[one], points.codes[two])
-        kept = np.flatnonzero(np.isfinite(cost))
-        yield from _near(points, queries, costs, [], (one[kept], two[kept], cost[kept]), reach)
+        same_block = np.flatnonzero(np.isfinite(cost))
+        yield from _near(points, queries, costs, [], (one[same_block], two[same_block], cost[same_block]), reach)
 
 
 def _near(
@@ -122,19 +122,19 @@ def _near(
     pairs: tuple[Integers, Integers, Floats],
     reach: Floats,
 ) -> Iterator[tuple[Integers, Integers, Floats]]:
-    """Those of the pairs that do differ there, and whose boxes are near enough; texts are compared last."""
+    """Pairs that differ in the categories given and whose boxes are near enough; texts are compared last."""
     one, two, cost = pairs
     for place in differing:
         differ = queries.codes[one, place] != points.codes[two, place]
         one, two, cost = one[differ], two[differ], cost[differ]
     box = _gap(points, queries, one, two)
-    kept = np.flatnonzero((cost + box) * (1 - TIE) <= reach[one])
-    one, two, cost, box = one[kept], two[kept], cost[kept], box[kept]
+    near = np.flatnonzero((cost + box) * (1 - TIE_TOLERANCE) <= reach[one])
+    one, two, cost, box = one[near], two[near], cost[near], box[near]
     for place in (place for place in differing if place in costs.words):
         gap = costs.words[place].distance(queries.codes[one, place], points.codes[two, place])
-        more = costs.penalties[place] * (gap**2 - EDGES[-1] ** 2)
-        kept = np.flatnonzero((gap > EDGES[-1]) & ((cost + box + more) * (1 - TIE) <= reach[one]))
-        one, two, cost, box = one[kept], two[kept], (cost + more)[kept], box[kept]
+        more = costs.penalties[place] * (gap**2 - BAND_EDGES[-1] ** 2)
+        near = np.flatnonzero((gap > BAND_EDGES[-1]) & ((cost + box + more) * (1 - TIE_TOLERANCE) <= reach[one]))
+        one, two, cost, box = one[near], two[near], (cost + more)[near], box[near]
     order = np.argsort(cost + box, kind="stable")
     yield one[order], two[order], cost[order]
 
@@ -142,7 +142,7 @@ def _near(
 def _similar(
     queries: CellPoints, costs: Costs, similar: list[tuple[int, int]], base: float, reach: Floats
 ) -> Iterator[tuple[Integers, Integers, Floats]]:
-    """Asking cells, their codes with similar values put in their place, and what that costs."""
+    """Query cells, their codes with similar values substituted, and the cost of the substitution."""
     asking = np.flatnonzero(reach >= base)
     if not similar:
         yield asking, queries.codes[asking], np.full(len(asking), base)
@@ -151,36 +151,35 @@ def _similar(
     work = np.ones(len(asking), dtype=np.int64)
     for place, band, _ in bands:
         work *= np.diff(band.start)[queries.codes[asking, place]]
-    for part in parts(work, max(WIDE, len(queries.codes))):
+    for part in parts(work, max(MAX_SUBSTITUTED_CELLS, len(queries.codes))):
         one = asking[part]
         codes, cost = queries.codes[one], np.full(len(one), base)
         for place, band, penalty in bands:
             low, high = band.start[codes[:, place]], band.start[codes[:, place] + 1]
-            rows, found = np.repeat(np.arange(len(one)), high - low), runs(low, high)
-            one, codes, cost = one[rows], codes[rows], cost[rows] + penalty * band.distance[found] ** 2
-            codes[:, place] = band.codes[found]
-        kept = np.flatnonzero(cost * (1 - TIE) <= reach[one])
-        yield one[kept], codes[kept], cost[kept]
+            rows, similar_rows = np.repeat(np.arange(len(one)), high - low), runs(low, high)
+            one, codes, cost = one[rows], codes[rows], cost[rows] + penalty * band.distance[similar_rows] ** 2
+            codes[:, place] = band.codes[similar_rows]
+        near = np.flatnonzero(cost * (1 - TIE_TOLERANCE) <= reach[one])
+        yield one[near], codes[near], cost[near]
 
 
 def _join(points: Integers, queries: Integers) -> tuple[Integers, Integers, Integers]:
-    """For each row of queries the run, in the order given, of the points with equal codes."""
+    """Run of points with equal codes for each row of queries, in the order returned."""
     ids, _ = cells(np.concatenate([points, queries]))
-    there, here = ids[: len(points)], ids[len(points) :]
-    order = np.argsort(there, kind="stable")
-    low, high = (np.searchsorted(there[order], here, side=side) for side in ("left", "right"))
+    point_ids, query_ids = ids[: len(points)], ids[len(points) :]
+    order = np.argsort(point_ids, kind="stable")
+    low, high = (np.searchsorted(point_ids[order], query_ids, side=side) for side in ("left", "right"))
     return low, high, order
 
 
 def _gap(points: CellPoints, queries: CellPoints, one: Integers, two: Integers) -> Floats:
-    """The squared distance of the boxes around the points of two cells."""
+    """Squared distance of the boxes around the points of two cells."""
     apart = np.maximum(points.low[two] - queries.high[one], queries.low[one] - points.high[two])
     apart = np.maximum(apart, 0.0)
-    found: Floats = np.einsum("ij,ij->i", apart, apart)
-    return found
+    return np.asarray(np.einsum("ij,ij->i", apart, apart))
 
 
-def parts(work: Integers, most: int = CHUNK) -> Iterator[slice]:
+def parts(work: Integers, most: int = PAIRS_PER_CHUNK) -> Iterator[slice]:
     """Runs of about `most` units of work each."""
     edges: Sequence[int] = np.searchsorted(np.cumsum(work), np.arange(most, int(work.sum()) + most, most)).tolist()
     start = 0
@@ -192,7 +191,6 @@ def parts(work: Integers, most: int = CHUNK) -> Iterator[slice]:
 
 
 def runs(low: Integers, high: Integers) -> Integers:
-    """The numbers low to high - 1 of every run, one after the other."""
+    """Numbers low to high - 1 of every run, one run after the other."""
     sizes = high - low
-    found: Integers = np.repeat(low - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
-    return found
+    return np.asarray(np.repeat(low - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum())))

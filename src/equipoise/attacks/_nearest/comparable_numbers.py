@@ -1,4 +1,4 @@
-"""Columns of two files as numbers that can be compared: amounts, points in time, times of day, spans."""
+"""Columns of two files as comparable numbers: amounts, points in time, times of day, spans."""
 
 from typing import Any
 
@@ -8,28 +8,27 @@ import polars as pl
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError
 
-DAY = 86_400e6
-"""Microseconds of a day, what points in time are counted in."""
+MICROSECONDS_PER_DAY = 86_400e6
 
 
 def is_date(*columns: pl.Series) -> bool:
-    """All columns hold dates or points in time."""
+    """Whether all columns hold dates or points in time."""
     return all(isinstance(column.dtype, pl.Date | pl.Datetime) for column in columns)
 
 
-def numbers(here: pl.Series, there: pl.Series) -> Floats:
+def numbers(first: pl.Series, second: pl.Series) -> Floats:
     """Numbers, or points in time counted in the same unit, of one file after the other; missing is NaN."""
-    both = [_physical(s) for s in (here, there)]
+    both = [_physical(s) for s in (first, second)]
     if len({kind for _, kind in both if kind}) > 1:
-        raise DataError(f"Column {here.name!r} holds different kinds of numbers or times in the two files.")
-    found = np.concatenate([s.cast(pl.Float64).to_numpy() for s, _ in both])
-    if np.isinf(found).any():
-        raise DataError(f"Column {here.name!r} holds infinite values: remove them first.")
-    return found
+        raise DataError(f"Column {first.name!r} holds different kinds of numbers or times in the two files.")
+    values = np.concatenate([s.cast(pl.Float64).to_numpy() for s, _ in both])
+    if np.isinf(values).any():
+        raise DataError(f"Column {first.name!r} holds infinite values: remove them first.")
+    return values
 
 
 def _physical(column: pl.Series) -> tuple[pl.Series, str]:
-    """Dates and times as numbers in one unit, and which kind they are."""
+    """Dates and times as numbers in one unit, and the kind of the column."""
     kind: Any = column.dtype
     if isinstance(kind, pl.Date | pl.Datetime):
         return column.cast(pl.Datetime("us")).to_physical(), "point"

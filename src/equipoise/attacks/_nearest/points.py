@@ -1,4 +1,4 @@
-"""The records of a file as points: coordinates and categories, equal records one point, points held by cell."""
+"""Records of a file as points (coordinates and categories): equal records are one point, points grouped by cell."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from equipoise.ground.packed_keys import group
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cloud:
-    """The records of a file: a matrix of coordinates and one of category codes, coded alike in both files."""
+    """Records of a file: a matrix of coordinates and one of category codes, coded alike in both files."""
 
     coordinates: Floats
     codes: Integers
@@ -44,12 +44,12 @@ class CellPoints:
 
     @cached_property
     def cell(self) -> Integers:
-        """The cell of every point."""
+        """Cell of every point."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
 
 def distinct(cloud: Cloud, mark: Integers | None = None) -> tuple[CellPoints, Integers, Integers]:
-    """The distinct points (told apart by `mark` as well), the point of every record, and a record of every point."""
+    """Distinct points (by `mark` as well), the point of every record, and a record of every point."""
     kinds, rows, counts = _kinds(cloud, mark)
     numbers, _ = cells(cloud.codes[rows])
     order = np.argsort(numbers, kind="stable")
@@ -64,7 +64,7 @@ def distinct(cloud: Cloud, mark: Integers | None = None) -> tuple[CellPoints, In
 
 
 def _kinds(cloud: Cloud, mark: Integers | None) -> tuple[Integers, Integers, Integers]:
-    """The kind of every record, the first row and the number of records of each kind. One pass of hashing."""
+    """Group number of every record by equal values, the first row and the size of each group. One pass of hashing."""
     columns = [*cloud.coordinates.T, *cloud.codes.T, *(() if mark is None else (mark,))]
     if not columns:
         return np.zeros(len(cloud), dtype=np.int64), np.zeros(1, dtype=np.int64), np.array([len(cloud)])
@@ -78,7 +78,7 @@ def _kinds(cloud: Cloud, mark: Integers | None) -> tuple[Integers, Integers, Int
 
 
 def cells(codes: Integers) -> tuple[Integers, Integers]:
-    """Rows numbered by their codes, and where each number is first met."""
+    """Cell number of each row by its codes, and the first row of each cell."""
     if not codes.shape[1]:
         return np.zeros(len(codes), dtype=np.int64), np.zeros(1, dtype=np.int64)
     return group(list(codes.T), [int(column.max(initial=0)) + 1 for column in codes.T])

@@ -1,4 +1,4 @@
-"""Additivity: which cells of a table add up to which, as a sparse matrix of relations.
+"""Additivity of tables: which cells add up to which, as a sparse matrix of relations.
 
 A relation says sum over j of sign_j x_j = 0: +1 for the parts, -1 for their total. Relations come from a list, from
 dimensions with hierarchies, or from several tables that share cells. No Python loop over cells or relations.
@@ -14,10 +14,10 @@ import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.ground.packed_keys import LARGEST
+from equipoise.ground.packed_keys import MAX_PACKED_ID
 
-TOLERANCE = 1e-6
-"""Share of the sum of absolute values in a relation by which it may miss zero."""
+RELATION_TOLERANCE = 1e-6
+"""Share of the sum of absolute values in a relation by which it may differ from zero."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,8 +85,7 @@ class Additive:
 
     @classmethod
     def linked(cls, tables: Sequence["Additive"], places: Sequence[Integers]) -> "Additive":
-        """Several tables as one: `places[t][j]` is the number of table t's cell j among all cells; shared cells have
-        one number.
+        """Linked tables as one: `places[t][j]` is the number of table t's cell j; shared cells have one number.
 
         >>> total = Additive.of([((0, 1, 2), (-1, 1, 1))], cells=3)
         >>> Additive.linked([total, total], [np.array([0, 1, 2]), np.array([0, 3, 4])]).cells
@@ -95,14 +94,14 @@ class Additive:
         import scipy.sparse as sparse
 
         size = 1 + max(int(place.max(initial=-1)) for place in places)
-        moved = []
+        blocks = []
         for table, place in zip(tables, places, strict=True):
             if len(place) != table.cells or len(np.unique(place)) != len(place):
                 raise ParameterError("Every cell of a linked table needs one place, and no two the same.")
-            held = table.matrix.tocoo()
-            moved.append(_sparse(held.data, held.row, place[held.col], (table.relations, size)))
+            entries = table.matrix.tocoo()
+            blocks.append(_sparse(entries.data, entries.row, place[entries.col], (table.relations, size)))
         totals = [np.where(t.totals < 0, -1, place[t.totals]) for t, place in zip(tables, places, strict=True)]
-        matrix = sparse.csr_array(sparse.vstack(moved))
+        matrix = sparse.csr_array(sparse.vstack(blocks))
         return cls(matrix, np.concatenate(totals), np.concatenate([table.needed for table in tables]))
 
     @cached_property
@@ -116,11 +115,11 @@ class Additive:
         return self.base.tocsc()
 
     def residuals(self, values: Floats) -> Floats:
-        """By how much each relation misses zero."""
-        found: Floats = np.asarray(self.matrix @ values)
-        return found
+        """Sum of each relation, zero where it adds up."""
+        sums: Floats = np.asarray(self.matrix @ values)
+        return sums
 
-    def check(self, values: Floats, tolerance: float = TOLERANCE) -> None:
+    def check(self, values: Floats, tolerance: float = RELATION_TOLERANCE) -> None:
         """Refuse values that do not add up: |sum| over `tolerance` times the sum of absolute values of the relation."""
         if len(values) != self.cells:
             raise DataError(f"There are {len(values):,} values for {self.cells:,} cells.")
@@ -130,8 +129,8 @@ class Additive:
         wrong = np.flatnonzero(np.abs(self.residuals(values)) > tolerance * scale)
         if len(wrong):
             head = int(self.totals[wrong[0]])
-            named = f" (total: cell {head})" if head >= 0 else ""
-            raise DataError(f"{len(wrong):,} relations do not add up; the first is relation {int(wrong[0])}{named}.")
+            suffix = f" (total: cell {head})" if head >= 0 else ""
+            raise DataError(f"{len(wrong):,} relations do not add up; the first is relation {int(wrong[0])}{suffix}.")
 
 
 def _total(members: Sequence[int], signs: Sequence[float]) -> int:
@@ -170,7 +169,7 @@ class _Grid:
         for number, tree in enumerate(trees):
             _refuse_no_tree(tree, number)
         places = prod(len(tree) for tree in trees)
-        if places > LARGEST:
+        if places > MAX_PACKED_ID:
             raise ParameterError("The dimensions have too many combinations of codes to be numbered.")
         if codes is None:
             return cls(trees, np.arange(places), None)
@@ -191,8 +190,8 @@ class _Grid:
 
     def codes(self, dimension: int) -> Integers:
         stride = int(_strides(np.array([len(tree) for tree in self.parents]))[dimension])
-        found: Integers = self.keys // stride % len(self.parents[dimension])
-        return found
+        codes: Integers = self.keys // stride % len(self.parents[dimension])
+        return codes
 
     def find(self, keys: Integers) -> Integers:
         """The cells with these keys, -1 where there is none."""
@@ -203,7 +202,7 @@ class _Grid:
         return np.where(self.keys[cells] == keys, cells, -1)
 
     def above(self, dimension: int) -> Integers:
-        """The total that each cell belongs to in a dimension: -1 if it is not there, -2 at the root."""
+        """Total above each cell in a dimension: -1 where it is no cell, -2 at the root."""
         stride = int(_strides(np.array([len(tree) for tree in self.parents]))[dimension])
         code = self.codes(dimension)
         parent = self.parents[dimension][code]
@@ -218,19 +217,18 @@ class _Grid:
     def needed(self, totals: Sequence[Integers]) -> Booleans:
         """Relations whose total is a leaf in all dimensions before their own: the others are sums of these.
 
-        True of a table in which every total of a cell is there, and every cell with parts below has some of them
-        there; of other tables all relations are kept.
+        Needs a table with every total of its cells and some part of every total; of others all relations are kept.
         """
         inner = [self._inner(dimension) for dimension in range(len(self.parents))]
         whole = all((self.above(d) != -1).all() for d in range(len(self.parents)))
         if not whole or any(cells.sum() != len(heads) for cells, heads in zip(inner, totals, strict=True)):
             return np.ones(sum(len(heads) for heads in totals), dtype=np.bool_)
         before = np.zeros(self.size, dtype=np.bool_)
-        kept = []
+        flags = []
         for cells, heads in zip(inner, totals, strict=True):
-            kept.append(~before[heads])
+            flags.append(~before[heads])
             before |= cells
-        return np.concatenate(kept)
+        return np.concatenate(flags)
 
     def _inner(self, dimension: int) -> Booleans:
         tree = self.parents[dimension]
@@ -244,7 +242,7 @@ def _strides(sizes: Integers) -> Integers:
 
 
 def _refuse_no_tree(tree: Integers, number: int) -> None:
-    """One root, and every code reaches it."""
+    """Refuse parents that do not form a tree: one root, which every code reaches."""
     if len(tree) == 0 or (tree >= len(tree)).any() or (tree < 0).sum() != 1:
         raise ParameterError(f"Dimension {number} is not a tree: one code has no parent, all others have a known one.")
     for _ in range(len(tree).bit_length()):

@@ -1,4 +1,4 @@
-"""Axes: a column of a table with its margins, as nodes that hold leaves."""
+"""Table axes: the values of a column, their groups and the total, as nodes over leaves."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from equipoise.ground.arrays import Integers
 
 TOTAL = "Total"
 MISSING = "(missing)"
-MOST = 1_000_000
-"""Up to this many cells a table has those without records too."""
-SEED = 20_000
-"""Of the random numbers that tell sets of leaves apart: two different sets share a sum with probability 2^-63."""
+MAX_COMPLETE_CELLS = 1_000_000
+"""Up to this many cells a table also has its empty cells."""
+LEAF_KEY_SEED = 20_000
+"""Seed of the random keys that identify sets of leaves: two different sets share a sum with probability 2^-63."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Axis:
     """The nodes of a column: its values, the groups of every level of its hierarchy, and the total.
 
-    Nodes of the same label that hold the same leaves are one node, and so is everything: the total. `nodes` has their
+    Nodes with the same label and the same leaves are one node; a node with all leaves is the total. `nodes` has their
     labels, each once; `chains` the branches, each from leaves to total: for every leaf its node at each level.
 
     >>> values = pl.Series("region", ["n1", "n2", "s1"])
@@ -42,18 +42,18 @@ class Axis:
 
     @classmethod
     def of(cls, values: pl.Series, hierarchy: Hierarchy | None = None, total: str = TOTAL) -> "Axis":
-        """From the distinct values of a column, in their order, and what their total is called."""
+        """Axis from the distinct values of a column, in their order, and the label of the total."""
         branches = hierarchy.branches if hierarchy else ()
         levels = [(OriginalLevel(), *branch.levels()) for branch in branches] or [(OriginalLevel(),)]
-        keys = np.random.default_rng(SEED).integers(1, 1 << 62, len(values), dtype=np.uint64)
-        found: dict[tuple[int, str], int] = {}
+        keys = np.random.default_rng(LEAF_KEY_SEED).integers(1, 1 << 62, len(values), dtype=np.uint64)
+        numbers: dict[tuple[int, str], int] = {}
         labels: list[str] = []
         chains = []
         for chain in levels:
             texts = [as_text(level.label(values)).fill_null(MISSING) for level in chain]
-            steps = [_numbered(step, keys, found, labels, total) for step in (*texts, _everything(values, total))]
+            steps = [_number_nodes(step, keys, numbers, labels, total) for step in (*texts, _everything(values, total))]
             chains.append(tuple(steps))
-        return cls(values.name, pl.Series(values.name, _apart(labels), dtype=pl.String), tuple(chains))
+        return cls(values.name, pl.Series(values.name, _distinct_labels(labels), dtype=pl.String), tuple(chains))
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -69,33 +69,33 @@ class Axis:
 
     @property
     def total(self) -> int:
-        """The node that holds everything."""
+        """The node of the total."""
         return int(self.chains[0][-1][0])
 
     @cached_property
     def members(self) -> pl.DataFrame:
-        """A row per leaf and node that holds it: `leaf`, `node`."""
+        """A row per leaf and node above it: `leaf`, `node`."""
         steps = [step for chain in self.chains for step in chain]
         rows = np.unique(np.stack([np.tile(np.arange(self.leaves), len(steps)), np.concatenate(steps)], 1), axis=0)
         return pl.DataFrame({"leaf": rows[:, 0].astype(np.int64), "node": rows[:, 1].astype(np.int64)})
 
     def relations(self) -> Iterator[tuple[int, Integers]]:
-        """Each node that is the sum of others, with these, once for each branch in which it is."""
-        told = set()
+        """Each node that is a sum of others, with its parts, once for each branch that contains it."""
+        relations = set()
         for chain in self.chains:
             for below, above in pairwise(chain):
                 pairs = np.unique(np.stack([above, below], 1)[above != below], axis=0)
                 cuts = np.flatnonzero(np.diff(pairs[:, 0])) + 1
                 for part in np.split(pairs, cuts) if len(pairs) else ():
-                    known = (int(part[0, 0]), tuple(part[:, 1].tolist()))
-                    if known not in told:
-                        told.add(known)
-                        yield known[0], part[:, 1]
+                    relation = (int(part[0, 0]), tuple(part[:, 1].tolist()))
+                    if relation not in relations:
+                        relations.add(relation)
+                        yield relation[0], part[:, 1]
 
 
 def completed(cells: pl.DataFrame, axes: Sequence[Axis]) -> pl.DataFrame:
-    """Cells numbered by their nodes, with those that are not there: 0 or false. Larger tables stay as they are."""
-    if prod(len(axis) for axis in axes) > MOST:
+    """Cells by node numbers, with the empty ones added as 0 or false. Larger tables are not completed."""
+    if prod(len(axis) for axis in axes) > MAX_COMPLETE_CELLS:
         return cells
     nodes = (pl.DataFrame({axis.name: pl.int_range(len(axis), dtype=pl.Int64, eager=True)}) for axis in axes)
     every = reduce(lambda one, two: one.join(two, how="cross"), nodes)
@@ -109,10 +109,10 @@ def _everything(values: pl.Series, total: str) -> pl.Series:
     return pl.Series(values.name, [total] * len(values), dtype=pl.String)
 
 
-def _numbered(
-    texts: pl.Series, keys: Integers, found: dict[tuple[int, str], int], labels: list[str], total: str
+def _number_nodes(
+    texts: pl.Series, keys: Integers, numbers: dict[tuple[int, str], int], labels: list[str], total: str
 ) -> Integers:
-    """The node of each leaf at one level; a group with the label and the leaves of a known node is that node."""
+    """Node of each leaf at one level; a group with the label and the leaves of an earlier node is that node."""
     groups = texts.unique(maintain_order=True)
     if len(groups) == 1 and len(texts) > 1:
         texts = _everything(texts, total)
@@ -121,21 +121,21 @@ def _numbered(
     sums = np.zeros(len(groups), dtype=np.uint64)
     np.add.at(sums, place, keys)
     nodes = np.empty(len(groups), dtype=np.int64)
-    for i, (held, label) in enumerate(zip(sums.tolist(), groups.to_list(), strict=True)):
-        nodes[i] = found.setdefault((held, label), len(labels))
+    for i, (key_sum, label) in enumerate(zip(sums.tolist(), groups.to_list(), strict=True)):
+        nodes[i] = numbers.setdefault((key_sum, label), len(labels))
         if nodes[i] == len(labels):
             labels.append(label)
-    found_nodes: Integers = nodes[place]
-    return found_nodes
+    leaf_nodes: Integers = nodes[place]
+    return leaf_nodes
 
 
-def _apart(labels: list[str]) -> list[str]:
-    """Labels made different: a group that is called as another node gets a star."""
-    taken: set[str] = set()
-    told = []
+def _distinct_labels(labels: list[str]) -> list[str]:
+    """Distinct labels: a group with the label of another node gets a star."""
+    unique: set[str] = set()
+    names = []
     for label in labels:
-        while label in taken:
+        while label in unique:
             label += "*"
-        taken.add(label)
-        told.append(label)
-    return told
+        unique.add(label)
+        names.append(label)
+    return names

@@ -1,31 +1,32 @@
-"""Marks of cells in a file: what is sensitive, and the statuses that tables are handed on with."""
+"""Cell statuses in files: sensitive marks, and the status codes of tau-ARGUS and others."""
 
 import polars as pl
 
 from equipoise.ground.errors import DataError
 
 SENSITIVE, HELPER, SAFE, SHOWN, EMPTY = "sensitive", "helper", "published", "shown", "empty"
-WORDS = {
+STATUS_WORDS = {
     SENSITIVE: "u unsafe sensitive primary",
     HELPER: "x m secondary helper",
     SAFE: "s safe published changed",
     SHOWN: "p z protect protected",
     EMPTY: "e empty",
 }
-NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), HELPER: (11, 12), EMPTY: (13, 14)}
-"""What tau-ARGUS calls safe, unsafe (by a rule, on request, by hand), protected, secondary and empty."""
-YES, NO = "1 true t yes y", "0 false f no n"
-KINDS = {text: kind for kind, texts in WORDS.items() for text in texts.split()}
-CODES = {str(code): kind for kind, codes in NUMBERS.items() for code in codes}
+ARGUS_NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), HELPER: (11, 12), EMPTY: (13, 14)}
+"""Codes of tau-ARGUS for safe, unsafe (by a rule, on request, by hand), protected, secondary and empty."""
+YES_WORDS, NO_WORDS = "1 true t yes y", "0 false f no n"
+STATUS_OF_WORD = {text: kind for kind, texts in STATUS_WORDS.items() for text in texts.split()}
+STATUS_OF_NUMBER = {str(code): kind for kind, codes in ARGUS_NUMBERS.items() for code in codes}
 
 
 def statuses(values: pl.Series) -> pl.Series:
-    """The status of each cell in one of five words, from letters (s, u, x, z), words or the numbers of tau-ARGUS.
+    """Status of each cell as one of five words, from letters (s, u, x, z), words or the numbers of tau-ARGUS.
 
     >>> statuses(pl.Series("status", ["S", "u", None])).to_list(), statuses(pl.Series("status", [1, 3, 11])).to_list()
     (['published', 'sensitive', 'published'], ['published', 'sensitive', 'helper'])
     """
-    return _translated(values, KINDS | CODES, "a status: s, u, x, z, e or a number of tau-ARGUS, from 1 to 14")
+    what = "a status: s, u, x, z, e or a number of tau-ARGUS, from 1 to 14"
+    return _translate(values, STATUS_OF_WORD | STATUS_OF_NUMBER, what)
 
 
 def marked(values: pl.Series) -> pl.Series:
@@ -36,15 +37,15 @@ def marked(values: pl.Series) -> pl.Series:
     """
     if values.dtype == pl.Boolean:
         return values.fill_null(value=False)
-    known = dict.fromkeys(YES.split(), SENSITIVE) | dict.fromkeys(NO.split(), SAFE)
-    return _translated(values, KINDS | known, "a mark: true or false, 1 or 0, u or s") == SENSITIVE
+    booleans = dict.fromkeys(YES_WORDS.split(), SENSITIVE) | dict.fromkeys(NO_WORDS.split(), SAFE)
+    return _translate(values, STATUS_OF_WORD | booleans, "a mark: true or false, 1 or 0, u or s") == SENSITIVE
 
 
-def _translated(values: pl.Series, known: dict[str, str], what: str) -> pl.Series:
+def _translate(values: pl.Series, vocabulary: dict[str, str], what: str) -> pl.Series:
     whole = values.dtype.is_float() and bool((values.drop_nulls() % 1 == 0).all())
     texts = (values.cast(pl.Int64) if whole else values).cast(pl.String).str.strip_chars().str.to_lowercase()
-    found = texts.replace_strict(known, default=None, return_dtype=pl.String)
-    lost = int((found.is_null() & texts.is_not_null() & (texts != "")).sum())
-    if lost:
-        raise DataError(f"{lost:,} cells have something else in column {values.name!r} than {what}.")
-    return found.fill_null(SAFE)
+    words = texts.replace_strict(vocabulary, default=None, return_dtype=pl.String)
+    unreadable = int((words.is_null() & texts.is_not_null() & (texts != "")).sum())
+    if unreadable:
+        raise DataError(f"{unreadable:,} cells have something else in column {values.name!r} than {what}.")
+    return words.fill_null(SAFE)

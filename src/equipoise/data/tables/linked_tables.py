@@ -1,4 +1,4 @@
-"""Tables as one system of cells: those that several tables share are one cell."""
+"""Linked tables as one system of cells: cells that several tables share are one cell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from equipoise.data.tables.table_arrays import additive
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
 
-SAME = 1e-6
-"""Share by which the value of a cell may differ between two tables that hold it."""
+VALUE_TOLERANCE = 1e-6
+"""Share by which the value of a shared cell may differ between two tables."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Union:
-    """Tables of the same records, and the number of each of their cells among all.
+    """Linked tables of the same records, and the number of each of their cells among all.
 
-    Two cells are one when they name the same values: the total of a column says nothing, so the margin of a table by
-    region and size over size is the cell of a table by region alone.
+    Two cells are one when they have the same labels apart from totals: so the margin of a table by region and size
+    over size is the cell of a table by region alone.
     """
 
     tables: tuple[Table, ...]
@@ -34,12 +34,12 @@ class Union:
     def of(cls, tables: Sequence[Table]) -> "Union":
         """Refuses tables whose shared cells differ in value, naming the columns."""
         names = [_names(table) for table in tables]
-        known = pl.concat(names).unique(maintain_order=True)
-        number = pl.DataFrame({"name": known, "place": np.arange(len(known))})
+        distinct = pl.concat(names).unique(maintain_order=True)
+        number = pl.DataFrame({"name": distinct, "place": np.arange(len(distinct))})
         places = [name.to_frame().join(number, on="name", how="left", maintain_order="left")["place"] for name in names]
-        made = cls(tuple(tables), tuple(place.to_numpy() for place in places))
-        made._refuse_different()
-        return made
+        union = cls(tuple(tables), tuple(place.to_numpy() for place in places))
+        union._refuse_different()
+        return union
 
     @property
     def cells(self) -> int:
@@ -52,23 +52,23 @@ class Union:
 
     @cached_property
     def values(self) -> Floats:
-        found: Floats = self.gathered([amount(table) for table in self.tables])
-        return found
+        amounts: Floats = self.gathered([amount(table) for table in self.tables])
+        return amounts
 
     def gathered(self, parts: Sequence[Any], how: Any = np.maximum) -> Any:
-        """One number for each cell, of those that the tables give it: the largest unless told."""
+        """One number for each cell from those of the tables, combined by `how`: the largest by default."""
         first = np.asarray(parts[0])
-        found = np.full(self.cells, np.nan if first.dtype.kind == "f" else False)
+        numbers = np.full(self.cells, np.nan if first.dtype.kind == "f" else False)
         for place, part in zip(self.places, parts, strict=True):
-            seen = found[place]
-            unknown = np.isnan(seen) if first.dtype.kind == "f" else ~seen.astype(np.bool_)
-            found[place] = np.where(unknown, part, how(seen, part))
-        return found if first.dtype.kind == "f" else found.astype(np.bool_)
+            earlier = numbers[place]
+            unknown = np.isnan(earlier) if first.dtype.kind == "f" else ~earlier.astype(np.bool_)
+            numbers[place] = np.where(unknown, part, how(earlier, part))
+        return numbers if first.dtype.kind == "f" else numbers.astype(np.bool_)
 
     def _refuse_different(self) -> None:
         for place, table in zip(self.places, self.tables, strict=True):
-            own, known = amount(table), self.values[place]
-            wrong = int((np.abs(own - known) > SAME * np.maximum(1.0, known)).sum())
+            own, shared = amount(table), self.values[place]
+            wrong = int((np.abs(own - shared) > VALUE_TOLERANCE * np.maximum(1.0, shared)).sum())
             if wrong:
                 raise DataError(
                     f"{wrong:,} cells of the table by {', '.join(table.by)} have another value in another table: "
@@ -84,8 +84,7 @@ class Union:
     def knowers(self) -> Integers:
         """For each cell the number of the contributor who is alone in it, -1 where there are several or none.
 
-        By the code of the holding where the table was made with one; else a record that is alone in a cell is the one
-        that is alone in its margins.
+        By the code of the holding; without one, a record that is alone in a cell is the one alone in its margins.
         """
         alone = self.gathered([table.known("contributors") for table in self.tables]) == 1
         if all("holder" in table.more.columns for table in self.tables):
@@ -95,12 +94,12 @@ class Union:
 
 
 def _names(table: Table) -> pl.Series:
-    """What each cell is, whatever the other columns of its table: its columns and labels, totals left out."""
+    """Identity of each cell across tables: its columns and labels without totals."""
     parts = []
     for axis in sorted(table.axes, key=lambda axis: axis.name):
         total = axis.nodes[axis.total]
-        told = pl.concat_str(pl.lit(f"{axis.name}\x1f"), pl.col(axis.name), pl.lit("\x1e"))
-        parts.append(pl.when(pl.col(axis.name) == total).then(pl.lit("")).otherwise(told))
+        text = pl.concat_str(pl.lit(f"{axis.name}\x1f"), pl.col(axis.name), pl.lit("\x1e"))
+        parts.append(pl.when(pl.col(axis.name) == total).then(pl.lit("")).otherwise(text))
     return table.table.select(pl.concat_str(parts).alias("name"))["name"]
 
 
@@ -109,9 +108,9 @@ def _same_person(relations: Additive, alone: Any) -> Integers:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    held = relations.matrix.tocoo()
-    heads = relations.totals[held.row]
-    joined = alone[held.col] & (heads >= 0) & alone[np.maximum(heads, 0)]
-    graph = coo_array((np.ones(int(joined.sum())), (held.col[joined], heads[joined])), shape=(len(alone), len(alone)))
+    terms = relations.matrix.tocoo()
+    heads = relations.totals[terms.row]
+    joined = alone[terms.col] & (heads >= 0) & alone[np.maximum(heads, 0)]
+    graph = coo_array((np.ones(int(joined.sum())), (terms.col[joined], heads[joined])), shape=(len(alone), len(alone)))
     _, part = connected_components(graph, directed=False)
     return np.where(alone, part, -1).astype(np.int64)

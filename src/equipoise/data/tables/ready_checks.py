@@ -1,4 +1,4 @@
-"""What a ready table must keep: its totals are sums, its largest contributions fit in their cells."""
+"""Consistency checks of a ready table: totals are sums, largest contributions fit in their cells."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ import polars as pl
 from equipoise.data.tables.axes import Axis
 from equipoise.ground.errors import DataError
 
-CLOSE = 1e-9
-"""Share of a sum that adding up in another order may change."""
-DECIMALS = 6
-"""Values with more decimals are not taken for rounded ones."""
+SUM_TOLERANCE = 1e-9
+"""Share of a sum by which rounding in another order of addition may change it."""
+MAX_ROUNDED_DECIMALS = 6
+"""Values with more decimals than this are not treated as rounded."""
 
 
 def spot(row: Mapping[str, Any], by: Sequence[str]) -> str:
-    """A cell by its columns and labels.
+    """Name of a cell by its columns and labels.
 
     >>> spot({"region": "n", "size": "s", "value": 7}, ["region", "size"])
     'region = n, size = s'
@@ -34,52 +34,52 @@ def refuse_first(wrong: pl.DataFrame, by: Sequence[str], what: str) -> None:
 
 
 def refuse_labels(cells: pl.DataFrame, by: Sequence[str]) -> None:
-    """Every cell has a label in every column, and stands once."""
+    """Refuse cells without a label in some column, and repeated cells."""
     for column in by:
-        lost = cells[column].null_count()
-        if lost:
-            raise DataError(f"{lost:,} rows of the table have no label in column {column!r}.")
+        unlabelled = cells[column].null_count()
+        if unlabelled:
+            raise DataError(f"{unlabelled:,} rows of the table have no label in column {column!r}.")
     twice = cells.group_by(list(by), maintain_order=True).len().filter(pl.col("len") > 1)
     refuse_first(twice, by, "stands in several rows: a ready table has one row for each cell")
 
 
 def refuse_numbers(cells: pl.DataFrame, by: Sequence[str], columns: Iterable[tuple[str, str]]) -> None:
-    """Finite numbers of at least 0 in these columns, each with the name it has in the file."""
-    for column, said in columns:
-        known = pl.col(column).is_not_null() & pl.col(column).is_finite()
-        refuse_first(cells.filter(~known), by, f"has no finite number in column {said!r}")
-        refuse_first(cells.filter(pl.col(column) < 0), by, f"has a negative number in column {said!r}")
+    """Refuse numbers that are not finite or negative in these columns, each named as in the file."""
+    for column, label in columns:
+        finite = pl.col(column).is_not_null() & pl.col(column).is_finite()
+        refuse_first(cells.filter(~finite), by, f"has no finite number in column {label!r}")
+        refuse_first(cells.filter(pl.col(column) < 0), by, f"has a negative number in column {label!r}")
 
 
 def refuse_contributions(cells: pl.DataFrame, by: Sequence[str], tops: Sequence[str], slack: float) -> None:
-    """The largest contributions are in order, fit in the cell, and are all of it where all contributors are known."""
+    """Refuse largest contributions out of order, above the value, or short of it where they are all contributors."""
     if not tops:
         return
-    given = cells.with_columns(_sum=pl.sum_horizontal(tops))
-    allowed = pl.col("_x") * 1e-6 + slack * (1 + len(tops)) + CLOSE
+    rows = cells.with_columns(_sum=pl.sum_horizontal(tops))
+    allowed = pl.col("_x") * 1e-6 + slack * (1 + len(tops)) + SUM_TOLERANCE
     for one, two in pairwise(tops):
-        refuse_first(given.filter(pl.col(two) > pl.col(one) + slack), by, f"has a larger {two} than {one}")
-    over = given.filter(pl.col("_sum") > pl.col("_x") + allowed)
+        refuse_first(rows.filter(pl.col(two) > pl.col(one) + slack), by, f"has a larger {two} than {one}")
+    over = rows.filter(pl.col("_sum") > pl.col("_x") + allowed)
     refuse_first(over, by, "has contributions that sum to more than its value")
     few = pl.col("contributors").is_between(1, len(tops))
-    short = given.filter(few & ((pl.col("_sum") - pl.col("_x")).abs() > allowed))
+    short = rows.filter(few & ((pl.col("_sum") - pl.col("_x")).abs() > allowed))
     refuse_first(short, by, "has contributions that do not sum to its value, though all its contributors are known")
 
 
 def refuse_counts(cells: pl.DataFrame, by: Sequence[str]) -> None:
-    """No value without contributors."""
+    """Refuse a value without contributors."""
     nobody = cells.filter((pl.col("n") == 0) & (pl.col("_x") > 0))
     refuse_first(nobody, by, "has a value but no contributors")
 
 
 def unit(values: pl.Series) -> float:
-    """What the last decimal of rounded values stands for; 0 for whole ones, and for those of many decimals.
+    """Unit of the last decimal of rounded values; 0 for whole numbers and for values of many decimals.
 
     >>> unit(pl.Series([1.25, 3.0])), unit(pl.Series([2.0, 3.0])), unit(pl.Series([1 / 3]))
     (0.01, 0.0, 0.0)
     """
     x = values.to_numpy()
-    for decimals in range(DECIMALS + 1):
+    for decimals in range(MAX_ROUNDED_DECIMALS + 1):
         if np.allclose(np.round(x, decimals), x, rtol=1e-12, atol=1e-12):
             return 10.0**-decimals if decimals else 0.0
     return 0.0
@@ -90,7 +90,7 @@ def unit(values: pl.Series) -> float:
 
 @dataclass(frozen=True)
 class Sums:
-    """Cells numbered by their nodes, to be held against their parts; a total may miss them by `slack` for each.
+    """Check of totals against the sum of their parts, cells given by node numbers; `slack` is allowed for each part.
 
     The labels of cells in messages are those of the axes.
     """
@@ -103,7 +103,7 @@ class Sums:
         return [axis.name for axis in self.axes]
 
     def settled(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """The cells, totals put right where they miss the sum of their parts by rounding; refused beyond that."""
+        """The cells with totals corrected for rounding; refused where they miss the sum of their parts by more."""
         missed = [self._missed(cells, axis) for axis in self.axes]
         return self._rebuilt(cells) if any(missed) else cells
 
@@ -122,11 +122,11 @@ class Sums:
         both = both.join(relations.group_by("_relation").len("_parts"), on="_relation").rename({"_node": axis.name})
         self._refuse(both, axis)
         exact = pl.col("_own").fill_null(0.0) - pl.col("_sum").fill_null(0.0)
-        return both.filter(exact.abs() > CLOSE * pl.col("_sum").fill_null(0.0)).height > 0
+        return both.filter(exact.abs() > SUM_TOLERANCE * pl.col("_sum").fill_null(0.0)).height > 0
 
     def _refuse(self, both: pl.DataFrame, axis: Axis) -> None:
         own, added = pl.col("_own").fill_null(0.0), pl.col("_sum").fill_null(0.0)
-        allowed = CLOSE * pl.max_horizontal(own, added) + self.slack * (pl.col("_parts") + 1)
+        allowed = SUM_TOLERANCE * pl.max_horizontal(own, added) + self.slack * (pl.col("_parts") + 1)
         wrong = both.filter((own - added).abs() > allowed).sort(self.by)
         absent = self._labelled(wrong.filter(pl.col("_own").is_null()))
         refuse_first(
@@ -147,7 +147,7 @@ class Sums:
             inner = inner.filter(pl.col(axis.name).is_in(axis.places))
         for axis in self.axes:
             above = axis.members.select(_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), _node="node")
-            held = inner.join(above, left_on=axis.name, right_on="_leaf").drop(axis.name).rename({"_node": axis.name})
-            inner = held.group_by(self.by).agg(pl.col("_x").sum())
+            parts = inner.join(above, left_on=axis.name, right_on="_leaf").drop(axis.name).rename({"_node": axis.name})
+            inner = parts.group_by(self.by).agg(pl.col("_x").sum())
         joined = cells.drop("_x").join(inner, on=self.by, how="left", maintain_order="left")
         return joined.with_columns(pl.col("_x").fill_null(0.0))

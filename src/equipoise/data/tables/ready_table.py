@@ -1,4 +1,4 @@
-"""Ready tables: a file with one row for each cell, as another program has tabulated it."""
+"""Ready tables: a file with one row per cell, tabulated by another program."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,24 +24,24 @@ from equipoise.data.tables.ready_checks import (
     refuse_numbers,
     unit,
 )
-from equipoise.data.tables.total_code import Said, total_of
+from equipoise.data.tables.total_code import StatedTotals, total_of
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import LARGEST
+from equipoise.ground.packed_keys import MAX_PACKED_ID
 
-TOP = re.compile(r"top([1-9]\d*)")
-OWN = (
+TOP_NAME = re.compile(r"top([1-9]\d*)")
+OWN_NAMES = (
     *("n", "total", "value", "contributors", "requested", "holder", "key", "cost", "table"),
     *("sensitive", "protected", "lower_level", "upper_level"),
     *("published", "status", "code", "exact", "exposed", "lower", "upper"),
 )
-"""What a table says of its cells under its own names; other columns of the file are kept as they are called."""
-PARTS = {"frequency": "n", "status": "status", "lower": "lower", "upper": "upper", "cost": "cost"}
-"""What tau-ARGUS metadata may say of a column, and the field that names it here."""
+"""Column names that a table uses itself; other columns of the file keep their names."""
+MEASURES = {"frequency": "n", "status": "status", "lower": "lower", "upper": "upper", "cost": "cost"}
+"""Roles of columns in tau-ARGUS metadata, and the field of `Ready` for each."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What the columns of a ready table are: a file with one row for each cell, margins among them or not.
+    """Roles of the columns of a ready table: a file with one row per cell, with or without margins.
 
     Parameters
     ----------
@@ -50,40 +50,40 @@ class Ready:
     contributors
         How many different contributors, where that is not `n`.
     top
-        The columns with the largest contributions, the largest first; top1, top2, ... where they are there.
+        The columns with the largest contributions, the largest first; by default top1, top2, ... where present.
     total
         The code of the total: one for all columns, or one for each ({"region": "FR", "size": None}, None: no total).
-        Unless said it is a word like Total, or the code that is the sum of the others; where that is not clear it is
-        asked about.
+        By default it is a word like Total, or the code that is the sum of the others; where that is not clear an
+        error asks for it.
     sensitive
         The column that marks sensitive cells, for `rules.Marked`: true, 1 or u.
     lower, upper
-        The columns with how far a sensitive cell must stay uncertain downwards and upwards.
+        The columns with the lower and upper protection levels of sensitive cells.
     cost
-        The column with what withholding a cell loses; the table has it as `cost`.
+        The column with the cost of suppressing a cell; the table has it as `cost`.
     status
         The column with statuses: s, u, x, z or the numbers of tau-ARGUS. Sensitive ones are marked; where some are
         secondary the table counts as protected already, and can be audited.
     tolerance
-        How much a total may miss the sum of its parts, for each of them. Unless said, half the last decimal where all
-        values are rounded to 1 to 6 decimals, and nothing where they are whole. Totals are then put right.
+        How much a total may differ from the sum of its parts, for each of them. By default half the last decimal where
+        all values are rounded to 1 to 6 decimals, and 0 where they are whole. Totals are then corrected.
 
     A cell that is not in the file is empty. A code of the hierarchy or a total without a row in the file is added up:
     values, counts, other numbers, and the largest contributions, which is right where nobody contributes to two cells;
-    marks are not. Totals that are there must be the sums of their parts.
+    marks are not. Totals in the file must be the sums of their parts.
 
     >>> from equipoise.data.tables.table import table
     >>> from equipoise.data.roles import Roles
     >>> rows = pl.DataFrame({"region": ["a", "b"], "turnover": [7.5, 5.0], "firms": [3, 2], "largest": [4.0, 3.5]})
-    >>> made = table(Records.of(rows, Roles()), "region", "turnover", ready=Ready(n="firms", top=("largest",)))
-    >>> made.table.select("region", "n", "value", "top1").rows()
+    >>> cells = table(Records.of(rows, Roles()), "region", "turnover", ready=Ready(n="firms", top=("largest",)))
+    >>> cells.table.select("region", "n", "value", "top1").rows()
     [('Total', 5, 12.5, 4.0), ('a', 3, 7.5, 4.0), ('b', 2, 5.0, 3.5)]
     """
 
     n: str | None = None
     contributors: str | None = None
     top: tuple[str, ...] | None = None
-    total: Said = None
+    total: StatedTotals = None
     sensitive: str | None = None
     lower: str | None = None
     upper: str | None = None
@@ -99,28 +99,28 @@ class Ready:
         if (self.lower is None) != (self.upper is None):
             raise ParameterError("lower and upper go together: name both columns of protection levels.")
 
-    def named(self) -> dict[str, str]:
-        """The columns that have a part, by it."""
+    def column_roles(self) -> dict[str, str]:
+        """Names of the columns that have a role, by role."""
         single = ("n", "contributors", "sensitive", "lower", "upper", "cost", "status")
-        found = {name: getattr(self, name) for name in single if getattr(self, name)}
-        return found | {f"top{k}": column for k, column in enumerate(self.top or (), start=1)}
+        columns = {name: getattr(self, name) for name in single if getattr(self, name)}
+        return columns | {f"top{k}": column for k, column in enumerate(self.top or (), start=1)}
 
     def completed(self, file: pl.DataFrame, labels: Labels) -> "Ready":
-        """With what the file itself says: the metadata of its columns, and columns called n, top1, top2, ...
+        """Fill in roles from the file: the metadata of its columns, and columns named n, top1, top2, ...
 
-        Counts that are not known everywhere are not taken for counts.
+        Counts with missing values are not used as counts.
         """
         columns = [name for name in file.columns if not (_counts(name, labels) and file[name].null_count())]
-        said = {name: labels.of(name).measure for name in columns}
-        found: dict[str, Any] = {PARTS[part]: name for name, part in said.items() if part in PARTS}
-        found |= {"n": "n"} if "n" in columns and "n" not in found else {}
-        found |= {name: name for name in ("contributors", "sensitive") if name in columns}
-        found |= {"status": "status"} if {"status", "published"} <= set(columns) else {}
-        if ("lower" in found) != ("upper" in found) or self.lower:
-            found = {name: column for name, column in found.items() if name not in ("lower", "upper")}
-        tops = tuple(name for name, part in said.items() if part == "largest")
-        found["top"] = tops or tuple(sorted(filter(TOP.fullmatch, columns), key=lambda name: int(name[3:])))
-        return replace(self, **{name: value for name, value in found.items() if getattr(self, name) is None})
+        measures = {name: labels.of(name).measure for name in columns}
+        fields: dict[str, Any] = {MEASURES[part]: name for name, part in measures.items() if part in MEASURES}
+        fields |= {"n": "n"} if "n" in columns and "n" not in fields else {}
+        fields |= {name: name for name in ("contributors", "sensitive") if name in columns}
+        fields |= {"status": "status"} if {"status", "published"} <= set(columns) else {}
+        if ("lower" in fields) != ("upper" in fields) or self.lower:
+            fields = {name: column for name, column in fields.items() if name not in ("lower", "upper")}
+        tops = tuple(name for name, part in measures.items() if part == "largest")
+        fields["top"] = tops or tuple(sorted(filter(TOP_NAME.fullmatch, columns), key=lambda name: int(name[3:])))
+        return replace(self, **{name: value for name, value in fields.items() if getattr(self, name) is None})
 
 
 def _counts(name: str, labels: Labels) -> bool:
@@ -130,32 +130,32 @@ def _counts(name: str, labels: Labels) -> bool:
 def ready_cells(
     records: Records, by: tuple[str, ...], value: str | None, trees: Mapping[str, Hierarchy], ready: Ready
 ) -> tuple[tuple[Axis, ...], pl.DataFrame]:
-    """The axes of a ready table and all its cells, with what a table says of them.
+    """Axes of a ready table and all its cells, with the columns of a table.
 
     Cost: a few joins of the cells with themselves for each axis.
     """
     file = records.collect()
-    known = ready.completed(file, records.labels)
-    known = known if value or ready.top else replace(known, top=())
-    _refuse_columns(file.columns, by, value, known)
-    cells = _plain(file, by, value, known)
-    said = _said_total(cells, by, known, records.labels)
-    axes = tuple(_axis(cells, column, by, said, trees.get(column)) for column in by)
-    rounding = unit(cells["_x"]) / 2 if known.tolerance is None else known.tolerance
-    tops = [name for name in cells.columns if TOP.fullmatch(name)]
+    parts = ready.completed(file, records.labels)
+    parts = parts if value or ready.top else replace(parts, top=())
+    _refuse_columns(file.columns, by, value, parts)
+    cells = _cells_in_file(file, by, value, parts)
+    totals = _stated_totals(cells, by, parts, records.labels)
+    axes = tuple(_axis(cells, column, by, totals, trees.get(column)) for column in by)
+    rounding = unit(cells["_x"]) / 2 if parts.tolerance is None else parts.tolerance
+    tops = [name for name in cells.columns if TOP_NAME.fullmatch(name)]
     refuse_contributions(cells, by, tops, rounding)
     numbered = cells.with_columns(_numbers(cells[axis.name], axis) for axis in axes)
     settled = Sums(axes, rounding).settled(_with_margins(numbered, axes, tops))
-    return axes, _shown(completed(settled, axes), axes)
+    return axes, _with_labels(completed(settled, axes), axes)
 
 
-def _axis(cells: pl.DataFrame, column: str, by: tuple[str, ...], said: Said, tree: Hierarchy | None) -> Axis:
-    total = total_of(cells, column, [name for name in by if name != column], said, tree)
+def _axis(cells: pl.DataFrame, column: str, by: tuple[str, ...], totals: StatedTotals, tree: Hierarchy | None) -> Axis:
+    total = total_of(cells, column, [name for name in by if name != column], totals, tree)
     return axis_of(column, cells[column].unique().to_list(), total, tree)
 
 
-def _said_total(cells: pl.DataFrame, by: tuple[str, ...], ready: Ready, labels: Labels) -> Said:
-    """The totals that were said; else those that the metadata of the file says and its rows have."""
+def _stated_totals(cells: pl.DataFrame, by: tuple[str, ...], ready: Ready, labels: Labels) -> StatedTotals:
+    """The totals stated by the user; else those of the file's metadata that its rows have."""
     if ready.total is None:
         return {name: total for name in by if (total := labels.of(name).total) and (cells[name] == total).any()}
     if isinstance(ready.total, str) and not any((cells[name] == ready.total).any() for name in by):
@@ -164,7 +164,7 @@ def _said_total(cells: pl.DataFrame, by: tuple[str, ...], ready: Ready, labels: 
 
 
 def _refuse_columns(columns: Sequence[str], by: tuple[str, ...], value: str | None, ready: Ready) -> None:
-    for column in (*by, *((value,) if value else ()), *ready.named().values()):
+    for column in (*by, *((value,) if value else ()), *ready.column_roles().values()):
         if column not in columns:
             raise RolesError.missing(column, columns)
     for column in ready.total if isinstance(ready.total, Mapping) else ():
@@ -173,38 +173,39 @@ def _refuse_columns(columns: Sequence[str], by: tuple[str, ...], value: str | No
     if value is None and ready.n is None:
         raise ParameterError("A table of counts needs the column with the counts: name it with Ready(n=...).")
     for column in by:
-        if column in OWN or TOP.fullmatch(column):
+        if column in OWN_NAMES or TOP_NAME.fullmatch(column):
             raise ParameterError(f"A table says something else under {column!r}: rename that column.")
 
 
-# --- what a file says of its cells ----------------------------------------------------------------------------------
+# --- cells of the file ----------------------------------------------------------------------------------------------
 
 
-def _plain(file: pl.DataFrame, by: tuple[str, ...], value: str | None, ready: Ready) -> pl.DataFrame:
+def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, ready: Ready) -> pl.DataFrame:
     """The cells under the names of a table: labels, `_x`, `n`, `contributors`, top1, ... and other columns."""
     labels = [as_text(file[column]).alias(column) for column in by]
     counts = _number(file, ready.n) if ready.n else None
     x = _number(file, value) if value else counts
     assert x is not None
-    made: dict[str, pl.Series] = {"_x": x}
-    made |= {f"top{k}": _number(file, column) for k, column in enumerate(ready.top or (), start=1)}
-    made |= {"cost": _number(file, ready.cost)} if ready.cost else {}
+    numeric: dict[str, pl.Series] = {"_x": x}
+    numeric |= {f"top{k}": _number(file, column) for k, column in enumerate(ready.top or (), start=1)}
+    numeric |= {"cost": _number(file, ready.cost)} if ready.cost else {}
     if ready.lower and ready.upper:
-        made |= {"lower_level": _number(file, ready.lower), "upper_level": _number(file, ready.upper)}
-    numbers = [(name, _said(name, value, ready)) for name in made]
-    cells = pl.DataFrame([*labels, *(series.alias(name) for name, series in made.items())])
+        numeric |= {"lower_level": _number(file, ready.lower), "upper_level": _number(file, ready.upper)}
+    numbers = [(name, _file_column(name, value, ready)) for name in numeric]
+    cells = pl.DataFrame([*labels, *(series.alias(name) for name, series in numeric.items())])
     refuse_labels(cells, by)
     refuse_numbers(cells, by, numbers)
-    cells = _counted(cells, by, counts, _number(file, ready.contributors) if ready.contributors else None, ready)
-    used = {*by, *ready.named().values(), value}
-    rest = [file[name] for name in file.columns if name not in used and name not in OWN and not TOP.fullmatch(name)]
+    cells = _with_counts(cells, by, counts, _number(file, ready.contributors) if ready.contributors else None, ready)
+    used = {*by, *ready.column_roles().values(), value}
+    columns = (name for name in file.columns if name not in used and name not in OWN_NAMES)
+    rest = [file[name] for name in columns if not TOP_NAME.fullmatch(name)]
     return cells.with_columns(*_marks(file, cells["_x"], ready), *rest)
 
 
-def _said(name: str, value: str | None, ready: Ready) -> str:
-    """The name in the file of what a table calls so."""
+def _file_column(name: str, value: str | None, ready: Ready) -> str:
+    """Name in the file of a column of the table."""
     own = {"_x": value or ready.n, "lower_level": ready.lower, "upper_level": ready.upper}
-    return str(own.get(name) or ready.named().get(name, name))
+    return str(own.get(name) or ready.column_roles().get(name, name))
 
 
 def _number(file: pl.DataFrame, column: str) -> pl.Series:
@@ -213,22 +214,21 @@ def _number(file: pl.DataFrame, column: str) -> pl.Series:
     return file[column].cast(pl.Float64)
 
 
-def _counted(
+def _with_counts(
     cells: pl.DataFrame, by: tuple[str, ...], n: pl.Series | None, contributors: pl.Series | None, ready: Ready
 ) -> pl.DataFrame:
-    """With `n` and `contributors`; where the file has no counts, nobody is in cells of value 0 and it is not known how
-    many in others: null contributors."""
+    """Add `n` and `contributors`; without counts in the file, cells of value 0 have none and others null."""
     if n is None:
         nobody = pl.when(pl.col("_x") == 0).then(0)
         cells = cells.with_columns(n=nobody.otherwise(1), contributors=nobody)
         cells = cells if contributors is None else cells.with_columns(n=contributors, contributors=contributors)
     else:
         cells = cells.with_columns(n=n, contributors=n if contributors is None else contributors)
-    for column, said in (("n", ready.n), ("contributors", ready.contributors or ready.n)):
-        if said:
-            refuse_numbers(cells, by, [(column, said)])
+    for column, name in (("n", ready.n), ("contributors", ready.contributors or ready.n)):
+        if name:
+            refuse_numbers(cells, by, [(column, name)])
             refuse_first(
-                cells.filter(pl.col(column) % 1 != 0), by, f"has no whole number in column {said!r}, its count"
+                cells.filter(pl.col(column) % 1 != 0), by, f"has no whole number in column {name!r}, its count"
             )
     cells = cells.with_columns(pl.col("n", "contributors").cast(pl.Int64))
     refuse_counts(cells, by)
@@ -236,39 +236,39 @@ def _counted(
 
 
 def _marks(file: pl.DataFrame, x: pl.Series, ready: Ready) -> list[pl.Series]:
-    """`sensitive` and `protected` cells; of a table that was protected already also `published` and `status`."""
-    found = []
+    """Marks `sensitive` and `protected`; of a table that is already protected also `published` and `status`."""
+    series = []
     status = statuses(file[ready.status]) if ready.status else None
     if ready.sensitive:
-        found.append(marked(file[ready.sensitive]).alias("sensitive"))
+        series.append(marked(file[ready.sensitive]).alias("sensitive"))
     elif status is not None and (status == SENSITIVE).any():
-        found.append((status == SENSITIVE).alias("sensitive"))
+        series.append((status == SENSITIVE).alias("sensitive"))
     if status is None:
-        return found
+        return series
     if (status == SHOWN).any():
-        found.append((status == SHOWN).alias("protected"))
+        series.append((status == SHOWN).alias("protected"))
     if (status == HELPER).any():
         hidden = status.is_in([SENSITIVE, HELPER])
-        told = pl.select(pl.when(hidden).then(pl.lit(status)).otherwise(pl.lit(SAFE)).alias("status")).to_series()
-        found += [pl.select(pl.when(~hidden).then(x).alias("published")).to_series(), told]
-    return found
+        visible = pl.select(pl.when(hidden).then(pl.lit(status)).otherwise(pl.lit(SAFE)).alias("status")).to_series()
+        series += [pl.select(pl.when(~hidden).then(x).alias("published")).to_series(), visible]
+    return series
 
 
 # --- margins --------------------------------------------------------------------------------------------------------
 
 
 def _numbers(labels: pl.Series, axis: Axis) -> pl.Series:
-    known = {label: number for number, label in enumerate(axis.nodes.to_list())}
-    return labels.replace_strict(known, return_dtype=pl.Int64).alias(axis.name)
+    numbers = {label: number for number, label in enumerate(axis.nodes.to_list())}
+    return labels.replace_strict(numbers, return_dtype=pl.Int64).alias(axis.name)
 
 
 def _with_margins(cells: pl.DataFrame, axes: tuple[Axis, ...], tops: list[str]) -> pl.DataFrame:
-    """The cells and those of nodes that have no row at all, added up."""
+    """The cells, with those of nodes that have no row at all added up."""
     size = 1
     for axis in axes:
         size *= len(axis)
         cells = pl.concat([cells, _added(cells, axis, [a.name for a in axes], tops)], how="diagonal")
-    if size > LARGEST:
+    if size > MAX_PACKED_ID:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
     return cells
 
@@ -292,14 +292,14 @@ def _added(cells: pl.DataFrame, axis: Axis, by: list[str], tops: list[str]) -> p
     return sums.join(largest.select(*by, *each), on=by, how="left")
 
 
-def _shown(cells: pl.DataFrame, axes: tuple[Axis, ...]) -> pl.DataFrame:
-    """Labels for nodes, and the columns in the order of a table."""
+def _with_labels(cells: pl.DataFrame, axes: tuple[Axis, ...]) -> pl.DataFrame:
+    """The cells with labels instead of node numbers, and the columns in the order of a table."""
     labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
-    tops = sorted(filter(TOP.fullmatch, cells.columns), key=lambda name: int(name[3:]))
+    tops = sorted(filter(TOP_NAME.fullmatch, cells.columns), key=lambda name: int(name[3:]))
     own = {"n": cells["n"], "total": cells["n"].cast(pl.Float64), "value": cells["_x"],
            "contributors": cells["contributors"], **{name: cells[name] for name in tops}}  # fmt: skip
-    taken = {"_x", *own, *(axis.name for axis in axes)}
-    rest = {name: cells[name] for name in cells.columns if name not in taken}
+    used = {"_x", *own, *(axis.name for axis in axes)}
+    rest = {name: cells[name] for name in cells.columns if name not in used}
     if "published" in rest:
         hidden = cells["status"].is_in([SENSITIVE, HELPER]).fill_null(value=False)
         rest["published"] = pl.select(pl.when(~hidden).then(cells["_x"])).to_series()

@@ -1,4 +1,4 @@
-"""Tables: cells with all their margins, their values and their largest contributions."""
+"""Tables: cells with all margins, values and largest contributions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,21 +19,21 @@ from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import LARGEST, code
+from equipoise.ground.packed_keys import MAX_PACKED_ID, code
 
-TOP = 3
-"""How many of the largest contributions a table keeps unless told."""
-UNITS = 10**10
-"""Record keys are added up in whole units of 1 / UNITS, so that no order of adding changes a cell's key."""
+DEFAULT_TOP = 3
+"""Number of largest contributions that a table keeps by default."""
+KEY_UNITS = 10**10
+"""Record keys are added up in whole units of 1 / KEY_UNITS, so that no order of addition changes a cell's key."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Table(Cells):
     """Cells with their margins: every combination of nodes of the `axes`, inner cells and totals alike.
 
-    Beside `n` and `total`, the cells know their `value`, their `contributors` and `top1`, `top2`, ..., the largest
-    contributions. Once protected they also have what is `published` (null where withheld) and the `status` of each:
-    published, sensitive (withheld by a rule), helper (withheld to protect others), changed; `history` has the laws.
+    Beside `n` and `total`, cells have a `value`, `contributors` and `top1`, `top2`, ..., the largest contributions.
+    Once protected they also have the `published` value (null where suppressed) and a `status`: published, sensitive
+    (suppressed by a rule), helper (secondary suppression, to protect others), changed; `history` has the laws.
     """
 
     axes: tuple[Axis, ...] = ()
@@ -47,48 +47,48 @@ class Table(Cells):
     @cached_property
     def nodes(self) -> tuple[Integers, ...]:
         """For each axis the node of every cell."""
-        found = []
+        nodes = []
         for axis, values, codes in zip(self.axes, self.cube.axes, self.cube.codes, strict=True):
             number = dict(zip(axis.nodes.to_list(), range(len(axis)), strict=True))
-            found.append(np.array([number[label] for label in values.to_list()], dtype=np.int64)[codes])
-        return tuple(found)
+            nodes.append(np.array([number[label] for label in values.to_list()], dtype=np.int64)[codes])
+        return tuple(nodes)
 
     @cached_property
     def inner(self) -> Integers:
-        """Which cells are no margin in any direction."""
-        kept = np.ones(len(self), dtype=np.bool_)
+        """Inner cells: those that are no margin in any direction."""
+        leaf = np.ones(len(self), dtype=np.bool_)
         for axis, nodes in zip(self.axes, self.nodes, strict=True):
-            kept &= np.isin(nodes, np.unique(np.concatenate([chain[0] for chain in axis.chains])))
-        return kept
+            leaf &= np.isin(nodes, np.unique(np.concatenate([chain[0] for chain in axis.chains])))
+        return leaf
 
     @property
     def told(self) -> Floats:
-        """What is published of each cell, NaN where it is withheld; its value where nothing was protected yet."""
+        """Published value of each cell, NaN where suppressed; its value where nothing is protected yet."""
         if "published" not in self.more.columns:
             return amount(self)
         return self.more["published"].cast(pl.Float64).fill_null(np.nan).to_numpy()
 
-    def protected(self, told: Floats, status: pl.Series, law: Law) -> "Table":
-        """The table with what is published of it (NaN: withheld), why, and by what law."""
-        shown = {"published": pl.Series(told).fill_nan(None), "status": status}
-        return replace(self, more=self.more.with_columns(**shown), history=(*self.history, law))
+    def protected(self, published: Floats, status: pl.Series, law: Law) -> "Table":
+        """The table with published values (NaN: suppressed), the status of each cell, and the law."""
+        columns = {"published": pl.Series(published).fill_nan(None), "status": status}
+        return replace(self, more=self.more.with_columns(**columns), history=(*self.history, law))
 
     def margin(self, by: tuple[str, ...]) -> Cells:
         """The margin over the columns that are not in `by`: the cells that are total there."""
         if by == self.by:
             return self
         places = [self.place(column) for column in by]
-        kept = np.ones(len(self), dtype=np.bool_)
+        totals = np.ones(len(self), dtype=np.bool_)
         for i, (axis, nodes) in enumerate(zip(self.axes, self.nodes, strict=True)):
-            kept &= (nodes == axis.total) if i not in places else True
-        shown = self.table.filter(pl.Series(kept)).select(*by, pl.exclude(self.by))
-        return replace(_as_cells(shown, by), axes=tuple(self.axes[i] for i in places), measured=self.measured)
+            totals &= (nodes == axis.total) if i not in places else True
+        cells = self.table.filter(pl.Series(totals)).select(*by, pl.exclude(self.by))
+        return replace(_as_cells(cells, by), axes=tuple(self.axes[i] for i in places), measured=self.measured)
 
 
-def _as_cells(shown: pl.DataFrame, by: tuple[str, ...]) -> Table:
-    found = Table.of(shown, by)
-    assert isinstance(found, Table)
-    return found
+def _as_cells(rows: pl.DataFrame, by: tuple[str, ...]) -> Table:
+    cells = Table.of(rows, by)
+    assert isinstance(cells, Table)
+    return cells
 
 
 def table(
@@ -101,7 +101,7 @@ def table(
     weight: str | None = None,
     request: str | None = None,
     key: str | None = None,
-    top: int = TOP,
+    top: int = DEFAULT_TOP,
     ready: bool | Ready = False,
 ) -> Table:
     """Count, add up and rank records into a table with all its margins.
@@ -118,20 +118,20 @@ def table(
     other columns; combinations without records too, up to a million cells, beyond that only the occupied. Cost: one
     pass over the records, then for each axis one join with its nodes and one grouping.
 
-    With `ready` the records are the cells of a table that somebody made already, one in each row; `tables.Ready` says
-    which columns are what. Its codes are values and groups as the hierarchies say; margins that are there must add up,
-    others are added up. Of a file with tau-ARGUS metadata `by` and `value` need not be said.
+    With `ready` the records are the cells of an existing table, one in each row; `tables.Ready` gives the roles of its
+    columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
+    For a file with tau-ARGUS metadata `by` and `value` are optional.
 
     >>> from equipoise.data.roles import Roles
     >>> frame = pl.DataFrame({"region": ["a", "a", "b"], "turnover": [5, 7, 1]})
-    >>> made = table(Records.of(frame, Roles(numeric="turnover")), "region", "turnover")
-    >>> made.table.select("region", "n", "value", "top1", "top2").rows()
+    >>> cells = table(Records.of(frame, Roles(numeric="turnover")), "region", "turnover")
+    >>> cells.table.select("region", "n", "value", "top1", "top2").rows()
     [('Total', 3, 13.0, 7.0, 5.0), ('a', 2, 12.0, 7.0, 5.0), ('b', 1, 1.0, 1.0, 0.0)]
     """
     columns = names(by, "by")
     if ready:
         _refuse_with_ready(holding=holding, weight=weight or records.roles.weight, request=request, key=key)
-        return _given(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
+        return _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
     if records.source and records.source.format == "tab":
         raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
     if not columns:
@@ -147,28 +147,28 @@ def table(
     return _built(axes, _coded(pieces, axes, needed), needed, top)
 
 
-def _refuse_with_ready(**given: str | None) -> None:
-    for name, column in given.items():
+def _refuse_with_ready(**columns: str | None) -> None:
+    for name, column in columns.items():
         if column:
             raise ParameterError(f"{name} is about records: the rows of a ready table are cells already.")
 
 
-def _given(
+def _from_ready(
     records: Records, by: tuple[str, ...], value: str | None, hierarchies: Mapping[str, Hierarchy], ready: Ready
 ) -> Table:
-    """The table that the rows are."""
+    """The table of a ready file, whose rows are cells."""
     if not by:
         by, numeric = records.roles.keys, records.roles.numeric
         value = numeric[0] if value is None and len(numeric) == 1 else value
     if not by:
         raise ParameterError("by names no column: a table needs at least one.")
-    axes, shown = ready_cells(records, by, value, {**records.roles.hierarchies, **hierarchies}, ready)
-    return replace(_as_cells(shown, by), axes=axes, measured=value)
+    axes, cells = ready_cells(records, by, value, {**records.roles.hierarchies, **hierarchies}, ready)
+    return replace(_as_cells(cells, by), axes=axes, measured=value)
 
 
 @dataclass(frozen=True)
 class _Needed:
-    """The columns a table is made of."""
+    """The columns that a table is built from."""
 
     by: tuple[str, ...]
     value: str | None
@@ -193,18 +193,18 @@ class _Needed:
                 raise DataError(f"Column {column!r} is {schema[column]}, not a number: it cannot be added up.")
 
     def plain(self, piece: pl.DataFrame) -> pl.DataFrame:
-        """Dimensions, `holder`, contribution `x` and weight `w`, without values that cannot be added up."""
+        """Dimensions, `holder`, contribution `x` and weight `w`; values that cannot be added up are refused."""
         x = pl.col(self.value).cast(pl.Float64) if self.value else pl.lit(1.0)
         w = pl.col(self.weight).cast(pl.Float64) if self.weight else pl.lit(1.0)
         holder = [pl.col(self.holding).alias("_holder")] if self.holding else []
-        asked = pl.col(self.request).cast(pl.Float64).fill_null(0.0) != 0 if self.request else pl.lit(value=False)
-        asked_for = pl.when(asked).then(x).otherwise(0.0).alias("_r")
-        found = piece.select(*self.by, *holder, x.alias("_x"), w.alias("_w"), asked_for, self._units(piece).alias("_k"))
+        requested = pl.col(self.request).cast(pl.Float64).fill_null(0.0) != 0 if self.request else pl.lit(value=False)
+        asked_for = pl.when(requested).then(x).otherwise(0.0).alias("_r")
+        rows = piece.select(*self.by, *holder, x.alias("_x"), w.alias("_w"), asked_for, self._units(piece).alias("_k"))
         for name, column in (("_x", self.value), ("_w", self.weight)):
-            self._refuse_values(found[name], column)
-        if self.holding and found["_holder"].null_count():
-            raise DataError(f"{found['_holder'].null_count():,} records have no holding in {self.holding!r}.")
-        return found
+            self._refuse_values(rows[name], column)
+        if self.holding and rows["_holder"].null_count():
+            raise DataError(f"{rows['_holder'].null_count():,} records have no holding in {self.holding!r}.")
+        return rows
 
     def _units(self, piece: pl.DataFrame) -> pl.Expr:
         """Record keys as whole units."""
@@ -214,7 +214,7 @@ class _Needed:
         wrong = len(keys) - int(keys.is_between(0.0, 1.0, closed="left").sum())
         if wrong:
             raise DataError(f"{wrong:,} records have no key from 0 up to 1 in {self.key!r}.")
-        return (pl.col(self.key).cast(pl.Float64) * UNITS).round().cast(pl.Int64)
+        return (pl.col(self.key).cast(pl.Float64) * KEY_UNITS).round().cast(pl.Int64)
 
     def _refuse_values(self, values: pl.Series, column: str | None) -> None:
         bad = values.null_count() + int((~values.is_finite()).sum() or 0)
@@ -245,8 +245,8 @@ def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
     wx = (pl.col("_w") * pl.col("_x")).sum().alias("_wx")
     sums = (pl.len().alias("_n"), pl.col("_w").sum(), wx, pl.col("_k").sum(), pl.col("_r").max())
     if needed.holding:
-        held = plain.group_by([*keys, "_holder"], maintain_order=True).agg(*sums)
-        return held.with_columns(_x=pl.col("_wx"), _v=pl.lit(1.0))
+        holdings = plain.group_by([*keys, "_holder"], maintain_order=True).agg(*sums)
+        return holdings.with_columns(_x=pl.col("_wx"), _v=pl.lit(1.0))
     cells = plain.group_by(keys, maintain_order=True).agg(*sums).with_columns(_x=pl.lit(0.0), _v=pl.lit(0.0))
     if not needed.value:
         return cells
@@ -261,10 +261,10 @@ def _largest(rows: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
 
     Where each fills a place at least, those below the `top` largest of a cell cannot count and are left out first.
     """
-    held = rows.filter(pl.col("_v") > 0)
-    if not (held["_v"] < 1).any():
-        held = held.filter(pl.col("_x") >= pl.col("_x").top_k(top).min().over(keys))
-    ordered = held.sort("_x", descending=True)
+    positive = rows.filter(pl.col("_v") > 0)
+    if not (positive["_v"] < 1).any():
+        positive = positive.filter(pl.col("_x") >= pl.col("_x").top_k(top).min().over(keys))
+    ordered = positive.sort("_x", descending=True)
     before = (pl.col("_v").cum_sum() - pl.col("_v")).over(keys)
     return ordered.filter(before < top)
 
@@ -282,9 +282,9 @@ def _coded(pieces: list[pl.DataFrame], axes: tuple[Axis, ...], needed: _Needed) 
 
 
 def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int) -> Table:
-    """Roll up axis by axis: each row counts in every node that holds its leaf."""
+    """Roll up axis by axis: each row counts in every node above its leaf."""
     keys = [axis.name for axis in axes]
-    if prod(len(axis) for axis in axes) > LARGEST:
+    if prod(len(axis) for axis in axes) > MAX_PACKED_ID:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
     added = (pl.col("_n", "_w", "_wx", "_k").sum(), pl.col("_r").max())
     sums = rows.select(*keys, "_n", "_w", "_wx", "_k", "_r", *_holder(needed))
@@ -303,8 +303,8 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
     cells = sums.group_by(keys, maintain_order=True).agg(
         *added, *alone, contributors.cast(pl.Int64).alias("contributors")
     )
-    shown = cells.join(_tops(_largest(parts, keys, top), keys, top), on=keys, how="left") if parts.height else cells
-    return _shown(axes, shown, needed, top)
+    ranked = cells.join(_tops(_largest(parts, keys, top), keys, top), on=keys, how="left") if parts.height else cells
+    return _labelled_table(axes, ranked, needed, top)
 
 
 def _holder(needed: _Needed) -> list[str]:
@@ -312,14 +312,14 @@ def _holder(needed: _Needed) -> list[str]:
 
 
 def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    """Every row once for each node that holds its leaf."""
+    """Every row once for each node above its leaf."""
     members = axis.members.select(_leaf="leaf", _node="node")
-    held = rows.join(members, left_on=axis.name, right_on="_leaf", how="inner", maintain_order="left")
-    return held.drop(axis.name).rename({"_node": axis.name})
+    joined = rows.join(members, left_on=axis.name, right_on="_leaf", how="inner", maintain_order="left")
+    return joined.drop(axis.name).rename({"_node": axis.name})
 
 
 def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
-    """top1, top2, ...: what the first place holds, the second, ...; a weight fills as many places."""
+    """top1, top2, ...: the contribution at each rank, where a weight w fills w ranks."""
     after = pl.col("_v").cum_sum().over(keys)
     placed = largest.with_columns(_after=after).with_columns(_before=pl.col("_after") - pl.col("_v"))
     shares = [
@@ -331,12 +331,12 @@ def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
     )
 
 
-def _shown(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed, top: int) -> Table:
-    """The cells under their labels; those without records are 0."""
+def _labelled_table(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed, top: int) -> Table:
+    """The table with labels instead of node numbers; cells without records are 0."""
     cells = completed(cells, axes)
     labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
     tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.holding]
-    counted = {
+    numbers = {
         "n": cells["_n"].cast(pl.Int64),
         "total": cells["_w"],
         "value": cells["_wx"],
@@ -345,9 +345,9 @@ def _shown(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed, top: in
     rest: dict[str, Any] = {name: cells[name].fill_null(0.0) for name in tops if name in cells.columns}
     rest |= {"requested": cells["_r"]} if needed.request else {}
     rest |= {"holder": cells["_holder"]} if needed.holding else {}
-    rest |= {"key": (cells["_k"] % UNITS) / UNITS} if needed.key else {}
+    rest |= {"key": (cells["_k"] % KEY_UNITS) / KEY_UNITS} if needed.key else {}
     for axis in axes:
-        if axis.name in counted or axis.name in rest:
+        if axis.name in numbers or axis.name in rest:
             raise ParameterError(f"A table says something else under {axis.name!r}: rename that column.")
-    found = _as_cells(pl.DataFrame({**{s.name: s for s in labels}, **counted, **rest}), needed.by)
-    return replace(found, axes=axes, measured=needed.value)
+    table = _as_cells(pl.DataFrame({**{s.name: s for s in labels}, **numbers, **rest}), needed.by)
+    return replace(table, axes=axes, measured=needed.value)

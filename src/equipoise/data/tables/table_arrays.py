@@ -1,4 +1,4 @@
-"""Tables as numbers: which cells add up to which, which inner cells each of them holds, and what draws go by."""
+"""Tables as arrays: additivity relations, the inner cells of each cell, and keys for random draws."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,12 +13,12 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
 
-CLOSE = 1e-9
-"""Share of its value by which a published number may differ and still be the same."""
+CHANGE_TOLERANCE = 1e-9
+"""Share of its value by which a published number may differ and still count as unchanged."""
 
 
 def as_table(data: Any, method: str) -> Table:
-    """What was given, if it is a table with margins."""
+    """The data as a table with margins; refused where it is none."""
     if not isinstance(data, Table) or not data.axes:
         what = "cells without margins" if isinstance(data, Cells) else type(data).__name__
         raise DataError(f"{method} works on tables with margins, not on {what}: make one with eq.table(records, by).")
@@ -26,38 +26,38 @@ def as_table(data: Any, method: str) -> Table:
 
 
 def both(released: Any, original: Any, method: str) -> tuple[Table, Table]:
-    """A protected table and the one it was made from: the same cells."""
-    here, there = as_table(released, method), as_table(original, method)
-    if here.by != there.by or len(here) != len(there) or not labels(here).equals(labels(there)):
+    """A protected table and its original; refused where their cells differ."""
+    new, old = as_table(released, method), as_table(original, method)
+    if new.by != old.by or len(new) != len(old) or not labels(new).equals(labels(old)):
         raise DataError(f"{method} compares two versions of one table: these have different cells.")
-    return here, there
+    return new, old
 
 
 def whole(data: Any, method: str) -> tuple[Table, Floats]:
-    """A table and what is published of each of its cells; refused where some are withheld."""
+    """A table and its published values; refused where cells are suppressed."""
     table = as_table(data, method)
-    told = table.told
-    withheld = int(np.isnan(told).sum())
-    if withheld:
-        raise DataError(f"{method} needs every cell, but {withheld:,} are withheld: use it before suppression.")
-    return table, told
+    published = table.told
+    suppressed = int(np.isnan(published).sum())
+    if suppressed:
+        raise DataError(f"{method} needs every cell, but {suppressed:,} are suppressed: use it before suppression.")
+    return table, published
 
 
-def changed(table: Table, told: Floats, law: Law) -> Table:
-    """The table with new numbers published, each marked as changed or not."""
-    same = np.abs(told - table.told) <= CLOSE * np.maximum(1.0, np.abs(told))
+def changed(table: Table, published: Floats, law: Law) -> Table:
+    """The table with new published values, each marked as changed or not."""
+    same = np.abs(published - table.told) <= CHANGE_TOLERANCE * np.maximum(1.0, np.abs(published))
     status = pl.Series("status", np.where(same, "published", "changed"))
-    return table.protected(told, status, law)
+    return table.protected(published, status, law)
 
 
 def labels(table: Table) -> pl.Series:
-    """What the random draws of each cell go by: its own labels, wherever it stands."""
+    """Key of the random draws of each cell: its own labels, so that row order does not matter."""
     parts = [pl.col(c).cast(pl.String).fill_null("\x00") for c in table.by]
     return table.table.select(pl.concat_str(parts, separator="\x1f").alias("cell"))["cell"]
 
 
 def additive(table: Table) -> Additive:
-    """Every relation of a table: for each group of an axis and each combination of the others, parts and their total.
+    """Additivity relations of a table: for each group of an axis and combination of the others, parts and total.
 
     A part that is no cell of the table is 0. Needed are the relations whose total is a leaf in all axes before: the
     others are sums of these. Cost: O(cells x axes x depth), with a Python loop over the groups of the axes alone.
@@ -78,7 +78,7 @@ def additive(table: Table) -> Additive:
 
 
 def _packed(table: Table) -> tuple[Integers, list[int]]:
-    """A number for each cell, and what one node more on each axis adds to it."""
+    """Mixed-radix number of each cell, and the stride of each axis."""
     strides, step = [], 1
     for axis in table.axes:
         strides.append(step)
@@ -93,27 +93,27 @@ def _along(
     nodes, sorted_keys = table.nodes[place], keys[order]
     by_node = np.argsort(nodes, kind="stable")
     totals, rows, columns = [], [], []
-    made = 0
+    count = 0
     for parent, children in table.axes[place].relations():
         ends = np.searchsorted(nodes[by_node], [parent, parent + 1])
         heads = by_node[ends[0] : ends[1]]
-        wanted = (keys[heads][:, None] + (children - parent)[None, :] * strides[place]).ravel()
-        spot = np.minimum(np.searchsorted(sorted_keys, wanted), len(keys) - 1)
-        there = sorted_keys[spot] == wanted
+        targets = (keys[heads][:, None] + (children - parent)[None, :] * strides[place]).ravel()
+        spot = np.minimum(np.searchsorted(sorted_keys, targets), len(keys) - 1)
+        present = sorted_keys[spot] == targets
         totals.append(heads)
-        rows.append((made + np.repeat(np.arange(len(heads)), len(children)))[there])
-        columns.append(order[spot[there]])
-        made += len(heads)
+        rows.append((count + np.repeat(np.arange(len(heads)), len(children)))[present])
+        columns.append(order[spot[present]])
+        count += len(heads)
     nothing = np.zeros(0, dtype=np.int64)
-    return tuple(np.concatenate([nothing, *found]) for found in (totals, rows, columns))  # type: ignore[return-value]
+    return tuple(np.concatenate([nothing, *parts]) for parts in (totals, rows, columns))  # type: ignore[return-value]
 
 
 def _needed(table: Table, totals: list[Integers]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
-    kept, leaf = [], np.ones(len(table), dtype=np.bool_)
+    flags, leaf = [], np.ones(len(table), dtype=np.bool_)
     for axis, nodes, heads in zip(table.axes, table.nodes, totals, strict=True):
-        kept.append(leaf[heads])
+        flags.append(leaf[heads])
         leaf = leaf & np.isin(nodes, leaves(axis.chains))
-    return np.concatenate(kept)
+    return np.concatenate(flags)
 
 
 def leaves(chains: tuple[tuple[Integers, ...], ...]) -> Integers:
@@ -135,14 +135,14 @@ def holds(table: Table) -> Any:
         leaf_of = np.full(len(axis), -1, dtype=np.int64)
         leaf_of[axis.chains[0][0]] = np.arange(axis.leaves)
         above = axis.members.select("leaf", up=pl.col("node") * stride)
-        held = pl.DataFrame({"inner": np.arange(len(inner)), "leaf": leaf_of[nodes[inner]]})
-        rows = rows.join(held, on="inner").join(above, on="leaf").select("inner", key=pl.col("key") + pl.col("up"))
+        leaf_rows = pl.DataFrame({"inner": np.arange(len(inner)), "leaf": leaf_of[nodes[inner]]})
+        rows = rows.join(leaf_rows, on="inner").join(above, on="leaf").select("inner", key=pl.col("key") + pl.col("up"))
     cells = pl.DataFrame({"cell": np.arange(len(table)), "key": keys})
-    found = rows.join(cells, on="key")
-    places = (found["cell"].to_numpy(), found["inner"].to_numpy())
-    return sparse.csr_array(sparse.coo_array((np.ones(found.height), places), shape=(len(table), len(inner))))
+    pairs = rows.join(cells, on="key")
+    places = (pairs["cell"].to_numpy(), pairs["inner"].to_numpy())
+    return sparse.csr_array(sparse.coo_array((np.ones(pairs.height), places), shape=(len(table), len(inner))))
 
 
 def without(table: Table, column: str) -> Table:
-    """The table without one of the things known of its cells."""
+    """The table without one column of `more`."""
     return replace(table, more=table.more.drop(column, strict=False))

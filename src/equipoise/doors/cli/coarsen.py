@@ -13,11 +13,11 @@ from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import flat, indented, say, screen
 from equipoise.doors.cli.screen_parts import table as columns_of
-from equipoise.doors.write_page import put, refuse_page
 from equipoise.ground.errors import ParameterError
+from equipoise.ground.whole_files import put, refuse_page
 from equipoise.recipe.catalogue import parse, typed
 from equipoise.rules import MinCount
-from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarsening
+from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarsening, read_loss
 
 WHAT = "What must hold, and what it may cost"
 
@@ -29,7 +29,17 @@ def _option(text: str, metavar: str) -> Any:
 Least = Annotated[int | None, _option("Every class needs at least so many records (k-anonymity).", "K")]
 RuleNames = Annotated[
     o.Names,
-    _option("A rule that classes must pass: diversity:ill,3 or closeness:ill,20%; repeat for more.", "NAME:VALUES"),
+    _option(
+        "A rule that classes must pass: diversity:ill,3 or k-map:5,register.csv (5 people of a population in each "
+        "class); repeat for more.",
+        "NAME:VALUES",
+    ),
+]
+MeanRisk = Annotated[
+    str | None, _option("The most that the mean risk of all released records, 1 / the records alike, may be.", "SHARE")
+]
+Weights = Annotated[
+    o.Names, _option("How much a key counts in the loss, 1 when not given: age=0.5; repeat for more.", "KEY=WEIGHT")
 ]
 Share = Annotated[str, _option("Share of the records that may be withheld instead, 2% when not given.", "SHARE")]
 LossName = Annotated[
@@ -52,8 +62,10 @@ def coarsen(
     file: o.File = None,
     k: Least = None,
     rule: RuleNames = None,
+    mean_risk: MeanRisk = None,
     suppress: Share = "2%",
     loss: LossName = "granularity",
+    key_weight: Weights = None,
     seconds: Seconds = None,
     out: Place = None,
     map: MapFile = None,
@@ -76,38 +88,47 @@ def coarsen(
 ) -> None:
     """Find the coarsening of the keys that satisfies the rules and loses least, over all levels of all hierarchies.
 
-    equipoise coarsen people.csv --keys age,sex,region --hierarchy age=widths:5,10 --k 5 --out DIR
+    equipoise coarsen people.csv --keys age,sex,region --hierarchy age=intervals:5,10 --k 5 --out DIR
     """
     with bar("writing") as progress:
         rules = [*([MinCount(k)] if k is not None else []), *(parse(text, "rule") for text in rule or ())]
-        if not rules:
-            raise ParameterError("Say what must hold: --k 5, or a rule such as --rule diversity:ill,3.")
+        if not rules and mean_risk is None:
+            raise ParameterError("Say what must hold: --k 5, --mean-risk 5%, or a rule such as --rule diversity:ill,3.")
         if map is not None:
             refuse_page(map, overwrite)
-        share = typed(suppress, float, "--suppress")
+        share, average = typed(suppress, float, "--suppress"), typed(mean_risk, float | None, "--mean-risk")
+        priced = read_loss(loss, dict(_weight(text) for text in key_weight or ()))
         records = o.opened(file, ctx.params)
-        found = best_coarsening(
-            records, rules, loss, share, whole=map is not None, seconds=seconds, progress=progress
+        best = best_coarsening(
+            records, rules, priced, share,
+            mean_risk_at_most=average, whole=map is not None, seconds=seconds, progress=progress,
         )  # fmt: skip
-        out = None if found.interrupted else out
-        if map is not None and not found.interrupted:
-            put(map, found.lattice.write_csv())
+        out = None if best.interrupted else out
+        if map is not None and not best.interrupted:
+            put(map, best.lattice.write_csv())
         if out is not None:
-            eq.protect(records, found.recipe.masks, out, overwrite=overwrite, progress=progress)
+            eq.protect(records, best.recipe.masks, out, overwrite=overwrite, progress=progress)
     if as_json:
-        json_answers.show({"file": str(o.shown(file)), **found.to_plain(), "folder": str(out) if out else None})
+        json_answers.show({"file": str(o.shown(file)), **best.to_plain(), "folder": str(out) if out else None})
     else:
-        _screen(str(o.shown(file)), found, out)
+        _screen(str(o.shown(file)), best, out)
 
 
-def _screen(file: str, found: BestCoarsening, place: Path | None) -> None:
+def _weight(text: str) -> tuple[str, float]:
+    key, mark, weight = text.rpartition("=")
+    if not mark:
+        raise ParameterError("Write the weight of a key like --key-weight age=0.5.")
+    return key, typed(weight, float, "--key-weight")
+
+
+def _screen(file: str, best: BestCoarsening, place: Path | None) -> None:
     out = screen()
-    say(out, "Coarsening", one_line(f"{Path(file).name}, {found.nodes:,} combinations of levels"))
+    say(out, "Coarsening", one_line(f"{Path(file).name}, {best.nodes:,} combinations of levels"))
     out.print()
-    out.print(indented(Text(flat(found.words()), "bold")))
+    out.print(indented(Text(flat(best.words()), "bold")))
     out.print()
     rows = columns_of("key", "level")
-    for key, level in found.levels.items():
+    for key, level in best.levels.items():
         rows.add_row(one_line(key), one_line(level))
     out.print(indented(rows))
     out.print()

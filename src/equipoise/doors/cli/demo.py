@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import equipoise as eq
-from equipoise.demo.folder import KITS, Kit, kit_named, write
+from equipoise.demo.folder import KITS, Kit, find_kit, write
 from equipoise.doors.cli import json_answers, screens
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.progress_bar import bar
@@ -25,7 +25,7 @@ def demo(
     as_json: o.AsJson = False,
 ) -> None:
     """Make an invented file (housing survey, business survey or hospital stays), and find the best release of it."""
-    kit = kit_named(name)
+    kit = find_kit(name)
     with _undone(out, kit, overwrite), bar("measuring and writing the release") as progress:
         policy = write(out, name)
         made = eq.balance(policy, overwrite=overwrite, progress=progress)

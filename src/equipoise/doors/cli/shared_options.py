@@ -1,27 +1,29 @@
 """Options that verbs share, and what they stand for: roles, hierarchies, limits."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, get_args
 
 import typer
 
 from equipoise import attacks
-from equipoise.data.hierarchy import Hierarchy
-from equipoise.data.levels import Part
+from equipoise.data.branches import BRANCHES, OLD_KINDS
+from equipoise.data.hierarchy import FILE_KINDS, Hierarchy, kind_fields
+from equipoise.data.levels import Style
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.doors.cli.method_options import split
-from equipoise.files import FORMATS, KNOWN, format_of, read
-from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, RolesError, hint
+from equipoise.files import KNOWN, format_of, read
+from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
 from equipoise.ground.system import shell_word
 from equipoise.intrusion.who_is_who import in_step
 from equipoise.methods.method import Measure, label
 from equipoise.policies.policy import Policy
 from equipoise.recipe.catalogue import family, methods, parse
+from equipoise.recipe.catalogue import typed as typed_value
 from equipoise.releases.reopen import opened as opened_as
 from equipoise.releases.reopen import reopen
 
@@ -31,6 +33,7 @@ SINGLE = ("weight", "household", "id", "sample")
 ARGUS = (*KNOWN["asc"].suffixes, *KNOWN["tab"].suffixes)
 """Files whose metadata tells the roles of their columns."""
 Names = list[str] | None
+STYLES = get_args(Style)
 
 
 def _role(text: str, metavar: str = "COLUMNS", panel: str = ROLES) -> Any:
@@ -60,8 +63,9 @@ Direct = Annotated[Names, _role("Columns that say who it is: names, addresses. T
 Trees = Annotated[
     Names,
     _role(
-        "How a column may be coarsened: age=widths:5,10 · age=breaks:18,65 · postcode=prefix:3,2 · "
-        "born=dates:month,year · region=csv:FILE or hrc:FILE. Twice for one column: alternatives that need not nest.",
+        "How a column may be coarsened: age=intervals:5,10 · age=breaks:18,65 · postcode=prefix:3,2 · "
+        "born=dates:month,year · region=csv:FILE or hrc:FILE. Other fields by name: age=intervals:5,10,top=80. Twice "
+        "for one column: alternatives that need not nest.",
         "COLUMN=KIND:...",
     ),
 ]
@@ -84,28 +88,29 @@ Database = Annotated[
     _role("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
 ]
 Out = Annotated[Path, typer.Option(help="The release folder to make.", metavar="DIR", show_default=False)]
-Format = Annotated[
-    str | None,
-    typer.Option(help=f"{', '.join(FORMATS)}: that of the input when not given.", metavar="NAME", show_default=False),
-]
 Allow = Annotated[
     Names,
     typer.Option(
         help="Columns to release though they look like direct identifiers.", metavar="COLUMNS", show_default=False
     ),
 ]
-Register = Annotated[
-    Path | None,
-    typer.Option(
-        help="The private file that keeps the seeds of random masks, one per data asset.", metavar="FILE",
-        show_default=False,
-    ),
-]  # fmt: skip
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there.", metavar=" ")]
 AsJson = Annotated[
     bool,
     typer.Option("--json", help='One JSON object on stdout, also when it fails: {"error", "exit_code"}.', metavar=" "),
 ]
+
+
+READ = {
+    "hierarchy": Trees, "roles": RolesFile, "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal,
+    "sheet": Sheet, "metadata": Metadata, "query": Query, "database": Database,
+}  # fmt: skip
+"""How data is read."""
+PEOPLE = {
+    "keys": Keys, "sensitive": Sensitive, "numeric": Numeric, "weight": Weight, "household": Household,
+    "domain": Domain, "id": Id,
+}  # fmt: skip
+"""The roles of columns in a file of people."""
 
 
 def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool = True) -> Records:
@@ -165,16 +170,6 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for text in given for name in split(text))
 
 
-KINDS: dict[str, Callable[[str], Hierarchy]] = {
-    "widths": lambda text: Hierarchy.intervals([float(w) for w in split(text)]),
-    "breaks": lambda text: Hierarchy.breaks([float(b) for b in split(text)]),
-    "prefix": lambda text: Hierarchy.prefix(*(int(n) for n in split(text))),
-    "dates": lambda text: Hierarchy.dates(*cast(list[Part], split(text))),
-    "csv": Hierarchy.from_csv,
-    "hrc": Hierarchy.from_hrc,
-}
-
-
 def hierarchies(given: Sequence[str]) -> dict[str, Hierarchy]:
     """Each column's hierarchy; several for one column are its branches."""
     found: dict[str, Hierarchy] = {}
@@ -185,24 +180,44 @@ def hierarchies(given: Sequence[str]) -> dict[str, Hierarchy]:
 
 
 def hierarchy(text: str) -> tuple[str, Hierarchy]:
-    """A column and its hierarchy from 'age=widths:5,10'.
+    """A column and its hierarchy from 'age=intervals:5,10' or 'age=intervals:5,10,top=80'.
 
-    >>> column, tree = hierarchy("age=widths:5,10")
+    >>> column, tree = hierarchy("age=intervals:5,10")
     >>> column, [level.name for level in tree.levels]
     ('age', ['original', '5', '10'])
     """
     column, _, rest = text.partition("=")
     kind, _, inside = rest.partition(":")
+    kind = OLD_KINDS.get(kind, kind)
     if not column or not inside:
-        raise ParameterError(f"Cannot read the hierarchy {text!r}: write it like age=widths:5,10.")
-    if kind not in KINDS:
-        raise ParameterError(f"No hierarchy kind {kind!r} for {column!r}.{hint(kind, list(KINDS))}")
-    try:
-        return column, KINDS[kind](inside)
-    except EquipoiseError:
-        raise
-    except ValueError:
-        raise ParameterError(f"Cannot read the hierarchy {text!r}: {kind} takes numbers, like 5,10.") from None
+        raise ParameterError(f"Cannot read the hierarchy {text!r}: write it like age=intervals:5,10.")
+    if kind not in (*BRANCHES, *FILE_KINDS):
+        raise ParameterError(f"No hierarchy kind {kind!r} for {column!r}.{hint(kind, [*BRANCHES, *FILE_KINDS])}")
+    table = {"kind": kind, **_fields(kind, inside)}
+    return column, Roles.from_plain({"hierarchies": {column: table}}).hierarchies[column]
+
+
+def _fields(kind: str, text: str) -> dict[str, Any]:
+    """The fields of a hierarchy: values of the first one, then others by name; ; between levels, + in a list."""
+    types = kind_fields(kind)
+    first, *others = re.split(rf",(?=(?:{'|'.join(types)})=)", text)
+    name = next(iter(types))
+    values = {name: _values(first, str(types[name]))}
+    for part in others:
+        name, _, value = part.partition("=")
+        values[name] = value.split("+") if "tuple" in str(types[name]) and value not in STYLES else value
+    return {name: _typed(value, types[name], f"{kind}: {name}") for name, value in values.items()}
+
+
+def _typed(value: Any, kind: Any, what: str) -> Any:
+    """Numbers and switches; words are checked by the kind of hierarchy itself."""
+    return typed_value(value, kind, what) if re.search("int|float|bool", str(kind)) else value
+
+
+def _values(text: str, kind: str) -> Any:
+    if "tuple[tuple" in kind:
+        return [split(level) for level in text.split(";")]
+    return split(text) if "tuple" in kind else text
 
 
 def limits(given: Sequence[str], allow: Sequence[str] = ()) -> Policy:

@@ -9,7 +9,7 @@ import polars as pl
 from equipoise.beta_binomial.prior import PriorFit
 from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import described
-from equipoise.losses.expectation import LISTED, written
+from equipoise.losses.expectation import LOSS_KINDS, as_text
 from equipoise.presentation.numbers import number, percent, said
 from equipoise.publishing.alternatives import Answers
 from equipoise.publishing.chart import TITLES, rule_title
@@ -61,7 +61,7 @@ def publish_facts(found: Published, source: str) -> Facts:
 
 def meanings(found: Published) -> list[tuple[str, str]]:
     """The two words a reader cannot do without."""
-    loss, silent = (written(part) for part in (found.publication.disclosure, found.publication.nonpublication))
+    loss, silent = (as_text(part) for part in (found.publication.disclosure, found.publication.nonpublication))
     what = SILENCES.get(silent, f"{silent}, added up over the cells")
     return [
         ("Risk", f"the expected loss of disclosure, {loss}, of the cells published, out of that of all cells."),
@@ -193,5 +193,5 @@ def _answers(joint: Answers) -> Facts:
 
 def _methods(found: Published) -> list[Facts]:
     losses = (found.publication.disclosure, found.publication.nonpublication)
-    listed = {type(loss): written(loss) for loss in losses if type(loss) in LISTED.values()}
+    listed = {type(loss): as_text(loss) for loss in losses if type(loss) in LOSS_KINDS.values()}
     return [described(publication, "Expected loss"), *(described(kind, name) for kind, name in listed.items())]

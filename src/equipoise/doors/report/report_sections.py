@@ -16,7 +16,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
-from equipoise.presentation.numbers import SCALED, in_words, is_share, listed, number, said, title
+from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, said, title
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.release import rounded
 from equipoise.releases.report_facts import Report
@@ -195,7 +195,7 @@ def _at_risk(risk: Score, before: Score | None) -> str:
 
 
 def _phrase(score: Score, amount: str) -> str:
-    found = SCALED.fullmatch(score.name)
+    found = SCOPED_NAME.fullmatch(score.name)
     measure = found["measure"] if found else score.name
     words = PLAIN.get(measure) or PHRASES.get(measure.partition("(")[0])
     scope = title(score.name).removeprefix(title(measure)).removeprefix(", ")
@@ -204,7 +204,7 @@ def _phrase(score: Score, amount: str) -> str:
 
 def _same(scores: Sequence[Score], keys: Sequence[str]) -> str:
     """What records have in common that an intruder cannot tell apart, by the first scenario where there is one."""
-    for found in filter(None, (SCALED.fullmatch(score.name) for score in scores)):
+    for found in filter(None, (SCOPED_NAME.fullmatch(score.name) for score in scores)):
         if found["scenario"]:
             return f"the same values in the columns that scenario {found['scenario']} knows"
     return f"the same {listed(keys)}" if keys else "the same values in the columns an intruder may know"

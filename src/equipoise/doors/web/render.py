@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from equipoise.doors.web.app_state import VERSION, office_of
 from equipoise.doors.web.glossary import GLOSSARY
+from equipoise.files import upload_suffixes
 from equipoise.presentation.numbers import number, percent
 
 PAGES = (
@@ -32,7 +33,7 @@ def templates() -> Environment:
         loader=PackageLoader("equipoise.doors.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    made.globals.update(term=term, PAGES=PAGES)
+    made.globals.update(term=term, PAGES=PAGES, UPLOADS=",".join(upload_suffixes()))
     made.filters.update(percent=percent, number=number, whole=whole)
     return made
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import LARGEST
+from equipoise.ground.packed_keys import MAX_PACKED_ID
 
 Worth = Literal["granularity", "entropy"]
 TABLE = 1500
@@ -121,7 +121,7 @@ def joint(spans: Spans, first: Boxes, at: Integers, second: Boxes, to: Integers)
 def ranked(columns: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     """What sorts by the columns, the first foremost, then by place; columns that do not fit in 62 bits are left out."""
     bits = len(columns[0]).bit_length()
-    ids, room = columns[0].astype(np.int64), (LARGEST >> bits) // max(1, sizes[0])
+    ids, room = columns[0].astype(np.int64), (MAX_PACKED_ID >> bits) // max(1, sizes[0])
     for column, size in zip(columns[1:], sizes[1:], strict=True):
         if size > room:
             break

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import LARGEST, group
+from equipoise.ground.packed_keys import MAX_PACKED_ID, group
 
 FREE = np.iinfo(np.int64).max
 """The cap of a key that has none."""
@@ -97,7 +97,7 @@ class SuppressionProblem:
     def ids(self, first: Integers, second: Integers, keys: Sequence[int]) -> tuple[Integers, Integers]:
         """A number for the values of each row on these keys: equal numbers, equal values."""
         sizes = [self.sizes[key] for key in keys]
-        if prod(sizes) > LARGEST:
+        if prod(sizes) > MAX_PACKED_ID:
             rows = np.concatenate([first, second])
             ids, _ = group([self.codes[key][rows] for key in keys], sizes)
             return ids[: len(first)], ids[len(first) :]

@@ -86,7 +86,7 @@ def grown(old: Floats, target: Any, chances: Floats, leaf: int, rng: np.random.G
     try:
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
     except ImportError:
-        raise MissingExtraError.named("scikit-learn", "learn") from None
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     kind = DecisionTreeClassifier if target.ndim == 1 else DecisionTreeRegressor
     tree = kind(min_samples_leaf=leaf, random_state=int(rng.integers(1 << 31)))
     return tree.fit(old, target, sample_weight=chances)

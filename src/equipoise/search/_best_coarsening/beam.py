@@ -13,10 +13,11 @@ import numpy as np
 import polars as pl
 
 from equipoise.coarsening.cells_at_nodes import Levels
-from equipoise.coarsening.lattice import CoarseningLoss, Lattice
+from equipoise.coarsening.lattice import CoarseningLoss, Lattice, Node
 from equipoise.data.cells import Cells
 from equipoise.methods.sensitive_values import merging
-from equipoise.search._best_coarsening.exact import SafeNode, SearchClock, level_column
+from equipoise.search._best_coarsening.criteria import Criteria
+from equipoise.search._best_coarsening.exact import CountedNode, SearchClock, counted_node, level_column
 from equipoise.search._best_coarsening.nodes import lattice_of, node_at, walk
 
 WIDTH = 16
@@ -33,21 +34,20 @@ class Beam:
     """What was counted so far, the best of it, and the bound."""
 
     def __init__(
-        self, cells: Cells, lattice: Lattice, rule: Any, loss: CoarseningLoss, limit: int, clock: SearchClock
+        self, cells: Cells, lattice: Lattice, criteria: Criteria, loss: CoarseningLoss, clock: SearchClock
     ) -> None:
-        self.cells, self.lattice, self.rule, self.loss = cells, lattice, rule, loss
-        self.limit, self.clock = limit, clock
-        self.known: dict[Levels, SafeNode] = {}
-        self.best: SafeNode | None = None
+        self.cells, self.lattice, self.criteria, self.loss, self.clock = cells, lattice, criteria, loss, clock
+        self.known: dict[Levels, CountedNode] = {}
+        self.best: CountedNode | None = None
         self.least = -np.inf
 
     def run(self) -> bool:
         """Look for a good node; False when stopped early."""
         with self.clock.stoppable():
             tops = islice(product(*(ladder.tops for ladder in self.lattice.ladders)), TOPS)
-            held = [one for one in map(self._try, tops) if self._fits(one)]
+            front = [one for one in map(self._try, tops) if one.satisfied]
             self._bounded()
-            self._down(held)
+            self._down(front)
             for _ in range(ROUNDS):
                 if not self._traded():
                     break
@@ -65,37 +65,35 @@ class Beam:
 
     def frame(self) -> pl.DataFrame:
         """A row for each node that was counted."""
-        found = list(self.known.values())
+        nodes = list(self.known.values())
         levels = {
-            level_column(ladder): [ladder.names[one.levels[j]] for one in found]
+            level_column(ladder): [ladder.names[one.levels[j]] for one in nodes]
             for j, ladder in enumerate(self.lattice.ladders)
         }
         numbers: dict[str, list[Any]] = {
-            name: [getattr(one, name) for one in found] for name in ("loss", "classes", "suppressed")
+            name: [getattr(one, name) for one in nodes] for name in ("loss", "classes", "suppressed")
         }
         table = pl.DataFrame({**levels, **numbers})
-        held = pl.lit(None, dtype=pl.Float64).alias("bound")
-        return table.with_columns(held, known=pl.lit("counted"), satisfied=pl.col("suppressed") <= self.limit)
+        bound = pl.lit(None, dtype=pl.Float64).alias("bound")
+        satisfied = pl.Series([one.satisfied for one in nodes], dtype=pl.Boolean)
+        return table.with_columns(bound, known=pl.lit("counted"), satisfied=satisfied)
 
-    def _try(self, levels: Levels) -> SafeNode:
+    def _try(self, levels: Levels) -> CountedNode:
         if levels not in self.known:
-            node = node_at(self.lattice, self.rule, self.lattice.folds.at(levels))
-            found = SafeNode(levels, self.loss.of(node), node.suppressed, len(node.n))
-            self.known[levels] = found
-            if self._fits(found) and (self.best is None or found.rank < self.best.rank):
-                self.best = found
+            node = node_at(self.lattice, self.criteria.rule, self.lattice.folds.at(levels))
+            candidate = counted_node(node, self.loss.of(node), self.criteria)
+            self.known[levels] = candidate
+            if candidate.satisfied and (self.best is None or candidate.rank < self.best.rank):
+                self.best = candidate
             self.clock.tick(lambda: len(self.known), self.lattice.nodes)
         return self.known[levels]
 
-    def _fits(self, found: SafeNode) -> bool:
-        return found.suppressed <= self.limit
-
-    def _down(self, held: list[SafeNode]) -> None:
+    def _down(self, front: list[CountedNode]) -> None:
         """From the coarsest nodes to finer ones, while they satisfy the rules."""
-        while held:
-            finer = dict.fromkeys(node for one in held for node in self._steps(one.levels, down=True))
-            tried = [self._try(node) for node in finer]
-            held = sorted((one for one in tried if self._fits(one)), key=lambda one: one.rank)[:WIDTH]
+        while front:
+            finer = dict.fromkeys(node for one in front for node in self._steps(one.levels, down=True))
+            candidates = [self._try(node) for node in finer]
+            front = sorted((one for one in candidates if one.satisfied), key=lambda one: one.rank)[:WIDTH]
 
     def _steps(self, levels: Levels, down: bool) -> list[Levels]:
         return [
@@ -125,11 +123,11 @@ class Beam:
         """The lower bound, from groups of keys; from the uncoarsened file where the loss is not made of parts."""
         parts = self.loss.parts(self.lattice)
         if parts is None:
-            finest = node_at(self.lattice, self.rule, self.lattice.folds.at(self._finest()))
+            finest = node_at(self.lattice, self.criteria.rule, self.lattice.folds.at(self._finest()))
             self.least = self.loss.least(finest)
             return
-        kind = merging(self.rule)
-        counts = kind == "any" or (kind == "safe" and self.limit == 0)
+        kind = merging(self.criteria.rule)
+        counts = kind == "any" or (kind == "safe" and self.criteria.limit == 0)
         sums = [self._cheapest(group, parts) if counts else _free(group, parts) for group in self._groups()]
         self.least = float(self.loss.total(np.float64(sum(sums))))
 
@@ -151,14 +149,18 @@ class Beam:
     def _cheapest(self, group: list[int], parts: tuple[Any, ...]) -> float:
         """The least that the levels of these keys cost where the rules hold for them alone."""
         keys = tuple(self.lattice.ladders[j].key for j in group)
-        lattice = lattice_of(self.cells, keys, self.rule)
+        lattice = lattice_of(self.cells, keys, self.criteria.rule)
         least = np.inf
         for fold in walk(lattice):
             cost = sum(parts[j][level] for j, level in zip(group, fold.levels, strict=True))
-            if cost < least and node_at(lattice, self.rule, fold).suppressed <= self.limit:
+            if cost < least and self._possible(node_at(lattice, self.criteria.rule, fold)):
                 least = cost
             self.clock.tick(lambda: 0, self.lattice.nodes)
         return float(least)
+
+    def _possible(self, node: Node) -> bool:
+        """Levels of some keys alone do not rule out that all keys together satisfy the criteria."""
+        return node.suppressed <= self.criteria.limit and not self.criteria.excludes_finer(node)
 
 
 def _free(group: list[int], parts: tuple[Any, ...]) -> float:

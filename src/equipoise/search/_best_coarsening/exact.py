@@ -2,7 +2,8 @@
 
 Three facts prune (Kohlmayer et al. 2012, *Flash*; El Emam et al. 2009, *OLA*). Where merging keeps classes safe, a node
 that withholds too many records is no better when it is finer. A loss is at least what its levels alone cost. And a
-finer node withholds at least as many records as a coarser one, each of which costs something.
+finer node withholds at least as many records as a coarser one, each of which costs something. A limit on the mean risk
+prunes too: see `criteria`.
 """
 
 import time
@@ -19,6 +20,7 @@ from equipoise.coarsening.lattice import CoarseningLoss, Lattice, Node
 from equipoise.ground.arrays import Floats
 from equipoise.ground.progress import Progress
 from equipoise.methods.sensitive_values import merging
+from equipoise.search._best_coarsening.criteria import Criteria, mean_risk
 from equipoise.search._best_coarsening.nodes import node_at, walk
 from equipoise.search._best_coarsening.slices import slices
 
@@ -58,13 +60,13 @@ class SearchClock:
         if self.progress is not None:
             self.progress(total, total, "nodes of the lattice")
 
-    def tick(self, done: Callable[[], int], total: int) -> None:
+    def tick(self, steps: Callable[[], int], total: int) -> None:
         now = time.monotonic() - self.start
         if self.seconds is not None and now > self.seconds:
             raise Stopped
         if self.progress is not None and now - self.told >= EVERY:
             self.told = now
-            if self.progress(done(), total, "nodes of the lattice") is False:
+            if self.progress(steps(), total, "nodes of the lattice") is False:
                 self.interrupted = True
                 raise Stopped
 
@@ -79,27 +81,34 @@ def level_column(ladder: CodedLevels) -> str:
 
 
 @dataclass(frozen=True)
-class SafeNode:
-    """A node that satisfies the rules."""
+class CountedNode:
+    """A node that was counted, and whether it satisfies the criteria."""
 
     levels: Levels
     loss: float
     suppressed: int
     classes: int
+    mean_risk: float
+    satisfied: bool
 
     @property
     def rank(self) -> tuple[float, int, Levels]:
         return self.loss, self.suppressed, self.levels
 
 
+def counted_node(node: Node, loss: float, criteria: Criteria) -> CountedNode:
+    """What is kept of a node."""
+    return CountedNode(node.levels, loss, node.suppressed, len(node.n), mean_risk(node), criteria.satisfied(node))
+
+
 class LatticeSearch:
     """What is known of each node: whether it is open, its bound, and what was counted."""
 
-    def __init__(self, lattice: Lattice, rule: Any, loss: CoarseningLoss, limit: int, clock: SearchClock) -> None:
-        self.lattice, self.rule, self.loss, self.limit, self.clock = lattice, rule, loss, limit, clock
-        kind = merging(rule)
+    def __init__(self, lattice: Lattice, criteria: Criteria, loss: CoarseningLoss, clock: SearchClock) -> None:
+        self.lattice, self.criteria, self.loss, self.clock = lattice, criteria, loss, clock
+        kind = merging(criteria.rule)
         self.fewer = kind == "any"
-        self.prunes = self.fewer or (kind == "safe" and limit == 0)
+        self.prunes = self.fewer or (kind == "safe" and criteria.limit == 0)
         shape, parts = lattice.shape, loss.parts(lattice)
         self.separable = parts is not None
         self.raises = self.fewer and lattice.nodes <= RAISED and _differ(parts, loss.parts(lattice, lattice.records))
@@ -109,16 +118,17 @@ class LatticeSearch:
         self.losses = np.full(shape, np.nan)
         self.suppressed = np.full(shape, -1)
         self.classes = np.full(shape, -1)
+        self.satisfied = np.zeros(shape, dtype=np.bool_)
         self.slices = slices(lattice) if self.fewer and not lattice.open else ()
         self.evaluated = 0
-        self.best: SafeNode | None = None
+        self.best: CountedNode | None = None
 
     def run(self, whole: bool) -> bool:
         """Look for the best node; False when stopped before it was proven."""
         with self.clock.stoppable():
             if whole:
                 for fold in walk(self.lattice):
-                    self._seen(node_at(self.lattice, self.rule, fold), prune=False)
+                    self._note(node_at(self.lattice, self.criteria.rule, fold), prune=False)
             else:
                 self._prove()
             self.clock.finish(self.lattice.nodes)
@@ -128,8 +138,8 @@ class LatticeSearch:
     @property
     def lower_bound(self) -> float:
         """No node that satisfies the rules costs less."""
-        left = float(self.bound[self.open].min()) if self.open.any() else np.inf
-        return min(left, self.best.loss if self.best else np.inf)
+        least = float(self.bound[self.open].min()) if self.open.any() else np.inf
+        return min(least, self.best.loss if self.best else np.inf)
 
     def _prove(self) -> None:
         """Halve chains while that finds better nodes; then count the coarsest open nodes, which none can spare."""
@@ -152,7 +162,7 @@ class LatticeSearch:
     def _rest(self) -> None:
         """Where little could be ruled out: the open nodes in the order in which each is quickly made."""
         for fold in walk(self.lattice, self.open):
-            self._seen(node_at(self.lattice, self.rule, fold), prune=True)
+            self._note(node_at(self.lattice, self.criteria.rule, fold), prune=True)
 
     def _chain(self, levels: Levels) -> list[Levels]:
         """Coarser and coarser open nodes, each the next that may cost least."""
@@ -178,7 +188,7 @@ class LatticeSearch:
             levels = chain[middle]
             if self.open[levels]:
                 self._visit(levels)
-            if self.failed[levels] or self.suppressed[levels] > self.limit:
+            if self.failed[levels] or (self.suppressed[levels] >= 0 and not self.satisfied[levels]):
                 low = middle + 1
             else:
                 high = middle - 1
@@ -190,31 +200,34 @@ class LatticeSearch:
             self.open[finer] = False
             self.clock.tick(lambda: int((~self.open).sum()), self.lattice.nodes)
             return
-        self._seen(node_at(self.lattice, self.rule, self.lattice.folds.at(levels)), prune=True)
+        self._note(node_at(self.lattice, self.criteria.rule, self.lattice.folds.at(levels)), prune=True)
 
     def _hopeless(self, levels: Levels) -> bool:
         """A part of the records withholds too many already."""
         part = next((one.lattice for one in self.slices if one.covers(levels)), None)
-        return part is not None and node_at(part, self.rule, part.folds.at(levels)).suppressed > self.limit
+        return (
+            part is not None
+            and node_at(part, self.criteria.rule, part.folds.at(levels)).suppressed > self.criteria.limit
+        )
 
-    def _seen(self, node: Node, prune: bool) -> None:
+    def _note(self, node: Node, prune: bool) -> None:
         levels = node.levels
         self.evaluated += 1
         self.open[levels] = False
         self.suppressed[levels], self.classes[levels] = node.suppressed, len(node.n)
-        satisfied = node.suppressed <= self.limit
+        satisfied = self.satisfied[levels] = self.criteria.satisfied(node)
         if satisfied or not prune:
             self.losses[levels] = self.loss.of(node)
         if satisfied:
-            found = SafeNode(levels, float(self.losses[levels]), node.suppressed, len(node.n))
-            self.best = found if self.best is None else min(self.best, found, key=lambda one: one.rank)
+            candidate = counted_node(node, float(self.losses[levels]), self.criteria)
+            self.best = candidate if self.best is None else min(self.best, candidate, key=lambda one: one.rank)
         if prune:
-            self._prune(node, satisfied)
+            self._prune(node)
         self.clock.tick(lambda: int((~self.open).sum()), self.lattice.nodes)
 
-    def _prune(self, node: Node, satisfied: bool) -> None:
+    def _prune(self, node: Node) -> None:
         finer = self.lattice.finer(node.levels)
-        if not satisfied and self.prunes:
+        if (node.suppressed > self.criteria.limit and self.prunes) or self.criteria.excludes_finer(node):
             self.failed[finer] = True
             self.open[finer] = False
         elif self.raises and node.suppressed:

@@ -20,18 +20,18 @@ from equipoise.methods.sensitive_values import sensitive_of
 def lattice_of(cells: Cells, keys: tuple[str, ...], rule: Any) -> Lattice:
     """All levels of all hierarchies of these keys, over cells counted by them and by the rule's sensitive columns."""
     sensitive = sensitive_of([rule])
-    counted = cells.margin((*keys, *sensitive))
+    finest = cells.margin((*keys, *sensitive))
     ladders, codes = [], []
     for key in keys:
-        tree = counted.hierarchies.get(key)
-        ladder, place = CodedLevels.of(key, counted.values(key), counted.counts(key), tree)
+        tree = finest.hierarchies.get(key)
+        ladder, place = CodedLevels.of(key, finest.values(key), finest.counts(key), tree)
         ladders.append(ladder)
-        codes.append(place[counted.cube.codes[counted.place(key)]])
-    held = {c: (counted.cube.codes[counted.place(c)].astype(np.int64), counted.values(c)) for c in sensitive}
-    total = counted.total if _plain(rule) else None
-    folds = Folds(ladders, codes, counted.n, held, counted.hierarchies, total)
-    wild = tuple(key for key in keys if key in counted.open and counted.values(key).null_count())
-    return Lattice(tuple(ladders), counted.records, folds, wild)
+        codes.append(place[finest.cube.codes[finest.place(key)]])
+    inner = {c: (finest.cube.codes[finest.place(c)].astype(np.int64), finest.values(c)) for c in sensitive}
+    total = finest.total if _plain(rule) else None
+    folds = Folds(ladders, codes, finest.n, inner, finest.hierarchies, total)
+    wild = tuple(key for key in keys if key in finest.open and finest.values(key).null_count())
+    return Lattice(tuple(ladders), finest.records, folds, wild)
 
 
 def _plain(rule: Any) -> bool:
@@ -54,9 +54,13 @@ def _unsafe(lattice: Lattice, rule: Any, fold: Fold, classes: Classes, stand: In
         joined: Integers = np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
         return joined
     if hasattr(rule, "unsafe"):
-        found: Integers = rule.unsafe(classes)
-        return found
-    flagged: Integers = rule.flag(_cells(lattice, fold, classes, stand)).to_numpy()
+        unsafe: Integers = rule.unsafe(classes)
+        return unsafe
+    cells = _cells(lattice, fold, classes, stand)
+    if hasattr(rule, "unsafe_at"):
+        few: Integers = rule.unsafe_at(lattice, fold.levels, cells)
+        return few
+    flagged: Integers = rule.flag(cells).to_numpy()
     return flagged
 
 
@@ -70,26 +74,26 @@ def _cells(lattice: Lattice, fold: Fold, classes: Classes, stand: Integers) -> C
     return Cells(tuple(ladder.key for ladder, _ in pairs), cube, open=lattice.open)
 
 
-def walk(lattice: Lattice, wanted: Integers | None = None) -> Iterator[Fold]:
+def walk(lattice: Lattice, selection: Integers | None = None) -> Iterator[Fold]:
     """Every node that is wanted (all, unless told), each rolled up from the one before it in one key.
 
     `wanted` may change on the way. Memory: a fold for each key and level.
     """
-    asked = np.ones(lattice.shape, dtype=np.bool_) if wanted is None else wanted
-    yield from _walk(lattice, lattice.folds.base, 0, asked.transpose(lattice.folds.order))
+    targets = np.ones(lattice.shape, dtype=np.bool_) if selection is None else selection
+    yield from _walk(lattice, lattice.folds.base, 0, targets.transpose(lattice.folds.order))
 
 
-def _walk(lattice: Lattice, start: Fold, depth: int, wanted: Integers) -> Iterator[Fold]:
+def _walk(lattice: Lattice, start: Fold, depth: int, selection: Integers) -> Iterator[Fold]:
     """The nodes that share the levels of the first keys, `wanted` being what is asked of them."""
     if depth == len(lattice.ladders):
         yield start
         return
     j = lattice.folds.order[depth]
-    made: dict[int, Fold] = {}
+    folds: dict[int, Fold] = {}
     for level in range(len(lattice.ladders[j])):
-        if not wanted[level].any():
+        if not selection[level].any():
             continue
-        finer = next((made[m] for m in reversed(made) if lattice.ladders[j].within[m, level]), start)
+        finer = next((folds[m] for m in reversed(folds) if lattice.ladders[j].within[m, level]), start)
         levels: Levels = (*start.levels[:j], level, *start.levels[j + 1 :])
-        made[level] = start if levels == start.levels else lattice.folds.up(finer, levels)
-        yield from _walk(lattice, made[level], depth + 1, wanted[level])
+        folds[level] = start if levels == start.levels else lattice.folds.up(finer, levels)
+        yield from _walk(lattice, folds[level], depth + 1, selection[level])

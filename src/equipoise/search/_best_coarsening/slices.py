@@ -36,15 +36,17 @@ def slices(lattice: Lattice) -> tuple[Slice, ...]:
     """Slices near the wanted share, by keys whose coarser levels tell them: none for small files."""
     if len(lattice.folds.base) < LARGE:
         return ()
-    found = []
+    candidates = []
     for j, ladder in enumerate(lattice.ladders):
         for level in range(len(ladder)):
             counts = np.bincount(ladder.steps[level], weights=ladder.counts) / lattice.records
             category = int(np.argmin(np.abs(counts - SHARE)))
             if SHARE / 2 <= counts[category] <= 3 * SHARE:
-                found.append((-int(ladder.within[:, level].sum()), abs(counts[category] - SHARE), j, level, category))
+                candidates.append(
+                    (-int(ladder.within[:, level].sum()), abs(counts[category] - SHARE), j, level, category)
+                )
     chosen: dict[int, Slice] = {}
-    for _, _, j, level, category in sorted(found):
+    for _, _, j, level, category in sorted(candidates):
         if j not in chosen and len(chosen) < MANY:
             folds = lattice.folds.part(j, lattice.ladders[j].steps[level] == category)
             chosen[j] = Slice(j, level, replace(lattice, folds=folds))

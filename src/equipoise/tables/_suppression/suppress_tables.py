@@ -1,8 +1,7 @@
-"""Which cells of tables to withhold, the proof, and what an attacker can compute of them."""
+"""Which cells of tables to withhold, and the proof that the pattern protects."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -11,67 +10,50 @@ from equipoise.data.records import Law
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
+from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress
-from equipoise.methods.method import Rule, label
+from equipoise.methods.method import label
 from equipoise.methods.protection_levels import levels
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
-from equipoise.tables.audits.attacker_intervals import AttackerIntervals, audit
 
-WHOLE = 300
-"""Withheld cells up to which counts are audited in whole numbers."""
-SAFE = 1e-6
-"""Share of its level by which an interval may fall short: rounding, not disclosure."""
+if TYPE_CHECKING:
+    from equipoise.tables.suppress import Suppress
 
 
-@dataclass(frozen=True)
-class Wish:
-    """How to protect: the rule, what withholding a cell costs, by which method, and what else is known."""
-
-    rule: Rule
-    cost: str
-    method: Literal["fast", "optimal"]
-    singletons: bool
-    publish: str | None
-    withhold: str | None
-    limits: tuple[str, str] | None
-    seconds: float
-
-
-def withheld(tables: Sequence[Table], wish: Wish, progress: Progress | None = None) -> list[Table]:
+def withheld(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
     """The tables with their sensitive cells and the cheapest helpers withheld, protected together and proven."""
     union = Union.of(tables)
     union.additive.check(union.values)
-    flagged = union.gathered([wish.rule.flag(table).to_numpy() for table in tables])
-    forced = union.gathered([_marks(table, wish.withhold) for table in tables])
-    known = [levels(wish.rule, table) for table in tables]
+    flagged = union.gathered([mask.rule.flag(table).to_numpy() for table in tables])
+    forced = union.gathered([_marks(table, mask.withhold) for table in tables])
+    known = [levels(mask.rule, table) for table in tables]
     lower, upper = (union.gathered([table[side].to_numpy() for table in known]) for side in ("lower", "upper"))
-    low, high = _limits(union, wish)
+    low, high = _limits(union, mask)
     try:
         found = suppress(
             union.additive, union.values, flagged & ~union.empty, lpl=lower, upl=upper,
-            cost=union.gathered([_costs(table, wish.cost) for table in tables]), low=low, high=high,
-            forced=forced & ~union.empty & ~flagged, forbidden=_shown(union, wish),
-            singletons=union.knowers if wish.singletons else None,
-            method=wish.method, seconds=wish.seconds, progress=progress,
+            cost=union.gathered([_costs(table, mask.cost) for table in tables]), low=low, high=high,
+            forced=forced & ~union.empty & ~flagged, forbidden=_shown(union, mask),
+            singletons=union.knowers if mask.singletons else None,
+            method=mask.method, seconds=mask.seconds, progress=progress,
         )  # fmt: skip
     except InfeasibleError as problem:
         raise InfeasibleError(_named(union, problem)) from None
-    return [_told(table, place, found, wish) for table, place in zip(tables, union.places, strict=True)]
+    return [_told(table, place, found, mask) for table, place in zip(tables, union.places, strict=True)]
 
 
-def _limits(union: Union, wish: Wish) -> tuple[Floats, Floats]:
+def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
     """What the attacker knows beforehand: nothing is negative, empty cells are zero, and the limits given."""
     low, high = np.zeros(union.cells), np.where(union.empty, 0.0, np.inf)
-    if wish.limits is not None:
-        below, above = (union.gathered([table.known(name) for table in union.tables]) for name in wish.limits)
+    if mask.limits is not None:
+        below, above = (union.gathered([table.known(name) for table in union.tables]) for name in mask.limits)
         low, high = np.maximum(low, below), np.minimum(high, above)
     return low, high
 
 
-def _shown(union: Union, wish: Wish) -> Any:
+def _shown(union: Union, mask: "Suppress") -> Any:
     """Cells that must be published: the user's, and those known to be zero."""
-    asked = union.gathered([_marks(table, wish.publish) for table in union.tables])
+    asked = union.gathered([_marks(table, mask.publish) for table in union.tables])
     return asked | union.empty
 
 
@@ -103,61 +85,20 @@ def _named(union: Union, problem: InfeasibleError) -> str:
     return str(problem)
 
 
-def _told(table: Table, place: Any, found: Suppression, wish: Wish) -> Table:
+def _told(table: Table, place: Any, found: Suppression, mask: "Suppress") -> Table:
     hidden, primary = found.suppressed[place], found.primary[place]
     status = pl.Series("status", np.where(primary, "sensitive", np.where(hidden, "helper", "published")))
     words = (
         f"{int(primary.sum()):,} sensitive cells withheld, and {int((hidden & ~primary).sum()):,} helpers so that "
         "nobody can compute them within their protection levels"
     )
-    if not wish.singletons and (hidden & (table.known("contributors") == 1)).any():
+    if not mask.singletons and (hidden & (table.known("contributors") == 1)).any():
         words += "; a contributor who is alone in a withheld cell and knows his own may compute more (singletons)"
     if (weaker := int(np.isin(place, found.weaker).sum())) > 0:
         words += (
             f"; {weaker:,} of them are guarded to less than their levels against a contributor who is alone in another "
             "withheld cell and knows his own, because no pattern guards them better"
         )
-    known = {"rule": label(wish.rule), "cost": wish.cost, "method": wish.method, "gap": round(found.gap, 4)}
-    law = Law("suppress", table.by, words, known, detail=wish)
+    known = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(found.gap, 4)}
+    law = Law("suppress", table.by, words, known, detail=mask)
     return table.protected(np.where(hidden, np.nan, table.told), status, law)
-
-
-# --- what an attacker can compute ---------------------------------------------------------------------------------
-
-
-def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals, bool]:
-    """The attacker's interval of every cell that no table publishes, and whether whole numbers were asked for."""
-    union = Union.of(tables)
-    hidden = ~union.gathered([~np.isnan(table.told) for table in tables])
-    changed = sum(int((np.abs(table.told - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
-                  for table, p in zip(tables, union.places, strict=True))  # fmt: skip
-    if changed:
-        raise DataError(f"{changed:,} published cells differ from the table's values: audit is for withheld cells.")
-    counted = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in tables)
-    exact = counted and int(hidden.sum()) <= WHOLE if whole is None else whole
-    if exact and not counted:
-        raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
-    high = np.where(union.empty, 0.0, np.inf)
-    return union, audit(union.additive, union.values, hidden, high=high, integer=exact), exact
-
-
-def verdicts(table: Table, place: Any, found: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
-    """A row per withheld cell: its interval, whether it is known exactly, and whether within its protection level."""
-    hidden = np.isnan(table.told)
-    lower, upper, value = found.lower[place], found.upper[place], table.known("value")
-    exposed = np.zeros(len(table), dtype=np.bool_)
-    if rule is not None:
-        wanted = levels(rule, table)
-        slack = SAFE * np.maximum(1.0, wanted["upper"].to_numpy())
-        high, low = value + wanted["upper"].to_numpy(), value - wanted["lower"].to_numpy()
-        exposed = rule.flag(table).to_numpy() & ((upper < high - slack) | (lower > low + slack))
-    told = table.table.select(*table.by, *(("status",) if "status" in table.more.columns else ()), value=value)
-    return told.with_columns(
-        lower=lower, upper=upper, exact=pl.Series(found.disclosed()[place]), exposed=pl.Series(exposed)
-    ).filter(pl.Series(hidden))
-
-
-def rule_of(table: Table) -> Rule | None:
-    """The rule that the table was last protected by."""
-    laws = [law.detail for law in table.history if law.mask == "suppress"]
-    return laws[-1].rule if laws and isinstance(laws[-1], Wish) else None

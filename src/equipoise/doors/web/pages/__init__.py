@@ -5,14 +5,11 @@ from importlib import import_module
 
 from fastapi import APIRouter
 
-LISTED = (
-    "assets", "opening", "history", "understanding", "shaping", "balancing", "candidates", "tabulating", "publishing",
-    "releasing",
-)  # fmt: skip
+PAGES = "assets", "open_file", "history", "understand", "shape", "balance", "candidates", "tables", "publish", "release"
 
 
 def routers() -> Iterator[APIRouter]:
     """The routers of all pages."""
-    for name in LISTED:
-        found: APIRouter = import_module(f"{__name__}.{name}").router
-        yield found
+    for name in PAGES:
+        router: APIRouter = import_module(f"{__name__}.{name}").router
+        yield router

@@ -16,7 +16,7 @@ from equipoise.doors.web.work import method_forms
 from equipoise.doors.web.work.limits import added, known_scenarios, removed, slots, whole, written
 from equipoise.ground.errors import EquipoiseError, ParameterError
 from equipoise.methods.method import label
-from equipoise.policies.checks import ATTACK, of_candidates, of_limits, of_scenarios
+from equipoise.policies.checks import WAIVABLE_ATTACK, of_candidates, of_limits, of_scenarios
 from equipoise.policies.limits import is_share, tables
 from equipoise.policies.presets import presets, slots_of
 from equipoise.policies.scoped_measures import scale
@@ -243,7 +243,7 @@ def settings(
     return _edited(
         request, office, "How to choose and search",
         choose={"prefer": prefer, **({"weights": weights} if weights else {})}, search=how, draws=draws,
-        waive={**policy.get("waive", {}), ATTACK: waive.strip()} if waive.strip() else None,
+        waive={**policy.get("waive", {}), WAIVABLE_ATTACK: waive.strip()} if waive.strip() else None,
     )  # fmt: skip
 
 
@@ -282,7 +282,7 @@ def _settings(plain: Mapping[str, Any]) -> Plain:
         "budget": how.get("budget", ""),
         "seconds": how.get("seconds", ""),
         "draws": plain.get("draws", 1),
-        "waive": plain.get("waive", {}).get(ATTACK, ""),
+        "waive": plain.get("waive", {}).get(WAIVABLE_ATTACK, ""),
     }
 
 

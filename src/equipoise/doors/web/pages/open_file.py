@@ -14,7 +14,7 @@ from equipoise.doors.web.render import again, page, part
 from equipoise.doors.web.session import EMPTY, Draft
 from equipoise.doors.web.work import open_file as work
 from equipoise.ground.errors import DataError, EquipoiseError
-from equipoise.inspection.suggest_roles import TOLD
+from equipoise.inspection.suggest_roles import ROLE_WORDS
 from equipoise.policies.policy_file import Job
 
 router = APIRouter()
@@ -37,7 +37,7 @@ def show(request: Request, office: Here) -> HTMLResponse:
         found = office.ask(work.look) if office.opened else None
     except EquipoiseError as error:
         lost = str(error)
-    facts = {"roles": ROLES, "told": TOLD, "files": office.workspace.files()}
+    facts = {"roles": ROLES, "told": ROLE_WORDS, "files": office.workspace.files()}
     return page(request, "open.html", "open", found=found, lost=lost, **facts)
 
 
@@ -82,7 +82,7 @@ def change_role(
     roles = office.ask(work.with_role, column, role)
     words = f"{column}: {ROLES.get(role, role)}"
     office.edit(request, words, "open", lambda draft: with_policy(draft, roles=roles))
-    return part(request, "columns.html", found=office.ask(work.look), roles=ROLES, told=TOLD)
+    return part(request, "columns.html", found=office.ask(work.look), roles=ROLES, told=ROLE_WORDS)
 
 
 @router.get("/open/preview", response_class=HTMLResponse)

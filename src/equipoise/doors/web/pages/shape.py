@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from equipoise.data.levels import ORIGINAL
+from equipoise.data.levels import ORIGINAL, Part
 from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import page, part
@@ -24,6 +24,8 @@ Numbers = Annotated[list[Number], Field(max_length=1000)]
 Code = Annotated[int, Field(ge=0, lt=1 << 31)]
 Codes = Annotated[list[Code], Field(max_length=100_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+One = Field(min_length=1, max_length=1)
+"""The editors make one level at a time."""
 
 
 class Plain(BaseModel):
@@ -43,7 +45,7 @@ class OfIntervals(Plain):
     """Intervals of one width."""
 
     kind: Literal["intervals"]
-    width: Annotated[float, Field(gt=0, allow_inf_nan=False, le=1e15)]
+    widths: Annotated[list[Annotated[float, Field(gt=0, allow_inf_nan=False, le=1e15)]], One]
     start: Number = 0
     top: Number | None = None
     bottom: Number | None = None
@@ -55,7 +57,7 @@ class OfBreaks(Plain):
     """Intervals between breaks."""
 
     kind: Literal["breaks"]
-    breaks: Annotated[list[Number], Field(min_length=1, max_length=1000)]
+    breaks: Annotated[list[Annotated[list[Number], Field(min_length=1, max_length=1000)]], One]
     closed: Literal["left", "right"] = "left"
     alone: Numbers = []
 
@@ -67,10 +69,10 @@ class Merged(Plain):
     codes: Annotated[list[Code], Field(min_length=1, max_length=100_000)]
 
 
-class OfGroups(Plain):
+class OfMapping(Plain):
     """Groups; all others stay apart or, where `other` names it, become one group but for those `kept`."""
 
-    kind: Literal["groups"]
+    kind: Literal["mapping"]
     groups: Annotated[list[Merged], Field(max_length=5_000)] = []
     kept: Codes = []
     other: Name | None = None
@@ -81,18 +83,18 @@ class OfPrefix(Plain):
     """The first characters."""
 
     kind: Literal["prefix"]
-    length: Annotated[int, Field(ge=1, le=1000)]
+    lengths: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], One]
 
 
-class OfCalendar(Plain):
+class OfDates(Plain):
     """A calendar period."""
 
-    kind: Literal["calendar"]
-    part: Literal["day", "week", "month", "quarter", "year", "decade"]
+    kind: Literal["dates"]
+    parts: Annotated[list[Part], One]
 
 
-Made = Annotated[OfIntervals | OfBreaks | OfGroups | OfPrefix | OfCalendar, Field(discriminator="kind")]
-Change = Annotated[OfLevel | OfIntervals | OfBreaks | OfGroups | OfPrefix | OfCalendar, Field(discriminator="kind")]
+Made = Annotated[OfIntervals | OfBreaks | OfMapping | OfPrefix | OfDates, Field(discriminator="kind")]
+Change = Annotated[OfLevel | OfIntervals | OfBreaks | OfMapping | OfPrefix | OfDates, Field(discriminator="kind")]
 
 
 class Asked(Plain):
@@ -263,16 +265,16 @@ def _words(change: Mapping[str, Any], replaced: str) -> str:
     """A coarsening in the list of steps; no category is named."""
     kind = change["kind"]
     if kind == "breaks":
-        return "breaks moved" if replaced and replaced != ORIGINAL else f"{len(set(change['breaks'])) + 1} bands"
+        return "breaks moved" if replaced and replaced != ORIGINAL else f"{len(set(change['breaks'][0])) + 1} bands"
     if kind == "intervals":
         top = f", top code {change['top']:g}" if change["top"] is not None else ""
         bottom = f", bottom code {change['bottom']:g}" if change["bottom"] is not None else ""
-        return f"intervals of {change['width']:g}{top}{bottom}"
-    if kind == "groups":
+        return f"intervals of {change['widths'][0]:g}{top}{bottom}"
+    if kind == "mapping":
         merged = sum(len(group["codes"]) for group in change["groups"])
         rest = "" if change["other"] is None else ", all others in one" if merged else "all but some in one"
         return f"{merged:,} categories merged{rest}" if merged else rest
-    return f"first {change['length']} characters" if kind == "prefix" else f"by {change['part']}"
+    return f"first {change['lengths'][0]} characters" if kind == "prefix" else f"by {change['parts'][0]}"
 
 
 def _limits(policy: Mapping[str, Any]) -> dict[str, float]:

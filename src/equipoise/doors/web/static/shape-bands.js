@@ -68,9 +68,9 @@ export class Bands {
 
   change() {
     const more = { closed: this.closed, alone: this.alone };
-    if (this.mode === "breaks") return this.breaks.length ? { kind: "breaks", breaks: this.breaks, ...more } : null;
+    if (this.mode === "breaks") return this.breaks.length ? { kind: "breaks", breaks: [this.breaks], ...more } : null;
     if (this.mode !== "intervals" || !(this.width > 0)) return null;
-    return { kind: "intervals", width: this.width, start: this.start, top: this.top, bottom: this.bottom, ...more };
+    return { kind: "intervals", widths: [this.width], start: this.start, top: this.top, bottom: this.bottom, ...more };
   }
 
   changed() { this.touched = true; this.fill(); this.draw(); this.tell(); }

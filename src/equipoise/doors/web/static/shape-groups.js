@@ -3,7 +3,7 @@ const byId = (id) => document.getElementById(id);
 
 export class Groups {
   constructor(editor, changed) {
-    const { groups, kept, other, frequent, rare } = editor.groups;
+    const { groups, kept, other, frequent, rare } = editor.mapping;
     this.groups = groups.map(({ name, codes }) => ({ name, codes: new Set(codes) }));
     [this.kept, this.other, this.frequent, this.rare] = [new Set(kept), other, frequent, rare];
     this.size = editor.size;
@@ -54,7 +54,7 @@ export class Groups {
   change() {
     const groups = this.groups.map(({ name, codes }) => ({ name, codes: [...codes] }));
     if (!groups.length && this.other === null) return null;
-    return { kind: "groups", groups, kept: [...this.kept], other: this.other, of: this.size };
+    return { kind: "mapping", groups, kept: [...this.kept], other: this.other, of: this.size };
   }
 
   draw() {

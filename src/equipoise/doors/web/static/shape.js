@@ -25,11 +25,11 @@ function begin() {
   editors = {};
   const editor = facts.editor;
   if (editor.kinds.includes("bands")) editors.bands = new Bands(editor, facts.column, touched);
-  if (editor.kinds.includes("groups")) editors.groups = new Groups(editor, touched);
-  if (editor.kinds.includes("prefix")) editors.prefix = chooser("length", (value) => ({ kind: "prefix", length: Number(value) }));
-  if (editor.kinds.includes("calendar")) {
-    editors.calendar = chooser("part", (value) => (value ? { kind: "calendar", part: value } : null), editor.calendar.part);
-    editors.calendar.draw = editors.calendar.resized = () => bars(byId("periods"), editor.periods.bars, `Records by ${editor.periods.part}`);
+  if (editor.kinds.includes("mapping")) editors.mapping = new Groups(editor, touched);
+  if (editor.kinds.includes("prefix")) editors.prefix = chooser("length", (value) => ({ kind: "prefix", lengths: [Number(value)] }));
+  if (editor.kinds.includes("dates")) {
+    editors.dates = chooser("part", (value) => (value ? { kind: "dates", parts: [value] } : null), editor.dates.part);
+    editors.dates.draw = editors.dates.resized = () => bars(byId("periods"), editor.periods.bars, `Records by ${editor.periods.part}`);
   }
   for (const button of document.querySelectorAll("[data-kind]")) button.addEventListener("click", () => turnTo(button.dataset.kind));
   byId("keep")?.addEventListener("click", () => keep(facts.level));
@@ -60,14 +60,14 @@ function turnTo(chosen) {
 function touched() {
   const editor = editors[kind];
   const change = editor?.touched ? editor.change() : null;
-  const fresh = facts.level === "original" || (kind === "groups" && !facts.editor.groups.whole);
+  const fresh = facts.level === "original" || (kind === "mapping" && !facts.editor.mapping.whole);
   for (const [id, off] of [["keep", !change || fresh], ["keep-new", !change], ["reset", !editor?.touched]]) if (byId(id)) byId(id).disabled = off;
   if (byId("keep")) {
     byId("keep").hidden = fresh;
     byId("keep").textContent = `Change ${facts.shown}`;
     byId("keep-new").classList.toggle("primary", fresh);
   }
-  const nameable = kind === "bands" ? change?.kind === "breaks" : kind === "groups";
+  const nameable = kind === "bands" ? change?.kind === "breaks" : kind === "mapping";
   if (byId("level-name-label")) byId("level-name-label").hidden = !nameable;
   refuse("");
   if (change) { waiting = change; pump(); } else { waiting = null; show(facts.now, false); }
@@ -161,7 +161,7 @@ async function keep(level) {
   document.body.dispatchEvent(new Event("stepped"));
 }
 
-const nameOf = (change) => (["breaks", "groups"].includes(change.kind) ? byId("level-name").value.trim() : "");
+const nameOf = (change) => (["breaks", "mapping"].includes(change.kind) ? byId("level-name").value.trim() : "");
 
 /* Put what the server has drawn in its place, or what stands there once more. */
 function redrawn(html) {
@@ -173,6 +173,6 @@ function redrawn(html) {
   place.querySelector('.level[aria-pressed="true"]')?.focus();
 }
 
-document.addEventListener("htmx:after:swap", () => { begin(); editors?.groups?.decorate(); });
+document.addEventListener("htmx:after:swap", () => { begin(); editors?.mapping?.decorate(); });
 new ResizeObserver(() => requestAnimationFrame(() => editors?.[kind]?.resized?.())).observe(byId("main"));
 begin();

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from equipoise.data.branches import NESTING, Branch, Breaks, Calendar, Intervals, Leaves, Prefix
+from equipoise.data.branches import NESTING, Branch, Breaks, Dates, Intervals, Prefix, ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, ROOT, number_text
 from equipoise.ground.errors import ParameterError
@@ -16,7 +16,7 @@ ENDS = ("closed", "start", "top", "bottom", "alone")
 """What all intervals of a column share: where they begin and end, and what stays by itself."""
 
 
-def with_level(tree: Hierarchy | None, made: Branch, replaced: str | None = None) -> Hierarchy:
+def with_level(tree: Hierarchy | None, new: Branch, replaced: str | None = None) -> Hierarchy:
     """The hierarchy with a new level, a branch of one, in the place of another where one is named.
 
     >>> tree = Hierarchy.intervals([5, 10])
@@ -26,19 +26,19 @@ def with_level(tree: Hierarchy | None, made: Branch, replaced: str | None = None
     [(10,), (4,)]
     """
     before = [_named(branch) for branch in (tree.branches if tree else ())]
-    name = made.levels()[0].name
-    if isinstance(made, Intervals) and any(replaced in _names(b) for b in before if isinstance(b, Intervals)):
-        before = [_same_ends(branch, made) for branch in before]
-    left = [_without(branch, replaced, made) for branch in before]
-    kept = [branch for branch in left if branch is not None]
-    _check_name(name, kept, made)
-    _check_floor(before, made)
-    joined = [_joined(branch, made) for branch in kept]
+    name = new.levels()[0].name
+    if isinstance(new, Intervals) and any(replaced in _names(b) for b in before if isinstance(b, Intervals)):
+        before = [_same_ends(branch, new) for branch in before]
+    remaining = [_without(branch, replaced, new) for branch in before]
+    branches_kept = [branch for branch in remaining if branch is not None]
+    _check_name(name, branches_kept, new)
+    _check_floor(before, new)
+    joined = [_joined(branch, new) for branch in branches_kept]
     if any(joined):
-        branches = [both or branch for both, branch in zip(joined, kept, strict=True)]
+        branches = [both or branch for both, branch in zip(joined, branches_kept, strict=True)]
     else:
-        rooted = any(branch.root for branch in before) and not any(branch.root for branch in kept)
-        branches = [*kept, replace(_floored(before, kept, made), root=rooted)]
+        rooted = any(branch.root for branch in before) and not any(branch.root for branch in branches_kept)
+        branches = [*branches_kept, replace(_floored(before, branches_kept, new), root=rooted)]
     return Hierarchy(tuple(_once(branches)))
 
 
@@ -50,9 +50,9 @@ def without_level(tree: Hierarchy, name: str) -> Hierarchy | None:
     """
     if name == ORIGINAL or name not in [level.name for level in tree.levels]:
         raise ParameterError("There is no such level to take away.")
-    left = [_without(_named(branch), name, None) for branch in tree.branches]
-    kept = [branch for branch in left if branch is not None]
-    return Hierarchy(tuple(_once(kept))) if kept else None
+    remaining = [_without(_named(branch), name, None) for branch in tree.branches]
+    chains = [branch for branch in remaining if branch is not None]
+    return Hierarchy(tuple(_once(chains))) if chains else None
 
 
 def free_name(wanted: str, tree: Hierarchy | None, replaced: str | None = None) -> str:
@@ -61,10 +61,10 @@ def free_name(wanted: str, tree: Hierarchy | None, replaced: str | None = None) 
     >>> free_name("5", Hierarchy.intervals([5, 10]))
     '5 (2)'
     """
-    taken = {ROOT, *(level.name for level in tree.levels)} if tree else {ORIGINAL, ROOT}
-    taken -= {replaced} if replaced else set()
-    names = (wanted, *(f"{wanted} ({number})" for number in range(2, len(taken) + 3)))
-    return next(name for name in names if name not in taken)
+    names_in_use = {ROOT, *(level.name for level in tree.levels)} if tree else {ORIGINAL, ROOT}
+    names_in_use -= {replaced} if replaced else set()
+    names = (wanted, *(f"{wanted} ({number})" for number in range(2, len(names_in_use) + 3)))
+    return next(name for name in names if name not in names_in_use)
 
 
 def _names(branch: Branch) -> list[str]:
@@ -80,17 +80,17 @@ def _named(branch: Branch) -> Branch:
     if isinstance(floor, int):
         floor = None if floor == 0 else _names(branch)[floor - 1]
     changes: dict[str, Any] = {"floor": floor}
-    if isinstance(branch, Breaks | Leaves):
+    if isinstance(branch, Breaks | ValueMapping):
         changes["names"] = tuple(names)
     return replace(branch, **changes)
 
 
-def _same_ends(branch: Branch, made: Intervals) -> Branch:
-    ends = {name: getattr(made, name) for name in ENDS}
+def _same_ends(branch: Branch, new: Intervals) -> Branch:
+    ends = {name: getattr(new, name) for name in ENDS}
     return replace(branch, **ends) if isinstance(branch, Intervals) else branch
 
 
-def _without(branch: Branch, name: str | None, made: Branch | None) -> Branch | None:
+def _without(branch: Branch, name: str | None, new: Branch | None) -> Branch | None:
     """The branch without a level; a floor that was there moves to the level that comes instead if it is coarser."""
     names = _names(branch)
     if name is None or name not in names:
@@ -99,29 +99,29 @@ def _without(branch: Branch, name: str | None, made: Branch | None) -> Branch | 
         return replace(branch, root=False)
     at = names.index(name)
     if len(names) - branch.root == 1:
-        if branch.floor is not None and made is None:
+        if branch.floor is not None and new is None:
             raise ParameterError(f"The level {name!r} holds the floor of this column: change it instead.")
         return None
     changes: dict[str, Any] = {field: _drop(getattr(branch, field), at) for field in _listed(branch)}
-    if isinstance(branch, Leaves):
-        changes["rows"] = tuple(_drop(row, at + 1) for row in branch.rows)
+    if isinstance(branch, ValueMapping):
+        changes["groups"] = tuple(_drop(row, at + 1) for row in branch.groups)
     if isinstance(branch, Breaks) and isinstance(branch.labels, tuple):
         changes["labels"] = _drop(branch.labels, at)
     if not isinstance(branch, Intervals) and branch.floor == name:
         coarser = names[at + 1 : at + 2] or names[at - 1 : at]
-        changes["floor"] = _names(made)[0] if made and _above(branch, made, name) else coarser[0]
+        changes["floor"] = _names(new)[0] if new and _above(branch, new, name) else coarser[0]
     return replace(branch, **changes)
 
 
-def _above(branch: Branch, made: Branch, name: str) -> bool:
+def _above(branch: Branch, new: Branch, name: str) -> bool:
     """Whether a new level belongs above a level in its chain."""
-    both = _joined(branch, made)
-    return both is not None and _names(both).index(_names(made)[0]) > _names(both).index(name)
+    both = _joined(branch, new)
+    return both is not None and _names(both).index(_names(new)[0]) > _names(both).index(name)
 
 
 def _listed(branch: Branch) -> tuple[str, ...]:
     """The fields that have an entry for each level."""
-    kinds = {Intervals: ("widths",), Breaks: ("breaks", "names"), Leaves: ("names",), Prefix: ("lengths",)}
+    kinds = {Intervals: ("widths",), Breaks: ("breaks", "names"), ValueMapping: ("names",), Prefix: ("lengths",)}
     return kinds.get(type(branch), ("parts",))
 
 
@@ -129,21 +129,21 @@ def _drop(values: Sequence[Any], at: int) -> tuple[Any, ...]:
     return (*values[:at], *values[at + 1 :])
 
 
-def _joined(branch: Branch, made: Branch) -> Branch | None:
+def _joined(branch: Branch, new: Branch) -> Branch | None:
     """One chain of both; None where they are of different kinds or do not nest."""
     try:
-        if isinstance(branch, Intervals) and isinstance(made, Intervals) and _alike(branch, made, *ENDS, "labels"):
-            return replace(branch, widths=tuple(sorted({*branch.widths, *made.widths})))
-        if isinstance(branch, Breaks) and isinstance(made, Breaks) and _alike(branch, made, *ENDS[::4], "labels"):
-            levels = zip((*branch.breaks, *made.breaks), (*branch.names, *made.names), strict=True)
+        if isinstance(branch, Intervals) and isinstance(new, Intervals) and _alike(branch, new, *ENDS, "labels"):
+            return replace(branch, widths=tuple(sorted({*branch.widths, *new.widths})))
+        if isinstance(branch, Breaks) and isinstance(new, Breaks) and _alike(branch, new, *ENDS[::4], "labels"):
+            levels = zip((*branch.breaks, *new.breaks), (*branch.names, *new.names), strict=True)
             breaks, names = zip(*sorted(levels, key=lambda level: -len(level[0])), strict=True)
             return replace(branch, breaks=breaks, names=names)
-        if isinstance(branch, Leaves) and isinstance(made, Leaves) and _alike(branch, made, "other"):
-            return _leaves(branch, made)
-        if isinstance(branch, Prefix) and isinstance(made, Prefix):
-            return replace(branch, lengths=tuple(sorted({*branch.lengths, *made.lengths}, reverse=True)))
-        if isinstance(branch, Calendar) and isinstance(made, Calendar):
-            parts = {*branch.parts, *made.parts}
+        if isinstance(branch, ValueMapping) and isinstance(new, ValueMapping) and _alike(branch, new, "other"):
+            return _leaves(branch, new)
+        if isinstance(branch, Prefix) and isinstance(new, Prefix):
+            return replace(branch, lengths=tuple(sorted({*branch.lengths, *new.lengths}, reverse=True)))
+        if isinstance(branch, Dates) and isinstance(new, Dates):
+            parts = {*branch.parts, *new.parts}
             return replace(branch, parts=tuple(part for part in NESTING if part in parts))
     except ParameterError:
         return None
@@ -154,30 +154,30 @@ def _alike(one: Branch, other: Branch, *names: str) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
-def _leaves(branch: Leaves, made: Leaves) -> Leaves | None:
-    groups = {row[0]: row[1] for row in made.rows}
-    if {row[0] for row in branch.rows} != set(groups):
+def _leaves(branch: ValueMapping, new: ValueMapping) -> ValueMapping | None:
+    groups = {row[0]: row[1] for row in new.groups}
+    if {row[0] for row in branch.groups} != set(groups):
         return None
-    sizes = [len({row[place] for row in branch.rows}) for place in range(1, len(branch.rows[0]))]
+    sizes = [len({row[place] for row in branch.groups}) for place in range(1, len(branch.groups[0]))]
     at = sum(size > len(set(groups.values())) for size in sizes)
-    rows = tuple((*row[: at + 1], groups[row[0]], *row[at + 1 :]) for row in branch.rows)
-    return replace(branch, rows=rows, names=(*branch.names[:at], *made.names, *branch.names[at:]))
+    rows = tuple((*row[: at + 1], groups[row[0]], *row[at + 1 :]) for row in branch.groups)
+    return replace(branch, groups=rows, names=(*branch.names[:at], *new.names, *branch.names[at:]))
 
 
-def _check_name(name: str, kept: Iterable[Branch], made: Branch) -> None:
+def _check_name(name: str, others: Iterable[Branch], new: Branch) -> None:
     if name in (ORIGINAL, ROOT):
         raise ParameterError(f"A level cannot be called {name!r}: choose another name.")
-    same = [level for branch in kept for level in branch.levels() if level.name == name]
-    if any(level != made.levels()[0] for level in same):
+    same = [level for branch in others for level in branch.levels() if level.name == name]
+    if any(level != new.levels()[0] for level in same):
         raise ParameterError(f"There is another level {name!r} already: change that one, or choose another name.")
 
 
-def _check_floor(before: Iterable[Branch], made: Branch) -> None:
+def _check_floor(before: Iterable[Branch], new: Branch) -> None:
     """Bands that are narrower than the finest width that may be released are refused."""
     floor = _floor(before)
-    if floor is None or not isinstance(made, Breaks):
+    if floor is None or not isinstance(new, Breaks):
         return
-    narrow = [b - a for a, b in zip(made.breaks[0], made.breaks[0][1:], strict=False) if b - a < floor]
+    narrow = [b - a for a, b in zip(new.breaks[0], new.breaks[0][1:], strict=False) if b - a < floor]
     if narrow:
         raise ParameterError(
             f"A band is {number_text(min(narrow))} wide, and this column may not be released finer than "
@@ -189,26 +189,26 @@ def _floor(before: Iterable[Branch]) -> float | None:
     return max((b.floor for b in before if isinstance(b, Intervals) and b.floor is not None), default=None)
 
 
-def _floored(before: Iterable[Branch], kept: Iterable[Branch], made: Branch) -> Branch:
+def _floored(before: Iterable[Branch], others: Iterable[Branch], new: Branch) -> Branch:
     """The new level with the floor of the column, where no other branch holds it any more."""
     width = _floor(before)
-    if isinstance(made, Intervals) and width is not None:
-        return replace(made, floor=width)
-    if not any(branch.floor is not None for branch in before) or any(branch.floor is not None for branch in kept):
-        return made
-    if isinstance(made, Intervals):
-        return replace(made, floor=made.widths[0])
-    return replace(made, floor=_names(made)[0])
+    if isinstance(new, Intervals) and width is not None:
+        return replace(new, floor=width)
+    if not any(branch.floor is not None for branch in before) or any(branch.floor is not None for branch in others):
+        return new
+    if isinstance(new, Intervals):
+        return replace(new, floor=new.widths[0])
+    return replace(new, floor=_names(new)[0])
 
 
 def _once(branches: Sequence[Branch]) -> list[Branch]:
     """Without the branches all of whose levels another one has."""
-    found: list[Branch] = []
+    once: list[Branch] = []
     for at, branch in enumerate(branches):
-        others = [*found, *branches[at + 1 :]]
+        others = [*once, *branches[at + 1 :]]
         if not any(set(_names(branch)) <= set(_names(other)) and _as_strict(branch, other) for other in others):
-            found.append(branch)
-    return found
+            once.append(branch)
+    return once
 
 
 def _as_strict(branch: Branch, other: Branch) -> bool:

@@ -25,23 +25,23 @@ def editors(
     values: pl.Series, counts: Integers, tree: Hierarchy | None, level: str, labelled: bool, listed: int, rare: int
 ) -> dict[str, Any]:
     """The kinds of editors that suit a key, the one to begin with, and the state of each."""
-    known = values.drop_nulls()
-    if not len(known):
+    present = values.drop_nulls()
+    if not len(present):
         return {"kinds": [], "kind": ""}
     at: Level = tree.level(level) if tree else OriginalLevel()
     kinds = _kinds(values, at)
-    found: dict[str, Any] = {"kinds": kinds, "kind": _begin(kinds, at, labelled), "size": len(values)}
+    editor: dict[str, Any] = {"kinds": kinds, "kind": _begin(kinds, at, labelled), "size": len(values)}
     if "bands" in kinds:
-        found |= {"picture": pictures.over_range(values, counts), "bands": _bands(at)}
-    if "groups" in kinds:
-        found["groups"] = _groups(values, counts, at, listed, rare)
+        editor |= {"picture": pictures.over_range(values, counts), "bands": _bands(at)}
+    if "mapping" in kinds:
+        editor["mapping"] = _groups(values, counts, at, listed, rare)
     if "prefix" in kinds:
-        longest = int(as_text(known).str.len_chars().max() or 1)  # type: ignore[arg-type]
-        found["prefix"] = {"length": at.length if isinstance(at, Head) else max(1, longest - 1), "longest": longest}
-    if "calendar" in kinds:
-        found |= {"periods": pictures.over_time(values, counts), "parts": list(pictures.PARTS)}
-        found["calendar"] = {"part": at.name if isinstance(at, DatePart) else ""}
-    return found
+        longest = int(as_text(present).str.len_chars().max() or 1)  # type: ignore[arg-type]
+        editor["prefix"] = {"length": at.length if isinstance(at, Head) else max(1, longest - 1), "longest": longest}
+    if "dates" in kinds:
+        editor |= {"periods": pictures.over_time(values, counts), "parts": list(pictures.PARTS)}
+        editor["dates"] = {"part": at.name if isinstance(at, DatePart) else ""}
+    return editor
 
 
 def shown(level: Level) -> str:
@@ -62,25 +62,25 @@ def shown(level: Level) -> str:
 
 
 def _kinds(values: pl.Series, at: Level) -> list[str]:
-    found = []
+    kinds = []
     if values.dtype.is_numeric() and bool(values.drop_nulls().cast(pl.Float64).is_finite().all()):
-        found.append("bands")
+        kinds.append("bands")
     if pictures.fits_calendar(values):
-        found.append("calendar")
+        kinds.append("dates")
     if not values.dtype.is_float() or len(values) <= FEW or isinstance(at, Lookup):
-        found.append("groups")
+        kinds.append("mapping")
     texts = as_text(values.drop_nulls())
     longest = int(texts.str.len_chars().max() or 0)  # type: ignore[arg-type]
     if (1 < longest <= LONGEST and values.dtype == pl.String) or isinstance(at, Head):
-        found.append("prefix")
-    return found or ["groups"]
+        kinds.append("prefix")
+    return kinds or ["mapping"]
 
 
 def _begin(kinds: list[str], at: Level, labelled: bool) -> str:
-    own = {Bands: "bands", Lookup: "groups", Head: "prefix", DatePart: "calendar"}.get(type(at), "")
+    own = {Bands: "bands", Lookup: "mapping", Head: "prefix", DatePart: "dates"}.get(type(at), "")
     if own in kinds:
         return own
-    return "groups" if labelled and "groups" in kinds else kinds[0]
+    return "mapping" if labelled and "mapping" in kinds else kinds[0]
 
 
 def _bands(at: Level) -> dict[str, Any]:
@@ -98,30 +98,30 @@ def _groups(values: pl.Series, counts: Integers, at: Level, listed: int, rare: i
     """The groups of a level by the places of their values; `whole` is false where they are too many to be edited."""
     few = np.flatnonzero((counts < rare) & values.is_not_null().to_numpy())
     order = np.argsort(-counts, kind="stable")[: FREQUENT + 1]
-    found: dict[str, Any] = {
+    groups: dict[str, Any] = {
         "groups": [], "kept": [], "other": None, "whole": True, "rare": few.tolist() if len(values) <= listed else [],
         "frequent": [int(at) for at in order if values[int(at)] is not None][:FREQUENT],
     }  # fmt: skip
     if not isinstance(at, Lookup):
-        return found
+        return groups
     if max(len(values), len(at.leaves)) > listed:
-        return {**found, "whole": False}
+        return {**groups, "whole": False}
     try:
         labels = at.label(values)
     except EquipoiseError:
-        return found
-    return {**found, **_listed(values, labels, at)}
+        return groups
+    return {**groups, **_listed(values, labels, at)}
 
 
 def _listed(values: pl.Series, labels: pl.Series, at: Lookup) -> dict[str, Any]:
     texts, coded = as_text(values), code(labels)
-    groups, kept = [], []
+    groups, apart = [], []
     for place, name in enumerate(coded.values.to_list()):
         codes = np.flatnonzero(coded.codes == place).tolist()
         if name is None or (at.other is not None and name == at.other):
             continue
         if len(codes) == 1 and texts[codes[0]] == name:
-            kept += codes
+            apart += codes
         else:
             groups.append({"name": name, "codes": codes})
-    return {"groups": groups, "kept": kept if at.other is not None else [], "other": at.other}
+    return {"groups": groups, "kept": apart if at.other is not None else [], "other": at.other}

@@ -12,11 +12,12 @@ from typing import Any, Literal, get_args, get_origin
 
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, name_of
-from equipoise.policies.checks_on_data import NAMED
+from equipoise.policies.checks_on_data import COLUMN_FIELDS
 from equipoise.recipe.catalogue import Field, family, form, methods, summary
 
 COLUMNS = (
-    *NAMED, "known", "variables", "sensitive", "household", "ordinal", "nominal", "blocks", "strings", "near", "order",
+    *COLUMN_FIELDS, "known", "variables", "sensitive", "household", "ordinal", "nominal", "blocks", "strings", "near",
+    "order",
 )  # fmt: skip
 """Parameters that name columns."""
 RANGE = re.compile(r"\s*(\S+)\s+to\s+(\S+)\s+in\s+(\d+)\s*(?:steps?)?\s*")

@@ -10,7 +10,7 @@ from equipoise.data.roles import Roles
 from equipoise.doors.web.memory import Memory, frozen
 from equipoise.files import becomes, format_of
 from equipoise.ground.errors import ParameterError, hint
-from equipoise.inspection.suggest_roles import FIELDS, MANY, TOLD, Suggestion, suggest_roles
+from equipoise.inspection.suggest_roles import PLURAL_ROLES, ROLE_FIELDS, ROLE_WORDS, Suggestion, suggest_roles
 
 FIRST = 10
 """Records that a preview shows."""
@@ -51,11 +51,11 @@ def with_role(held: Memory, folder: Path, policy: Mapping[str, Any], column: str
     schema = records.schema()
     if column not in schema:
         raise ParameterError(f"No column {column!r} in the data.{hint(column, list(schema))}")
-    if role not in TOLD:
-        raise ParameterError(f"No role {role!r}.{hint(role, list(TOLD))}")
+    if role not in ROLE_WORDS:
+        raise ParameterError(f"No role {role!r}.{hint(role, list(ROLE_WORDS))}")
     plain = without(dict(Roles.from_plain(policy.get("roles", {}), folder).to_plain()), column)
-    if role in MANY:
-        name = FIELDS.get(role, role)
+    if role in PLURAL_ROLES:
+        name = ROLE_FIELDS.get(role, role)
         plain[name] = [c for c in schema if c in (*plain.get(name, ()), column)]
     elif role != "none":
         plain[role] = column
@@ -90,8 +90,8 @@ def without(plain: dict[str, Any], column: str) -> dict[str, Any]:
 
 def role_of(roles: Roles, column: str) -> str:
     """The first role that a column has, as suggestions name it."""
-    for role in TOLD:
-        given = getattr(roles, FIELDS.get(role, role), None)
+    for role in ROLE_WORDS:
+        given = getattr(roles, ROLE_FIELDS.get(role, role), None)
         if given == column or (isinstance(given, tuple) and column in given):
             return role
     return "none"

@@ -10,7 +10,7 @@ from equipoise.ground.progress import Progress
 from equipoise.policies.policy import Policy
 from equipoise.policies.policy_file import Job
 from equipoise.releases.release import Release
-from equipoise.releases.tables.balance import TableRelease
+from equipoise.releases.table_release import TableRelease
 from equipoise.releases.verify import verify
 
 REFUSED = "refused.html"

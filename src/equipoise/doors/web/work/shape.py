@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.branches import Branch, Breaks, Calendar, Intervals, Leaves, Prefix
+from equipoise.data.branches import Branch, Breaks, Dates, Intervals, Prefix, ValueMapping
 from equipoise.data.cells import Cells
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, Level, OriginalLevel, as_text, number_text
@@ -53,7 +53,7 @@ class Key:
             return np.arange(len(self.values))
         if change["kind"] == "level":
             return _codes(_level(self.tree, change["level"], self.values))
-        if change["kind"] == "groups":
+        if change["kind"] == "mapping":
             return _grouped(change, self.values)
         return _codes(made_of(change, self.values, "preview").levels()[0].label(self.values))
 
@@ -198,16 +198,16 @@ def made_of(change: Plain, values: pl.Series, name: str) -> Branch:
     if kind == "intervals":
         _check_bands(values, change)
         ends = {end: change[end] for end in ("start", "top", "bottom", "closed")}
-        return Intervals((_tidy(change["width"]),), alone=tuple(change["alone"]), **ends)
+        return Intervals((_tidy(change["widths"][0]),), alone=tuple(change["alone"]), **ends)
     if kind == "breaks":
-        points = tuple(sorted({_tidy(point) for point in change["breaks"]}))
+        points = tuple(sorted({_tidy(point) for point in change["breaks"][0]}))
         return Breaks((points,), closed=change["closed"], alone=tuple(change["alone"]), names=(name,))
-    if kind == "groups":
+    if kind == "mapping":
         return _leaves(change, values, name)
     if kind == "prefix":
-        return Prefix((change["length"],))
-    if kind == "calendar":
-        return Calendar((change["part"],))
+        return Prefix(tuple(change["lengths"]))
+    if kind == "dates":
+        return Dates(tuple(change["parts"]))
     raise ParameterError("That cannot be kept as a level.")
 
 
@@ -220,10 +220,11 @@ def _check_bands(values: pl.Series, change: Plain) -> None:
     if not values.dtype.is_numeric() or not len(known):
         raise DataError("This key has no numbers: intervals cannot be made of it.")
     low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    width = change["widths"][0]
     low = low if change["bottom"] is None else max(low, change["bottom"])
     high = high if change["top"] is None else min(high, change["top"])
-    if (max(high, change["start"]) - min(low, change["start"])) / change["width"] > BANDS:
-        raise ParameterError(f"Intervals of {number_text(change['width'])} would be more than {BANDS:,}: widen them.")
+    if (max(high, change["start"]) - min(low, change["start"])) / width > BANDS:
+        raise ParameterError(f"Intervals of {number_text(width)} would be more than {BANDS:,}: widen them.")
 
 
 def _grouped(change: Plain, values: pl.Series) -> Integers:
@@ -252,7 +253,7 @@ def _check_codes(change: Plain, values: pl.Series) -> None:
         raise ParameterError("A category stands in two groups, or is none of this column.")
 
 
-def _leaves(change: Plain, values: pl.Series, name: str) -> Leaves:
+def _leaves(change: Plain, values: pl.Series, name: str) -> ValueMapping:
     _check_codes(change, values)
     texts = as_text(values).to_list()
     groups = {code: group["name"] for group in change["groups"] for code in group["codes"]}
@@ -270,14 +271,14 @@ def _leaves(change: Plain, values: pl.Series, name: str) -> Leaves:
     if {*groups.values(), change["other"]} & {texts[at] for at in apart}:
         raise ParameterError("A group has the name of a category outside it: choose another name, or put that one in.")
     rows = sorted((str(texts[at]), groups.get(at, str(texts[at]))) for at in (*groups, *apart))
-    return Leaves(tuple(rows), names=(name,), other=change["other"])
+    return ValueMapping(tuple(rows), names=(name,), other=change["other"])
 
 
 def _called(change: Plain, values: pl.Series) -> str:
     """The name of a level to which nobody has given one."""
     if change["kind"] == "breaks":
-        return f"{len(set(change['breaks'])) + 1} bands"
-    if change["kind"] == "groups":
+        return f"{len(set(change['breaks'][0])) + 1} bands"
+    if change["kind"] == "mapping":
         known = values.is_not_null().to_numpy()
         return f"{len(np.unique(_grouped(change, values)[known]))} groups"
     return "level"

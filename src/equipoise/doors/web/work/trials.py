@@ -16,7 +16,7 @@ from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import is_share, said, title
-from equipoise.provenance.journal import TOLD
+from equipoise.provenance.journal import SCORE_FIELDS
 from equipoise.recipe.catalogue import build, to_plain
 from equipoise.recipe.recipe import Recipe
 from equipoise.search.frontier import Frontier
@@ -39,7 +39,7 @@ POINTS = ("tried", "best", "chosen")
 
 def plain_scores(scores: Scores) -> list[Plain]:
     """Scores without what is behind them."""
-    return [{name: _plain(getattr(score, name)) for name in TOLD} for score in scores]
+    return [{name: _plain(getattr(score, name)) for name in SCORE_FIELDS} for score in scores]
 
 
 def _plain(value: Any) -> Any:

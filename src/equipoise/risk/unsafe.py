@@ -1,0 +1,98 @@
+"""Records in cells that a rule calls unsafe."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.data.cells import Cells
+from equipoise.data.equivalence_classes import Classes
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.tables.table import Table
+from equipoise.ground.arrays import Floats
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.methods.method import Rule, as_cells, label
+from equipoise.methods.protection_levels import Both, Either
+from equipoise.methods.score import Score, not_applicable
+from equipoise.methods.sensitive_values import flagged, sensitive_of
+from equipoise.risk._cell_score import cell_score
+
+
+@dataclass(frozen=True, slots=True)
+class Unsafe:
+    """Share (and number) of records in cells that a `rule` flags: 0 means that the rule holds for the whole file.
+
+    value = (1/n) sum over flagged classes of n_c. A class are the records with equal keys; columns that the rule calls
+    sensitive are no keys here. `rule` is any of eq.rules, also joined (`a | b`, `a & b`): l-diversity, t-closeness,
+    beta-likeness, delta-presence (there the records are the population) and the others. Missing keys count as the roles
+    say, and every record counts once, whatever its weight. Rules about contributions to a value (p%, dominance) need
+    cells that have them: of a table its inner cells count, records are refused. Detail: `risk` is 1 in flagged classes.
+
+    Source: the rule's own; as a share of records Samarati (2001), *Protecting respondents' identities in microdata
+    release*, the records to suppress. Misleads when a rule is nearly missed everywhere: a class is flagged or not,
+    however far it is from the limit. Cost: that of the rule, O(cells) or O(cells log cells).
+
+    >>> import polars as pl
+    >>> from equipoise.rules import Diversity, MinCount
+    >>> cells = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["no", "yes", "no"], "n": [3, 1, 4]}))
+    >>> Unsafe(Diversity("ill", 2)).measure(cells, cells).value
+    0.5
+    >>> Unsafe(MinCount(5) & Diversity("ill", 2)).measure(cells, cells).number
+    4.0
+    """
+
+    rule: Rule
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rule, Rule) or isinstance(self.rule, type):
+            raise ParameterError("rule must be a rule: eq.rules.MinCount(3).")
+
+    def by(self, roles: Roles) -> tuple[str, ...]:
+        sensitive = sensitive_of([self.rule])
+        both = [column for column in sensitive if column in roles.keys]
+        if both and isinstance(self.rule, Either | Both):
+            raise RolesError(
+                f"Column {both[0]!r} is a key and what one of the rules protects: measure each rule apart."
+            )
+        return (*(key for key in roles.keys if key not in sensitive), *sensitive)
+
+    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
+        sensitive = sensitive_of([self.rule])
+        if isinstance(released, Records) and released.synthetic and not sensitive:
+            return not_applicable(label(self), "lower")
+        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+        keys = tuple(column for column in cells.by if column not in sensitive)
+        _refuse(self.rule, cells, keys)
+        return cell_score(label(self), released, cells.margin(keys), _risk(self.rule, cells, keys))
+
+
+def _risk(rule: Rule, cells: Cells, keys: tuple[str, ...]) -> Floats:
+    """1 for each class of equal keys that the rule flags, 0 for the others; margins of a table are no classes."""
+    flags = flagged(rule, cells, keys)
+    if keys == cells.by:
+        inner = cells.inner if isinstance(cells, Table) else True
+        return np.where(flags & inner, 1.0, 0.0)
+    classes = Classes.of(cells, tuple(column for column in cells.by if column not in keys))
+    risk = np.zeros(len(classes))
+    risk[classes.ids] = flags
+    return risk
+
+
+def _refuse(rule: Rule, cells: Cells, keys: tuple[str, ...]) -> None:
+    """Refuse a rule that these cells say nothing about."""
+    sensitive = sensitive_of([rule])
+    for column in sensitive:
+        cells.place(column)
+    if not keys:
+        raise RolesError("There are no keys beside what the rule protects: name them in the roles.")
+    if sensitive and isinstance(cells, Table):
+        raise DataError(f"{label(rule)} looks at sensitive values of records: measure it on records, not on a table.")
+    if not cells.more.width and (of_values := _value_rules(rule)):
+        raise DataError(f"{of_values[0]} looks at contributions to a value: measure it on a table of values.")
+
+
+def _value_rules(rule: Rule) -> list[str]:
+    """The rules that protect values of tables alone: they give protection levels, and judge no classes of records."""
+    if isinstance(rule, Either | Both):
+        return [name for part in rule.rules for name in _value_rules(part)]
+    return [label(rule)] if hasattr(rule, "levels") and not hasattr(rule, "unsafe") else []
