@@ -286,7 +286,7 @@ class Job:
         import tomli_w
 
         return tomli_w.dumps(
-            _told({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
+            _plain_toml({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
         )
 
     def again(self, records: Records) -> "Job":
@@ -359,10 +359,12 @@ def _masks(mask: Mapping[str, Any]) -> list[Mask]:
     return [build(name, "mask", mask) for mask in choices]
 
 
-def _told(value: Any) -> Any:
+def _plain_toml(value: Any) -> Any:
     """Plain TOML data without what was not given."""
     if isinstance(value, Mapping):
-        return {k: _told(v) for k, v in value.items() if v is not None and v != () and v != {}}
+        return {k: _plain_toml(v) for k, v in value.items() if v is not None and v != () and v != {}}
     if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | SearchSection):
-        return _told({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
-    return [_told(v) for v in value] if isinstance(value, tuple | list) else value
+        return _plain_toml(
+            {f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default}
+        )
+    return [_plain_toml(v) for v in value] if isinstance(value, tuple | list) else value
