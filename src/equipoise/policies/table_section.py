@@ -1,6 +1,6 @@
 """[table] of a policy file: what the table holds, and how it is made."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -157,8 +157,3 @@ def refuse_names(records: Records, columns: Iterable[str]) -> None:
 def rules_of(methods: Iterable[Any]) -> tuple[Any, ...]:
     """The rules that methods and measures go by, each once."""
     return tuple(dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))
-
-
-def plain_of(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """A policy with [table] may leave out its roles."""
-    return {"roles": {}, **policy} if "table" in policy else dict(policy)
