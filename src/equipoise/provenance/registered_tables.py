@@ -20,7 +20,7 @@ from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.provenance.fingerprint import hash_of
 from equipoise.provenance.seed_register import Register
-from equipoise.tables.audits.joint_audit import KnownTable, bounds, kept, read_back
+from equipoise.tables.audits import KnownTable, bounds, kept, read_back
 
 CELLS, LEVELS, BOUNDS = "table.sbs", "levels.parquet", "bounds.parquet"
 """Private files: every cell with its status, the levels of sensitive ones, what the public can tell of each."""

@@ -13,7 +13,7 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.data.tables.table import Table
-from equipoise.files.argus import metadata_files
+from equipoise.files import metadata_files
 from equipoise.ground import system
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress

@@ -6,10 +6,6 @@ from equipoise.data.tables.table import Table
 from equipoise.methods.method import Measure
 from equipoise.methods.score import Scores
 from equipoise.recipe.recipe import Recipe
-from equipoise.tables import CellKey, Suppress
-
-WITHOUT_DRAWS = (Suppress, CellKey)
-"""Methods that draw nothing themselves: the keys of cell keys come with the table."""
 
 
 class TableScorer:
@@ -29,4 +25,4 @@ class TableScorer:
 
 def drawn_once(recipe: Recipe) -> bool:
     """Whether every draw of a recipe gives the same, of records or of a table."""
-    return recipe.coarsens or all(isinstance(mask, WITHOUT_DRAWS) for mask in recipe.masks)
+    return recipe.coarsens or all(not getattr(mask, "random", True) for mask in recipe.masks)

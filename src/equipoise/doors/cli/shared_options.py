@@ -24,8 +24,8 @@ from equipoise.methods.method import Measure, label
 from equipoise.policies.policy import Policy
 from equipoise.recipe.catalogue import family, methods, parse
 from equipoise.recipe.catalogue import typed as typed_value
-from equipoise.releases.reopen import opened as opened_as
-from equipoise.releases.reopen import reopen
+from equipoise.releases import opened as opened_as
+from equipoise.releases import reopen
 
 ROLES, READING, OUTPUT = "Roles of the columns", "Reading the data", "Output"
 MANY = ("keys", "sensitive", "numeric", "domain", "direct")

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+import equipoise as eq
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
-from equipoise.doors.api import tabulate
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared, field_values
@@ -93,7 +93,7 @@ def table(
     fields = field_values(TableOptions, options, by=_names, compare=lambda names: names or ()) | _protection(ctx.params)
     with bar("protecting and auditing the table") as progress:
         records, trees = _opened(file, ctx.params)
-        tabulated = tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
+        tabulated = eq.tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
     if as_json:
         json_answers.show({"file": str(o.shown(file)), **tabulated.to_plain(), **_places(out)})
     else:

@@ -4,12 +4,45 @@
 for its sensitive cells under any rule, `together` for several tables of one data asset.
 """
 
-from equipoise.tables.audits.certificate import Certificate, certify
-from equipoise.tables.audits.exposure import Exposure, exposure
-from equipoise.tables.audits.joint_audit import JointAudit, KnownTable, known, together
-from equipoise.tables.audits.withheld_cells import audit, difference
+from typing import TYPE_CHECKING
+
+from equipoise.ground.lazy_exports import export_lazily
+
+if TYPE_CHECKING:
+    from equipoise.tables.audits.certificate import Certificate, certify
+    from equipoise.tables.audits.exposure import Exposure, exposure
+    from equipoise.tables.audits.joint_audit import JointAudit, KnownTable, bounds, kept, known, read_back, together
+    from equipoise.tables.audits.withheld_cells import audit, difference
 
 __all__ = [
-    "Certificate", "Exposure", "JointAudit", "KnownTable", "audit", "certify", "difference", "exposure", "known",
+    "Certificate",
+    "Exposure",
+    "JointAudit",
+    "KnownTable",
+    "audit",
+    "bounds",
+    "certify",
+    "difference",
+    "exposure",
+    "kept",
+    "known",
+    "read_back",
     "together",
-]  # fmt: skip
+]
+
+export_lazily(
+    __name__,
+    Certificate="certificate",
+    Exposure="exposure",
+    JointAudit="joint_audit",
+    KnownTable="joint_audit",
+    audit="withheld_cells",
+    bounds="joint_audit",
+    certify="certificate",
+    difference="withheld_cells",
+    exposure="exposure",
+    kept="joint_audit",
+    known="joint_audit",
+    read_back="joint_audit",
+    together="joint_audit",
+)

@@ -34,7 +34,7 @@ def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) 
     Cost: at most two linear programs for each withheld cell, split into what hangs together.
 
     >>> from equipoise.ground.randomness import Draws
-    >>> from equipoise.data.tables.table import table as tabulate
+    >>> from equipoise.data.tables.count_table import table as tabulate
     >>> from equipoise.data.records import Records
     >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount

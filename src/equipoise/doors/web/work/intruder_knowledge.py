@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from equipoise import intrusion
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work.open_file import role_of
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
-from equipoise.intrusion import exact_matching, rough_numbers
+from equipoise.intrusion import exact_matching
 from equipoise.intrusion.exact_matching import INNER, Matching, refuse_inner
 
 MANY = 50
@@ -122,4 +123,4 @@ def match_numbers(
     """Look for people in the file as it is, knowing some columns exactly and numbers to within a share of them."""
     report(progress, 0, 1, "reading the file")
     raw = Memory().raw(folder, policy["data"])
-    return rough_numbers.match_numbers(raw, exact, numbers, within=within, progress=progress)
+    return intrusion.match_numbers(raw, exact, numbers, within=within, progress=progress)

@@ -6,9 +6,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+import equipoise as eq
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
-from equipoise.doors import api as door
 from equipoise.doors.report.intruder_section import for_page
 from equipoise.doors.report.publication_page import (
     by_cost,
@@ -29,13 +29,8 @@ from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.losses.expectation import LOSS_KINDS, UNITS
 from equipoise.methods.method import name_of
 from equipoise.presentation.numbers import number, percent, said
+from equipoise.publishing import WeighedPublication, curve_steps, fitting_groups, survey_source
 from equipoise.publishing.publish import Published
-from equipoise.publishing.weighed_publication import (
-    WeighedPublication,
-    curve_steps,
-    fitting_groups,
-    survey_source,
-)
 from equipoise.recipe.catalogue import form, summary, typed
 
 LOSSES = ("uniques", "gamma_uniques", "small_group", "respondents", "threshold")
@@ -323,7 +318,7 @@ def decide(
     if "metadata" in data:
         data["metadata"] = folder / data["metadata"]
     records = without_direct(replace(read(path, **data), roles=Roles.from_plain(policy.get("roles", {}), folder)))
-    decision = door.publish(
+    decision = eq.publish(
         survey_source(records, settings["levels"]),
         risk_at_most=settings["risk"],
         out=out,
