@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from equipoise.data.hierarchy import Hierarchy as Hierarchy
     from equipoise.data.records import Records as Records
     from equipoise.data.roles import Roles as Roles
-    from equipoise.data.tables.table import table as table
+    from equipoise.data.tables.count_table import table as table
     from equipoise.doors.api import attack as attack
     from equipoise.doors.api import balance as balance
     from equipoise.doors.api import check as check
@@ -73,7 +73,7 @@ ROOMS = {
     "ground.errors": "Cancelled DataError EngineError EquipoiseError EquipoiseWarning InfeasibleError "
     "MissingExtraError ParameterError RefusedError RolesError",
     "data.hierarchy": "Hierarchy",
-    "data.tables.table": "table",
+    "data.tables.count_table": "table",
     "data.records": "Records",
     "data.roles": "Roles",
     "methods.score": "Score Scores",

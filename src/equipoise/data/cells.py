@@ -290,6 +290,11 @@ def cell_places(records: Records, cells: Cells) -> Integers | None:
     return places
 
 
+def as_cells(data: Records | Cells, by: tuple[str, ...]) -> Cells:
+    """Cells by these columns, counted from records or added up from finer cells."""
+    return data.margin(by) if isinstance(data, Cells) else count(data, by)
+
+
 def amount(cells: Cells) -> Floats:
     """The number that a table publishes of each cell: its value, or its weight in a table of counts."""
     return cells.known("value" if "value" in cells.more.columns else "total")

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from equipoise.doors import report as report
 from equipoise.ground.errors import DataError, MissingExtraError
 from equipoise.ground.system import relative, show_page
 from equipoise.ground.whole_files import refuse_page

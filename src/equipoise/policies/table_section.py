@@ -1,6 +1,6 @@
 """[table] of a policy file: what the table holds, and how it is made."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,8 +9,9 @@ from equipoise import rules
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.data.tables.count_table import DEFAULT_TOP, table
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.table import DEFAULT_TOP, Table, table
+from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.ground.options import option
 from equipoise.ground.randomness import Draws
@@ -156,8 +157,3 @@ def refuse_names(records: Records, columns: Iterable[str]) -> None:
 def rules_of(methods: Iterable[Any]) -> tuple[Any, ...]:
     """The rules that methods and measures go by, each once."""
     return tuple(dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))
-
-
-def plain_of(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """A policy with [table] may leave out its roles."""
-    return {"roles": {}, **policy} if "table" in policy else dict(policy)

@@ -1,24 +1,31 @@
-"""Pages: how each kind of result becomes a self-contained HTML page, and what its file is called on it.
+"""Pages of results: which function renders each kind of result as a self-contained HTML page, and file names on it.
 
-The reports among the doors enter here how they render; everything above writes pages without knowing how they look.
+The renderers are named, not imported: they stand among the doors, and are loaded when the first page is written.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
-from equipoise.ground.errors import EngineError
 
-PAGES: dict[type, Callable[..., str]] = {}
-"""From the class of a result to the function that renders it."""
+RENDERERS_MODULE = "equipoise.doors.report"
+PAGES: dict[str, str | Callable[..., str]] = {
+    "Attack": "render_attack",
+    "Published": "render_publish",
+    "Refused": "render_refused",
+    "Report": "render",
+    "Tabulated": "render_table",
+}
+"""From the class of a result to the function that renders it, or its name there."""
 
 
 def page(result: object, *words: str, **options: Any) -> str:
     """The page of a result; `words` and `options` are those of its renderer."""
-    if type(result) not in PAGES:
-        raise EngineError(f"No page is known for {type(result).__name__}: import equipoise.doors.report first.")
-    return PAGES[type(result)](result, *words, **options)
+    renderer = PAGES[type(result).__name__]
+    render = getattr(import_module(RENDERERS_MODULE), renderer) if isinstance(renderer, str) else renderer
+    return str(render(result, *words, **options))
 
 
 def source_name(records: Records, otherwise: str) -> str:

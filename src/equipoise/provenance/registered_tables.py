@@ -14,7 +14,8 @@ import polars as pl
 
 from equipoise.data.cells import amount
 from equipoise.data.records import Law, Records
-from equipoise.data.tables.table import Table, table
+from equipoise.data.tables.count_table import table
+from equipoise.data.tables.table import Table
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.provenance.fingerprint import hash_of

@@ -76,6 +76,8 @@ class Publication:
     loss: Loss
     R0: Floats
     R1: Floats
+    shapes: tuple[Floats, Floats]
+    """alpha and beta of each cell's prior, as fitted or given: taken back from the posterior they would lose digits."""
     prior: PriorFit | None = None
     misfit: UniquesMisfit | None = None
     notes: tuple[str, ...] = ()
@@ -118,23 +120,12 @@ class Publication:
         low, high, mass = law.interval()
         near = taylor(loss, law)
         gap = self.R1 - plug_in(loss, law, law.mean)
-        law_columns = {
-            "alpha": law.a - self.data.column("y_eff"),
-            "mean": law.mean,
-            "low": low,
-            "high": high,
-            "mass": mass,
-        }
-        beta = law.b - np.maximum(self.data.column("n_eff") - self.data.column("y_eff"), 0.0)
+        alpha, beta = self.shapes
+        columns = {"alpha": alpha, "beta": beta, "mean": law.mean, "low": low, "high": high, "mass": mass}
         last = {"jensen": gap, "taylor": near if near is not None else pl.Series([None] * len(self), dtype=pl.Float64)}
         losses = self.table.select("R0", "R1", "ratio")
         labels = self.table.drop("R0", "R1", "ratio")
-        return (
-            labels.with_columns(**law_columns, beta=beta)
-            .hstack(losses)
-            .with_columns(**last)
-            .select(*labels.columns, *OURS)
-        )
+        return labels.with_columns(**columns).hstack(losses).with_columns(**last).select(*labels.columns, *OURS)
 
     def order(self) -> pl.DataFrame:
         """The cells in their order of publication, with what is exposed so far and what is still silent.
@@ -207,7 +198,7 @@ class Publication:
 
     def residuals(self) -> Residuals:
         """Whether the prior fits the domains: randomised quantile residuals, a test of them and a Q-Q chart."""
-        return checked(self.data, self.posterior)
+        return checked(self.data, *self.shapes)
 
     def elicit(self, choices: Any) -> Elicited:
         """The range of the cutoff implied by decisions: a mapping of cell to True (publish) or False (withhold).
@@ -363,7 +354,8 @@ def publication(source: Any, options: PublicationOptions) -> Publication:
     uniques_check = misfit(loss_name, loss, data, law)
     R0, R1 = expected(quiet, law), expected(loss, law)  # noqa: N806
     notes = (*data.notes, *_notes(loss, loss_name, law, R1, R0, estimate, uniques_check))
-    return Publication(data, law, loss_name, quiet, loss, R0, R1, estimate, uniques_check, notes)
+    alpha, beta = (np.broadcast_to(np.asarray(shape, np.float64), law.y.shape) for shape in (alpha, beta))
+    return Publication(data, law, loss_name, quiet, loss, R0, R1, (alpha, beta), estimate, uniques_check, notes)
 
 
 def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, PriorFit | None]:

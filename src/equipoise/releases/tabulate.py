@@ -11,8 +11,9 @@ from equipoise import rules
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.data.tables.count_table import table
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.table import Table, table
+from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import without
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.options import option, with_options

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, as_cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.sampling_fraction import check_fraction
 from equipoise.ground.errors import EquipoiseWarning, ParameterError
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
 from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ClassSizes, ModelFit, fit_model

@@ -20,7 +20,7 @@ from equipoise.search.adaptive_search import AdaptiveSearch
 from equipoise.search.frontier import frontier
 from equipoise.search.ranking import ahead_of
 from equipoise.search.recipe_space import pooled
-from equipoise.trials.runner import Runner
+from equipoise.trials.runner import Runner, split_outcomes
 from equipoise.trials.table_scorer import drawn_once
 from equipoise.trials.trial import LeftOut, Trial, Trials, original_trial
 from equipoise.trials.worker_count import refuse_processes
@@ -107,15 +107,6 @@ def _columns_of(data: Records | Table) -> Records:
     return data if isinstance(data, Records) else Records.of(pl.DataFrame({"none": [0]}), Roles())
 
 
-def attempted(
-    table: Table, recipes: Sequence[Recipe], measures: Sequence[Measure], progress: Progress | None = None
-) -> Trials:
-    """What can be made of a table, and what cannot, be it all."""
-    runner = Runner(table, measures, progress=progress, total=len(recipes))
-    runner.tell({})
-    return _parted(runner.run(recipes))
-
-
 def all_of(runner: Runner, recipes: Sequence[Recipe], draws: int) -> Trials:
     """A trial of every recipe."""
     runner.total = len(recipes)
@@ -173,18 +164,12 @@ def _drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) ->
 
 
 def _sorted(outcomes: Sequence[Trial | LeftOut]) -> Trials:
-    trials = _parted(outcomes)
+    trials = split_outcomes(outcomes)
     if not trials and trials.left_out:
         raise InfeasibleError(
             f"None of {len(outcomes):,} candidates can be made of this data. {trials.left_out[0].reason}"
         )
     return trials
-
-
-def _parted(outcomes: Sequence[Trial | LeftOut]) -> Trials:
-    """The trials, and what was left out."""
-    left_out = (outcome for outcome in outcomes if isinstance(outcome, LeftOut))
-    return Trials((outcome for outcome in outcomes if isinstance(outcome, Trial)), left_out)
 
 
 def _refuse_strangers(recipes: Sequence[Recipe], records: Records) -> None:

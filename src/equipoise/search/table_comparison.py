@@ -14,7 +14,7 @@ from equipoise.policies.policy import Policy
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe, refuse_strangers
 from equipoise.search.frontier import Frontier, frontier
-from equipoise.search.sweep import attempted
+from equipoise.trials.runner import attempted
 from equipoise.trials.table_method_names import recipe_text
 from equipoise.trials.trial import Trial, Trials, original_trial
 

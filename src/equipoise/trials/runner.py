@@ -23,7 +23,7 @@ from equipoise.trials.scorer import Bench, prefix_of
 from equipoise.trials.table_method_names import recipe_text
 from equipoise.trials.table_scorer import TableScorer, drawn_once
 from equipoise.trials.time_left import Pace, tallied
-from equipoise.trials.trial import LeftOut, Trial, over_draws
+from equipoise.trials.trial import LeftOut, Trial, Trials, over_draws
 from equipoise.trials.worker_count import worker_count
 
 WORTH = 20.0
@@ -212,3 +212,18 @@ def _work(recipe: Recipe, draw: int) -> tuple[Scores, float]:
     start = time.perf_counter()
     scores = Scores(score.brief() for score in BENCH[0].score(recipe, draw))
     return scores, time.perf_counter() - start
+
+
+def attempted(
+    table: Table, recipes: Sequence[Recipe], measures: Sequence[Measure], progress: Progress | None = None
+) -> Trials:
+    """What can be made of a table, and what cannot, be it all."""
+    runner = Runner(table, measures, progress=progress, total=len(recipes))
+    runner.tell({})
+    return split_outcomes(runner.run(recipes))
+
+
+def split_outcomes(outcomes: Sequence[Trial | LeftOut]) -> Trials:
+    """The trials, and what was left out."""
+    left_out = (outcome for outcome in outcomes if isinstance(outcome, LeftOut))
+    return Trials((outcome for outcome in outcomes if isinstance(outcome, Trial)), left_out)

@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.aligned_files import aligned
-from equipoise.data.cells import Cells, by_record, count
+from equipoise.data.cells import Cells, as_cells, by_record, count
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Integers
 from equipoise.ground.packed_keys import code, tally
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 
 

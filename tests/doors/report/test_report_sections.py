@@ -18,7 +18,6 @@ from equipoise.presentation.pages import PAGES
 from equipoise.presentation.style import DARK_GREEN, FAMILIES
 from equipoise.releases.overlays import Overlay
 from equipoise.releases.release import release
-from equipoise.releases.report_facts import Report
 
 STYLE = (files("equipoise.doors.report") / "templates" / "page.css").read_text(encoding="utf-8")
 
@@ -42,7 +41,7 @@ def report(tmp_path_factory):
     scales = (eq.risk.Uniques(), eq.utility.Moments(["rent"]))
     kept = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PAGES, Report, lambda made, public: kept.append(made) or "page")
+        patch.setitem(PAGES, "Report", lambda made, public: kept.append(made) or "page")
         release(
             records, recipe, Policy({"uniques": "< 0.9", "moments": "< 0.9"}), tmp_path_factory.mktemp("parts") / "out",
             measures=scales, title="Rents",

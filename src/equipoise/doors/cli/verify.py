@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-import equipoise as eq
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import indented, say, screen, title
 from equipoise.provenance.findings import Verification
+from equipoise.releases.verify import verify as verify_release
 
 MARKS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
 STYLES = {"verified": "bold green", "refused": "bold red", "unproven": "bold yellow"}
@@ -49,7 +49,7 @@ def verify(
     Ends with 0 when it is proven, 1 when it is refused or cannot be proven from what is here.
     """
     with bar("making the release again"):
-        verification = eq.verify(folder, original=original, key=key, canaries=canary or ())
+        verification = verify_release(folder, original=original, key=key, canaries=canary or ())
     if as_json:
         json_answers.show(verification.to_plain())
     else:

@@ -10,7 +10,6 @@ from equipoise.doors.report.refusal_page import refused_facts
 from equipoise.doors.report.report_sections import Facts, attack_facts, internal_facts, public_facts
 from equipoise.doors.report.table_page import table_facts
 from equipoise.intrusion.attack import Attack
-from equipoise.presentation.pages import PAGES
 from equipoise.publishing.publish import Published
 from equipoise.releases.refusal import Refused
 from equipoise.releases.report_facts import Report
@@ -76,7 +75,3 @@ def _hashes(scripts: Iterable[str]) -> str:
     """The scripts as a content security policy names them."""
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-
-
-PAGES |= {Report: render, Refused: render_refused, Attack: render_attack, Published: render_publish}
-PAGES[Tabulated] = render_table

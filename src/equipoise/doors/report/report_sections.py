@@ -18,7 +18,7 @@ from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, said, title
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.release import rounded
+from equipoise.releases.evidence import rounded
 from equipoise.releases.report_facts import Report
 from equipoise.search.frontier import Frontier
 from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map

@@ -21,10 +21,10 @@ from equipoise.recipe.recipe import Recipe
 from equipoise.releases.evidence import FRESH
 from equipoise.releases.table_release import TableContents, audited_by, write_table
 from equipoise.releases.tabulated import Tabulated, certified
-from equipoise.search.sweep import attempted
 from equipoise.search.table_comparison import TableComparison, diagnoses
 from equipoise.search.table_map import table_map
 from equipoise.tables import Distance, Exposed, Suppress, Withheld
+from equipoise.trials.runner import attempted
 from equipoise.trials.trial import original_trial
 
 
