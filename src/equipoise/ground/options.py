@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import MISSING, Field, field, fields
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, get_annotations, signature
 from typing import Any, TypeVar, cast
 
 from equipoise.ground.errors import ParameterError, hint
@@ -43,7 +43,7 @@ def with_options(options: type) -> Callable[[Callable[..., Answer]], Callable[..
 
     def decorate(verb: Callable[..., Answer]) -> Callable[..., Answer]:
         *subjects, _ = signature(verb).parameters.values()
-        shape = Signature(_ordered([*subjects, *map(_parameter, fields(options))]), return_annotation=_returned(verb))
+        shape = Signature([*subjects, *_parameters(options)], return_annotation=signature(verb).return_annotation)
         names = [parameter.name for parameter in subjects]
 
         @wraps(verb)
@@ -61,8 +61,10 @@ def with_options(options: type) -> Callable[[Callable[..., Answer]], Callable[..
     return decorate
 
 
-def _returned(verb: Callable[..., Any]) -> Any:
-    return signature(verb).return_annotation
+def _parameters(options: type) -> list[Parameter]:
+    """The fields as parameters: those that may stand in their place, the class's own, and what it inherits."""
+    own = get_annotations(options)
+    return sorted(map(_parameter, fields(options)), key=lambda one: (one.kind, one.name not in own))
 
 
 def _parameter(part: "Field[Any]") -> Parameter:
@@ -70,7 +72,3 @@ def _parameter(part: "Field[Any]") -> Parameter:
     default = Parameter.empty if part.default is MISSING else part.default
     kind = Parameter.POSITIONAL_OR_KEYWORD if part.metadata.get("positional") else Parameter.KEYWORD_ONLY
     return Parameter(part.name, kind, default=default, annotation=part.type)
-
-
-def _ordered(parameters: list[Parameter]) -> list[Parameter]:
-    return sorted(parameters, key=lambda parameter: parameter.kind)

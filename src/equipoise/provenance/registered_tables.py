@@ -48,29 +48,29 @@ def earlier_tables(
 
 
 def keep_table(
-    register: Register, records: Records, known: KnownTable, *, private: Path, seed: int, weight: str | None
+    register: Register, records: Records, released: KnownTable, *, private: Path, seed: int, weight: str | None
 ) -> None:
     """Keep the seed of a table that is released, and its cells from its private folder."""
     register.keep_table_seed(records, seed)
-    entry = {"cells": hash_of(private / CELLS), "measured": known.table.measured, "weight": weight}
+    entry = {"cells": hash_of(private / CELLS), "measured": released.table.measured, "weight": weight}
     stage = register.new_shelf()
     for file in (private / CELLS, private / "table.rda", *sorted(private.glob("*.hrc"))):
         if file.is_file():
             shutil.copy2(file, stage / file.name)
-    if known.method == "suppress":
-        _levels(known).write_parquet(stage / LEVELS)
+    if released.method == "suppress":
+        _levels(released).write_parquet(stage / LEVELS)
     else:
-        kept(known).write_parquet(stage / BOUNDS)
-        entry |= {"bounds": hash_of(stage / BOUNDS), "method": known.method}
+        kept(released).write_parquet(stage / BOUNDS)
+        entry |= {"bounds": hash_of(stage / BOUNDS), "method": released.method}
     register.shelve(stage, _folder(entry))
     register.record_table(records, entry)
 
 
-def _levels(known: KnownTable) -> pl.DataFrame:
+def _levels(released: KnownTable) -> pl.DataFrame:
     """How far each sensitive cell must stay uncertain, by its labels."""
-    labels = known.table.table.select(pl.col(known.table.by).cast(pl.String))
-    levels = labels.with_columns(below=pl.Series(known.below), above=pl.Series(known.above))
-    return levels.filter(known.table.more["status"] == "sensitive")
+    labels = released.table.table.select(pl.col(released.table.by).cast(pl.String))
+    levels = labels.with_columns(below=pl.Series(released.below), above=pl.Series(released.above))
+    return levels.filter(released.table.more["status"] == "sensitive")
 
 
 def _recalled(register: Register, entry: Entry) -> KnownTable:

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
+from equipoise.doors.cli.command import command
 from equipoise.doors.cli.declared_options import flag
-from equipoise.doors.cli.verbs import command
 from equipoise.intrusion.attack import AttackOptions
 from equipoise.publishing.publish import PublishOptions
 from equipoise.releases.balance import BalanceOptions, ProtectOptions
