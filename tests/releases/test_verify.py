@@ -15,7 +15,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.provenance import fingerprint
-from equipoise.provenance.findings import Finding, Verification
+from equipoise.provenance.findings import Check, Verification
 from equipoise.releases.evidence import Signer, hashes, key_name, sealed
 from equipoise.releases.release import release
 from equipoise.releases.replay import replay
@@ -73,7 +73,7 @@ def take(done: dict[str, eq.Release], tmp_path: Path) -> Callable[..., eq.Releas
     return copied
 
 
-def check(found: Verification, name: str) -> Finding:
+def check(found: Verification, name: str) -> Check:
     return next(c for c in found.checks if c.name == name)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.recipe import catalogue
-from equipoise.risk._superpopulation_models import MODELS, ClassSizes, fit_model
+from equipoise.risk._superpopulation_models import MODELS, SizeCounts, fit_model
 
 SIZES = [1] * 40 + [2] * 14 + [3] * 8 + [4] * 5 + [6] * 3 + [11, 15, 29, 60]
 
@@ -78,7 +78,7 @@ def test_missing_keys_that_match_anything(model: str) -> None:
     records = eq.read(frame, eq.Roles(("here", "there"), missing="any"))
     score = measured(records, 0.5, model)
     assert (score.by_record()["risk"] > 0).to_list() == [False, False, True, False, False]
-    seen = ClassSizes(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    seen = SizeCounts(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
     assert score.number == pytest.approx(fit_model(model, seen, 0.5, 9).stays)
 
 

@@ -51,7 +51,7 @@ def recipe_text(recipe: Recipe, measures: Iterable[str], draw: int) -> str:
     return json.dumps(plain, indent=2, default=str) + "\n"
 
 
-class TableLayout(Protocol):
+class StoredTableLayout(Protocol):
     """What a table holds: `layout` as plain data, its hierarchies, and whether the rows are cells already."""
 
     @property
@@ -73,7 +73,7 @@ class StoredTable:
     options: Mapping[str, Any]
 
 
-def table_recipe_text(records: Records, layout: TableLayout, *, method: Any, rule: Rule | None) -> str:
+def table_recipe_text(records: Records, layout: StoredTableLayout, *, method: Any, rule: Rule | None) -> str:
     """What makes a table again, as JSON; the seed is kept apart."""
     trees = layout.hierarchies or {}
     plain = {

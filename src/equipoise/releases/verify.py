@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
-from equipoise.provenance.findings import Finding, Verification, failing
+from equipoise.provenance.findings import Check, Verification, failing
 from equipoise.provenance.fingerprint import content_hash, hash_of
 from equipoise.releases.content_checks import records_checks, table_checks
 from equipoise.releases.evidence import EVIDENCE, KEY, SIGNATURE, hashes, holds, key_name, read_key, sealed
@@ -69,7 +69,7 @@ def _evidence(public: Path) -> tuple[dict[str, Any], bytes]:
     return evidence, text
 
 
-def _files(public: Path, evidence: dict[str, Any]) -> Finding:
+def _files(public: Path, evidence: dict[str, Any]) -> Check:
     said, found = evidence["files"], hashes(public)
     faults = [f"{name!r} is missing." for name in said if name not in found]
     faults += [f"{name!r} is not a file of this release." for name in found if name not in said]
@@ -91,7 +91,7 @@ def _outputs(evidence: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _secrets(
     public: Path, private: Path | None, evidence: dict[str, Any], canaries: tuple[str, ...]
-) -> Iterator[Finding]:
+) -> Iterator[Check]:
     """Nothing secret is published: not the seed, not the key of the hashes; no canary beside the data."""
     everything = [path for path in sorted(public.rglob("*")) if path.is_file()]
     if private:
@@ -122,28 +122,28 @@ def _within(path: Path, texts: Iterable[str]) -> bool:
     return False
 
 
-def _signed(public: Path, text: bytes, key: str | Path | None) -> Finding:
+def _signed(public: Path, text: bytes, key: str | Path | None) -> Check:
     """The signature: by the key that is asked for it is proof; by the key beside it alone it is not."""
     wanted = read_key(key) if key is not None else None
     if not (public / SIGNATURE).is_file():
-        return Finding("signature", None if wanted is None else False, "The evidence is not signed.")
+        return Check("signature", None if wanted is None else False, "The evidence is not signed.")
     try:
         pem = wanted or read_key(public / KEY)
         good, name = holds(pem, (public / SIGNATURE).read_bytes(), text), key_name(pem)
     except EquipoiseError:
-        return Finding("signature", False, "The public key beside the signature cannot be read.")
+        return Check("signature", False, "The public key beside the signature cannot be read.")
     if not good:
-        return Finding("signature", False, "The signature is not one under this evidence by this key.")
+        return Check("signature", False, "The signature is not one under this evidence by this key.")
     if wanted is None:
-        return Finding("signature", None, f"Signed by the key {name}, which came with it: give the key that you know.")
-    return Finding("signature", True, f"The evidence is signed by the key {name}.", proof=True)
+        return Check("signature", None, f"Signed by the key {name}, which came with it: give the key that you know.")
+    return Check("signature", True, f"The evidence is signed by the key {name}.", proof=True)
 
 
-def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Finding:
+def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Check:
     """The evidence and the policy are those that this private folder was written with."""
     secret = read_secret(private)
     if "seal" not in secret or "hash_key" not in secret:
-        return Finding("seal", None, "The private folder has no seal.")
+        return Check("seal", None, "The private folder has no seal.")
     key = bytes.fromhex(secret["hash_key"])
     faults = (
         [] if sealed(text, key) == secret["seal"] else ["The evidence is not the one that private/ was written with."]

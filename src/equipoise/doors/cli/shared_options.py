@@ -237,7 +237,7 @@ def limits(given: Sequence[str], allow: Sequence[str] = ()) -> Policy:
 
 
 @dataclass(frozen=True)
-class ComparedFiles:
+class AttackFiles:
     """Two files to compare, and what an intruder knows."""
 
     released: Records
@@ -245,7 +245,7 @@ class ComparedFiles:
     known: tuple[str, ...]
 
 
-def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> ComparedFiles:
+def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> AttackFiles:
     """The released file and the intruder's, each with the roles of the columns that it has."""
     source, told = asked(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
@@ -259,7 +259,7 @@ def attacked(released: Sequence[Path], against: Path | None, options: Mapping[st
     original = replace(original, roles=_fitting(replace(filed, **given, hierarchies=trees), original))
     original.check()
     found = [reopen(path, Roles(domain=known), **_meant_for(path, told)) for path in released]
-    return ComparedFiles(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
+    return AttackFiles(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
 
 
 def _intruders(source: Path | str, roles: Roles, told: Mapping[str, Any]) -> Records:

@@ -10,7 +10,7 @@ from equipoise.doors.cli import attack_screen, json_answers, screens, table_scre
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.progress_bar import bar
-from equipoise.doors.cli.write_to_database import goal, in_memory
+from equipoise.doors.write_to_database import goal, in_memory
 from equipoise.intrusion.attack import AttackOptions
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.balance import BalanceOptions, ProtectOptions
