@@ -7,15 +7,10 @@ import polars as pl
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
-from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
-from equipoise.methods.protection_levels import levels
-from equipoise.tables.audits.changed_tables import narrowed
+from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.withheld_cells import WHOLE, audit
-
-SMALL = 3
-"""Cells with fewer contributors may not be computed exactly, where no rule says which are sensitive."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,12 +64,3 @@ def changed_cells(released: Table, rule: Rule | None) -> Certificate:
         value=value, lower=low, upper=high, exact=pl.Series(exact), exposed=pl.Series(exposed)
     )
     return Certificate(cells.filter(pl.Series(sensitive)), notes)
-
-
-def guarded(table: Table, rule: Rule | None) -> tuple[Booleans, Floats, Floats]:
-    """Which cells need protection where numbers are changed, and how far below and above."""
-    if rule is None:
-        few, nothing = table.known("contributors"), np.zeros(len(table))
-        return (few > 0) & (few < SMALL), nothing, nothing
-    distances = levels(rule, table)
-    return rule.flag(table).to_numpy(), distances["lower"].to_numpy(), distances["upper"].to_numpy()

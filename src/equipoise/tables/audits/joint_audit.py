@@ -18,8 +18,7 @@ from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.attacker_intervals import audit
-from equipoise.tables.audits.certificate import guarded
-from equipoise.tables.audits.changed_tables import MOST, limits
+from equipoise.tables.audits.changed_tables import MOST, guarded, limits
 from equipoise.tables.audits.withheld_cells import difference
 
 EXACT = 1e-9
