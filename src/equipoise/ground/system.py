@@ -26,9 +26,6 @@ CONTAINER_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup
 """Files with the bytes that a container may use; psutil sees those of the whole machine."""
 
 
-# Who may read ---------------------------------------------------------------------------------------------------------
-
-
 def make_folder(path: Path, *, private: bool) -> None:
     """Create a folder, readable by its owner alone when private; never more open than the user's umask allows."""
     path.mkdir(mode=OWNER_FOLDER if private else EVERYBODY_FOLDER)
@@ -76,9 +73,6 @@ def cut(path: Path, size: int) -> None:
         os.truncate(path, size)
 
 
-# Move and remove ------------------------------------------------------------------------------------------------------
-
-
 def move(source: Path, target: Path) -> None:
     """Move a file or folder to its final name; an existing file is replaced.
 
@@ -117,18 +111,12 @@ def file_name(text: str) -> str:
     return plain[:100].rstrip(" .") + (mark + ending if stem else "")
 
 
-# Memory ---------------------------------------------------------------------------------------------------------------
-
-
 def free_memory() -> int:
     """Free memory in bytes, within the limit of a container."""
     import psutil
 
     limits = [path.read_text(encoding="ascii").strip() for path in CONTAINER_LIMIT_FILES if path.is_file()]
     return min([int(psutil.virtual_memory().available), *(int(text) for text in limits if text.isdecimal())])
-
-
-# Processes ------------------------------------------------------------------------------------------------------------
 
 
 def cores() -> int:
@@ -223,9 +211,6 @@ def _without_script() -> Iterator[None]:
     finally:
         for name, value in hidden.items():
             setattr(script, name, value)
-
-
-# The shell ------------------------------------------------------------------------------------------------------------
 
 
 def relative(path: Path, folder: Path) -> str:

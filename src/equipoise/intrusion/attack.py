@@ -226,9 +226,6 @@ def _found(
     return Attack(scenarios, files.people, known, files.truth, table, (*files.notes, *untried, *told))
 
 
-# Who tries what -------------------------------------------------------------------------------------------------------
-
-
 def _wanted(files: Pair, sensitive: str | Iterable[str] | None) -> Known:
     """The columns to be learnt."""
     if sensitive is None:
@@ -324,9 +321,6 @@ def _numbers(files: Pair, known: Known, sensitive: Known) -> Known:
         return named
     here, there = aligned(files.released, files.original, rest)
     return tuple(c for c in rest if not here[c].equals(there[c], null_equal=True))
-
-
-# How they fare --------------------------------------------------------------------------------------------------------
 
 
 def _scenarios(

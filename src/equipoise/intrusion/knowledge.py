@@ -114,9 +114,6 @@ def growth(knowledge: pl.DataFrame) -> pl.DataFrame:
     return knowledge.group_by("size", maintain_order=True).first().select(knowledge.columns).sort("size")
 
 
-# The chart ------------------------------------------------------------------------------------------------------------
-
-
 def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
     """Success against the number of columns known: a point for each combination, a line through the best.
 

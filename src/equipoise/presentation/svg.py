@@ -133,9 +133,6 @@ def even_ticks(low: float, high: float) -> list[float]:
     return [round(step * k, 12) for k in range(first, last + 1)]
 
 
-# Marks ----------------------------------------------------------------------------------------------------------------
-
-
 def _layer(layer: Spec, frame: Frame) -> str:
     mark, encoding, rows = layer["mark"], layer.get("encoding", {}), layer["data"]["values"]
     kinds = {"point": _points, "line": _line, "area": _area, "rule": _rules, "rect": _rects, "text": _texts}

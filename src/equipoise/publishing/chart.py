@@ -132,9 +132,6 @@ def _groups(paths: Mapping[str, _Path]) -> dict[str, list[str]]:
     return groups
 
 
-# Labels ---------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Spot:
     """Where a label stands: at a point of its curve, to its upper right or lower left."""
@@ -201,9 +198,6 @@ def _label(name: str, spot: _Spot, rivals: Sequence[str], steep: bool) -> Spec:
     along = (spot.x / WIDTH) ** (2 if steep else 1)
     row = {"withheld": round(along, 6), "risk": round(1 - spot.y / HEIGHT, 5), "label": spot.text}
     return labels(layer_name, [row], colour=colour, **side, **style)
-
-
-# Layers ---------------------------------------------------------------------------------------------------------------
 
 
 def _axes(steep: bool) -> Spec:

@@ -160,9 +160,6 @@ def _compared(after: pl.Series, before: pl.Series) -> Seen:
     return Seen(round(kept, 2), round(float(np.corrcoef(x[both], y[both])[0, 1]), 2))
 
 
-# --- as a page ----------------------------------------------------------------------------------------------------
-
-
 def _preface(book: Codebook) -> list[str]:
     lines = [f"- {change.words}" for change in book.records_changes]
     lines += [f"  - {note}" for change in book.records_changes for note in change.adjust]

@@ -72,9 +72,6 @@ def _another_input(records: Records, evidence: Evidence, private: Path) -> bool:
     return digest is not None and keyed_hash(records, bytes.fromhex(read_secret(private)["hash_key"])) != digest
 
 
-# --- records ------------------------------------------------------------------------------------------------------
-
-
 def _alone(public: Path, evidence: Evidence) -> Check:
     """The scores that need only the released data, measured again."""
     wanted = {name: m for name in evidence["scores"] if isinstance(m := _measure(name), ALONE)}
@@ -173,9 +170,6 @@ def _title(text: str) -> Any:
         return json.loads(text)["title"]
     except (ValueError, KeyError, TypeError):
         return ""
-
-
-# --- tables -------------------------------------------------------------------------------------------------------
 
 
 def _alike(public: Path) -> Check:

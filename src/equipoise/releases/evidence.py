@@ -156,9 +156,6 @@ def sealed(text: bytes, key: bytes) -> str:
     return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
-# --- signatures ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Signer:
     """An Ed25519 key that signs evidence; made once by `openssl genpkey -algorithm ed25519 -out key.pem`.

@@ -188,9 +188,6 @@ def _mean_and_sd(side: CountedValues) -> tuple[float, float]:
     return mean, float(np.average((values - mean) ** 2, weights=weights)) ** 0.5
 
 
-# Numbers --------------------------------------------------------------------------------------------------------------
-
-
 def _histogram(
     column: str,
     raw: pl.Series,
@@ -299,9 +296,6 @@ def round_step(least: float) -> float:
 
 def _day(days: float) -> str:
     return (date(1970, 1, 1) + timedelta(days=round(days))).isoformat()
-
-
-# Categories -----------------------------------------------------------------------------------------------------------
 
 
 def _bars(column: str, before: CountedValues, after: CountedValues, pairs: pl.DataFrame | None = None) -> Overlay:

@@ -68,9 +68,6 @@ class TableRelease(ReleaseFolder):
         return self.comparison.frontier
 
 
-# --- what a policy makes of a table -------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TableCase:
     """A policy that releases a table of these records."""
@@ -163,9 +160,6 @@ def audited_by(recipe: Recipe, limits: Policy) -> Rule | None:
     return reduce(or_, rules) if rules else None
 
 
-# --- the audit with earlier tables --------------------------------------------------------------------------------
-
-
 def audited_together(table: Tabulated, register: Register | None, records: Records, weight: str | None) -> Tabulated:
     """Refuse a table that gives something away together with earlier ones; note what it was held against.
 
@@ -212,9 +206,6 @@ def _joint_notes(earlier: int, others: int, related: bool) -> tuple[str, ...]:
         act = "counts or adds up" if others == 1 else "count or add up"
         notes = (*notes, f"Not audited together with {_earlier(others)}, which {act} something else.")
     return notes
-
-
-# --- the folder ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -159,9 +159,6 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     return replace(tabulated, compared=beside(original, released, method, rule=rule, others=others, seed=seed))
 
 
-# --- several tables -----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Linked(Sequence[Table]):
     """Tables that were protected together, in the order given, with the audit over all of them."""

@@ -80,8 +80,6 @@ class AdaptiveSearch:
         self.asked = 0
         self.first = list(self._start())
 
-    # The beginning ----------------------------------------------------------------------------------------------------
-
     def _start(self) -> Iterator[tuple[int, Point]]:
         """The middle and both ends of every family, then the ends of single axes while the budget is far off."""
         starts: set[tuple[int, Point]] = set()
@@ -96,8 +94,6 @@ class AdaptiveSearch:
             for place, points in enumerate(starts):
                 if rank < len(points):
                     yield place, points[rank]
-
-    # Ask and tell -----------------------------------------------------------------------------------------------------
 
     def ask(self) -> list[Ask]:
         """The next recipes; none when the budget is used up or everything is tried."""
@@ -123,8 +119,6 @@ class AdaptiveSearch:
 
     def trials(self) -> list[Trial]:
         return [trial for plot in self.plots for trial in plot.scored.values()]
-
-    # Where next -------------------------------------------------------------------------------------------------------
 
     def _next(self) -> tuple[int, Point] | None:
         turn, trials = next(self.turn), self.trials()
@@ -167,8 +161,6 @@ class AdaptiveSearch:
         return sorted(
             scored_points, key=lambda point: (shortfall(policy, scored_points[point]), rank(scored_points[point]))
         )[:5]
-
-    # Ways ---------------------------------------------------------------------------------------------------------
 
     def _improve(self) -> tuple[int, Point] | None:
         """The place with the largest expected improvement times the probability that the limits hold."""
@@ -270,9 +262,6 @@ class AdaptiveSearch:
         return None
 
 
-# What a trial is worth ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Aims:
     """The ranking as one number, later losses counting little, and the limits as distances: for surfaces."""
@@ -348,9 +337,6 @@ def correlation(one: Floats, two: Floats) -> float:
     one, two = one[:n], two[:n]
     size = np.sqrt((one @ one) * (two @ two)) or 1.0
     return float(np.clip(one @ two / size * n / (n + SHY), -STRONG, STRONG))
-
-
-# The frontier of two scores ------------------------------------------------------------------------------------------
 
 
 def _pair(trial: Trial, policy: Policy | None) -> tuple[int, int] | None:

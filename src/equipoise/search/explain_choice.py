@@ -211,8 +211,6 @@ class Choice:
         """The trial that is least outside the limits, added up."""
         return min(self.trials, key=lambda trial: shortfall(self.policy, trial))
 
-    # How firm ---------------------------------------------------------------------------------------------------------
-
     @cached_property
     def shifts(self) -> tuple[Shift, ...]:
         """The choice with each limit moved by a tenth, for the other side, by each utility alone, and draw by draw."""
@@ -254,8 +252,6 @@ class Choice:
 
     def _shift(self, question: str, then: Trial | None) -> Shift:
         return Shift(question, then, then is self.trial)
-
-    # In words ---------------------------------------------------------------------------------------------------------
 
     def words(self) -> tuple[str, ...]:
         """The reasons, a sentence each."""

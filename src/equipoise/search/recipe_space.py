@@ -87,9 +87,6 @@ class Family:
         return len(self.points) or prod(self.sizes)
 
 
-# From a policy file ---------------------------------------------------------------------------------------------------
-
-
 def described(candidates: Iterable[Any], records: Records, seed: int) -> tuple[Family, ...] | None:
     """The families of candidates as a policy file writes them; None where one is written in a way unknown here."""
     families = []
@@ -187,9 +184,6 @@ def fine(ends: Mapping[str, Any], whole: bool) -> tuple[float, ...]:
     return tuple(float(v) for v in np.linspace(low, high, parts * -(-FINE // parts) + 1))
 
 
-# Scales ---------------------------------------------------------------------------------------------------------------
-
-
 def scale(masks: Sequence[Mask | None], values: Sequence[Any], records: Records) -> Scale:
     """Where the values of an axis stand: the bits a coarsened column has left, logarithms of wide ranges, or places.
 
@@ -214,9 +208,6 @@ def together(scales: Sequence[Scale]) -> tuple[Floats, ...]:
     return tuple(
         (places - places.min()) / ((most if bits else float(np.ptp(places))) or 1.0) for places, bits in scales
     )
-
-
-# From recipes ---------------------------------------------------------------------------------------------------------
 
 
 def pooled(recipes: Sequence[Recipe], records: Records) -> tuple[Family, ...]:

@@ -133,8 +133,6 @@ class Runner:
         if self.journal:
             self.journal.add(recipe, draw, brief, seconds)
 
-    # Several processes ------------------------------------------------------------------------------------------------
-
     def _share_out(self, recipes: Sequence[Recipe], draws: int, waiting: dict[str, int]) -> None:
         """Hand what is ahead to other processes, where that is worth it."""
         if self.processes == 1 or self.pending or not self._worth(waiting):

@@ -68,8 +68,6 @@ class Bench:
         with suppress(ValueError):
             self.cache[name] = (value, size)
 
-    # Cells ------------------------------------------------------------------------------------------------------------
-
     def finest(self) -> dict[By, Cells]:
         if not self.first:
             columns_of_measures = {by for _, by in self.scales}
@@ -89,8 +87,6 @@ class Bench:
             size = sum(_cell_bytes(table) for table in cells.values())
             self.keep(("cells", prefix_of(masks[: place + 1])), cells, size)
         return cells
-
-    # Records ----------------------------------------------------------------------------------------------------------
 
     def released(self, recipe: Recipe, draw: int) -> Records:
         """What `recipe.run` gives, from the longest run of first masks that is kept."""

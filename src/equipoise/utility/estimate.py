@@ -174,9 +174,6 @@ def _values(column: pl.Series) -> Floats:
     return column.cast(pl.Float64).to_numpy()
 
 
-# --- the statistics -----------------------------------------------------------------------------------------------
-
-
 def least_squares(design: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
     """Weighted least squares and its sandwich errors, n/(n-k); of collinear columns the shortest solution.
 
@@ -267,9 +264,6 @@ def _shared(one: pl.DataType, two: pl.DataType) -> pl.DataType:
     if one == two:
         return one
     return pl.Float64() if one.is_numeric() and two.is_numeric() else pl.String()
-
-
-# --- the comparison -----------------------------------------------------------------------------------------------
 
 
 def _combined(

@@ -210,9 +210,6 @@ def _text_nearness(words: Words, max_distance: float) -> Near:
     return is_near
 
 
-# --- m and u of levels ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Rates:
     """The m- and u-probabilities of each level of each variable, and the share of pairs that match."""

@@ -60,9 +60,6 @@ class Bounds:
     knows: str
 
 
-# --- pairs counted: equal or not --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class CountedPairs:
     """All pairs of two files by the set of variables on which they are equal."""
@@ -284,9 +281,6 @@ def _unpaired(files: CodedFiles, a: Integers, b: Integers, pairs: Floats) -> tup
     """Records of each cell that are in no pair, of the first and of the second file."""
     size = len(files.first_counts)
     return files.first_counts - np.bincount(a, pairs, size), files.second_counts - np.bincount(b, pairs, size)
-
-
-# --- pairs compared one by one: graded agreement ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -85,9 +85,6 @@ def unit(values: pl.Series) -> float:
     return 0.0
 
 
-# --- totals -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Sums:
     """Check of totals against the sum of their parts, cells given by node numbers; `slack` is allowed for each part.

@@ -177,9 +177,6 @@ def _refuse_columns(columns: Sequence[str], by: tuple[str, ...], value: str | No
             raise ParameterError(f"A table says something else under {column!r}: rename that column.")
 
 
-# --- cells of the file ----------------------------------------------------------------------------------------------
-
-
 def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, ready: Ready) -> pl.DataFrame:
     """The cells under the names of a table: labels, `_x`, `n`, `contributors`, top1, ... and other columns."""
     labels = [as_text(file[column]).alias(column) for column in by]
@@ -252,9 +249,6 @@ def _marks(file: pl.DataFrame, x: pl.Series, ready: Ready) -> list[pl.Series]:
         visible = pl.select(pl.when(hidden).then(pl.lit(status)).otherwise(pl.lit(SAFE)).alias("status")).to_series()
         series += [pl.select(pl.when(~hidden).then(x).alias("published")).to_series(), visible]
     return series
-
-
-# --- margins --------------------------------------------------------------------------------------------------------
 
 
 def _numbers(labels: pl.Series, axis: Axis) -> pl.Series:

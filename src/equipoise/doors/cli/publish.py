@@ -67,9 +67,6 @@ def publish(
         _screen(o.shown(file), decision, out, show_values)
 
 
-# What was asked -------------------------------------------------------------------------------------------------------
-
-
 def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that can be read before the data."""
     aims = [name for name in ("risk", "share", "cutoff") if options[name] is not None]
@@ -152,9 +149,6 @@ def _population(text: str | None, records: Records) -> Any:
     if Path(text).exists() or Path(text).suffix:
         return read(text).collect()
     raise DataError(f"--population {text!r} is neither a column nor a file.{hint(text, list(records.schema()))}")
-
-
-# What is answered -----------------------------------------------------------------------------------------------------
 
 
 def _answer(file: Path, found: Published, out: Path | None, show_values: bool) -> dict[str, Any]:

@@ -48,9 +48,6 @@ LEGIBLE = 24
 SIDES = {"risk": "Risk", "utility": "Utility"}
 
 
-# Assess ---------------------------------------------------------------------------------------------------------------
-
-
 def assessment(file: Path, records: Records, found: Assessment, show_values: bool) -> None:
     out = screen()
     keys = ", ".join(records.roles.keys)
@@ -109,9 +106,6 @@ def _by_category(out: Console, found: Assessment) -> None:
     out.print(_indented(table))
 
 
-# Releases -------------------------------------------------------------------------------------------------------------
-
-
 def release(made: Release, *, searched: bool) -> None:
     out = screen()
     _say(out, "Released", _chosen(made, searched), "bold green")
@@ -154,9 +148,6 @@ def steps(title: str, told: Sequence[tuple[str, str]]) -> None:
     for words, command in told:
         out.print(f"  {words}:", soft_wrap=True)
         out.print(f"    {command}", style="cyan", soft_wrap=True)
-
-
-# Methods --------------------------------------------------------------------------------------------------------------
 
 
 def catalogue() -> None:
@@ -243,9 +234,6 @@ def prose(method: type) -> list[str]:
     paragraphs = [" ".join(p.split()) for p in text.split("\n\n") if p.strip()]
     marks = r" (?=(?:Source:|Misleads when|Does not guard against|Cost:))"
     return [re.sub(marks, "\n", p) for p in paragraphs]
-
-
-# Parts ----------------------------------------------------------------------------------------------------------------
 
 
 def _scored(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: Scores | None = None) -> None:

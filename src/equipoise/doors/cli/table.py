@@ -100,9 +100,6 @@ def table(
         _screen(o.shown(file), tabulated, out)
 
 
-# What was asked -------------------------------------------------------------------------------------------------------
-
-
 def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
     """The rule and the method, before any data is read."""
     if not options["by"] and not options["ready"]:
@@ -144,9 +141,6 @@ def _opened(file: Path | None, options: Mapping[str, Any]) -> tuple[Records, dic
     records = o.opened(file, {**options, "hierarchy": trees}, keys_needed=False)
     own = [text.partition(COLUMNS) for text in texts if COLUMNS in text]
     return records, {column: column_tree(records, column, split(groups)) for column, _, groups in own}
-
-
-# What is answered -----------------------------------------------------------------------------------------------------
 
 
 def _places(out: Path | None) -> dict[str, str | None]:

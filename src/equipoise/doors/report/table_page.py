@@ -77,9 +77,6 @@ def _scales(found: Tabulated) -> list[Any]:
     return [parse(score.name, "measure") for score in found.compared.chosen.scores] if found.compared else []
 
 
-# --- the table as a person reads it -------------------------------------------------------------------------------
-
-
 def grid(found: Tabulated, public: bool) -> Facts:
     """Rows and columns with their margins, groups above what they hold; the shortest axis across, the others down."""
     table = found.table
@@ -194,9 +191,6 @@ def _private(told: float, value: float, status: str, empty: bool) -> Facts:
 
 def _amount(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 1000 else number(value)
-
-
-# --- the certificate ----------------------------------------------------------------------------------------------
 
 
 def certificate(found: Tabulated) -> list[tuple[str, str]]:

@@ -142,9 +142,6 @@ def left_out(request: Request, office: Here) -> HTMLResponse:
     return part(request, "balance_left.html", left=_tried(office).left_out)
 
 
-# One trial ------------------------------------------------------------------------------------------------------------
-
-
 @router.get("/balance/trial", response_class=HTMLResponse)
 def trial(request: Request, office: Here, at: Place, pinned: Pinned = "") -> HTMLResponse:
     """A trial: its scores beside the original, the choice, and one that was pinned."""
@@ -202,9 +199,6 @@ def _quiet(told: HTMLResponse) -> HTMLResponse:
     if "HX-Trigger" in told.headers:
         del told.headers["HX-Trigger"]
     return told
-
-
-# Facts ----------------------------------------------------------------------------------------------------------------
 
 
 def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:

@@ -59,9 +59,6 @@ def method_form(
     )  # fmt: skip
 
 
-# Limits ---------------------------------------------------------------------------------------------------------------
-
-
 @router.post("/balance/limit", response_class=HTMLResponse)
 def add_limit(
     request: Request,
@@ -116,9 +113,6 @@ def begin(request: Request, office: Here) -> HTMLResponse:
     return _edited(request, office, "A first policy", **office.ask(work.first))
 
 
-# Candidates -----------------------------------------------------------------------------------------------------------
-
-
 @router.post("/balance/mask", response_class=HTMLResponse)
 def put_mask(
     request: Request,
@@ -169,9 +163,6 @@ def coarsenings(request: Request, office: Here, on: Annotated[bool, Form()] = Fa
     first = {"coarsenings": True, **({"then": then[0]} if then and then[0] else {})}
     words = "Every combination of the levels" if on else "Not every combination of the levels"
     return _edited(request, office, words, candidates=[first, *others] if on else others)
-
-
-# Preset, scenarios, settings ------------------------------------------------------------------------------------------
 
 
 @router.post("/balance/preset", response_class=HTMLResponse)
@@ -245,9 +236,6 @@ def settings(
         choose={"prefer": prefer, **({"weights": weights} if weights else {})}, search=how, draws=draws,
         waive={**policy.get("waive", {}), WAIVABLE_ATTACK: waive.strip()} if waive.strip() else None,
     )  # fmt: skip
-
-
-# Facts ----------------------------------------------------------------------------------------------------------------
 
 
 def setup(office: Office) -> Plain:

@@ -102,9 +102,6 @@ def set_loss(request: Request, office: Here, field: Word, value: Word = "") -> H
     return _changed(request, office, f"Loss of disclosure: {field} = {value.strip()}", made)
 
 
-# --- the decision as files ----------------------------------------------------------------------------------------
-
-
 @router.post("/publish/write", response_class=HTMLResponse)
 def write(request: Request, office: Here) -> HTMLResponse:
     """Write the decision with its report into the working folder, beside what is there."""
@@ -141,9 +138,6 @@ def file(office: Here, name: File) -> Response:
     if place is None or not place.is_file():
         raise DataError("The decision is not written yet, or was moved.")
     return FileResponse(place, filename=name, headers={"Cache-Control": "no-store"})
-
-
-# --- facts --------------------------------------------------------------------------------------------------------
 
 
 def _settings(office: Office) -> dict[str, Any]:

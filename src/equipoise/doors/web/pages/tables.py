@@ -59,9 +59,6 @@ def open_demo(request: Request, office: Here) -> HTMLResponse:
     return again(request, "/tables")
 
 
-# --- what the table holds -----------------------------------------------------------------------------------------
-
-
 @router.post("/tables/columns", response_class=HTMLResponse)
 def columns(
     request: Request,
@@ -131,9 +128,6 @@ def _edited(request: Request, office: Office, words: str, change: Callable[[Any]
 def _changed(request: Request, office: Office, words: str, made: Mapping[str, Any]) -> HTMLResponse:
     office.edit(request, words, "tables", lambda draft: {**draft, "table": made})
     return _body(request, office)
-
-
-# --- protect and compare ------------------------------------------------------------------------------------------
 
 
 @router.post("/tables/protect", response_class=HTMLResponse)
@@ -214,9 +208,6 @@ def _methods(methods: Sequence[str], bases: str) -> list[str]:
     return [*rest, *(f"round:{base}" for base in numbers if "round" in methods)]
 
 
-# --- keep and download --------------------------------------------------------------------------------------------
-
-
 @router.post("/tables/keep", response_class=HTMLResponse)
 def keep(request: Request, office: Here) -> HTMLResponse:
     """Put the table with its reports into the working folder, beside what is there."""
@@ -250,9 +241,6 @@ def _file(office: Office, side: str, name: str) -> Response:
     if not place.is_file():
         raise DataError("That file is not there any more: protect the table again.")
     return FileResponse(place, filename=f"{side}-{name}", headers={"Cache-Control": "no-store"})
-
-
-# --- facts --------------------------------------------------------------------------------------------------------
 
 
 def _body(request: Request, office: Office, values: bool = False) -> HTMLResponse:

@@ -94,9 +94,6 @@ def first(held: Memory, folder: Path, policy: Policy) -> Plain:
     return held.once(name, lambda: proposed(records, cells))
 
 
-# Trying ---------------------------------------------------------------------------------------------------------------
-
-
 def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
     """Try the candidates of a policy, in a process of their own; what a journal knows is not tried again.
 

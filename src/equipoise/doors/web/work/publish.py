@@ -58,9 +58,6 @@ STEPS = 600
 Shown = Literal["line", "withheld", "published"]
 
 
-# --- settings -----------------------------------------------------------------------------------------------------
-
-
 def settled(held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Plain:
     """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
     known = [column["name"] for column in columns(held, folder, policy)]
@@ -161,9 +158,6 @@ def loss_form(settings: Mapping[str, Any]) -> Plain:
     return {"use": name_of(kind), "title": TITLES[name_of(kind)], "about": summary(kind), "fields": shown}
 
 
-# --- weighing -----------------------------------------------------------------------------------------------------
-
-
 def weighed(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> WeighedPublication:
     """The publication of the settings, weighed once."""
     cells = {name: settings[name] for name in ("domain", "target", "levels", "population")}
@@ -189,9 +183,6 @@ def asked_of(settings: Mapping[str, Any]) -> Plain:
         "nonpublication": settings["nonpublication"],
         "population": settings["population"] or None,
     }
-
-
-# --- what is shown ------------------------------------------------------------------------------------------------
 
 
 def seen(
@@ -303,9 +294,6 @@ def _cell(row: Plain, names: Sequence[str], place: int, publish: bool) -> Plain:
         "ratio": "–" if ratio is None else "infinite" if not isfinite(ratio) else number(ratio),
         "publish": bool(publish),
     }
-
-
-# --- the run ------------------------------------------------------------------------------------------------------
 
 
 def decide(

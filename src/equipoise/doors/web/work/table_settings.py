@@ -214,9 +214,6 @@ def refuse_rule(text: str) -> None:
         raise ParameterError(f"Rules for tables are {listed(name.replace('_', '-') for name in RULES)}.")
 
 
-# --- forms --------------------------------------------------------------------------------------------------------
-
-
 def rule_forms(settings: Mapping[str, Any]) -> list[Plain]:
     """The form of every rule, made from its fields."""
     return [_form(step, "rule") for step in settings["rules"]]
@@ -256,9 +253,6 @@ def preset_list() -> list[Plain]:
     """The presets for tables."""
     found = [p for p in presets().values() if p.about == "table"]
     return [{"name": p.name, "words": p.words, "source": p.source} for p in found]
-
-
-# --- words and policy ---------------------------------------------------------------------------------------------
 
 
 def table_title(settings: Mapping[str, Any]) -> str:

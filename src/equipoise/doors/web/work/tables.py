@@ -33,9 +33,6 @@ PLACES = 5
 MOST_BY = 3
 
 
-# --- settings -----------------------------------------------------------------------------------------------------
-
-
 def columns(held: Memory, folder: Path, policy: Mapping[str, Any]) -> list[Plain]:
     """The columns of the file: whether they are numbers, how many values they have, and the levels they can have."""
     records = held.records(folder, _named(policy))
@@ -170,9 +167,6 @@ def _asked_level(column: Plain, level: str | None) -> str:
     if level in names:
         return str(level)
     return level_for(column, FEW) or (names[-1] if names else ORIGINAL)
-
-
-# --- the table, at once -------------------------------------------------------------------------------------------
 
 
 def seen(held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], values: bool) -> Plain:

@@ -105,9 +105,6 @@ def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], mas
     return {"words": found.strongest.words, "rows": rows, "notes": list(found.notes)}
 
 
-# Pictures -------------------------------------------------------------------------------------------------------------
-
-
 def picture(overlay: Overlay) -> Plain:
     """A variable before and after: the numbers, and for a histogram the two outlines."""
     moved = f"{said(overlay.moved, 'share')} of records in another bar than before" if overlay.moved > 5e-4 else ""

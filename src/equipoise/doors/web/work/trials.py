@@ -34,9 +34,6 @@ MOVING = ("rectangle", "risk_bound", "utility_bound", "chosen")
 POINTS = ("tried", "best", "chosen")
 
 
-# Plain data -----------------------------------------------------------------------------------------------------------
-
-
 def plain_scores(scores: Scores) -> list[Plain]:
     """Scores without what is behind them."""
     return [{name: _plain(getattr(score, name)) for name in SCORE_FIELDS} for score in scores]
@@ -141,9 +138,6 @@ def tried_of(name: str, result: Mapping[str, Any]) -> Tried:
     return _KNOWN[name]
 
 
-# The choice -----------------------------------------------------------------------------------------------------------
-
-
 def policy_of(policy: Mapping[str, Any], folder: Path) -> Policy:
     """What must hold and what is preferred, of a plain policy with its preset filled in."""
     plain = whole(policy, folder)
@@ -178,9 +172,6 @@ def answer(found: Tried, policy: Policy) -> PolicyChoice:
 
 def _meets(trial: Trial, limits: Sequence[Limit]) -> bool:
     return all(limit.holds(scored(trial, limit)) for limit in limits)
-
-
-# The map --------------------------------------------------------------------------------------------------------------
 
 
 def has_map(found: Tried) -> bool:
@@ -275,9 +266,6 @@ def value(score: Score) -> str:
     """A value, and half the width of its interval where draws differ."""
     text = said(score.value, score.unit)
     return f"{text} ± {said(score.error, score.unit)}" if score.error and isfinite(score.error) else text
-
-
-# One trial ------------------------------------------------------------------------------------------------------------
 
 
 def trial_facts(found: Tried, policy: Policy, made: PolicyChoice, place: int, pinned: int | None) -> Plain:

@@ -74,9 +74,6 @@ def _name(what: str, policy: Mapping[str, Any]) -> tuple[Any, ...]:
     return "understand", what, frozen(policy["data"]), frozen(policy.get("roles", {}))
 
 
-# Risks ----------------------------------------------------------------------------------------------------------------
-
-
 def _glance(records: Records, cells: Cells) -> dict[str, Any]:
     sizes = cells.alike[0]
     usual = standard(records)
@@ -148,9 +145,6 @@ def sentence(found: Mapping[str, Any]) -> str:
     return f"{first}; {success}, and for the worst-placed record with a chance of {percent(one['worst'])}."
 
 
-# Class sizes ----------------------------------------------------------------------------------------------------------
-
-
 def bars(sizes: Integers, n: Integers) -> list[dict[str, Any]]:
     """Records by the size of their class: one row per bar, up to the largest there is.
 
@@ -220,9 +214,6 @@ def described(rows: list[dict[str, Any]]) -> str:
     """The chart in a sentence, for those who hear it."""
     parts = (f"{row['label']}: {percent(row['share'])}" for row in rows if row["records"])
     return f"Share of the records by the size of their class. {'; '.join(parts)}."
-
-
-# Keys and people ------------------------------------------------------------------------------------------------------
 
 
 def _keys(records: Records, cells: Cells) -> dict[str, Any]:
