@@ -24,7 +24,7 @@ FILLERS = {
     "written",
 }
 """Words that say nothing of the thing they name."""
-FRONT_DOOR = set(re.findall(r'^    "([a-z_.]+)": "', (SOURCE / "__init__.py").read_text("utf-8"), re.MULTILINE))
+FRONT_DOOR = set(re.findall(r"from equipoise\.(\S+) import", (SOURCE / "__init__.py").read_text("utf-8")))
 """Modules that the names of `import equipoise as eq` are in."""
 MAX_CHAIN = 20
 MAX_FILES = 25
@@ -93,10 +93,8 @@ class House:
 
     def exported(self, family: str) -> frozenset[str]:
         """The public names of a family."""
-        for node in self.modules[family].tree.body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-                return frozenset(c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant))
-        return frozenset()
+        imports = (node for node in ast.walk(self.modules[family].tree) if isinstance(node, ast.alias))
+        return frozenset(one.name for one in imports if one.asname == one.name)
 
     def filler_functions(self) -> list[str]:
         """Functions that are called, or call something, by a filler word."""

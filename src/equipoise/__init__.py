@@ -3,8 +3,9 @@
 The front door. Each name is found in its room when it is first used, so that `import equipoise` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
     from equipoise import attacks as attacks
@@ -68,48 +69,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-ROOMS = {
-    "data.cells": "Cells count",
-    "ground.errors": "Cancelled DataError EngineError EquipoiseError EquipoiseWarning InfeasibleError "
-    "MissingExtraError ParameterError RefusedError RolesError",
-    "data.hierarchy": "Hierarchy",
-    "data.tables.count_table": "table",
-    "data.records": "Records",
-    "data.roles": "Roles",
-    "methods.score": "Score Scores",
-    "doors.api": "attack balance check init open protect publish release replay tabulate",
-    "files": "read",
-    "inspection.assess": "Assessment assess",
-    "intrusion.attack": "Attack",
-    "search.best_coarsening": "best_coarsening",
-    "search.frontier": "Frontier frontier",
-    "policies.coarsenings": "coarsenings",
-    "policies.policy": "Policy Verdict",
-    "publishing.publication": "Publication publication",
-    "recipe.recipe": "Recipe grid recipes",
-    "releases.release": "Release",
-    "inspection.suggest_roles": "suggest_roles",
-    "search.sweep": "sweep",
-    "releases.tabulate": "protect_tables",
-    "trials.trial": "Trial",
-    "releases.verify": "verify",
-}
 FAMILIES = ("attacks", "demo", "losses", "masks", "risk", "rules", "tables", "theory", "utility")
-FOUND = {name: room for room, names in ROOMS.items() for name in names.split()}
 
-__all__ = sorted([*FOUND, *FAMILIES])
-
-
-def __getattr__(name: str) -> Any:
-    """Open the room a name is in."""
-    if name in FAMILIES:
-        return import_module(f"equipoise.{name}")
-    if name not in FOUND:
-        raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
-    value = getattr(import_module(f"equipoise.{FOUND[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+export_lazily(__name__)

@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from equipoise.attacks._informed.average_releases import averaged
-    from equipoise.attacks.inference import Inference
-    from equipoise.attacks.informed import Informed
-    from equipoise.attacks.interval import Interval
-    from equipoise.attacks.linkage import Linkage
-    from equipoise.attacks.nearest import Nearest
-    from equipoise.attacks.singling_out import SinglingOut
+    from equipoise.attacks._informed.average_releases import averaged as averaged
+    from equipoise.attacks.inference import Inference as Inference
+    from equipoise.attacks.informed import Informed as Informed
+    from equipoise.attacks.interval import Interval as Interval
+    from equipoise.attacks.linkage import Linkage as Linkage
+    from equipoise.attacks.nearest import Nearest as Nearest
+    from equipoise.attacks.singling_out import SinglingOut as SinglingOut
 
-__all__ = ["Inference", "Informed", "Interval", "Linkage", "Nearest", "SinglingOut", "averaged"]
-
-export_lazily(__name__, averaged="equipoise.attacks._informed.average_releases")
+export_lazily(__name__)

@@ -7,36 +7,43 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+EXPORT = re.compile(r"^    from (\S+) import (\w+) as \2\b", re.MULTILINE)
+"""A line that exports a name to type checkers: the module that has it, and the name."""
+
 
 class LazyPackage(ModuleType):
-    """A package that finds a name of its `__all__` in the module called so, or in the one that `rooms` names.
+    """A package that finds the names it exports in the modules that `exports` says.
 
     A module that has the name of a function in it (`tables.audit`) never hides the function.
     """
 
+    exports: dict[str, str]
+
     def __getattr__(self, name: str) -> Any:
-        if name not in self.__dict__.get("__all__", ()):
+        room = self.__dict__["exports"].get(name)
+        if room is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        room = self.__dict__["rooms"].get(name, snake(name))
-        value = getattr(import_module(room if "." in room else f"{self.__name__}.{room}"), name)
+        value = import_module(f"{room}.{name}") if room == self.__name__ else getattr(import_module(room), name)
         setattr(self, name, value)
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        hidden = isinstance(value, ModuleType) and name in self.__dict__.get("__all__", ())
+        hidden = isinstance(value, ModuleType) and self.exports.get(name, self.__name__) != self.__name__
         super().__setattr__(name, getattr(value, name) if hidden else value)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.__dict__["__all__"]})
+        return sorted({*super().__dir__(), *self.exports})
 
 
-def export_lazily(package: str, **rooms: str) -> None:
-    """Let the names in `__all__` of a package be imported when they are used.
+def export_lazily(package: str) -> None:
+    """Export what a package imports `if TYPE_CHECKING`, each name when it is used.
 
-    A class is looked for in the module of its name in snake case; `rooms` has the module of every other name.
+    The lines `from module import name as name` are read from its source: they are the one list, for type checkers and
+    at run time.
     """
-    module = sys.modules[package]
-    vars(module)["rooms"] = rooms
+    module: Any = sys.modules[package]
+    exports = {name: room for room, name in EXPORT.findall(module.__spec__.loader.get_source(package))}
+    vars(module).update(exports=exports, __all__=sorted(exports))
     module.__class__ = LazyPackage
 
 

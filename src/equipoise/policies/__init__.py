@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from equipoise.policies.json_schema import schema_text
+    from equipoise.policies.json_schema import schema_text as schema_text
 
-__all__ = ["schema_text"]
-
-export_lazily(__name__, schema_text="json_schema")
+export_lazily(__name__)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from equipoise.releases.reopen import opened, reopen
+    from equipoise.releases.reopen import opened as opened
+    from equipoise.releases.reopen import reopen as reopen
 
-__all__ = ["opened", "reopen"]
-
-export_lazily(__name__, opened="reopen", reopen="reopen")
+export_lazily(__name__)

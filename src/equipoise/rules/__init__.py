@@ -5,41 +5,22 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from equipoise.rules.any_subset import AnySubset
-    from equipoise.rules.beta_likeness import BetaLikeness
-    from equipoise.rules.closeness import Closeness
-    from equipoise.rules.delta_disclosure import DeltaDisclosure
-    from equipoise.rules.delta_presence import DeltaPresence
-    from equipoise.rules.diversity import Diversity
-    from equipoise.rules.dominance import Dominance
-    from equipoise.rules.dominance_counterexample import compare, counterexample
-    from equipoise.rules.expected_loss import ExpectedLoss
-    from equipoise.rules.k_map import KMap
-    from equipoise.rules.marked import Marked
-    from equipoise.rules.min_count import MinCount
-    from equipoise.rules.p_percent import PPercent
-    from equipoise.rules.prior_posterior import PriorPosterior
-    from equipoise.rules.request import Request
-    from equipoise.rules.zero import Zero
+    from equipoise.rules.any_subset import AnySubset as AnySubset
+    from equipoise.rules.beta_likeness import BetaLikeness as BetaLikeness
+    from equipoise.rules.closeness import Closeness as Closeness
+    from equipoise.rules.delta_disclosure import DeltaDisclosure as DeltaDisclosure
+    from equipoise.rules.delta_presence import DeltaPresence as DeltaPresence
+    from equipoise.rules.diversity import Diversity as Diversity
+    from equipoise.rules.dominance import Dominance as Dominance
+    from equipoise.rules.dominance_counterexample import compare as compare
+    from equipoise.rules.dominance_counterexample import counterexample as counterexample
+    from equipoise.rules.expected_loss import ExpectedLoss as ExpectedLoss
+    from equipoise.rules.k_map import KMap as KMap
+    from equipoise.rules.marked import Marked as Marked
+    from equipoise.rules.min_count import MinCount as MinCount
+    from equipoise.rules.p_percent import PPercent as PPercent
+    from equipoise.rules.prior_posterior import PriorPosterior as PriorPosterior
+    from equipoise.rules.request import Request as Request
+    from equipoise.rules.zero import Zero as Zero
 
-__all__ = [
-    "AnySubset",
-    "BetaLikeness",
-    "Closeness",
-    "DeltaDisclosure",
-    "DeltaPresence",
-    "Diversity",
-    "Dominance",
-    "ExpectedLoss",
-    "KMap",
-    "Marked",
-    "MinCount",
-    "PPercent",
-    "PriorPosterior",
-    "Request",
-    "Zero",
-    "compare",
-    "counterexample",
-]
-
-export_lazily(__name__, compare="dominance_counterexample", counterexample="dominance_counterexample")
+export_lazily(__name__)

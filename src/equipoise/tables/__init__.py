@@ -5,41 +5,19 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from equipoise.data.tables.ready_table import Ready
-    from equipoise.tables.additivity import Additivity
-    from equipoise.tables.adjust import Adjust
-    from equipoise.tables.assign_record_keys import record_keys
-    from equipoise.tables.audits import audit, difference
-    from equipoise.tables.cell_key import CellKey
-    from equipoise.tables.distance import Distance
-    from equipoise.tables.exposed import Exposed
-    from equipoise.tables.kept_margins import KeptMargins
-    from equipoise.tables.rebuild import Rebuild
-    from equipoise.tables.round import Round
-    from equipoise.tables.suppress import Suppress
-    from equipoise.tables.withheld import Withheld
+    from equipoise.data.tables.ready_table import Ready as Ready
+    from equipoise.tables.additivity import Additivity as Additivity
+    from equipoise.tables.adjust import Adjust as Adjust
+    from equipoise.tables.assign_record_keys import record_keys as record_keys
+    from equipoise.tables.audits import audit as audit
+    from equipoise.tables.audits import difference as difference
+    from equipoise.tables.cell_key import CellKey as CellKey
+    from equipoise.tables.distance import Distance as Distance
+    from equipoise.tables.exposed import Exposed as Exposed
+    from equipoise.tables.kept_margins import KeptMargins as KeptMargins
+    from equipoise.tables.rebuild import Rebuild as Rebuild
+    from equipoise.tables.round import Round as Round
+    from equipoise.tables.suppress import Suppress as Suppress
+    from equipoise.tables.withheld import Withheld as Withheld
 
-__all__ = [
-    "Additivity",
-    "Adjust",
-    "CellKey",
-    "Distance",
-    "Exposed",
-    "KeptMargins",
-    "Ready",
-    "Rebuild",
-    "Round",
-    "Suppress",
-    "Withheld",
-    "audit",
-    "difference",
-    "record_keys",
-]
-
-export_lazily(
-    __name__,
-    Ready="equipoise.data.tables.ready_table",
-    audit="audits",
-    difference="audits",
-    record_keys="assign_record_keys",
-)
+export_lazily(__name__)

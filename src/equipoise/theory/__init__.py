@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from equipoise.theory.best import Best, best
-    from equipoise.theory.mean import curve, mean
-    from equipoise.theory.point import Theory
+    from equipoise.theory.best import Best as Best
+    from equipoise.theory.best import best as best
+    from equipoise.theory.mean import curve as curve
+    from equipoise.theory.mean import mean as mean
+    from equipoise.theory.point import Theory as Theory
 
-__all__ = ["Best", "Theory", "best", "curve", "mean"]
-
-export_lazily(__name__, Theory="point", curve="mean")
+export_lazily(__name__)

@@ -9,40 +9,18 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from equipoise.tables.audits.certificate import Certificate, certify
-    from equipoise.tables.audits.exposure import Exposure, exposure
-    from equipoise.tables.audits.joint_audit import JointAudit, KnownTable, bounds, kept, known, read_back, together
-    from equipoise.tables.audits.withheld_cells import audit, difference
+    from equipoise.tables.audits.certificate import Certificate as Certificate
+    from equipoise.tables.audits.certificate import certify as certify
+    from equipoise.tables.audits.exposure import Exposure as Exposure
+    from equipoise.tables.audits.exposure import exposure as exposure
+    from equipoise.tables.audits.joint_audit import JointAudit as JointAudit
+    from equipoise.tables.audits.joint_audit import KnownTable as KnownTable
+    from equipoise.tables.audits.joint_audit import bounds as bounds
+    from equipoise.tables.audits.joint_audit import kept as kept
+    from equipoise.tables.audits.joint_audit import known as known
+    from equipoise.tables.audits.joint_audit import read_back as read_back
+    from equipoise.tables.audits.joint_audit import together as together
+    from equipoise.tables.audits.withheld_cells import audit as audit
+    from equipoise.tables.audits.withheld_cells import difference as difference
 
-__all__ = [
-    "Certificate",
-    "Exposure",
-    "JointAudit",
-    "KnownTable",
-    "audit",
-    "bounds",
-    "certify",
-    "difference",
-    "exposure",
-    "kept",
-    "known",
-    "read_back",
-    "together",
-]
-
-export_lazily(
-    __name__,
-    Certificate="certificate",
-    Exposure="exposure",
-    JointAudit="joint_audit",
-    KnownTable="joint_audit",
-    audit="withheld_cells",
-    bounds="joint_audit",
-    certify="certificate",
-    difference="withheld_cells",
-    exposure="exposure",
-    kept="joint_audit",
-    known="joint_audit",
-    read_back="joint_audit",
-    together="joint_audit",
-)
+export_lazily(__name__)
