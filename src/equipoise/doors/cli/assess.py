@@ -1,16 +1,18 @@
 """The verb `assess`: what is at stake in a file as it is."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from equipoise.doors.cli import json_answers, screens
 from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.declared_options import declared
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.inspection.assess import assess as measure_file
 from equipoise.recipe.catalogue import parse
 
 
+@declared(None, o.PEOPLE, o.READ)
 def assess(
     ctx: typer.Context,
     file: o.File = None,
@@ -25,22 +27,7 @@ def assess(
         bool, typer.Option("--show-values", help="Also name the rare categories: they are data values.", metavar=" ")
     ] = False,
     as_json: o.AsJson = False,
-    keys: o.Keys = None,
-    sensitive: o.Sensitive = None,
-    numeric: o.Numeric = None,
-    weight: o.Weight = None,
-    household: o.Household = None,
-    domain: o.Domain = None,
-    id: o.Id = None,
-    hierarchy: o.Trees = None,
-    roles: o.RolesFile = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
-    query: o.Query = None,
-    database: o.Database = None,
+    **_: Any,
 ) -> None:  # fmt: skip
     """Say what is at stake in a file as it is: its risk, its information, and which keys are behind them.
 

@@ -1,5 +1,6 @@
 """The verb `coarsen`: the best levels of all hierarchies for a rule, and the release that they make."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from rich.text import Text
 import equipoise as eq
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.declared_options import declared
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import flat, indented, say, screen
@@ -22,10 +24,7 @@ from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarse
 WHAT = "What must hold, and what it may cost"
 
 
-def _option(text: str, metavar: str) -> Any:
-    return typer.Option(help=text, metavar=metavar, rich_help_panel=WHAT, show_default=False)
-
-
+_option = partial(o.option, panel=WHAT)
 Least = Annotated[int | None, _option("Every class needs at least so many records (k-anonymity).", "K")]
 RuleNames = Annotated[
     o.Names,
@@ -57,6 +56,7 @@ MapFile = Annotated[
 ]
 
 
+@declared(None, {"keys": o.Keys, "sensitive": o.Sensitive, "weight": o.Weight, "id": o.Id, "direct": o.Direct}, o.READ)
 def coarsen(
     ctx: typer.Context,
     file: o.File = None,
@@ -71,20 +71,7 @@ def coarsen(
     map: MapFile = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
-    keys: o.Keys = None,
-    sensitive: o.Sensitive = None,
-    weight: o.Weight = None,
-    id: o.Id = None,
-    direct: o.Direct = None,
-    hierarchy: o.Trees = None,
-    roles: o.RolesFile = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
-    query: o.Query = None,
-    database: o.Database = None,
+    **_: Any,
 ) -> None:
     """Find the coarsening of the keys that satisfies the rules and loses least, over all levels of all hierarchies.
 

@@ -16,7 +16,7 @@ KINDS: dict[str, Any] = {
 """What a field is on the command line, by the word it says of itself."""
 
 
-def declared(options: type, *groups: Mapping[str, Any]) -> Callable[[Command], Command]:
+def declared(options: type | None, *groups: Mapping[str, Any]) -> Callable[[Command], Command]:
     """Give a command an option for each field that says what it is on the command line, and those of the groups.
 
     They come to the command by their names on the command line, with all others in `**options`. A field says: `cli`,
@@ -26,7 +26,7 @@ def declared(options: type, *groups: Mapping[str, Any]) -> Callable[[Command], C
     def decorate(command: Command) -> Command:
         own = [one for one in signature(command).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         first = [one for one in own if one.kind is not Parameter.KEYWORD_ONLY]
-        parts = [_parameter(part) for part in _parts(options)]
+        parts = [_parameter(part) for part in _parts(options)] if options else []
         shared = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
             for group in groups

@@ -1,7 +1,7 @@
 """`equipoise init`, `check` and `presets`: a first policy, what a policy means, and those of agencies."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -9,6 +9,7 @@ from rich.text import Text
 import equipoise as eq
 from equipoise.doors.cli import json_answers, screen_parts, screens
 from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.declared_options import declared
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.ground.errors import DataError
@@ -27,8 +28,8 @@ HEADINGS = {
 }
 
 
+@declared(None, o.FORMAT)
 def init(
-    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The data to look at.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The policy file to write.", metavar="POLICY.toml")] = Path("policy.toml"),
     preset: Annotated[
@@ -37,14 +38,9 @@ def init(
     ] = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Write a first policy by looking at the data, commented in plain words; nothing is done until you run it."""
-    options = {name: ctx.params[name] for name in ("delimiter", "encoding", "decimal", "sheet", "metadata")}
     with bar("looking at the data"):
         eq.init(file, out, preset=preset, overwrite=overwrite, **options)
     if as_json:

@@ -13,7 +13,6 @@ from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
-from equipoise.doors.cli.method_options import split
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, table, title
 from equipoise.doors.report.publication_page import (
@@ -74,21 +73,17 @@ def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
         others = f", not {' and '.join(f'--{name}' for name in aims)}" if aims else ""
         raise ParameterError(f"Say how far to go with one of --risk 0.2, --share 0.6 and --cutoff 1{others}.")
     return field_values(
-        PublishOptions, options, prior=_prior, domain=lambda names: _names(names) or None, target=_target,
-        covariates=lambda names: _names(names) or None, compare=lambda names: names or (),
+        PublishOptions, options, prior=_prior, domain=lambda names: o.names(names) or None, target=_target,
+        covariates=lambda names: o.names(names) or None, compare=lambda names: names or (),
         risk_at_most=lambda text: _share(text, "--risk"), publish_share=lambda text: _share(text, "--share"),
         ways=lambda texts: dict(_way(text) for text in texts or ()),
     )  # fmt: skip
 
 
-def _names(texts: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(name for text in texts or () for name in split(text))
-
-
 def _target(texts: Sequence[str] | None) -> Any:
     """Columns, or one class of one or several columns."""
     if not texts or not any("=" in text for text in texts):
-        return _names(texts) or None
+        return o.names(texts) or None
     pairs = [text.partition("=") for text in texts]
     if not all(mark and column.strip() and value.strip() for column, mark, value in pairs):
         raise ParameterError("--target names columns, or a class of each: occupation=nurse.")

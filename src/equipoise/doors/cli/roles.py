@@ -10,6 +10,7 @@ from rich.text import Text
 
 from equipoise.doors.cli import json_answers, screens
 from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.declared_options import declared
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.ground.errors import DataError
@@ -19,6 +20,7 @@ from equipoise.inspection.suggest_roles import Proposal, Suggestion, levels, sug
 STYLES = {"direct": "bold red", "none": "dim"}
 
 
+@declared(None, o.SOURCE)
 def roles(
     ctx: typer.Context,
     file: o.File = None,
@@ -30,13 +32,7 @@ def roles(
     ] = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
-    query: o.Query = None,
-    database: o.Database = None,
+    **_: Any,
 ) -> None:  # fmt: skip
     """Propose a role for every column of a file, with the reason; nothing is applied until you name the roles file.
 

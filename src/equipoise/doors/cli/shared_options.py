@@ -36,7 +36,8 @@ Names = list[str] | None
 STYLES = get_args(Style)
 
 
-def _role(text: str, metavar: str = "COLUMNS", panel: str = ROLES) -> Any:
+def option(text: str, metavar: str = "COLUMNS", panel: str = ROLES) -> Any:
+    """An option with its words, in a panel of the help."""
     return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
 
 
@@ -51,18 +52,18 @@ PolicyFile = Annotated[
     Path,
     typer.Argument(metavar="POLICY.toml", help="What to read, what to try, what must hold.", show_default=False),
 ]
-Keys = Annotated[Names, _role("What an intruder may know of a person: age,sex,region. Commas, or repeat the option.")]
-Sensitive = Annotated[Names, _role("What nobody may learn about a person.")]
-Numeric = Annotated[Names, _role("Numbers that users analyse.")]
-Weight = Annotated[str | None, _role("How many people of the population a record stands for.", "COLUMN")]
-Household = Annotated[str | None, _role("Which records live together.", "COLUMN")]
-Domain = Annotated[Names, _role("Areas or groups for which users make tables.")]
-Id = Annotated[str | None, _role("The number of the record. It is never released.", "COLUMN")]
-RecordId = Annotated[str | None, _role("The number of the record, where both files have it.", "COLUMN")]
-Direct = Annotated[Names, _role("Columns that say who it is: names, addresses. They are never released.")]
+Keys = Annotated[Names, option("What an intruder may know of a person: age,sex,region. Commas, or repeat the option.")]
+Sensitive = Annotated[Names, option("What nobody may learn about a person.")]
+Numeric = Annotated[Names, option("Numbers that users analyse.")]
+Weight = Annotated[str | None, option("How many people of the population a record stands for.", "COLUMN")]
+Household = Annotated[str | None, option("Which records live together.", "COLUMN")]
+Domain = Annotated[Names, option("Areas or groups for which users make tables.")]
+Id = Annotated[str | None, option("The number of the record. It is never released.", "COLUMN")]
+RecordId = Annotated[str | None, option("The number of the record, where both files have it.", "COLUMN")]
+Direct = Annotated[Names, option("Columns that say who it is: names, addresses. They are never released.")]
 Trees = Annotated[
     Names,
-    _role(
+    option(
         "How a column may be coarsened: age=intervals:5,10 · age=breaks:18,65 · postcode=prefix:3,2 · "
         "born=dates:month,year · region=csv:FILE or hrc:FILE. Other fields by name: age=intervals:5,10,top=80. Twice "
         "for one column: alternatives that need not nest.",
@@ -70,22 +71,22 @@ Trees = Annotated[
     ),
 ]
 RolesFile = Annotated[
-    Path | None, _role("A TOML file with all of these, also under \\[roles]; options override it.", "ROLES.toml")
+    Path | None, option("A TOML file with all of these, also under \\[roles]; options override it.", "ROLES.toml")
 ]
-Delimiter = Annotated[str | None, _role("Of a CSV file; detected when not given.", "CHARACTER", READING)]
-Encoding = Annotated[str | None, _role("utf-8, cp1252, utf-16 ...; detected when not given.", "NAME", READING)]
-Decimal = Annotated[str | None, _role("Of a CSV file; detected when not given.", ". or ,", READING)]
-Sheet = Annotated[str | None, _role("Of an Excel workbook; the first when not given.", "NAME", READING)]
+Delimiter = Annotated[str | None, option("Of a CSV file; detected when not given.", "CHARACTER", READING)]
+Encoding = Annotated[str | None, option("utf-8, cp1252, utf-16 ...; detected when not given.", "NAME", READING)]
+Decimal = Annotated[str | None, option("Of a CSV file; detected when not given.", ". or ,", READING)]
+Sheet = Annotated[str | None, option("Of an Excel workbook; the first when not given.", "NAME", READING)]
 Metadata = Annotated[
-    Path | None, _role("The .rda file of tau-ARGUS microdata, when it is not the one beside it.", "FILE.rda", READING)
+    Path | None, option("The .rda file of tau-ARGUS microdata, when it is not the one beside it.", "FILE.rda", READING)
 ]
 Query = Annotated[
     str | None,
-    _role("A SELECT statement: its answer is the data. FILE or --database says where; else on files.", "SQL", READING),
+    option("A SELECT statement: its answer is the data. FILE or --database says where; else on files.", "SQL", READING),
 ]
 Database = Annotated[
     str | None,
-    _role("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
+    option("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
 ]
 Out = Annotated[Path, typer.Option(help="The release folder to make.", metavar="DIR", show_default=False)]
 Allow = Annotated[
@@ -101,11 +102,14 @@ AsJson = Annotated[
 ]
 
 
-READ = {
-    "hierarchy": Trees, "roles": RolesFile, "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal,
-    "sheet": Sheet, "metadata": Metadata, "query": Query, "database": Database,
+FORMAT = {
+    "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal, "sheet": Sheet, "metadata": Metadata,
 }  # fmt: skip
-"""How data is read."""
+"""How a file is read."""
+SOURCE = {**FORMAT, "query": Query, "database": Database}
+"""How a file or the answer of a query is read."""
+READ = {"hierarchy": Trees, "roles": RolesFile, **SOURCE}
+"""How data is read, with the roles of its columns."""
 PEOPLE = {
     "keys": Keys, "sensitive": Sensitive, "numeric": Numeric, "weight": Weight, "household": Household,
     "domain": Domain, "id": Id,
@@ -131,7 +135,7 @@ def asked(
     file: Path | None, options: Mapping[str, Any], missing: str = "argument 'FILE'", name: str = "FILE"
 ) -> tuple[Path | str, dict[str, Any]]:
     """What to read, and how: a file, or a query and its database."""
-    told = {name: options[name] for name in ("delimiter", "encoding", "decimal", "sheet", "metadata")}
+    told = {name: options[name] for name in FORMAT}
     query, database = options["query"], options["database"]
     if file is not None and database:
         raise ParameterError(f"{name} and --database both say where the data is: name one of them.")
@@ -158,7 +162,7 @@ def shown(file: Path | None) -> Path:
 def roles(options: Mapping[str, Any], *, keys_needed: bool = True, told: Roles | None = None) -> Roles:
     """Roles from options, over those of the roles file, or those the data came with."""
     known = Roles.from_toml(options["roles"]) if options["roles"] else told or Roles()
-    given: dict[str, Any] = {name: _names(options[name]) for name in MANY if options.get(name)}
+    given: dict[str, Any] = {name: names(options[name]) for name in MANY if options.get(name)}
     given |= {name: options[name] for name in ("weight", "household", "id") if options.get(name)}
     found = replace(known, **given, hierarchies={**known.hierarchies, **hierarchies(options["hierarchy"] or ())})
     if keys_needed and not found.keys and not options.get("mask"):
@@ -166,8 +170,9 @@ def roles(options: Mapping[str, Any], *, keys_needed: bool = True, told: Roles |
     return found
 
 
-def _names(given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for text in given for name in split(text))
+def names(given: Sequence[str] | None) -> tuple[str, ...]:
+    """Names between commas, in one text or several."""
+    return tuple(name for text in given or () for name in split(text))
 
 
 def hierarchies(given: Sequence[str]) -> dict[str, Hierarchy]:
@@ -233,7 +238,7 @@ def limits(given: Sequence[str], allow: Sequence[str] = ()) -> Policy:
             raise ParameterError(f"Cannot read the limit {text!r}: write it like 'uniques < 0.02'.")
         score = label(parse(name, "measure"))
         found[score] = f"{found[score]} and {bound.strip()}" if score in found else bound.strip()
-    return Policy(found, allow=_names(allow))
+    return Policy(found, allow=names(allow))
 
 
 @dataclass(frozen=True)
@@ -249,10 +254,10 @@ def attacked(released: Sequence[Path], against: Path | None, options: Mapping[st
     """The released file and the intruder's, each with the roles of the columns that it has."""
     source, told = asked(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
-    known = _names(options["known"] or ()) or filed.keys
+    known = names(options["known"]) or filed.keys
     if not known:
         raise RolesError("Nothing is known: say which columns an intruder knows with --known age,sex,region.")
-    given: dict[str, Any] = {name: _names(options[name]) for name in ("sensitive", "numeric") if options[name]}
+    given: dict[str, Any] = {name: names(options[name]) for name in ("sensitive", "numeric") if options[name]}
     given |= {"id": options["id"]} if options["id"] else {}
     original = _intruders(source, Roles(domain=known, **given), _left_for(source, released, told))
     trees = {**filed.hierarchies, **hierarchies(options["hierarchy"] or ())}

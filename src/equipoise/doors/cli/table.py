@@ -1,6 +1,6 @@
 """The verb `table`: a table with margins from a file, protected, audited, and written with its report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,21 +32,17 @@ from equipoise.tables import CellKey, Round, Suppress
 COLUMNS = "=columns:"
 
 
-def _option(text: str, metavar: str, panel: str) -> Any:
-    return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
-
-
 Cost = Annotated[
-    str | None, _option("What withholding a cell loses: value (the default), count or cells.", "NAME", HOW)
+    str | None, o.option("What withholding a cell loses: value (the default), count or cells.", "NAME", HOW)
 ]
-Way = Annotated[str | None, _option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
+Way = Annotated[str | None, o.option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
 Insiders = Annotated[
     bool,
     typer.Option(
         "--singletons", help="Guard also against who is alone in a cell and knows it.", metavar=" ", rich_help_panel=HOW
     ),
 ]
-Base = Annotated[int | None, _option("Round to multiples of this that add up, in place of withholding.", "BASE", HOW)]
+Base = Annotated[int | None, o.option("Round to multiples of this that add up, in place of withholding.", "BASE", HOW)]
 Keyed = Annotated[
     bool,
     typer.Option(
@@ -56,7 +52,7 @@ Keyed = Annotated[
 ]  # fmt: skip
 Trees = Annotated[
     o.Names,
-    _option(
+    o.option(
         "The groups of a column: industry=prefix:3,1 · region=csv:FILE · region=hrc:FILE · "
         "region=columns:province,country · age=intervals:5,10.",
         "COLUMN=KIND:...",
@@ -90,7 +86,9 @@ def table(
     equipoise table firms.csv --by region,industry --value turnover --rule p-percent:10% --out DIR
     """
     columns, out = asked_ready(ctx.params), options["out"]
-    fields = field_values(TableOptions, options, by=_names, compare=lambda names: names or ()) | _protection(ctx.params)
+    fields = field_values(TableOptions, options, by=o.names, compare=lambda names: names or ()) | _protection(
+        ctx.params
+    )
     with bar("protecting and auditing the table") as progress:
         records, trees = _opened(file, ctx.params)
         tabulated = eq.tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
@@ -128,10 +126,6 @@ def _refuse_unused(options: Mapping[str, Any]) -> None:
             raise ParameterError(
                 f"--{name.replace('_', '-')} is about withholding cells: not with --round, --cell-key."
             )
-
-
-def _names(texts: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(name for text in texts or () for name in split(text))
 
 
 def _opened(file: Path | None, options: Mapping[str, Any]) -> tuple[Records, dict[str, Hierarchy]]:
