@@ -78,7 +78,7 @@ def collect(frame: Frame) -> pl.DataFrame:
         if frame.implementation.is_polars():
             table: pl.DataFrame = frame.to_native().collect()
             return table
-        return frame.collect(backend="polars").to_native()  # type: ignore[no-any-return]
+        return frame.collect(backend="polars").to_native()
     except EquipoiseError:
         raise
     except Exception as error:

@@ -31,10 +31,10 @@ class Entropy:
         object.__setattr__(self, "weights", key_weights(self.weights))
 
     def of(self, node: Node) -> float:
-        return float(sum(p[level] for p, level in zip(self.parts(node.lattice), node.levels, strict=True)))
+        return self.least(node)
 
     def least(self, node: Node) -> float:
-        return self.of(node)
+        return float(sum(p[level] for p, level in zip(self.parts(node.lattice), node.levels, strict=True)))
 
     def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
         pairs = zip(relative(self.weights, lattice), lattice.ladders, strict=True)

@@ -1,17 +1,16 @@
 """Non-uniform entropy loss of coarsening and suppression, key by key, in bits."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from equipoise.coarsening.lattice import Lattice, Node
-from equipoise.ground.arrays import Floats
-from equipoise.losses._key_weights import KeyWeights, key_weights, relative
+from equipoise.coarsening.lattice import Node
+from equipoise.losses._key_weights import relative
+from equipoise.losses.entropy import Entropy
 
 
 @dataclass(frozen=True, slots=True)
-class NonUniformEntropy:
+class NonUniformEntropy(Entropy):
     """Information about the original values that the released ones do not give, in bits, with suppressed records.
 
     sum over keys and records of - log2(a / b), a the records with the original value and b those with the coarsened
@@ -27,24 +26,9 @@ class NonUniformEntropy:
     NonUniformEntropy(weights=(('age', 0.5),))
     """
 
-    weights: KeyWeights = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", key_weights(self.weights))
-
     def of(self, node: Node) -> float:
         weights = relative(self.weights, node.lattice)
         return self.least(node) + sum(float(weight) * _withheld(node, j) for j, weight in enumerate(weights))
-
-    def least(self, node: Node) -> float:
-        return float(sum(p[level] for p, level in zip(self.parts(node.lattice), node.levels, strict=True)))
-
-    def parts(self, lattice: Lattice, suppressed: int = 0) -> tuple[Floats, ...]:
-        pairs = zip(relative(self.weights, lattice), lattice.ladders, strict=True)
-        return tuple(weight * ladder.bits_lost for weight, ladder in pairs)
-
-    def total(self, sums: Any) -> Any:
-        return sums
 
 
 def _withheld(node: Node, key: int) -> float:

@@ -33,15 +33,42 @@ def _parts(rule: Any, kind: type) -> tuple[Any, ...]:
     return rule.rules if isinstance(rule, kind) else (rule,)  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, init=False)
-class Either(Together):
-    """Union of rules: unsafe by one of them; the protection level is the largest of theirs."""
+class MagnitudeRule(Together):
+    """Mixin of rules on the largest contributions: a cell is sensitive when it lacks uncertainty, and needs that."""
 
-    mark: ClassVar[str] = "|"
+    __slots__ = ()
+
+    def flag(self, cells: Cells) -> pl.Series:
+        return pl.Series("unsafe", exceeds(self._lack(cells), amount(cells), self._flags_ties()))
+
+    def levels(self, cells: Cells) -> pl.DataFrame:
+        return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
+
+    def _lack(self, cells: Cells) -> Floats:
+        raise NotImplementedError
+
+    def _flags_ties(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, init=False)
+class _Several(Together):
+    """Rules together."""
+
     rules: tuple[Any, ...]
 
     def __init__(self, *rules: Any) -> None:
         object.__setattr__(self, "rules", rules)
+
+    def explain(self, cell: Mapping[str, Any]) -> str:
+        return " ".join(rule.explain(cell) for rule in self.rules)
+
+
+@dataclass(frozen=True, init=False)
+class Either(_Several):
+    """Union of rules: unsafe by one of them; the protection level is the largest of theirs."""
+
+    mark: ClassVar[str] = "|"
 
     def flag(self, cells: Cells) -> pl.Series:
         return pl.Series("unsafe", np.any([rule.flag(cells).to_numpy() for rule in self.rules], axis=0))
@@ -49,19 +76,12 @@ class Either(Together):
     def levels(self, cells: Cells) -> pl.DataFrame:
         return _largest([levels(rule, cells) for rule in self.rules])
 
-    def explain(self, cell: Mapping[str, Any]) -> str:
-        return " ".join(rule.explain(cell) for rule in self.rules)
-
 
 @dataclass(frozen=True, init=False)
-class Both(Together):
+class Both(_Several):
     """Intersection of rules: unsafe by all of them; the protection level is the largest of theirs."""
 
     mark: ClassVar[str] = "&"
-    rules: tuple[Any, ...]
-
-    def __init__(self, *rules: Any) -> None:
-        object.__setattr__(self, "rules", rules)
 
     def flag(self, cells: Cells) -> pl.Series:
         return pl.Series("unsafe", np.all([rule.flag(cells).to_numpy() for rule in self.rules], axis=0))
@@ -69,9 +89,6 @@ class Both(Together):
     def levels(self, cells: Cells) -> pl.DataFrame:
         largest, flagged = _largest([levels(rule, cells) for rule in self.rules]), self.flag(cells)
         return largest.select(pl.when(flagged).then(pl.all()).otherwise(0.0))
-
-    def explain(self, cell: Mapping[str, Any]) -> str:
-        return " ".join(rule.explain(cell) for rule in self.rules)
 
 
 def levels(rule: Any, cells: Cells) -> pl.DataFrame:

@@ -5,18 +5,17 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.data.cells import Cells, as_cells
+from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
 from equipoise.ground.errors import ParameterError
 from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import label
-from equipoise.methods.score import Score, not_applicable
-from equipoise.risk._cell_score import cell_score
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import KeyRisk, cell_score
 
 
 @dataclass(frozen=True, slots=True)
-class Individual:
+class Individual(KeyRisk):
     """Mean probability that a record is re-identified by an intruder who finds its class in the population.
 
     A class of f sampled records with weights that add up to W is taken to have F people, P(F | f) negative binomial
@@ -44,13 +43,7 @@ class Individual:
         if self.above is not None and not 0 <= self.above < 1:
             raise ParameterError(f"above must be at least 0 and below 1, got {self.above:g}.")
 
-    def by(self, roles: Roles) -> tuple[str, ...]:
-        return roles.keys
-
-    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and released.synthetic:
-            return not_applicable(label(self), "lower")
-        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
         risk = of_cells(cells)
         by_cell = risk if self.above is None else np.where(risk > self.above, 1.0, 0.0)
         return cell_score(label(self), released, cells, by_cell)

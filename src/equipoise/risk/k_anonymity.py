@@ -4,18 +4,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equipoise.data.cells import Cells, as_cells
+from equipoise.data.cells import Cells
 from equipoise.data.key_subsets import smallest
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
-from equipoise.methods.score import Score, not_applicable
-from equipoise.risk._cell_score import cell_score
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import KeyRisk, cell_score
 
 
 @dataclass(frozen=True, slots=True)
-class KAnonymity:
+class KAnonymity(KeyRisk):
     """Share (and number) of records in classes of fewer than `k`: 0 means that the file is k-anonymous.
 
     With `subsets` = m a record counts when its class is too small on any m of the keys: what an intruder needs who
@@ -41,13 +40,7 @@ class KAnonymity:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise ParameterError(f"{name} must be a whole number, at least 1, got {value!r}.")
 
-    def by(self, roles: Roles) -> tuple[str, ...]:
-        return roles.keys
-
-    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and released.synthetic:
-            return not_applicable(label(self), "lower")
-        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
         size = smallest(cells, self.subsets)
         score = cell_score(label(self), released, cells, np.where(size < self.k, 1.0, 0.0))
         behind = cells.table.with_columns(smallest=size, risk=np.where(size < self.k, 1.0, 0.0))

@@ -7,14 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.data.cells import Cells, as_cells
+from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
 from equipoise.data.sampling_fraction import check_fraction
 from equipoise.ground.errors import EquipoiseWarning, ParameterError
 from equipoise.methods.method import label
-from equipoise.methods.score import Score, not_applicable
-from equipoise.risk._cell_score import cell_score
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import KeyRisk, cell_score
 from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ModelFit, SizeCounts, fit_model
 
 MAX_CHECKED_RATIO = 10
@@ -40,7 +39,7 @@ class PopulationEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class PopulationUniques:
+class PopulationUniques(KeyRisk):
     """Share of the file's records expected to be unique in the population it was sampled from.
 
     The value is P(F = 1 | f = 1), of a class with f = 1 record and F people, times the share of sample uniques.
@@ -87,13 +86,7 @@ class PopulationUniques:
         if self.model not in MODELS:
             raise ParameterError(f"No model {self.model!r}. There are: {', '.join(MODELS)}.")
 
-    def by(self, roles: Roles) -> tuple[str, ...]:
-        return roles.keys
-
-    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and released.synthetic:
-            return not_applicable(label(self), "lower")
-        cells = self._cells(released)
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
         sample, fit = self._fit(cells)
         notes = self._notes(sample, fit)
         if fit.model == ZAYATZ and 1 / self.fraction > MAX_CHECKED_RATIO:
@@ -101,7 +94,7 @@ class PopulationUniques:
                 f"The population is {1 / self.fraction:,.0f} times the sample: "
                 f"the estimator is known to be good only up to {MAX_CHECKED_RATIO} times."
             )
-            warnings.warn(far, EquipoiseWarning, stacklevel=2)
+            warnings.warn(far, EquipoiseWarning, stacklevel=3)
             notes = (far, *notes)
         return cell_score(label(self), released, cells, np.where(cells.alike[0] == 1, fit.stays, 0.0), notes)
 
@@ -112,9 +105,6 @@ class PopulationUniques:
         return PopulationEstimate(
             fit.model, round(sample.alone), number, number / self.fraction, fit.expected, tuple(fit.parameters)
         )
-
-    def _cells(self, released: Records | Cells) -> Cells:
-        return released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
 
     def _fit(self, cells: Cells) -> tuple[SizeCounts, ModelFit]:
         sample = classes_of(cells)

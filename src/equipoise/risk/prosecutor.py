@@ -5,17 +5,16 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.data.cells import Cells, as_cells
+from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
-from equipoise.methods.score import Score, not_applicable
-from equipoise.risk._cell_score import cell_score
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import KeyRisk, cell_score
 
 
 @dataclass(frozen=True, slots=True)
-class Prosecutor:
+class Prosecutor(KeyRisk):
     """Probability that a prosecutor, who knows that one person is in the file, picks the right record: 1 / f.
 
     f is the number of records alike on the keys. `of="worst"` is the largest risk of any record, `of="mean"` the mean
@@ -37,13 +36,7 @@ class Prosecutor:
         if self.of not in ("worst", "mean"):
             raise ParameterError(f"of must be 'worst' or 'mean', got {self.of!r}.")
 
-    def by(self, roles: Roles) -> tuple[str, ...]:
-        return roles.keys
-
-    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and released.synthetic:
-            return not_applicable(label(self), "lower")
-        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
         risk = 1 / np.maximum(cells.alike[0], 1)
         score = cell_score(label(self), released, cells, risk)
         if self.of == "mean":

@@ -9,19 +9,19 @@ import polars as pl
 
 from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
 from equipoise.data.sampling_fraction import check_fraction, fraction_of
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.methods.method import label
-from equipoise.methods.score import Score, not_applicable
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import KeyRisk
 from equipoise.risk._suda import dis, dis_scores, elliot, ihsn, minimal_uniques
 
 SCORE_WEIGHTS: dict[str, Callable[[int, int], Floats]] = {"elliot": elliot, "ihsn": ihsn}
 
 
 @dataclass(frozen=True, slots=True)
-class SpecialUniques:
+class SpecialUniques(KeyRisk):
     """Share (and number) of special uniques: records alone on all keys and on fewer of them too (SUDA2).
 
     A minimal sample unique (MSU) of a record is a set of keys on which it is unique while it is on no smaller part of
@@ -61,13 +61,7 @@ class SpecialUniques:
             raise ParameterError(f"scores must be 'elliot' or 'ihsn', got {self.scores!r}.")
         check_fraction(self.fraction)
 
-    def by(self, roles: Roles) -> tuple[str, ...]:
-        return roles.keys
-
-    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and released.synthetic:
-            return not_applicable(label(self), "lower")
-        cells = self._cells(released)
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
         totals = self._search(cells)
         risk = np.where((totals.smallest > 0) & (totals.smallest < len(cells.by)), 1.0, 0.0)
         number = float(risk.sum())

@@ -4,17 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.data.cells import Cells, as_cells
+from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
-from equipoise.methods.score import Score, not_applicable
-from equipoise.risk._cell_score import cell_score
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import KeyRisk, cell_score
 
 
 @dataclass(frozen=True, slots=True)
-class Uniques:
+class Uniques(KeyRisk):
     """Share (and number) of records in classes of at most `k` records: sample uniques for k = 1.
 
     value = (1/n) sum over cells with f_c <= k of n_c, where f_c is n_c and, with `missing="any"`, the records that
@@ -35,11 +34,5 @@ class Uniques:
         if not isinstance(self.k, int) or self.k < 1:
             raise ParameterError(f"k must be a whole number, at least 1, got {self.k!r}.")
 
-    def by(self, roles: Roles) -> tuple[str, ...]:
-        return roles.keys
-
-    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and released.synthetic:
-            return not_applicable(label(self), "lower")
-        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
         return cell_score(label(self), released, cells, np.where(cells.alike[0] <= self.k, 1.0, 0.0))

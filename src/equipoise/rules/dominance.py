@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
 from equipoise.data.cells import Cells, amount
 from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.protection_levels import Together, exceeds, one, protection, tops
+from equipoise.methods.protection_levels import MagnitudeRule, one, tops
 
 
 @dataclass(frozen=True, slots=True)
-class Dominance(Together):
+class Dominance(MagnitudeRule):
     """A cell is sensitive when its `n` largest contributions are the share `k` of it, or more.
 
     Sensitive iff x1 + ... + xn >= k x; with `strict` iff >, as tau-ARGUS has it. A lack below 1e-9 of the value is a
@@ -24,6 +22,7 @@ class Dominance(Together):
     Control*, section 4.2. Misleads when a single contributor bounds another: a cell called safe may give a closer bound
     than one called sensitive, whatever n and k (`rules.counterexample`). Prefer `PPercent`.
 
+    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"cell": ["a", "b"], "n": 3, "value": 100, "top1": [59, 61], "top2": [40, 20]}))
     >>> Dominance(1, 0.6).flag(cells).to_list()
     [False, True]
@@ -38,12 +37,6 @@ class Dominance(Together):
             raise ParameterError(f"n must be a whole number, at least 1, got {self.n!r}.")
         share(self.k, "k")
 
-    def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", exceeds(self._lack(cells), amount(cells), not self.strict))
-
-    def levels(self, cells: Cells) -> pl.DataFrame:
-        return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
-
     def explain(self, cell: Mapping[str, Any]) -> str:
         part, value = one(cell, lambda c: (float(tops(c, self.n)[0]), float(amount(c)[0])))
         who = "largest contributor holds" if self.n == 1 else f"{self.n} largest contributors hold"
@@ -53,6 +46,9 @@ class Dominance(Together):
             sign = "more than" if self.strict else "at least"
             return f"Sensitive: the {who} {part / value:.1%} of the cell, {sign} {self.k:.1%}."
         return f"Safe: the {who} {part / value:.1%} of the cell, {'at most' if self.strict else 'below'} {self.k:.1%}."
+
+    def _flags_ties(self) -> bool:
+        return not self.strict
 
     def _lack(self, cells: Cells) -> Floats:
         return tops(cells, self.n) / self.k - amount(cells)

@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
 from equipoise.data.cells import Cells, amount
 from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.protection_levels import Together, exceeds, one, protection, tops
+from equipoise.methods.protection_levels import MagnitudeRule, one, tops
 
 
 @dataclass(frozen=True, slots=True)
-class PPercent(Together):
+class PPercent(MagnitudeRule):
     """A cell is sensitive when the next largest can estimate the largest contribution to within the share `p` of it.
 
     The `coalition` of the c next largest contributors subtract their own from the total x and know
@@ -25,6 +23,7 @@ class PPercent(Together):
     Misleads when contributors know more of each other beforehand than that contributions are not negative: then
     `PriorPosterior`.
 
+    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"cell": ["a", "b"], "n": 3, "value": 100, "top1": [59, 61], "top2": [40, 20]}))
     >>> PPercent(0.1).flag(cells).to_list()
     [True, False]
@@ -37,12 +36,6 @@ class PPercent(Together):
         share(self.p, "p")
         if isinstance(self.coalition, bool) or not isinstance(self.coalition, int) or self.coalition < 1:
             raise ParameterError(f"coalition must be a whole number, at least 1, got {self.coalition!r}.")
-
-    def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", exceeds(self._lack(cells), amount(cells), ties=False))
-
-    def levels(self, cells: Cells) -> pl.DataFrame:
-        return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         first, rest, unsafe = one(cell, lambda c: (tops(c, 1)[0], self._rest(c)[0], bool(self.flag(c)[0])))

@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
 from equipoise.data.cells import Cells, amount
 from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.protection_levels import Together, exceeds, one, protection, tops
+from equipoise.methods.protection_levels import MagnitudeRule, one, tops
 
 
 @dataclass(frozen=True, slots=True)
-class PriorPosterior(Together):
+class PriorPosterior(MagnitudeRule):
     """A cell is sensitive when who knew others to within `q` now knows the largest to within the share `p` of it.
 
     Everybody can estimate every other contribution to within the share q beforehand. After publication the second
@@ -24,6 +22,7 @@ class PriorPosterior(Together):
     Source: Domingo-Ferrer and Torra (2004), section 3.1; Hundepool et al. (2012), section 4.2.
     Misleads when contributors know some others better than the rest.
 
+    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"cell": ["a"], "n": 3, "value": 100, "top1": [61], "top2": [20]}))
     >>> PriorPosterior(0.1, 0.3).flag(cells).to_list(), PriorPosterior(0.1, 1).flag(cells).to_list()
     ([True], [False])
@@ -37,12 +36,6 @@ class PriorPosterior(Together):
         share(self.q, "q")
         if self.p >= self.q:
             raise ParameterError(f"p must be below q: they knew each other to within {self.q!r} beforehand.")
-
-    def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", exceeds(self._lack(cells), amount(cells), ties=False))
-
-    def levels(self, cells: Cells) -> pl.DataFrame:
-        return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         first, rest, unsafe = one(cell, lambda c: (tops(c, 1)[0], self._rest(c)[0], bool(self.flag(c)[0])))

@@ -8,6 +8,7 @@ every pair to a `PairTally`.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -60,8 +61,27 @@ class Bounds:
     knows: str
 
 
+class RatedPairs:
+    """Mixin of pairs: what follows from the rates of agreement and the bounds on errors."""
+
+    bounds: Bounds
+    rates: Any
+
+    @property
+    def share(self) -> float:
+        return self.rates.share
+
+    @cached_property
+    def weights(self) -> Floats:
+        return self.rates.weights()
+
+    @cached_property
+    def decisions(self) -> Integers:
+        return decide(self.rates, self.bounds.false_match, self.bounds.false_nonmatch)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class CountedPairs:
+class CountedPairs(RatedPairs):
     """All pairs of two files by the set of variables on which they are equal."""
 
     files: CodedFiles
@@ -102,18 +122,6 @@ class CountedPairs:
         if self.truth is None or self.bounds.knows == "patterns":
             return self.guess
         return replace(self.truth, m=clip(np.maximum(self.truth.m, self.truth.u)), u=clip(self.truth.u))
-
-    @property
-    def share(self) -> float:
-        return self.rates.share
-
-    @cached_property
-    def weights(self) -> Floats:
-        return self.rates.weights()
-
-    @cached_property
-    def decisions(self) -> Integers:
-        return decide(self.rates, self.bounds.false_match, self.bounds.false_nonmatch)
 
     @cached_property
     def order(self) -> list[int]:
@@ -284,7 +292,7 @@ def _unpaired(files: CodedFiles, a: Integers, b: Integers, pairs: Floats) -> tup
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ListedPairs:
+class ListedPairs(RatedPairs):
     """Pairs of two files compared by levels within blocks."""
 
     compared: ComparedFiles
@@ -321,18 +329,6 @@ class ListedPairs:
         if self.matches is None or self.bounds.knows != "truth":
             return self.guess
         return graded_agreement.count_rates(self.compared, self.matches, in_order=True)
-
-    @property
-    def share(self) -> float:
-        return self.rates.share
-
-    @cached_property
-    def weights(self) -> Floats:
-        return self.rates.weights()
-
-    @cached_property
-    def decisions(self) -> Integers:
-        return decide(self.rates, self.bounds.false_match, self.bounds.false_nonmatch)
 
     @cached_property
     def order(self) -> list[int]:
