@@ -11,7 +11,7 @@ from rich.text import Text
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, table, title
 from equipoise.doors.cli.screens import MOST_SHOWN, four_figures
-from equipoise.doors.report.intruder_section import how
+from equipoise.doors.report.intruder_section import tried_attacks
 from equipoise.intrusion.attack import Attack
 from equipoise.presentation.numbers import said
 
@@ -24,7 +24,7 @@ def show_attack(
     title(out, "What an intruder could do")
     for scenario in attack.scenarios:
         out.print(indented(Text(flat(scenario.words), "bold" if scenario is attack.strongest else "")))
-        if words := how(scenario):
+        if words := tried_attacks(scenario):
             out.print(Padding(Text(flat(words), "dim"), (0, 0, 0, 4), expand=False))
     _by_knowledge(out, attack)
     if people is not None:
