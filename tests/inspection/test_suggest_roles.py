@@ -228,7 +228,7 @@ def test_a_key_cannot_be_named_like_a_cell_column() -> None:
 
 
 def test_a_large_file_is_sampled_and_this_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(column_facts, "LOOKED_AT", 500)
+    monkeypatch.setattr(column_facts, "SAMPLE_RECORDS", 500)
     table = pl.DataFrame({"id": range(20_000), "hhid": [i // 4 for i in range(20_000)], "sex": ["f", "m"] * 10_000})
     table.write_parquet(tmp_path / "large.parquet")
     for source in (table, table.lazy(), tmp_path / "large.parquet"):

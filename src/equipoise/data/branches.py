@@ -230,7 +230,7 @@ def plain_branch(branch: Branch) -> dict[str, Any]:
 
 
 def in_current_words(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A hierarchy of a file with the words of this version.
+    """A hierarchy of a file with old kinds and fields replaced by those of this version.
 
     >>> in_current_words({"kind": "leaves", "rows": [["a", "x"]]})
     {'kind': 'mapping', 'groups': [['a', 'x']]}
@@ -240,14 +240,14 @@ def in_current_words(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def old_words(table: Mapping[str, Any]) -> list[str]:
-    """What of a hierarchy of a file is written in words of an older version, and what to write instead."""
+    """Old kinds and fields in a hierarchy of a file, and what to write instead."""
     kind = str(table.get("kind"))
     notes = [f"kind = {kind!r} is now kind = {OLD_KINDS[kind]!r}"] if kind in OLD_KINDS else []
     return notes + [f"{name} is now {OLD_FIELDS[name]}" for name in table if name in OLD_FIELDS]
 
 
 def _rows(groups: Any) -> tuple[tuple[str, ...], ...]:
-    """Rows of texts, however the groups of values were told."""
+    """Rows of texts from any accepted form of groups."""
     rows = [(value, *as_tuple(group)) for value, group in groups.items()] if isinstance(groups, Mapping) else groups
     return tuple(tuple(map(leaf_text, row)) for row in rows)
 
@@ -274,7 +274,7 @@ def _names(names: tuple[str, ...], count: int) -> tuple[str, ...]:
 
 
 def _plain_numbers(branch: Any, *names: str) -> None:
-    """Python's own numbers, one alone as a tuple where several may stand; anything else is refused."""
+    """Numbers as Python numbers, a single one as a tuple where several are allowed; anything else is refused."""
     plural = ("widths", "breaks", "alone")
     for name in names:
         value = getattr(branch, name)

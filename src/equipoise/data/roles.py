@@ -1,4 +1,4 @@
-"""Roles: what each column means to an intruder and to a user."""
+"""Roles of the columns: keys, sensitive, numeric, weight, household, domain, id, sample, direct."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -137,7 +137,7 @@ class Roles:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """Read a TOML file, or say in one sentence why not."""
+    """Read a TOML file; an error in one sentence where it cannot be read."""
     import tomllib
 
     try:

@@ -1,4 +1,4 @@
-"""What is at stake in a file: the records most at risk, by id alone, and which coarsening would help most."""
+"""Records most at risk, by id alone, and the coarsenings of single keys that remove most uniques."""
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ from equipoise.risk.mean_reciprocal import of_cells
 WORST_RECORDS = 10
 """Records named at most."""
 SUGGESTION_RECORDS = 20_000
-"""Records whose values say which bands a key suggests."""
+"""Records from whose values the hierarchy of a key is proposed."""
 
 NO_HELP = pl.DataFrame(
     schema={"key": pl.String, "level": pl.String, "words": pl.String, "left": pl.Int64, "removed": pl.Float64}

@@ -1,1 +1,1 @@
-"""Limits and the policy file that holds them: read, check, explain, propose a first one."""
+"""Policies: limits and policy files; read, check, explain, propose a first one."""

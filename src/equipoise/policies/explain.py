@@ -1,4 +1,4 @@
-"""A policy explained back in plain words: what is read, what must hold and why, what is tried, what is doubtful."""
+"""Explanation of a policy in plain words: data, limits and reasons, candidates, amount of work, warnings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ ROLE_WORDS = {
 
 @dataclass(frozen=True)
 class Explained:
-    """Sentences under headings, the number of recipes and of runs, and what is doubtful."""
+    """An explained policy: sentences under headings, the numbers of recipes and runs, and warnings."""
 
     parts: Mapping[str, tuple[str, ...]]
     recipes: int
@@ -51,10 +51,10 @@ class Explained:
 
 
 def explain(job: Job, records: Records | None = None) -> Explained:
-    """Say what a policy means; with the records also how large the work is."""
+    """Explain a policy; with the records also the amount of work."""
     roles = records.roles if records else job.read_roles()
-    recipes = sum(counted(candidate, roles) for candidate in job.candidates)
-    runs = sum(counted(c, roles) * (job.draws if _random(c) else 1) for c in job.candidates)
+    recipes = sum(recipe_count(candidate, roles) for candidate in job.candidates)
+    runs = sum(recipe_count(c, roles) * (job.draws if _random(c) else 1) for c in job.candidates)
     parts = {
         "data": tuple(_data(job, roles, records)),
         "scenarios": tuple(_scenarios(job)),
@@ -66,8 +66,8 @@ def explain(job: Job, records: Records | None = None) -> Explained:
     return Explained({h: lines for h, lines in parts.items() if lines}, recipes, runs, tuple(_warnings(job)))
 
 
-def counted(candidate: Candidate, roles: Roles) -> int:
-    """How many recipes a candidate stands for."""
+def recipe_count(candidate: Candidate, roles: Roles) -> int:
+    """The number of recipes of a candidate."""
     trees = [roles.hierarchies[key] for key in roles.keys if key in roles.hierarchies]
     recipes = prod(len(tree.allowed) for tree in trees) if candidate.coarsenings and trees else 0
     recipes *= prod(map(_alternatives, candidate.then))
@@ -112,7 +112,7 @@ def _scenarios(job: Job) -> Iterator[str]:
 
 
 def _limits(job: Job) -> Iterator[str]:
-    """Each limit with what it measures and why it is there."""
+    """Each limit with what it measures and its reason."""
     for limit in job.policy().parsed:
         measure = scale(limit.score, job.scenarios)
         inner = getattr(measure, "inner", measure)
@@ -125,12 +125,12 @@ def _candidates(job: Job, roles: Roles) -> Iterator[str]:
     for candidate in job.candidates:
         if candidate.coarsenings:
             trees = [key for key in roles.keys if key in roles.hierarchies]
-            combined = counted(replace(candidate, masks=()), roles)
+            combined = recipe_count(replace(candidate, masks=()), roles)
             after = "".join(f", then {_step(mask)}" for mask in candidate.then)
             every = f"Every combination of the levels of {', '.join(trees) or 'no key'}{after}"
             yield f"{every}: {_many(combined, 'recipe')}."
         if candidate.masks:
-            several = counted(Candidate(masks=candidate.masks), roles)
+            several = recipe_count(Candidate(masks=candidate.masks), roles)
             steps = ", then ".join(_step(mask) for mask in candidate.masks)
             yield f"{steps}: {_many(several, 'recipe')}."
 
@@ -186,7 +186,7 @@ def _choice(job: Job) -> Iterator[str]:
 
 
 def _warnings(job: Job) -> Iterator[str]:
-    """What is allowed, and doubtful."""
+    """Warnings about choices that are valid but doubtful."""
     limits = job.policy().parsed
     sides = {limit.score: _family(scale(limit.score, job.scenarios)) for limit in limits}
     if not any(side in ("risk", "attacks", "tables") for side in sides.values()):
@@ -219,7 +219,7 @@ def _old_words(job: Job) -> Iterator[str]:
 
 
 def _finer(job: Job) -> Iterator[str]:
-    """Keys that must be coarsened, and that a candidate releases as they are."""
+    """Keys with a floor that a candidate releases at full detail."""
     floors = {column for column, tree in job.read_roles().hierarchies.items() if tree.allowed[0] != tree.levels[0]}
     for place, candidate in enumerate(job.candidates, 1):
         recoded = {str(value) for mask in candidate.masks for value in (mask.get("column"),)}

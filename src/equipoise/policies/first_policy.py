@@ -1,4 +1,4 @@
-"""A first policy, written by looking at the data: commented in plain words, to be read and changed before it is run."""
+"""First policy proposed from the data, commented in plain words, to be read and changed before it is run."""
 
 import re
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_WORDS, Proposal
 from equipoise.policies.presets import Preset, preset_named, slots_of
 
 DEFAULT_UNIQUES_SHARE = 0.02
-"""The share of records that may stand alone, unless a preset says otherwise."""
+"""The share of unique records allowed, unless a preset says otherwise."""
 MAX_GRID_RECIPES = 500
-"""Combinations of levels that are all tried; beyond, a few levels of each key are."""
+"""Most combinations of levels that are all tried; with more, a few levels of each key are tried."""
 NO_ROLES_MESSAGE = "No column looks like something an intruder may know or users analyse: write the roles by hand."
 MAX_TABLE_CATEGORIES = 30
 """Categories of a column by which a table may go."""
@@ -30,7 +30,7 @@ MAX_TABLE_CATEGORIES = 30
 
 @dataclass(frozen=True)
 class FileFindings:
-    """What was seen in the data: the roles it suggests, and how many stand alone now and at the coarsest."""
+    """Findings in the data: the suggested roles, and the share of uniques now and at the coarsest levels."""
 
     name: str
     path: str
@@ -67,19 +67,19 @@ def initial(source: str | Path, *, path: str | None = None, preset: str | None =
 
 
 def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
-    """What a first policy measures, limits and tries, for records whose roles are known, as a policy file has it.
+    """The sections measures, limits and candidates of a first policy, for records with roles.
 
     `cells` are those of the keys, where they are counted already.
     """
     import tomllib
 
-    findings = _counted(FileFindings("", "", _given(records.roles), records), cells)
+    findings = _with_counts(FileFindings("", "", _suggestion_of(records.roles), records), cells)
     plain = tomllib.loads("\n".join([*_measures(findings), *_body(findings, None)]))
     return {name: plain[name] for name in ("measures", "limits", "candidates") if name in plain}
 
 
-def _given(roles: Roles) -> Suggestion:
-    """Roles that were chosen, as if they had been suggested."""
+def _suggestion_of(roles: Roles) -> Suggestion:
+    """Chosen roles as a suggestion."""
     values = {role: getattr(roles, ROLE_FIELDS.get(role, role), None) for role in ROLE_WORDS}
     columns = {role: (its,) if isinstance(its, str) else its or () for role, its in values.items()}
     proposals = [
@@ -89,7 +89,7 @@ def _given(roles: Roles) -> Suggestion:
 
 
 def _body(findings: FileFindings, preset: Preset | None) -> list[str]:
-    """Limits and candidates."""
+    """The lines of limits and candidates."""
     if not findings.roles.of("key"):
         return _numbers(findings, preset)
     return [*_limits(findings, preset), *_candidates(findings, preset)]
@@ -102,13 +102,13 @@ def _look(source: str | Path, path: str, reading: dict[str, Any]) -> FileFinding
         raise DataError(NO_ROLES_MESSAGE)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
-    return _counted(
+    return _with_counts(
         FileFindings(Path(path).name, path, roles, records, reading={k: str(v) for k, v in reading.items()})
     )
 
 
-def _counted(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
-    """With the levels of the keys, and who stands alone at the finest and the coarsest."""
+def _with_counts(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
+    """The findings with the levels of the keys, and the share of uniques at the finest and the coarsest."""
     records = findings.records
     if not findings.roles.of("key"):
         return findings
@@ -232,7 +232,7 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
 
 
 def _least(preset: Preset | None) -> int:
-    """The least size of a class that the preset names."""
+    """The minimum class size that the preset names."""
     sizes = re.findall(r"(?:min-count:|\(k=)(\d+)", preset.text) if preset else []
     prosecutor = "prosecutor" in _limited(preset) if preset else False
     return 12 if prosecutor else max(2, *map(int, sizes[:1])) if sizes else 2
@@ -265,7 +265,7 @@ def _recodes(levels: dict[str, list[str]], then: list[str]) -> Iterator[str]:
 
 
 def _thinned(levels: dict[str, list[str]]) -> dict[str, list[str]]:
-    """So few levels of each key that their combinations are not too many; the coarsest stays."""
+    """Fewer levels of each key, so that their combinations are at most MAX_GRID_RECIPES; the coarsest stays."""
     thinner = dict(levels)
     while prod(map(len, thinner.values())) > MAX_GRID_RECIPES:
         longest = max(thinner, key=lambda key: len(thinner[key]))
@@ -274,7 +274,7 @@ def _thinned(levels: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _numbers(findings: FileFindings, preset: Preset | None) -> list[str]:
-    """Limits and candidates of a file without keys: its numbers are changed."""
+    """Limits and candidates of a file without keys: its numeric columns are perturbed."""
     numbers = list(findings.roles.of("numeric"))
     if not numbers:
         raise DataError(NO_ROLES_MESSAGE)

@@ -1,4 +1,4 @@
-"""Presets: policies of agencies, with their sources; where a policy that extends one says something, that holds."""
+"""Presets: policies of agencies with their sources; a policy that extends one overrides its values."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -87,7 +87,7 @@ def extended(plain: Mapping[str, Any], folder: Path, path: tuple[str, ...] = ())
 
 
 def _refuse_slots(preset: Preset, plain: Mapping[str, Any]) -> None:
-    """A preset that is about certain columns must be told some of them, and none that it does not know."""
+    """Refuse unknown slots, and a preset with slots of which none is filled."""
     names, slots = slots_of(preset), _table(plain, "slots")
     if names and not any(slots.get(name) for name in names):
         raise ParameterError(
@@ -99,7 +99,7 @@ def _refuse_slots(preset: Preset, plain: Mapping[str, Any]) -> None:
 
 
 def _measured(under: Mapping[str, Any], preset: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the measures whose role no column has."""
+    """The preset without measures of roles that no column has."""
     roles = plain.get("roles", {})
     needs = {m: role for m, role in preset.needs.items() if not isinstance(roles, Mapping) or not roles.get(role)}
     if "measures" not in under:
@@ -137,7 +137,7 @@ def _limits(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _filled(under: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
-    """The preset with the policy's columns in its slots; steps and hierarchies of slots that are not filled go."""
+    """The preset with the policy's columns in its slots; steps and hierarchies of unfilled slots are dropped."""
     preset = dict(under)
     trees = _table(_table(under, "roles"), "hierarchies")
     if trees:

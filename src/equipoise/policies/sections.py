@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from equipoise.ground.errors import ParameterError
-from equipoise.policies.toml_lines import Lines, Place, line_at, named
+from equipoise.policies.toml_lines import Lines, Place, line_at, place_text
 
 FORBID = {"extra": "forbid"}
 
@@ -94,26 +94,26 @@ class LimitTable:
 
 @dataclass(frozen=True)
 class PolicyProblem:
-    """Something that is wrong with a policy file, and where."""
+    """A problem of a policy file, and its place."""
 
     place: Place
     words: str
     line: int | None = None
 
     def on(self, lines: Lines) -> "PolicyProblem":
-        """The same with its line."""
+        """The problem with its line."""
         return PolicyProblem(self.place, self.words, line_at(lines, self.place))
 
     def __str__(self) -> str:
         where = f"line {self.line}, " if self.line else ""
-        return f"{where}{named(self.place)}: {self.words}"
+        return f"{where}{place_text(self.place)}: {self.words}"
 
     def to_plain(self) -> dict[str, Any]:
-        return {"line": self.line, "place": named(self.place), "problem": self.words}
+        return {"line": self.line, "place": place_text(self.place), "problem": self.words}
 
 
 def refusal(name: str, problems: list[PolicyProblem], lines: Lines) -> ParameterError:
-    """One error that has every problem, in the order of the lines."""
+    """One error with all problems, in the order of the lines."""
     ordered = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
     error = ParameterError(
         f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in ordered) + "."

@@ -100,7 +100,7 @@ def balance_table(
     assert job.table is not None
     tidy(folder)
     given, book = job.read(), job.registered()
-    table = job.table.written(job.table.prepared(given), job.folder)
+    table = job.table.with_plain_trees(job.table.prepared(given), job.folder)
     depends = {f.name: getattr(table, f.name) for f in fields(table)}
     seed = book.table_seed(given) if book else None
     with kept_journal(job, folder, given, given, seed=seed, table=depends) as journal:

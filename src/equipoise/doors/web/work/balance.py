@@ -20,7 +20,7 @@ from equipoise.policies.explain import explain
 from equipoise.policies.first_policy import proposed
 from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import PolicyProblem
-from equipoise.policies.toml_lines import named
+from equipoise.policies.toml_lines import place_text
 from equipoise.releases.balance import kept_journal, tried
 from equipoise.releases.report_facts import ends
 
@@ -72,7 +72,7 @@ def _checked(held: Memory, folder: Path, policy: Policy) -> Plain:
 
 
 def _problem(problem: PolicyProblem) -> Plain:
-    return {"place": named(problem.place), "words": problem.words}
+    return {"place": place_text(problem.place), "words": problem.words}
 
 
 def columns(held: Memory, folder: Path, policy: Policy) -> Plain:
