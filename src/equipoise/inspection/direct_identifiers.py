@@ -136,7 +136,7 @@ def shaped(facts: Facts) -> Finding | None:
     """The direct identifier that the pattern of the values alone suggests."""
     if facts.kind not in ("text", "whole") or facts.distinct < 2:
         return None
-    texts = facts.shaped if facts.kind == "text" else _padded(facts)
+    texts = facts.shaped if facts.kind == "text" else _pad(facts)
     for shape in SHAPES:
         if (
             facts.distinct < shape.few
@@ -152,7 +152,7 @@ def shaped(facts: Facts) -> Finding | None:
     return None
 
 
-def _padded(facts: Facts) -> pl.Series:
+def _pad(facts: Facts) -> pl.Series:
     """Whole numbers as text, with the leading zeros they may have lost."""
     low, high = facts.range()
     if low < 0 or high >= 2**63:

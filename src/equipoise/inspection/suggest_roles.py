@@ -14,7 +14,7 @@ from equipoise.data.branches import plain_branch
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Labels
 from equipoise.data.records import Records
-from equipoise.data.roles import RESERVED, Roles
+from equipoise.data.roles import RESERVED_COLUMNS, Roles
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.inspection.column_facts import Facts, facts_of, look
@@ -188,7 +188,7 @@ def suggest_roles(source: Any, **options: Any) -> Suggestion:
     if not table.width:
         raise DataError("The data has no columns.")
     drafts = _with_places([_draft(facts_of(column), records.labels) for column in table.iter_columns()])
-    return Suggestion(tuple(_settled(drafts)), rows, table.height)
+    return Suggestion(tuple(_settle(drafts)), rows, table.height)
 
 
 @dataclass(frozen=True)
@@ -215,8 +215,8 @@ def _draft(facts: Facts, labels: Labels) -> _Draft:
     meaning = name_meaning or (meaning_of(labels_of_column.label) if labels_of_column.label else None)
     labelled = name_meaning is None and meaning is not None
     finding = find_identifier(facts, labels_of_column.label)
-    role, why, confidence = _judged(facts, finding, meaning, coded=bool(labels_of_column.values), labelled=labelled)
-    if role == "key" and facts.name in RESERVED:
+    role, why, confidence = _judge(facts, finding, meaning, coded=bool(labels_of_column.values), labelled=labelled)
+    if role == "key" and facts.name in RESERVED_COLUMNS:
         role, why, confidence = "none", f"a key, but {facts.name!r} is a name of our cell tables: rename it", "medium"
     return _Draft(facts, meaning, labelled, role, why, confidence)
 
@@ -232,10 +232,10 @@ def _with_places(drafts: list[_Draft]) -> list[_Draft]:
     ]
 
 
-Judged = tuple[Role, str, Confidence]
+Judgement = tuple[Role, str, Confidence]
 
 
-def _judged(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, coded: bool, labelled: bool) -> Judged:
+def _judge(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, coded: bool, labelled: bool) -> Judgement:
     """The role of a column: constant, direct identifier, by its name, or by its values."""
     if facts.kind == "other":
         return "none", "values that are not single", "high"
@@ -315,7 +315,7 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
     return None
 
 
-def _by_values(facts: Facts, coded: bool) -> Judged:
+def _by_values(facts: Facts, coded: bool) -> Judgement:
     """The role of a column without a telling name, by its values."""
     words = facts.words()
     if facts.unique and facts.records > MIN_SHAPE_VALUES and _numbering(facts):
@@ -364,7 +364,7 @@ def _counting(facts: Facts) -> bool:
     return high - low + 1 == facts.records
 
 
-def _settled(drafts: list[_Draft]) -> Iterable[Proposal]:
+def _settle(drafts: list[_Draft]) -> Iterable[Proposal]:
     """One id, weight, household and sample for the file: the surest, then the first."""
     order = {"high": 0, "medium": 1, "low": 2}
     best = {

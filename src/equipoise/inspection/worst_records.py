@@ -60,7 +60,7 @@ def helps(cells: Cells) -> pl.DataFrame:
 
 
 def _levels(cells: Cells, key: str, alone: int) -> list[dict[str, object]]:
-    tree = cells.hierarchies.get(key) or _suggested(cells, key)
+    tree = cells.hierarchies.get(key) or _suggest_hierarchy(cells, key)
     if tree is None:
         return []
     rows = list[dict[str, object]]()
@@ -80,7 +80,7 @@ def _uniques(cells: Cells) -> int:
     return int((cells.alike[0] == 1).sum())
 
 
-def _suggested(cells: Cells, key: str) -> Hierarchy | None:
+def _suggest_hierarchy(cells: Cells, key: str) -> Hierarchy | None:
     """The hierarchy that the values of a key suggest, from as many of them as there are records, but not too many."""
     values, counts = cells.values(key), cells.counts(key)
     times = np.ceil(counts * min(1.0, SUGGESTION_RECORDS / max(1, cells.records))).astype(np.int64)

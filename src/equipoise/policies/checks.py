@@ -50,7 +50,7 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
         errors = _strict_errors(hints[name], value)
         problems += [_sentence(name, value, error, hints[name]) for error in errors]
         with suppress(ValidationError):
-            values[name] = TypeAdapter(hints[name]).validate_python(_spared(value, [error["loc"] for error in errors]))
+            values[name] = TypeAdapter(hints[name]).validate_python(_sound(value, [error["loc"] for error in errors]))
     return values, problems
 
 
@@ -65,15 +65,15 @@ def _strict_errors(kind: Any, value: Any) -> list[Any]:
     return []
 
 
-def _spared(value: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
+def _sound(value: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
     """The section without unknown keys and invalid values, so that the rest can be checked."""
     inner: dict[Any, list[tuple[str | int, ...]]] = {}
     for loc in filter(None, strangers):
         inner.setdefault(loc[0], []).append(loc[1:])
     if isinstance(value, Mapping):
         sound = {k: v for k, v in value.items() if () not in inner.get(k, [])}
-        return {k: _spared(v, inner.get(k, [])) for k, v in sound.items()}
-    return [_spared(v, inner.get(i, [])) for i, v in enumerate(value)] if isinstance(value, list) else value
+        return {k: _sound(v, inner.get(k, [])) for k, v in sound.items()}
+    return [_sound(v, inner.get(i, [])) for i, v in enumerate(value)] if isinstance(value, list) else value
 
 
 def _sentence(name: str, value: Any, error: Any, kind: Any) -> PolicyProblem:
@@ -258,10 +258,10 @@ def _of_mask(table: dict[str, Any], place: Place) -> Iterator[PolicyProblem]:
         yield PolicyProblem((*place, "use"), str(error))
         return
     problems = list(mask_problems(table, name, method, place))
-    yield from problems or _built(name, method, table, place)
+    yield from problems or _build_problems(name, method, table, place)
 
 
-def _built(name: str, method: type, table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+def _build_problems(name: str, method: type, table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
     """Errors of building a mask: each value of a grid with the first values of the others."""
     kinds = {field.name: field.kind for field in form(method)}
     grids = {k: spread(v, "tuple" in kinds[k.replace("-", "_")]) for k, v in table.items()}

@@ -212,17 +212,17 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         yield f"\n# Try every combination of the levels above: {findings.combinations:,} of them."
         yield "[[candidates]]"
         yield "coarsenings = true"
-        if tidied := _tidied(findings):
+        if tidied := _final_masks(findings):
             yield f"then = [{', '.join(tidied)}]    # old numbers and the old order may give people away"
     else:
         yield f"\n# There are {findings.combinations:,} combinations of levels: some levels of each key are tried."
-        yield from _recodes(_thinned(findings.levels), _tidied(findings))
+        yield from _recodes(_thin_levels(findings.levels), _final_masks(findings))
     least = _least(preset)
     if preset is not None or not findings.levels or findings.coarsest >= DEFAULT_UNIQUES_SHARE:
         yield f"\n# Withhold the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
         yield from _recodes(
-            {key: names[-1:] for key, names in findings.levels.items()}, [_drop(least), *_tidied(findings)]
+            {key: names[-1:] for key, names in findings.levels.items()}, [_drop(least), *_final_masks(findings)]
         )
     if findings.roles.of("numeric"):
         column = _quoted(list(findings.roles.of("numeric"))[:1])
@@ -234,11 +234,11 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
 def _least(preset: Preset | None) -> int:
     """The minimum class size that the preset names."""
     sizes = re.findall(r"(?:min-count:|\(k=)(\d+)", preset.text) if preset else []
-    prosecutor = "prosecutor" in _limited(preset) if preset else False
+    prosecutor = "prosecutor" in _limited_scores(preset) if preset else False
     return 12 if prosecutor else max(2, *map(int, sizes[:1])) if sizes else 2
 
 
-def _limited(preset: Preset) -> tuple[str, ...]:
+def _limited_scores(preset: Preset) -> tuple[str, ...]:
     under = preset_named(str(preset.plain["extends"])).plain if "extends" in preset.plain else {}
     return (*preset.plain.get("limits", {}), *under.get("limits", {}))
 
@@ -247,7 +247,7 @@ def _drop(least: int) -> str:
     return f'{{ use = "suppress_records", rule = "min-count:{least}" }}'
 
 
-def _tidied(findings: FileFindings) -> list[str]:
+def _final_masks(findings: FileFindings) -> list[str]:
     """New numbers for the groups and, where ids tell records apart, a new order: the old ones may be known."""
     masks = {"renumber": findings.roles.of("household"), "shuffle_order": findings.roles.of("id")}
     return [f'{{ use = "{mask}" }}' for mask, columns in masks.items() if columns]
@@ -264,7 +264,7 @@ def _recodes(levels: dict[str, list[str]], then: list[str]) -> Iterator[str]:
     yield "]"
 
 
-def _thinned(levels: dict[str, list[str]]) -> dict[str, list[str]]:
+def _thin_levels(levels: dict[str, list[str]]) -> dict[str, list[str]]:
     """Fewer levels of each key, so that their combinations are at most MAX_GRID_RECIPES; the coarsest stays."""
     thinner = dict(levels)
     while prod(map(len, thinner.values())) > MAX_GRID_RECIPES:

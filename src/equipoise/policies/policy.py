@@ -156,13 +156,13 @@ def scored(trial: Trial, limit: Limit) -> Score:
     """The score that a limit applies to, however the limit spells its measure: uniques:3, Uniques(3)."""
     if limit.score not in trial.scores.keys():  # noqa: SIM118 (a tuple of scores, found by name)
         try:
-            return trial.scores.named(_spelled(limit.score))
+            return trial.scores.named(_score_name(limit.score))
         except ParameterError:
             pass
     return trial.scores.named(limit.score)
 
 
 @cache
-def _spelled(score: str) -> str:
+def _score_name(score: str) -> str:
     """The name of the score that a measure, written in any way, gives."""
     return label(parse(score, "measure"))

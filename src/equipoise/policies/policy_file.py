@@ -111,10 +111,10 @@ class Job:
         problems += job._problems(failed={p.place[0] for p in problems})
         if problems:
             absent = job.absent() if lines else []
-            raise refusal(path.name, [*problems, *absent, *job._unfit()], source.lines)
+            raise refusal(path.name, [*problems, *absent, *job._data_problems()], source.lines)
         return job
 
-    def _unfit(self) -> list[PolicyProblem]:
+    def _data_problems(self) -> list[PolicyProblem]:
         """Problems with the data, where it can be read, so that all problems are listed at once."""
         if self.absent():
             return []
@@ -138,7 +138,7 @@ class Job:
             if name != WAIVABLE_ATTACK or not why.strip()
         ]
         if not problems and not failed & {"limits", "candidates", "table", "measures", "scenarios", "choose"}:
-            problems += self._at_odds()
+            problems += self._contradictions()
         lacking = {
             "set at least one, or name one candidate without alternatives.": (
                 "limits", not self.limits and "limits" not in failed and self.searches
@@ -149,9 +149,9 @@ class Job:
         problems += [PolicyProblem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
         if (kind := self.output.format) is not None and kind not in FORMATS:
             problems.append(PolicyProblem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
-        return problems + (list(self._unsearched()) if "search" not in failed else [])
+        return problems + (list(self._search_problems()) if "search" not in failed else [])
 
-    def _unsearched(self) -> Iterator[PolicyProblem]:
+    def _search_problems(self) -> Iterator[PolicyProblem]:
         """Problems of [search], also settings that would be ignored."""
         how = self.search
         for name in ("budget", "seconds") if how.search == "grid" else ():
@@ -162,7 +162,7 @@ class Job:
         if self.table is not None and how.processes not in (None, 1):
             yield PolicyProblem(("search", "processes"), "The methods for a table are tried in one process.")
 
-    def _at_odds(self) -> Iterator[PolicyProblem]:
+    def _contradictions(self) -> Iterator[PolicyProblem]:
         """Problems of settings that contradict each other."""
         if (why := self.unattacked()) and WAIVABLE_ATTACK not in self.waive:
             yield PolicyProblem(("limits",), why)
@@ -225,7 +225,7 @@ class Job:
         try:
             records = self._records(roles)
         except RolesError:
-            if problems := self._unfit():
+            if problems := self._data_problems():
                 raise refusal(self.written.name, problems, self.written.lines) from None
             raise
         if problems := [*role_misfits(records, self.roles), *self.misfits(records)]:
@@ -263,7 +263,7 @@ class Job:
         candidates: list[Recipe] = []
         for candidate in self.candidates:
             after = recipes(*map(_masks, candidate.then))
-            candidates += _followed(coarsenings(records), after) if candidate.coarsenings else ()
+            candidates += _append_each(coarsenings(records), after) if candidate.coarsenings else ()
             candidates += recipes(*_alternatives(candidate)) if candidate.masks else ()
         seed = self.seed()
         return tuple(candidates if seed is None else (replace(recipe, seed=seed) for recipe in candidates))
@@ -340,7 +340,7 @@ def _alternatives(candidate: Candidate) -> list[list[Mask]]:
     return [_masks(table) for table in candidate.masks]
 
 
-def _followed(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
+def _append_each(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
     """Every recipe followed by each of the next ones."""
     return (Recipe((*one.masks, *then.masks)) for one in first for then in after)
 

@@ -12,7 +12,7 @@ import pytest
 import equipoise as eq
 from equipoise.doors.report import render, report_sections
 from equipoise.doors.report.method_notes import method_note
-from equipoise.doors.report.variable_changes import overlay_facts, rooted
+from equipoise.doors.report.variable_changes import overlay_facts, uses_roots
 from equipoise.policies.policy import Limit, Policy
 from equipoise.presentation.style import DARK_GREEN, FAMILIES
 from equipoise.releases.overlays import Overlay
@@ -109,12 +109,12 @@ def test_numbers_stand_under_each_histogram(report):
 
 def test_a_bar_that_dwarfs_the_rest_is_drawn_by_roots():
     steep = Overlay("<x>", ("0", "1", "2"), (0.9, 0.05, 0.05), (0.8, 0.1, 0.1), "", (0, 1, 2, 3), ((0.0, "<0>"),))
-    assert rooted(steep)
+    assert uses_roots(steep)
     assert "square roots" in overlay_facts(steep)["words"]
     assert "<x>" not in overlay_facts(steep)["picture"]
     assert "<0>" not in overlay_facts(steep)["picture"]
     even = replace(steep, before=(0.4, 0.3, 0.3), after=(0.4, 0.3, 0.3))
-    assert not rooted(even)
+    assert not uses_roots(even)
 
 
 def test_each_variable_says_what_was_done(report):

@@ -55,7 +55,7 @@ def assessment(file: Path, records: Records, result: Assessment, show_values: bo
     out = screen()
     keys = ", ".join(records.roles.keys)
     _say(out, one_line(file.name), f"{result.records:,} records, keys {one_line(keys)}")
-    _scored(out, result.scores)
+    _score_tables(out, result.scores)
     _notes(out, result.scores)
     _by_key(out, result)
     _best_coarsenings(out, result)
@@ -114,9 +114,9 @@ def _by_category(out: Console, result: Assessment) -> None:
 
 def release(result: Release, *, searched: bool) -> None:
     out = screen()
-    _say(out, "Released", _chosen(result, searched), "bold green")
+    _say(out, "Released", _choice_words(result, searched), "bold green")
     _listed(out, "What was done to the data", _changes(result))
-    _scored(out, result.trial.scores, Policy(result.evidence["limits"]).parsed, result.original.scores)
+    _score_tables(out, result.trial.scores, Policy(result.evidence["limits"]).parsed, result.original.scores)
     _notes(out, result.trial.scores)
     out.print()
     for name, path in _places(result):
@@ -125,7 +125,7 @@ def release(result: Release, *, searched: bool) -> None:
         out.print(note, style="dim")
 
 
-def _chosen(result: Release, searched: bool) -> str:
+def _choice_words(result: Release, searched: bool) -> str:
     if searched:
         return best_of(candidates(result))
     return "inside every limit" if result.evidence["limits"] else "no limits were set"
@@ -247,7 +247,7 @@ def prose(method: type) -> list[str]:
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _scored(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: Scores | None = None) -> None:
+def _score_tables(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: Scores | None = None) -> None:
     """Tables of risk and utility: one row per score, without columns that would be empty."""
     bounds = {scores.named(limit.score).name: "" for limit in limits}
     for limit in limits:

@@ -15,7 +15,7 @@ from equipoise.releases.refusal import Refused
 from equipoise.releases.report_facts import Report
 from equipoise.releases.tables.tabulate import Tabulated
 
-HOME = "equipoise.doors.report"
+PACKAGE = "equipoise.doors.report"
 SCRIPTS = ("assets/vega.min.js", "assets/vega-lite.min.js", "assets/vega-embed.min.js", "templates/page.js")
 
 
@@ -55,7 +55,7 @@ def _page(template: str, facts: Facts, public: bool) -> str:
     from markupsafe import Markup
 
     pages = Environment(
-        loader=PackageLoader(HOME), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader(PACKAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     scripts = [_text(path) for path in SCRIPTS]
     return pages.get_template(template).render(
@@ -68,7 +68,7 @@ def _page(template: str, facts: Facts, public: bool) -> str:
 
 
 def _text(path: str) -> str:
-    return files(HOME).joinpath(path).read_text(encoding="utf-8")
+    return files(PACKAGE).joinpath(path).read_text(encoding="utf-8")
 
 
 def _hashes(scripts: Iterable[str]) -> str:

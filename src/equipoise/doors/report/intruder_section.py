@@ -1,7 +1,7 @@
 """Report section on intruders: a sentence for each scenario, and the most dangerous combinations of known columns."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from equipoise.ground.errors import EquipoiseError
@@ -79,16 +79,10 @@ def _method(score: Score) -> Any:
 
 def in_public(attack: Attack | None) -> str | None:
     """The sentence of the public report: the strongest linkage attack, rounded to a thousandth."""
-    if (
-        attack is None
-        or attack.strongest.kind != "link"
-        or attack.strongest.score.value != attack.strongest.score.value
-    ):
+    if attack is None or attack.strongest.kind != "link" or isnan(attack.strongest.score.value):
         return None
     share = said(round(attack.strongest.score.value, 3), "share")
-    claim = (
-        "the attacks tried on it link" if attack.truth != "unknown" else "the attacks tried on it are estimated to link"
-    )
+    claim = f"the attacks tried on it {'link' if attack.truth != 'unknown' else 'are estimated to link'}"
     return f"Of people whose {listed(attack.strongest.known)} are known, {claim} {share} correctly at most."
 
 

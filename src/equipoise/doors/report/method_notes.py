@@ -11,8 +11,8 @@ from equipoise.presentation.numbers import title
 from equipoise.recipe.catalogue import parse
 
 Facts = dict[str, Any]
-PARTS = re.compile(r"\s*(Source:|Misleads when|Does not guard against|Assumption:|Cost:)\s*")
-FORMULA = re.compile(r"^[^.]{1,14} = ")
+SECTION_PATTERN = re.compile(r"\s*(Source:|Misleads when|Does not guard against|Assumption:|Cost:)\s*")
+FORMULA_PATTERN = re.compile(r"^[^.]{1,14} = ")
 """A sentence that begins with a symbol and an equals sign."""
 
 
@@ -35,7 +35,7 @@ def method_note(kind: Any, name: str) -> Facts:
     Each line says whether it is a formula and whether it is an item of a list.
     """
     text = re.split(r"\n+(?:>>>|Parameters\n-)", inspect.cleandoc(kind.__doc__ or ""))[0]
-    parts = PARTS.split(text)
+    parts = SECTION_PATTERN.split(text)
     sections = {label: _without_markup(part) for label, part in zip(parts[1::2], parts[2::2], strict=True)}
     lines = [line for block in _blocks(parts[0]) for line in _lines(*block)]
     return {
@@ -72,7 +72,7 @@ def _lines(text: str, item: bool) -> list[Facts]:
     return [
         {"text": sentence if formula else _capital(sentence), "formula": formula, "item": False}
         for sentence in sentences
-        for formula in [bool(FORMULA.match(sentence))]
+        for formula in [bool(FORMULA_PATTERN.match(sentence))]
     ]
 
 

@@ -17,7 +17,7 @@ from equipoise.publishing.publication import publication
 from equipoise.publishing.publish import Published
 
 Facts = dict[str, Any]
-MAX_CELL_ROWS = 100
+MAX_ROWS = 100
 """Cells listed at most; the table of the decision has them all."""
 NONPUBLICATION_WORDS = {
     "y": "the sampled records in the cells",
@@ -145,7 +145,7 @@ def _priors(published: Published) -> Facts | None:
         return None
     kinds = data.table.select(data.target).unique().sort(pl.struct(data.target).rank("dense")).rows()
     rows = [_prior(" ".join(map(str, kind)), part) for kind, part in zip(kinds, prior.parts, strict=True)]
-    return {"rows": rows[:MAX_CELL_ROWS], "cut": number(len(rows)) if len(rows) > MAX_CELL_ROWS else None}
+    return {"rows": rows[:MAX_ROWS], "cut": number(len(rows)) if len(rows) > MAX_ROWS else None}
 
 
 def _prior(name: str, part: PriorFit) -> Facts:
@@ -164,10 +164,8 @@ def _cells(published: Published) -> Facts:
     table = published.cells.sort("publish", "ratio", descending=[False, True], nulls_last=True)
     return {
         "names": names or ["cell"],
-        "cells": [
-            _cell(row, names, place) for place, row in enumerate(table.head(MAX_CELL_ROWS).iter_rows(named=True), 1)
-        ],
-        "cut": number(table.height) if table.height > MAX_CELL_ROWS else None,
+        "cells": [_cell(row, names, place) for place, row in enumerate(table.head(MAX_ROWS).iter_rows(named=True), 1)],
+        "cut": number(table.height) if table.height > MAX_ROWS else None,
     }
 
 

@@ -61,7 +61,7 @@ def internal_facts(report: Report) -> Facts:
     map_axes = find_axes(report.chosen.scores, report.policy)
     keys = report.before.keys["key"].to_list()
     rows = [_score_row(score, report) for score in report.chosen.scores]
-    shared, reasons = _shared(report, report.chosen), choice_facts(report)
+    shared, reasons = _shared_facts(report, report.chosen), choice_facts(report)
     return {
         **shared,
         "limits": [row | {"binds": binds} for row, binds in zip(shared["limits"], reasons["binds"], strict=True)],
@@ -90,13 +90,13 @@ def internal_facts(report: Report) -> Facts:
 
 def public_facts(report: Report) -> Facts:
     """Facts of the public report: the release, its rounded scores and the limits; nothing of the original."""
-    chosen = made_public(report.chosen)
+    chosen = public_trial(report.chosen)
     map_axes = find_axes(chosen.scores, report.policy)
     return {
-        **_shared(report, chosen),
+        **_shared_facts(report, chosen),
         "balance": balance(chosen, None, map_axes),
         "meanings": meanings(map_axes or chosen.scores, ()),
-        **_charts(map=_drawn_map(Frontier((), ()), policy=report.policy, chosen=chosen)),
+        **_charts(map=_map_chart(Frontier((), ()), policy=report.policy, chosen=chosen)),
         "attack": intruders.in_public(report.attack),
         "scores": [{"name": title(s.name), "released": in_words(s), "better": s.better} for s in chosen.scores],
         "methods": methods(chosen.scores.keys()),
@@ -122,7 +122,7 @@ def _charts(**specs: Facts | None) -> Facts:
     return {**charted(**specs), "spec": specs["map"]}
 
 
-def made_public(trial: Trial) -> Trial:
+def public_trial(trial: Trial) -> Trial:
     """The released trial with rounded scores: no draws, intervals, counts or notes."""
     scores = (
         Score(s.name, rounded(s.value, "share" if is_share(s.unit) else s.unit), s.better, unit=s.unit, side=s.side)
@@ -131,7 +131,7 @@ def made_public(trial: Trial) -> Trial:
     return Trial(Recipe(), Scores(scores), name=trial.words())
 
 
-def _shared(report: Report, trial: Trial) -> Facts:
+def _shared_facts(report: Report, trial: Trial) -> Facts:
     return {
         "title": report.title,
         "made": f"{report.made.day} {report.made:%B %Y}",
@@ -243,10 +243,10 @@ def _map(report: Report) -> Facts | None:
     map_axes = find_axes(report.chosen.scores, report.policy)
     names = (map_axes.risk.name, map_axes.utility.name) if map_axes else ("", "")
     theory = expected_curve(report.frontier.trials, *names, report.before.records)
-    return _drawn_map(report.frontier, policy=report.policy, chosen=report.chosen, theory=theory, **ends)
+    return _map_chart(report.frontier, policy=report.policy, chosen=report.chosen, theory=theory, **ends)
 
 
-def _drawn_map(trials: Frontier, **facts: Any) -> Facts | None:
+def _map_chart(trials: Frontier, **facts: Any) -> Facts | None:
     """The risk-utility map; None where risk or utility was not measured."""
     try:
         return for_page(risk_utility_map(trials, **facts))

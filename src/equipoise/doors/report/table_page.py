@@ -123,7 +123,7 @@ def _rows(axes: list[Axis]) -> tuple[list[Row], str]:
         nodes, cut = _fitting_nodes(axes[0], MAX_ROWS)
         return [((node,), axes[0].nodes[node], depth) for node, depth in nodes], cut
     every = prod(len(axis) for axis in axes)
-    rows = [_row(axes, steps) for steps in islice(product(*map(ordered, axes)), MAX_ROWS)]
+    rows = [_row(axes, steps) for steps in islice(product(*map(node_depths, axes)), MAX_ROWS)]
     return rows, f"the first {MAX_ROWS:,} of {every:,}" if every > MAX_ROWS else ""
 
 
@@ -134,7 +134,7 @@ def _row(axes: list[Axis], steps: tuple[tuple[int, int], ...]) -> Row:
     return nodes, name, max((i + depth for i, (_, depth) in enumerate(steps) if depth), default=0)
 
 
-def ordered(axis: Axis) -> list[tuple[int, int]]:
+def node_depths(axis: Axis) -> list[tuple[int, int]]:
     """The nodes of an axis with their depths, each group before its members."""
     depths: dict[int, int] = {}
     for chain in axis.chains:
@@ -147,7 +147,7 @@ def ordered(axis: Axis) -> list[tuple[int, int]]:
 
 def _fitting_nodes(axis: Axis, most: int) -> tuple[list[tuple[int, int]], str]:
     """All nodes, or the coarse levels that fit, or the first ones; and a note where nodes were left out."""
-    every = ordered(axis)
+    every = node_depths(axis)
     if len(every) <= most:
         return every, ""
     for deepest in sorted({depth for _, depth in every[1:]}, reverse=True):

@@ -52,7 +52,7 @@ def overlay_facts(overlay: Overlay) -> Facts:
         "axis": f"share of records, weighted by {overlay.weight}" if overlay.weight else "share of records",
         "weighted": bool(overlay.weight),
         "kind": overlay.kind,
-        "words": "; ".join(part for part in (overlay.words, *moves, ROOT_NOTE if rooted(overlay) else "") if part),
+        "words": "; ".join(part for part in (overlay.words, *moves, ROOT_NOTE if uses_roots(overlay) else "") if part),
         "picture": histogram(overlay) if overlay.kind == "histogram" else "",
         "rows": [
             {"label": label, "before": said(before, "share"), "after": said(after, "share")}
@@ -62,7 +62,7 @@ def overlay_facts(overlay: Overlay) -> Facts:
     }
 
 
-def rooted(overlay: Overlay) -> bool:
+def uses_roots(overlay: Overlay) -> bool:
     """Whether heights are drawn as square roots, because one bar of the histogram would dwarf the rest."""
     highest = sorted(map(max, zip(overlay.before, overlay.after, strict=True)), reverse=True)
     return overlay.kind == "histogram" and len(highest) > 2 and highest[0] > STEEP_RATIO * highest[1]
@@ -72,7 +72,7 @@ def histogram(overlay: Overlay) -> str:
     """Both distributions over one axis: the original filled, the release as a line."""
     low, high = overlay.edges[0], overlay.edges[-1]
     widths = [(b - a) / (high - low) for a, b in pairwise(overlay.edges)]
-    power = 0.5 if rooted(overlay) else 1.0
+    power = 0.5 if uses_roots(overlay) else 1.0
     most = max((*overlay.before, *overlay.after), default=0.0) or 1.0
 
     def at(place: float) -> float:

@@ -31,10 +31,10 @@ def build(office: Office, entry: Entry) -> App:
     app.state.office = office
     for router in routers():
         app.include_router(router)
-    app.add_exception_handler(EquipoiseError, _refused)
+    app.add_exception_handler(EquipoiseError, _refusal_notice)
     app.add_exception_handler(RequestValidationError, _bad_form)
     app.add_exception_handler(HTTPException, _no_page)
-    app.add_exception_handler(Exception, _failed)
+    app.add_exception_handler(Exception, _internal_error)
     render.templates().globals.update(imports=IMPORT_MAP)
     entry.allowed = f"'sha256-{base64.b64encode(hashlib.sha256(IMPORT_MAP.encode()).digest()).decode()}'"
     return Guard(_Quiet(app), entry)
@@ -61,7 +61,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.office.close()
 
 
-def _refused(request: Request, error: Exception) -> Response:
+def _refusal_notice(request: Request, error: Exception) -> Response:
     """Answer an error that the user can correct, in one sentence."""
     status = ERROR_STATUS.get(type(error).__name__, 422)
     problems = error.problems if isinstance(error, EquipoiseError) else ()
@@ -81,7 +81,7 @@ def _no_page(request: Request, error: Exception) -> Response:
     return render.notice(request, words, status=status)
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _internal_error(request: Request, error: Exception) -> Response:
     """Answer an unexpected error by its class, never its text."""
     words = f"Internal error ({type(error).__name__}): please report it. Your data is not changed."
     return render.notice(request, words, status=500)

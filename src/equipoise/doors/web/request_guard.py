@@ -22,7 +22,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-ENTER, UPLOAD = "/enter", "/open/upload"
+ENTER_PATH, UPLOAD_PATH = "/enter", "/open/upload"
 SAFE_METHODS = ("GET", "HEAD")
 MAX_FORM_BYTES = 1 << 20
 """Largest size of a form."""
@@ -33,7 +33,7 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'self' {allowed}; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 )
-HEADERS = {
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
     "Referrer-Policy": "no-referrer",
@@ -42,7 +42,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-TOO_LARGE = "That file is larger than the workbench takes: put it into the working folder and open it by its name."
+TOO_LARGE_TEXT = "That file is larger than the workbench takes: put it into the working folder and open it by its name."
 
 
 class TooLarge(Exception):
@@ -71,7 +71,7 @@ class Entry:
 
     @property
     def address(self) -> str:
-        return f"http://{self.hosts[0]}{ENTER}?token={self.token}"
+        return f"http://{self.hosts[0]}{ENTER_PATH}?token={self.token}"
 
     def admits(self, token: str) -> bool:
         """Whether the token is the right one; a right token is valid once."""
@@ -98,7 +98,7 @@ class Guard:
         if refusal := self._refusal(scope, headers):
             await refusal(scope, receive, guarded)
             return
-        if scope["path"] == ENTER:
+        if scope["path"] == ENTER_PATH:
             await self._enter(scope)(scope, receive, guarded)
             return
         await self._limited(scope, headers, receive, guarded)
@@ -112,7 +112,7 @@ class Guard:
         origin = headers.get("origin")
         if site not in ("same-origin", "none") or (origin is not None and origin != f"http://{host}"):
             return PlainTextResponse("The workbench answers its own pages only.", 403)
-        if scope["path"] == ENTER:
+        if scope["path"] == ENTER_PATH:
             return None if scope["method"] in SAFE_METHODS else PlainTextResponse("Not that way.", 405)
         if not self._has_cookie(headers):
             return PlainTextResponse(
@@ -149,10 +149,10 @@ class Guard:
 
     async def _limited(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Call the app, with the size of the body limited."""
-        most = self.entry.largest if scope["path"] == UPLOAD else MAX_FORM_BYTES
+        most = self.entry.largest if scope["path"] == UPLOAD_PATH else MAX_FORM_BYTES
         declared = headers.get("content-length", "0")
         if not declared.isdecimal() or int(declared) > most:
-            await PlainTextResponse(TOO_LARGE, 413)(scope, receive, send)
+            await PlainTextResponse(TOO_LARGE_TEXT, 413)(scope, receive, send)
             return
         came = 0
 
@@ -171,14 +171,14 @@ class Guard:
         with suppress(TooLarge):
             await self.app(scope, receive_limited, send_limited)
         if came > most:
-            await PlainTextResponse(TOO_LARGE, 413)(scope, receive, send)
+            await PlainTextResponse(TOO_LARGE_TEXT, 413)(scope, receive, send)
 
     def _with_headers(self, send: Send) -> Send:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.setdefault("Content-Security-Policy", self.policy)
-                for name, value in HEADERS.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
