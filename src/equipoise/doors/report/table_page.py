@@ -204,9 +204,8 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
     counts = tabulated.counts
     rows = [("Cells of the table", number(counts["cells"]))]
     if tabulated.withholds:
-        rows += [("Sensitive cells", number(counts["sensitive"]))]
-        rows += [("Secondary suppressions", number(counts["helpers"]))]
-        rows += [("Value in suppressed inner cells", said(tabulated.share, "share"))]
+        rows += [("Sensitive cells", number(counts["sensitive"])), ("Helpers", number(counts["helpers"]))]
+        rows += [("Value in withheld inner cells", said(tabulated.share, "share"))]
     else:
         rows += [
             ("Cells changed", number(counts["changed"])),
