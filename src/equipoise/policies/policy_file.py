@@ -40,7 +40,7 @@ from equipoise.policies.sections import (
     refusal,
 )
 from equipoise.policies.table_checks_on_data import table_misfits
-from equipoise.policies.table_section import Tabulation, plain_of
+from equipoise.policies.table_section import Tabulation
 from equipoise.policies.toml_lines import Lines, lines_of
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import build, find, form, to_plain
@@ -103,9 +103,10 @@ class Job:
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
             problems.append(PolicyProblem(("extends",), str(error)))
-        values, structural = validated(cls, plain_of(plain), INTERNAL_FIELDS)
+        values, structural = validated(cls, plain, INTERNAL_FIELDS)
         problems += structural
-        problems += [PolicyProblem((name,), "is missing") for name in ("data", "roles") if name not in plain_of(plain)]
+        needed = ("data",) if "table" in plain else ("data", "roles")
+        problems += [PolicyProblem((name,), "is missing") for name in needed if name not in plain]
         safe = {"data": Data("."), "roles": {}, **values}
         job = cls(**safe, folder=path.parent, written=source)
         problems += job._problems(failed={p.place[0] for p in problems})

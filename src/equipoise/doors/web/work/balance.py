@@ -15,14 +15,13 @@ from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.progress import Progress, report
 from equipoise.inspection.assess import refuse_unfit
-from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.policies.explain import explain
 from equipoise.policies.first_policy import proposed
 from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.toml_lines import place_text
-from equipoise.releases.balance import kept_journal, tried
-from equipoise.releases.report_facts import ends
+from equipoise.releases.balance import RecordsCase, kept_journal
+from equipoise.releases.plan import tried
 
 NOWHERE = "(not read here)"
 """The path of data in a policy that is checked without reading it."""
@@ -106,22 +105,20 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
     report(progress, 0, 0, "reading the file")
     workspace = Workspace.at(folder)
     job = Job.from_plain(policy, folder / POLICY)
-    records = job.read()
-    kept = without_direct(records)
-    refuse_unfit(kept, keys_needed=False)
-    place = journal_place(workspace)
-    held = replace(job, search=replace(job.search, journal=str(place)))
-    with kept_journal(held, folder / KIND, records, kept) as journal:
-        scales, trials = tried(job, kept, journal, progress)
-        known = place.read_text(encoding="utf-8")
-    workspace.put(place, known)
-    original, nothing = ends(kept, scales)
+    case, place = RecordsCase(job, job.read()), journal_place(workspace)
+    journalled = replace(job, search=replace(job.search, journal=str(place)))
+    with kept_journal(journalled, folder / KIND, case.records, case.kept) as journal:
+        plan = case.plan(journal.seed)
+        trials = tried(job, plan, journal, progress)
+        text = place.read_text(encoding="utf-8")
+    workspace.put(place, text)
+    original, nothing = plan.ends()
     return {
         "trials": [plain_trial(trial) for trial in trials],
         "original": plain_scores(original.scores),
         "nothing": plain_scores(nothing.scores) if nothing else None,
         "left_out": [{"name": left.name, "reason": left.reason} for left in trials.left_out],
-        "records": kept.height(),
+        "records": case.kept.height(),
     }
 
 

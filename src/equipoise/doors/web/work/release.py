@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from equipoise.doors import api as door
+import equipoise as eq
 from equipoise.doors.report.report_sections import balance, find_axes, limit_row
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
 from equipoise.policies.policy import Policy
 from equipoise.policies.policy_file import Job
 from equipoise.releases.release import Release
-from equipoise.releases.tables.balance import TableRelease
-from equipoise.releases.verify import verify
+from equipoise.releases.table_release import TableRelease
 
 REFUSED = "refused.html"
 
@@ -20,7 +19,7 @@ def release(progress: Progress, policy: Path, out: Path, page: Path, overwrite: 
     """Balance and release; a refusal is an answer too, with its page."""
     page.unlink(missing_ok=True)
     try:
-        made = door.balance(policy, out=out, report=page, overwrite=overwrite, progress=progress)
+        made = eq.balance(policy, out=out, report=page, overwrite=overwrite, progress=progress)
     except RefusedError as error:
         return {"released": False, "words": str(error), "page": page.is_file()}
     return {"released": True, "folder": out.name, **_told(made, Job.load(policy).policy())}
@@ -36,5 +35,5 @@ def _told(made: Release | TableRelease, policy: Policy) -> dict[str, Any]:
 def prove(progress: Progress, folder: Path) -> dict[str, Any]:
     """Every check of a release folder."""
     progress(0, 1, "making the release again")
-    found = verify(folder)
+    found = eq.verify(folder)
     return {"outcome": found.outcome, "words": found.words, "checks": found.to_plain()["checks"]}
