@@ -14,7 +14,7 @@ from equipoise.data.hierarchy import FILE_KINDS, Hierarchy, kind_fields
 from equipoise.data.roles import Roles
 from equipoise.doors.cli.shared_options import hierarchy
 from equipoise.doors.web.pages.shape import Made
-from equipoise.doors.web.work.method_forms import filled
+from equipoise.doors.web.work.method_forms import form_of
 from equipoise.policies.json_schema import schema
 from equipoise.recipe.catalogue import build, form, methods, parse, to_plain
 
@@ -109,7 +109,7 @@ def test_a_method_has_its_fields_at_every_door(name: str) -> None:
     """Python's dataclass, the policy file's schema and the form of the page; the command line reads the same form."""
     method = methods("mask")[name]
     names = {field.name for field in form(method)}
-    assert {field["name"] for field in filled(method, {})["fields"]} == names
+    assert {field["name"] for field in form_of(method, {})["fields"]} == names
     assert set(inspect.signature(method).parameters) == names
     models = [m for m in schema()["$defs"].values() if name in m.get("properties", {}).get("use", {}).get("enum", ())]
     assert [set(model["properties"]) - {"use"} for model in models] == [names]

@@ -107,7 +107,7 @@ def test_the_sentence_says_what_is_at_stake(file: Path) -> None:
 
 def test_without_weights_the_file_is_the_population(file: Path) -> None:
     found = understand.glance(Memory(), file, POLICY | {"roles": {"keys": KEYS}})
-    assert found["individual"]["notes"][0] == understand.CENSUS
+    assert found["individual"]["notes"][0] == understand.UNWEIGHTED
     assert found["individual"]["share"] == found["matched"]["share"]
     assert found["population"] is None
     assert found["household"] is None
@@ -133,16 +133,16 @@ def test_keys_are_told_by_what_goes_without_them(file: Path) -> None:
 
 def test_the_worst_records_are_by_id_until_values_are_asked_for(file: Path) -> None:
     held, records = Memory(), recorded()
-    found = understand.people(held, file, POLICY, False)
+    found = understand.riskiest_records(held, file, POLICY, False)
     there = worst(records, count(records))
     assert [row["id"] for row in found["rows"]] == [str(nr) for nr in there["nr"]]
     assert "values" not in found
-    shown = understand.people(held, file, POLICY, True)
+    shown = understand.riskiest_records(held, file, POLICY, True)
     first = people().filter(pl.col("nr") == int(shown["rows"][0]["id"])).select(KEYS).row(0)
-    assert shown["values"][0] == [understand.shown(value) for value in first]
-    nameless = understand.people(held, file, POLICY | {"roles": {"keys": KEYS}}, True)
+    assert shown["values"][0] == [understand.value_text(value) for value in first]
+    nameless = understand.riskiest_records(held, file, POLICY | {"roles": {"keys": KEYS}}, True)
     row = int(nameless["rows"][0]["id"])
-    assert nameless["values"][0] == [understand.shown(value) for value in people().select(KEYS).row(row)]
+    assert nameless["values"][0] == [understand.value_text(value) for value in people().select(KEYS).row(row)]
 
 
 # What if --------------------------------------------------------------------------------------------------------------

@@ -16,21 +16,21 @@ from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import page, part
 from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import trial_preview
-from equipoise.doors.web.work.limits import SIGNS, moved, slots, whole
+from equipoise.doors.web.work.limits import SIGN_WORDS, slots, with_bounds, with_preset
 from equipoise.doors.web.work.trials import (
     Plain,
     PolicyChoice,
-    Tried,
-    answer,
+    TrialResults,
+    axes_of_map,
     handles,
     has_map,
+    limit_rows,
     map_spec,
-    moving,
+    policy_choice,
     policy_of,
-    shown_axes,
+    results_of,
     table,
     trial_facts,
-    tried_of,
     unit_of,
     value,
 )
@@ -79,14 +79,14 @@ def start(request: Request, office: Here) -> HTMLResponse:
         error = ParameterError(f"The policy is not ready to be tried{alone}")
         error.problems = problems
         raise error
-    office.runs.start(work.KIND, work.try_all, office.workspace.folder, policy, about=_about(policy))
+    office.runs.start(work.RUN_KIND, work.try_all, office.workspace.folder, policy, about=_about(policy))
     return _quiet(part(request, "balance_stage.html", **_stage(office)))
 
 
 @router.post("/balance/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop; what was tried is kept."""
-    if found := office.runs.latest(work.KIND):
+    if found := office.runs.latest(work.RUN_KIND):
         office.runs.stop(found.id)
     return _quiet(part(request, "balance_stage.html", **_stage(office)))
 
@@ -99,11 +99,11 @@ def choose(request: Request, office: Here, bounds: Bounds, risk: Name = "", util
         return HTMLResponse(status_code=204)
     found, plain = _tried(office), office.need_file()
     folder = office.workspace.folder
-    limits = moved(plain, folder, values)
+    limits = with_bounds(plain, folder, values)
     before, after = policy_of(plain, folder), policy_of({**plain, "limits": limits}, folder)
-    made, was = answer(found, after), answer(found, before)
-    shown = shown_axes(found, before, risk, utility) if has_map(found) else None
-    rows = moving(map_spec(found, after, made, shown)) if shown else {}
+    made, was = policy_choice(found, after), policy_choice(found, before)
+    shown = axes_of_map(found, before, risk, utility) if has_map(found) else None
+    rows = limit_rows(map_spec(found, after, made, shown)) if shown else {}
     facts = _answered(found, after, made, shown)
     changed = limits != plain.get("limits", {})
     return part(request, "balance_choice.html", **facts, rows=rows, changed=changed, was=was)
@@ -117,7 +117,7 @@ def keep_limits(
     values = _numbers(bounds)
     if values is None:
         raise ParameterError("A limit is a number.")
-    limits = moved(office.need_file(), office.workspace.folder, values)
+    limits = with_bounds(office.need_file(), office.workspace.folder, values)
     office.edit(request, "Moved the limits", "balance", lambda draft: with_policy(draft, limits=limits))
     return part(request, "balance_setup.html", **setup(office))
 
@@ -150,7 +150,7 @@ def trial(request: Request, office: Here, at: Place, pinned: Pinned = "") -> HTM
     """A trial: its scores beside the original, the choice, and one that was pinned."""
     found = _tried(office)
     policy = policy_of(office.need_file(), office.workspace.folder)
-    facts = trial_facts(found, policy, answer(found, policy), at, int(pinned) if pinned else None)
+    facts = trial_facts(found, policy, policy_choice(found, policy), at, int(pinned) if pinned else None)
     return part(request, "balance_trial.html", trial=facts)
 
 
@@ -210,7 +210,7 @@ def _quiet(told: HTMLResponse) -> HTMLResponse:
 def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     """What was tried and chosen, or what there is to try."""
     policy = office.need_file()
-    run = office.runs.latest(work.KIND)
+    run = office.runs.latest(work.RUN_KIND)
     checked = office.ask(work.check)
     facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not _begun(office)}
     facts |= {"map": None, "aside": "", "made": None, "stale": ""}
@@ -218,14 +218,14 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
         return {**facts, "run": None}
     if run.state != "done":
         return facts
-    found = tried_of(run.id, run.result)
+    found = results_of(run.id, run.result)
     facts |= {"stale": _stale(run.about, _about(policy)), "left": len(found.left_out)}
     try:
-        made = answer(found, limits := policy_of(policy, office.workspace.folder))
+        made = policy_choice(found, limits := policy_of(policy, office.workspace.folder))
     except EquipoiseError as error:
         return {**facts, "aside": str(error)}
     known = slots(policy, office.workspace.folder)
-    shown = shown_axes(found, limits, risk, utility) if has_map(found) else None
+    shown = axes_of_map(found, limits, risk, utility) if has_map(found) else None
     facts |= {**_answered(found, limits, made, shown), "rows": {}, "changed": False, "was": made}
     facts["refusal"] = "" if made.accepted else refusal(found.trials, limits)
     facts["slots"] = [slot.to_plain(place) for place, slot in enumerate(known)]
@@ -242,7 +242,7 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     }
 
 
-def _answered(found: Tried, policy: Policy, made: PolicyChoice, shown: Axes | None) -> Plain:
+def _answered(found: TrialResults, policy: Policy, made: PolicyChoice, shown: Axes | None) -> Plain:
     """The choice in words: the trial, its scores beside the original's, and where none is inside what would help."""
     limited = {scored(made.trial, limit).name: limit for limit in policy.parsed}
     names = dict.fromkeys([*limited, *((shown.risk.name, shown.utility.name) if shown else ())])
@@ -251,12 +251,12 @@ def _answered(found: Tried, policy: Policy, made: PolicyChoice, shown: Axes | No
         score, limit = made.trial.scores.named(name), limited.get(name)
         told = {"title": title(name), "now": value(score), "unit": unit_of(score.unit)}
         told |= {"was": said(found.original.scores.named(name).value, score.unit)}
-        told |= {"must": f"{SIGNS[limit.sign]} {said(limit.bound, score.unit)}" if limit else ""}
+        told |= {"must": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}" if limit else ""}
         scores.append({**told, "met": limit is None or limit.holds(score)})
     return {"made": made, "tried": len(found.trials), "scores": scores}
 
 
-def _axes(found: Tried, shown: Axes) -> Plain:
+def _axes(found: TrialResults, shown: Axes) -> Plain:
     """The scores that the map can show."""
     sides: dict[str, list[Plain]] = {"risk": [], "utility": []}
     for score in found.original.scores:
@@ -265,18 +265,18 @@ def _axes(found: Tried, shown: Axes) -> Plain:
     return sides
 
 
-def _tried(office: Office) -> Tried:
+def _tried(office: Office) -> TrialResults:
     """What the latest run has tried."""
     policy = office.need_file()
-    run = office.runs.latest(work.KIND)
+    run = office.runs.latest(work.RUN_KIND)
     if run is None or run.state != "done" or run.about["data"] != _about(policy)["data"]:
         raise DataError("Nothing has been tried yet: try the candidates first.")
-    return tried_of(run.id, run.result)
+    return results_of(run.id, run.result)
 
 
 def _begun(office: Office) -> bool:
     """Whether the policy says what must hold."""
-    return bool(whole(office.policy, office.workspace.folder).get("limits"))
+    return bool(with_preset(office.policy, office.workspace.folder).get("limits"))
 
 
 def _about(policy: Mapping[str, Any]) -> Plain:
@@ -303,7 +303,7 @@ def _numbers(texts: list[str]) -> list[float] | None:
 
 def _about_trial(office: Office, kind: str, at: int) -> Run | None:
     """The latest run about a trial of these trials."""
-    run, tries = office.runs.latest(kind), office.runs.latest(work.KIND)
+    run, tries = office.runs.latest(kind), office.runs.latest(work.RUN_KIND)
     same = run is not None and tries is not None and run.about == {"trial": at, "of": tries.id}
     return run if same else None
 
@@ -311,7 +311,7 @@ def _about_trial(office: Office, kind: str, at: int) -> Run | None:
 def _begin(office: Office, kind: str, doing: Any, at: int) -> Run:
     found = _tried(office)
     found.at(at)
-    tries = office.runs.latest(work.KIND)
+    tries = office.runs.latest(work.RUN_KIND)
     assert tries is not None
     _end(office, kind)
     about = {"trial": at, "of": tries.id}

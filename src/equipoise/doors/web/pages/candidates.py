@@ -13,7 +13,7 @@ from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import part
 from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import method_forms
-from equipoise.doors.web.work.limits import added, known_scenarios, removed, slots, whole, written
+from equipoise.doors.web.work.limits import bound_text, known_scenarios, slots, with_limit, with_preset, without_limit
 from equipoise.ground.errors import EquipoiseError, ParameterError
 from equipoise.methods.method import label
 from equipoise.policies.checks import WAIVABLE_ATTACK, of_candidates, of_limits, of_scenarios
@@ -52,7 +52,7 @@ def method_form(
     if not name:
         return HTMLResponse("")
     return part(
-        request, "balance_form.html", form=method_forms.filled(find(name, verb), before), verb=verb,
+        request, "balance_form.html", form=method_forms.form_of(find(name, verb), before), verb=verb,
         candidate=candidate, steps=steps, step=step, file=office.ask(work.columns),
         candidates=_told(_candidates(office)),
         scenarios=[one.name for one in known_scenarios(office.policy, office.workspace.folder)],
@@ -82,14 +82,14 @@ def add_limit(
     method = find(use, "measure")
     if family(method) == "tables":
         raise ParameterError(f"{use!r} measures a table, and this is about records.")
-    made = build(use, "measure", method_forms.given(method, _texts(names, values), _ticks(picked)))
+    made = build(use, "measure", method_forms.read_form(method, _texts(names, values), _ticks(picked)))
     name = label(made)
     if not bound.strip():
         listed = [*dict.fromkeys([*policy.get("measures", ()), name])]
         return _edited(request, office, f"Also measured: {title(name)}", measures=listed)
-    limit = written(sign, *_bound(bound, is_share(made)))
+    limit = bound_text(sign, *_bound(bound, is_share(made)))
     table = {"limit": limit, "reason": reason.strip(), "scenario": scenario, "by": [by] if by else [], "worst": worst}
-    limits = added(policy.get("limits", {}), name, table)
+    limits = with_limit(policy.get("limits", {}), name, table)
     scenarios = known_scenarios(policy, office.workspace.folder)
     _refuse([*of_limits({name: tables(limits[name], name)}, scenarios)])
     return _edited(request, office, f"Limit: {title(name)} {limit}", limits=limits)
@@ -98,7 +98,7 @@ def add_limit(
 @router.post("/balance/limit/remove", response_class=HTMLResponse)
 def remove_limit(request: Request, office: Here, name: Word, item: Number) -> HTMLResponse:
     """Take a limit away."""
-    limits = removed(office.need_file().get("limits", {}), name, item)
+    limits = without_limit(office.need_file().get("limits", {}), name, item)
     return _edited(request, office, f"No limit: {title(name)}", limits=limits or None)
 
 
@@ -113,7 +113,7 @@ def remove_measure(request: Request, office: Here, name: Word) -> HTMLResponse:
 def begin(request: Request, office: Here) -> HTMLResponse:
     """A first policy: few may stand alone, and every combination of levels is tried."""
     office.need_file()
-    return _edited(request, office, "A first policy", **office.ask(work.first))
+    return _edited(request, office, "A first policy", **office.ask(work.first_policy))
 
 
 # Candidates -----------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def put_mask(
     method = find(use, "mask")
     if family(method) == "tables":
         raise ParameterError(f"{use!r} changes a table, and this is about records.")
-    mask = {"use": use, **method_forms.given(method, _texts(names, values), _ticks(picked), before)}
+    mask = {"use": use, **method_forms.read_form(method, _texts(names, values), _ticks(picked), before)}
     _refuse([*of_candidates([Candidate(masks=(mask,))])])
     made = [*known, {"masks": [mask]}] if where == "new" else _put(known, int(where), steps, step, mask)
     return _edited(request, office, f"Candidate: {use.replace('_', ' ')}", candidates=made)
@@ -253,7 +253,7 @@ def settings(
 def setup(office: Office) -> Plain:
     """Everything that can be set, as it stands, with all that is wrong with it."""
     policy, folder = office.need_file(), office.workspace.folder
-    plain = whole(policy, folder)
+    plain = with_preset(policy, folder)
     named = policy.get("extends")
     return {
         "checked": office.ask(work.check),
@@ -261,8 +261,8 @@ def setup(office: Office) -> Plain:
         "slots": [slot.to_plain(place) for place, slot in enumerate(slots(policy, folder))],
         "measured": [{"name": name, "title": title(str(name))} for name in policy.get("measures", ())],
         "candidates": _told(_candidates(office)),
-        "masks": method_forms.listed("mask"),
-        "measures": method_forms.listed("measure"),
+        "masks": method_forms.methods_by_heading("mask"),
+        "measures": method_forms.methods_by_heading("measure"),
         "presets": [preset for preset in presets().values() if preset.about == "records"],
         "preset": presets().get(str(named)) if named else None,
         "preset_slots": slots_of(presets()[str(named)]) if named in presets() else (),
@@ -301,7 +301,7 @@ def _uses(plain: Mapping[str, Any], office: Office) -> list[Plain]:
 
 def _candidates(office: Office) -> list[Plain]:
     """The candidates as they are, those of the preset too; every combination of levels where none are named."""
-    found = whole(office.policy, office.workspace.folder).get("candidates")
+    found = with_preset(office.policy, office.workspace.folder).get("candidates")
     return [{"coarsenings": True}] if found is None else [dict(one) for one in found]
 
 
@@ -320,7 +320,7 @@ def _told(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
 def _mask_words(mask: Mapping[str, Any]) -> Plain:
     """A step: its name, and what it was given as it would be typed."""
     try:
-        form = method_forms.filled(find(str(mask.get("use", "")), "mask"), mask)
+        form = method_forms.form_of(find(str(mask.get("use", "")), "mask"), mask)
     except EquipoiseError:
         return {"use": str(mask.get("use", "")), "given": [], "about": ""}
     told = {field["name"]: ", ".join(field["picked"]) or field["value"] for field in form["fields"]}

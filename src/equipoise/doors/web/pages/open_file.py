@@ -88,7 +88,7 @@ def change_role(
 @router.get("/open/preview", response_class=HTMLResponse)
 def preview(request: Request, office: Here) -> HTMLResponse:
     """The first records with their values."""
-    return part(request, "preview.html", preview=office.ask(work.first))
+    return part(request, "preview.html", preview=office.ask(work.first_records))
 
 
 def begin_with(office: Office, path: Path) -> None:
@@ -107,7 +107,7 @@ def begin(office: Office, request: Request | None, path: Path) -> None:
 
 def _fresh(office: Office, path: Path) -> dict[str, Any]:
     data = {"path": office.workspace.relative(path)}
-    roles = office.desk.ask(work.suggested, office.workspace.folder, {"data": data})
+    roles = office.desk.ask(work.suggested_roles, office.workspace.folder, {"data": data})
     return {"format": 1, "title": path.name.partition(".")[0], "data": data, "roles": roles}
 
 

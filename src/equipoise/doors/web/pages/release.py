@@ -61,7 +61,7 @@ def run(request: Request, office: Here, folder: Name, overwrite: Annotated[bool,
     tried, journal = journal_place(office.workspace), beside(out)
     if tried.is_file() and not journal.exists():
         office.workspace.put(journal, tried.read_text(encoding="utf-8"))
-    refused = office.workspace.private / work.REFUSED
+    refused = office.workspace.private / work.REFUSAL
     about = {"folder": folder, "policy": digest(policy)}
     office.runs.start("release", work.release, place, out, refused, overwrite, about=about)
     return part(request, "release_state.html", **_facts(office))
@@ -86,7 +86,7 @@ def stop(request: Request, office: Here, kind: Annotated[Literal["release", "ver
 @router.get("/release/report/{part}", response_class=HTMLResponse)
 def report(office: Here, part: Literal["public", "private", "refused"]) -> Response:
     """A report in a frame of its own."""
-    place = office.workspace.private / work.REFUSED if part == "refused" else _released(office) / part / "report.html"
+    place = office.workspace.private / work.REFUSAL if part == "refused" else _released(office) / part / "report.html"
     if not place.is_file():
         raise DataError("There is no such report yet.")
     return HTMLResponse(place.read_text(encoding="utf-8"), headers={"Content-Security-Policy": PREVIEW})

@@ -139,7 +139,7 @@ def preview(office: Here, asked: Asked) -> dict[str, float]:
 def keep(request: Request, office: Here, asked: Keep) -> HTMLResponse:
     """Keep a coarsening as a level of the key."""
     change = asked.change.model_dump()
-    tree, level = office.ask(work.kept, asked.column, change, asked.level, asked.name)
+    tree, level = office.ask(work.hierarchy_with, asked.column, change, asked.level, asked.name)
     words = f"{asked.column}: {_words(change, asked.level)}"
     office.edit(request, words, "shape", lambda draft: _at(_with_tree(draft, asked.column, tree), asked.column, level))
     return _drawn(request, office, asked.column)
@@ -167,7 +167,7 @@ def drop(
     level: Annotated[str, Form(max_length=1000)],
 ) -> HTMLResponse:
     """Take a level away."""
-    tree = office.ask(work.dropped, column, level)
+    tree = office.ask(work.hierarchy_without, column, level)
     words = f"{column}: level {level} taken away"
     office.edit(request, words, "shape", lambda draft: _with_tree(draft, column, tree))
     return _drawn(request, office, column)
@@ -196,7 +196,7 @@ def suggest(
     """Begin to look for the least coarsening with classes of k records; `share` is in percent."""
     policy = office.need_file()
     about = {"k": k, "share": share, "version": office.session.version}
-    office.runs.start(RUN, work.suggested, office.workspace.folder, dict(policy), k, share / 100, about=about)
+    office.runs.start(RUN, work.suggest_coarsening, office.workspace.folder, dict(policy), k, share / 100, about=about)
     return part(request, "shape_suggestion.html", run=office.runs.latest(RUN))
 
 

@@ -50,7 +50,7 @@ def combinations(request: Request, office: Here) -> HTMLResponse:
 @router.get("/understand/records", response_class=HTMLResponse)
 def records(request: Request, office: Here, values: bool = False) -> HTMLResponse:
     """The records most at risk: by id alone, with their values only when asked for."""
-    return _counted(request, office, "understand_records.html", understand.people, values)
+    return _counted(request, office, "understand_records.html", understand.riskiest_records, values)
 
 
 @router.get("/understand/columns", response_class=HTMLResponse)
