@@ -13,7 +13,7 @@ from equipoise.data.branches import BRANCHES, OLD_KINDS
 from equipoise.data.hierarchy import FILE_KINDS, Hierarchy, kind_fields
 from equipoise.data.roles import Roles
 from equipoise.doors.cli.shared_options import hierarchy
-from equipoise.doors.web.pages.shape import Made
+from equipoise.doors.web.pages.shape import NewLevel
 from equipoise.doors.web.work.method_forms import form_of
 from equipoise.policies.json_schema import schema
 from equipoise.recipe.catalogue import build, form, methods, parse, to_plain
@@ -62,7 +62,7 @@ def _schema_of(kind: str) -> Any:
 
 
 def test_the_page_sends_the_same_kinds_and_fields() -> None:
-    models = {get_args(m.model_fields["kind"].annotation)[0]: m for m in get_args(get_args(Made)[0])}
+    models = {get_args(m.model_fields["kind"].annotation)[0]: m for m in get_args(get_args(NewLevel)[0])}
     assert set(models) == set(BRANCHES)
     for kind, model in models.items():
         assert set(model.model_fields) - OF_THE_PAGE <= set(kind_fields(kind)), kind
