@@ -68,7 +68,7 @@ def places(*columns: str) -> list[int]:
 
 
 def test_the_risks_are_those_of_assess(file: Path) -> None:
-    found = understand.glance(Memory(), file, POLICY)
+    found = understand.overview(Memory(), file, POLICY)
     scores = assess(recorded()).scores
     same = ("uniques", "individual", "household", "population_uniques")
     named = {name.partition("(")[0]: score for name, score in scores.items() if name != "uniques(k=2)"}
@@ -84,7 +84,7 @@ def test_the_risks_are_those_of_assess(file: Path) -> None:
 
 
 def test_classes_are_counted_as_by_hand(file: Path) -> None:
-    found = understand.glance(Memory(), file, POLICY)
+    found = understand.overview(Memory(), file, POLICY)
     sizes = Counter(people().select(KEYS).rows())
     by_size = Counter(sizes[row] for row in people().select(KEYS).rows())
     assert found["smallest"] == min(by_size)
@@ -98,15 +98,15 @@ def test_classes_are_counted_as_by_hand(file: Path) -> None:
 
 
 def test_the_sentence_says_what_is_at_stake(file: Path) -> None:
-    words = understand.glance(Memory(), file, POLICY)["sentence"].replace("\xa0", " ")
+    words = understand.overview(Memory(), file, POLICY)["sentence"].replace("\xa0", " ")
     alone = sum(n == 1 for n in Counter(people().select(KEYS).rows()).values())
     assert words.startswith(f"{100 * alone / 400:.0f} % of the records are alone on what an outsider may know; ")
-    safe = understand.glance(Memory(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
+    safe = understand.overview(Memory(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
     assert safe.startswith("No record is alone on what an outsider may know: each has at least")
 
 
 def test_without_weights_the_file_is_the_population(file: Path) -> None:
-    found = understand.glance(Memory(), file, POLICY | {"roles": {"keys": KEYS}})
+    found = understand.overview(Memory(), file, POLICY | {"roles": {"keys": KEYS}})
     assert found["individual"]["notes"][0] == understand.UNWEIGHTED
     assert found["individual"]["share"] == found["matched"]["share"]
     assert found["population"] is None
@@ -116,7 +116,7 @@ def test_without_weights_the_file_is_the_population(file: Path) -> None:
 def test_a_household_that_is_missing_is_said_in_its_card(tmp_path: Path) -> None:
     table = people().with_columns(home=pl.when(pl.col("nr") == 1003).then(None).otherwise("home"))
     table.write_parquet(tmp_path / "people.parquet")
-    found = understand.glance(Memory(), tmp_path, POLICY)
+    found = understand.overview(Memory(), tmp_path, POLICY)
     assert found["household"]["share"] is None
     assert "1 records have no household" in found["household"]["notes"][0]
     assert found["uniques"]["share"] > 0

@@ -31,7 +31,7 @@ Words = Annotated[list[Annotated[str, Form(max_length=10_000)]], Form(max_length
 Number = Annotated[int, Form(ge=0, le=10_000)]
 Verb = Literal["mask", "measure"]
 Steps = Literal["masks", "then"]
-PAGE = "balance"
+PAGE_NAME = "balance"
 
 
 @router.get("/balance/form", response_class=HTMLResponse)
@@ -348,7 +348,7 @@ def _with_mask(candidates: Sequence[Plain], candidate: int, steps: Steps, step: 
 
 def _edit(request: Request, office: Office, words: str, **parts: Any) -> HTMLResponse:
     """Edit the policy as one step, and render the settings again."""
-    office.edit(request, words, PAGE, lambda draft: with_policy(draft, **parts))
+    office.edit(request, words, PAGE_NAME, lambda draft: with_policy(draft, **parts))
     return part(request, "balance_setup.html", **setup(office))
 
 

@@ -24,7 +24,7 @@ Name = Annotated[str, Form(max_length=1000)]
 Names = Annotated[list[Annotated[str, Form(max_length=1000)]], Form(max_length=work.MOST_COLUMNS, default_factory=list)]
 Word = Annotated[str, Form(max_length=200)]
 File = Literal["decision.csv", "decision.json", "report.html"]
-Around = Annotated[work.Shown, Query()]
+ListingQuery = Annotated[work.Shown, Query()]
 
 
 @router.get("/publish", response_class=HTMLResponse)
@@ -46,7 +46,7 @@ def point(
     request: Request,
     office: Here,
     risk: Annotated[float, Query(ge=0, le=1)],
-    shown: Around = "line",
+    shown: ListingQuery = "line",
 ) -> HTMLResponse:
     """The cells and totals at a point of the curve; nothing is saved."""
     office.need_file()

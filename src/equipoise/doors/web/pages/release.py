@@ -71,7 +71,7 @@ def run(request: Request, office: Here, folder: Name, overwrite: Annotated[bool,
 def prove(request: Request, office: Here) -> HTMLResponse:
     """Start the verification: make the release again and compare."""
     folder = _folder_of(office)
-    office.runs.start("verify", work.prove, folder, about={"folder": folder.name})
+    office.runs.start("verify", work.verify_release, folder, about={"folder": folder.name})
     return part(request, "release_state.html", **_facts(office))
 
 

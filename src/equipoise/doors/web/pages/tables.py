@@ -279,7 +279,7 @@ def _facts(office: Office, values: bool) -> dict[str, Any]:
         "title": plain.table_title(settings) if settings["by"] else "Tables",
         "rules": plain.rule_forms(settings), "method": plain.method_form(settings),
         "presets": plain.preset_list(), "TITLES": plain.TITLES, "ABOUT": plain.METHOD_SUMMARIES, "RULES": plain.RULES,
-        "METHODS": (*plain.METHODS, plain.NONE), "LARGEST": plain.LARGEST, "rivals": plain.rivals(settings),
+        "METHODS": (*plain.METHODS, plain.NONE), "LARGEST": plain.LARGEST, "rivals": plain.rules_to_compare(settings),
         "slots": range(work.MOST_BY),
     }  # fmt: skip
 

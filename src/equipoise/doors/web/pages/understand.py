@@ -32,7 +32,7 @@ def show(request: Request, office: Here) -> HTMLResponse:
 @router.get("/understand/risk", response_class=HTMLResponse)
 def risk(request: Request, office: Here) -> HTMLResponse:
     """Overview of the risks, and the sizes of classes."""
-    return _section(request, office, "understand_risk.html", understand.glance)
+    return _section(request, office, "understand_risk.html", understand.overview)
 
 
 @router.get("/understand/keys", response_class=HTMLResponse)

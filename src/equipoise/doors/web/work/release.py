@@ -33,7 +33,7 @@ def _release_facts(published: Release | TableRelease, policy: Policy) -> dict[st
     return {"words": words, "limits": rows, "done": list(published.trial.recipe.words().split("; "))}
 
 
-def prove(progress: Progress, folder: Path) -> dict[str, Any]:
+def verify_release(progress: Progress, folder: Path) -> dict[str, Any]:
     """Verify a release folder: the outcome and every check."""
     progress(0, 1, "making the release again")
     verdict = verify(folder)

@@ -58,7 +58,7 @@ class Key:
         return _codes(branch_of(change, self.values, "preview").levels()[0].label(self.values))
 
 
-Shelf = OrderedDict[tuple[int, str], Key]
+PreparedKeys = OrderedDict[tuple[int, str], Key]
 
 
 def look(memory: Memory, folder: Path, policy: Plain, chosen: ChosenLevels, column: str, mark: int) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def ready(memory: Memory, folder: Path, policy: Plain, chosen: ChosenLevels, col
 def preview(memory: Memory, folder: Path, data: Plain, mark: int, column: str, change: Plain) -> dict[str, Any] | None:
     """Risk and information after a change of one key; None where the key is not prepared."""
     memory.raw(folder, data)
-    key = _shelf(memory).get((mark, column))
+    key = _prepared_keys(memory).get((mark, column))
     if key is None:
         return None
     table = key.table(change)
@@ -106,15 +106,15 @@ def preview(memory: Memory, folder: Path, data: Plain, mark: int, column: str, c
 def prepare(memory: Memory, folder: Path, policy: Plain, chosen: ChosenLevels, column: str, mark: int) -> Key:
     """A key prepared for previews, with the other keys at their chosen levels."""
     cells, trees = _key_cells(memory, folder, policy, column), _trees(memory, folder, policy, mark)
-    shelf = _shelf(memory)
-    if (mark, column) not in shelf:
+    prepared_keys = _prepared_keys(memory)
+    if (mark, column) not in prepared_keys:
         at = {name: _chosen_level(trees.get(name), chosen.get(name), cells.values(name)) for name in cells.by}
         stage = _stage_for(memory, cells, column, {name: pair for name, pair in at.items() if name != column})
         values, level = cells.values(column), at[column][0].name
-        shelf[mark, column] = Key(stage, values, cells.counts(column), trees.get(column), level)
-        while len(shelf) > MAX_STAGES:
-            shelf.popitem(last=False)
-    return shelf[mark, column]
+        prepared_keys[mark, column] = Key(stage, values, cells.counts(column), trees.get(column), level)
+        while len(prepared_keys) > MAX_STAGES:
+            prepared_keys.popitem(last=False)
+    return prepared_keys[mark, column]
 
 
 def _stage_for(memory: Memory, cells: Cells, column: str, others: Mapping[str, tuple[Level, pl.Series]]) -> Stage:
@@ -305,8 +305,8 @@ def _trees(memory: Memory, folder: Path, policy: Plain, mark: int) -> Mapping[st
     return memory.once(("shape trees", mark), lambda: Roles.from_plain(policy.get("roles", {}), folder).hierarchies)
 
 
-def _shelf(memory: Memory) -> Shelf:
-    empty: Shelf = OrderedDict()
+def _prepared_keys(memory: Memory) -> PreparedKeys:
+    empty: PreparedKeys = OrderedDict()
     return memory.once("shape stages", lambda: empty)
 
 

@@ -164,6 +164,7 @@ def with_method(settings: Mapping[str, Any], name: str) -> Plain:
 
 
 def with_join(settings: Mapping[str, Any], join: str) -> Plain:
+    """The settings with the rules joined by | (any rule) or & (all rules)."""
     if join not in JOINS:
         raise ParameterError("Rules are joined by | (either) or & (all).")
     return {**settings, "join": join}
@@ -196,7 +197,7 @@ def fitting(rules: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]) -> 
     return suitable or list(FOR_COUNTS)
 
 
-def rivals(settings: Mapping[str, Any]) -> list[str]:
+def rules_to_compare(settings: Mapping[str, Any]) -> list[str]:
     """Rules to compare with the current one."""
     counts = not settings["value"] and not settings["holding"]
     usual = (

@@ -38,9 +38,9 @@ UNWEIGHTED = "No column is a weight: the file is taken for the whole population,
 LOW_WEIGHTS = "The weights add up to no more than the records: the file is taken for the whole population."
 
 
-def glance(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def overview(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The risks of the file in numbers and in one sentence, and the sizes of its classes."""
-    return memory.once(_name("glance", policy), lambda: _glance(*_records_and_cells(memory, folder, policy)))
+    return memory.once(_name("glance", policy), lambda: _overview(*_records_and_cells(memory, folder, policy)))
 
 
 def keys(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def _name(what: str, policy: Mapping[str, Any]) -> tuple[Any, ...]:
 # Risks ----------------------------------------------------------------------------------------------------------------
 
 
-def _glance(records: Records, cells: Cells) -> dict[str, Any]:
+def _overview(records: Records, cells: Cells) -> dict[str, Any]:
     sizes = cells.alike[0]
     usual = standard(records)
     facts: dict[str, Any] = {
