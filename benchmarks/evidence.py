@@ -1,10 +1,13 @@
-"""What takes long and is not judged by speed: `python -m benchmarks.evidence [policies] [kills] [--seed N] [--many N]`.
+"""What takes long and is not judged by speed: `python -m benchmarks.evidence [name ...] [--seed N] [--many N]`.
 
 policies: adaptive searches against exhaustive grids, on policies drawn by seed. kills: kill -9 at random moments.
+suite: the full versions of tests of which `make test` runs a small one. kernels: the numerical tests, and `verify`
+of releases made before, under the vector and matrix kernels of other processors.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +26,16 @@ from equipoise.trials.trial import Trial
 DRAWS, SHARE, GOOD = 3, 5, 0.95
 """Draws of random masks; a search may make one trial in so many; the share of policies that must be as good."""
 POLICIES, KILLS, FIRST = 30, 50, 3001
-KILLER = Path(__file__).parents[1] / "tests" / "releases" / "kills.py"
+ROOT = Path(__file__).parents[1]
+KILLER = ROOT / "tests" / "releases" / "kills.py"
+NUMERICAL = (
+    "data", "coarsening", "beta_binomial", "laws", "losses", "rules", "masks", "risk", "attacks", "utility", "theory",
+    "tables", "golden", "publishing",
+)  # fmt: skip
+"""Folders of tests whose answers are computed in floating point."""
+CORES = ("Nehalem", "Haswell", "Zen", "SkylakeX")
+"""Matrix kernels of OpenBLAS that every x86 processor of the last ten years can run, but for the last."""
+CLI = "import sys; from equipoise.doors.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 @dataclass(frozen=True)
@@ -114,9 +126,68 @@ def kills(seed: int, many: int) -> Iterator[str]:
     )
 
 
+def suite(_seed: int, workers: int) -> Iterator[str]:
+    """The tests that `make test` makes smaller, at full size."""
+    tests = ["-m", "evidence", "-n", str(workers), "--dist", "loadgroup", str(ROOT / "tests")]
+    yield verdict("the full versions of tests", tested(tests, {"EQUIPOISE_EVIDENCE": "1"}))
+
+
+def kernels(_seed: int, many: int) -> Iterator[str]:
+    """The numerical tests and the verification of earlier releases, as other processors compute."""
+    folders = [str(ROOT / "tests" / name) for name in NUMERICAL]
+    with TemporaryDirectory() as place:
+        releases = [demo(name, Path(place)) for name in ("survey", "business", "hospital")]
+        for settings in kernel_settings()[:many]:
+            name = " ".join(f"{key}={value}" for key, value in settings.items())
+            yield verdict(f"numerical tests under {name}", tested(folders, settings))
+            for release in releases:
+                yield verdict(f"verify {release.name} under {name}", command(["verify", str(release)], settings))
+
+
+def kernel_settings() -> list[dict[str, str]]:
+    """Environment variables that choose other kernels; of NumPy's features, those that this processor has."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    features = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
+    sets = dict.fromkeys((" ".join(features[:1]), " ".join(features)))
+    return [{"OPENBLAS_CORETYPE": core} for core in CORES] + [{"NPY_DISABLE_CPU_FEATURES": one} for one in sets if one]
+
+
+def demo(name: str, place: Path) -> Path:
+    """A release of a demo, made with this processor's own kernels."""
+    done = command(["demo", name, "--out", str(place / name)], {})
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    return next((place / name).rglob("evidence.json")).parents[1]
+
+
+def command(words: Sequence[str], settings: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """A command of equipoise in a process of its own."""
+    return run(["-c", CLI, *words], settings)
+
+
+def tested(words: Sequence[str], settings: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return run(["-m", "pytest", "-q", "-p", "no:cacheprovider", *words], settings)
+
+
+def run(words: Sequence[str], settings: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *words], env=os.environ | settings, capture_output=True, text=True, check=False, cwd=ROOT
+    )
+
+
+def verdict(what: str, done: "subprocess.CompletedProcess[str]") -> str:
+    """One line where it held; what was said at the end where it did not."""
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    said = lines[-1] if lines else ""
+    return f"held: {what}: {said}" if not done.returncode else "\n".join([f"MISSED: {what}", *lines[-30:]])
+
+
 STUDIES: dict[str, tuple[Callable[[int, int], Iterator[str]], int]] = {
     "policies": (policies, POLICIES),
     "kills": (kills, KILLS),
+    "suite": (suite, 2),
+    "kernels": (kernels, len(CORES) + 2),
 }
 
 
@@ -125,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.evidence", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"which: {', '.join(STUDIES)} (all unless named)")
     parser.add_argument("--seed", type=int, default=FIRST, help="the first seed")
-    parser.add_argument("--many", type=int, help="how many policies, or kills")
+    parser.add_argument("--many", type=int, help="how many policies, kills, workers or kernels")
     given = parser.parse_args(arguments)
     told: list[str] = []
     for name in given.names or STUDIES:

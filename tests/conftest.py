@@ -1,14 +1,25 @@
-"""What many tests share: small seeded files, every engine, and two masks that draw at random."""
+"""What many tests share: small seeded files, every engine, and two masks that draw at random.
+
+`make test` runs a small seeded version of what takes long. The fixture `full(small, large)` picks the size, and the
+mark `evidence` names the cases that are only in the full version: `make evidence` runs both, with EQUIPOISE_EVIDENCE=1.
+"""
 
 import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: idle threads of BLAS burn CPU
+
+import multiprocessing
 import shutil
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from threading import Lock
 from typing import Any
+from unittest import mock
 
 import narwhals as nw
 import numpy as np
@@ -19,11 +30,15 @@ from hypothesis import HealthCheck, settings
 import equipoise as eq
 from equipoise.data.records import Law, Records
 from equipoise.ground.randomness import Draws
+from equipoise.presentation.pages import PAGES
+
+EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
+"""Whether the full versions of the tests run."""
 
 settings.register_profile(
     "equipoise",
     deadline=None,
-    max_examples=40,
+    max_examples=200 if EVIDENCE else 25,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -34,16 +49,83 @@ Make = Callable[[pl.DataFrame], Any]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One Spark, on one worker: with pytest 9.2 xdist 3.8 loses the groups on the way (pytest-xdist issue 1386)."""
+    """A file on one worker, so that what its tests share is made once; one Spark and one browser.
+
+    With pytest 9.2 xdist 3.8 loses the groups on the way (pytest-xdist issue 1386).
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Grouped(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            groups = {"spark": "spark", "test_package.py": "wheel", "test_docs.py": "docs", "test_walks.py": "walks"}
-            groups |= {"web/test_releasing.py": "release"}
-            return next((group for mark, group in groups.items() if mark in nodeid), nodeid)
+            groups = {"spark": "spark", "_browser.py": "browser"}
+            return next((group for mark, group in groups.items() if mark in nodeid), nodeid.partition("::")[0])
 
     return Grouped(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "evidence(every=None): in full under `make evidence`; here none, or one in so many"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Cases marked `evidence` are left out of `make test`; under `make evidence` tests that grow have the mark too.
+
+    `evidence(every=3)` keeps the first of each three cases of a test, in the order of its parameters.
+    """
+    if EVIDENCE:
+        for item in items:
+            examples = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+            if examples or "full" in getattr(item, "fixturenames", ()):
+                item.add_marker("evidence")
+        return
+    cases, left_out = Counter[str](), set[pytest.Item]()
+    for item in items:
+        mark = item.get_closest_marker("evidence")
+        if mark is None:
+            continue
+        name, every = item.nodeid.partition("[")[0], mark.kwargs.get("every")
+        if every is None or cases[name] % every:
+            left_out.add(item)
+        cases[name] += 1
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_processes() -> Iterator[None]:
+    """Processes start as copies of one that has imported the package: a fresh one costs a second of CPU each time.
+
+    They get the environment of the session's start. Fresh processes are tried in subprocesses by test_package.py and
+    releases/test_kill.py, and in every process of `make evidence`.
+    """
+    if EVIDENCE or "forkserver" not in multiprocessing.get_all_start_methods():
+        yield
+        return
+    from multiprocessing import forkserver
+
+    fresh, environment, first = multiprocessing.get_context, dict(os.environ), Lock()
+    fresh("forkserver").set_forkserver_preload(["equipoise.doors.cli", "equipoise.doors.web.app", "scipy.stats"])
+
+    def copied(method: str | None = None) -> Any:
+        if first.acquire(blocking=False):  # and never again: the test that is first may have changed the environment
+            with mock.patch.dict(os.environ, environment, clear=True):
+                forkserver.ensure_running()
+        return fresh("forkserver" if method == "spawn" else method)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiprocessing, "get_context", copied)
+        yield
+    forkserver._forkserver._stop()
+
+
+@pytest.fixture(scope="session")
+def full() -> Callable[[Any, Any], Any]:
+    """Picks the first of two sizes in `make test`, the second in `make evidence`."""
+    return lambda small, large: large if EVIDENCE else small
 
 
 @dataclass(frozen=True)
@@ -238,7 +320,21 @@ def data_folder() -> Path:
     return folder
 
 
-@pytest.fixture
-def page() -> Callable[[Any, bool], str]:
+def plain_page(report: Any, public: bool) -> str:
     """A report page that takes no time to draw."""
-    return lambda report, public: f"<!doctype html><title>{report.title}</title><p>{'public' if public else 'internal'}"
+    return f"<!doctype html><title>{report.title}</title><p>{'public' if public else 'internal'}"
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, bool], str]:
+    """Releases get a page that takes no time to draw."""
+    monkeypatch.setitem(PAGES, "Report", plain_page)
+    return plain_page
+
+
+@pytest.fixture(scope="module")
+def plain_pages() -> Iterator[None]:
+    """The same for all tests of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PAGES, "Report", plain_page)
+        yield

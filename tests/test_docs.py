@@ -56,7 +56,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` builds it."""
     out = tmp_path_factory.mktemp("site").resolve()
     build = [sys.executable, "-m", "properdocs", "build", "--strict", "--config-file", "properdocs.yml", "--site-dir"]
-    done = subprocess.run([*build, str(out)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*build, str(out)], cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "WARNING" not in done.stderr
     return out
@@ -230,6 +230,7 @@ def test_a_browser_reads_and_searches_it_from_the_disk(site: Path, width: int, s
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        page.set_default_timeout(300_000)
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: asked.append(str(error)))
         for name in ("index", "guides/engineer", "reference/methods", "reference/command-line", "attacks"):

@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors import write_page
-from equipoise.ground import system
+from equipoise.ground import system, whole_files
 from equipoise.ground.errors import DataError
 
 SOURCE = Path(eq.__file__).parent
@@ -187,7 +186,7 @@ def locked(times: int) -> tuple[list[int], object]:
 def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries, move = locked(2)
     monkeypatch.setattr(Path, "replace", move)
-    write_page.put(tmp_path / "page.html", "text")
+    whole_files.put(tmp_path / "page.html", "text")
     assert (len(tries), (tmp_path / "page.html").read_text(encoding="utf-8")) == (3, "text")
 
 
@@ -195,7 +194,7 @@ def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_that_stays_locked_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "replace", locked(99)[1])
     with pytest.raises(DataError, match="another program has it"):
-        write_page.put(tmp_path / "page.html", "text")
+        whole_files.put(tmp_path / "page.html", "text")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,11 +5,13 @@ filler names there are, and which modules stand in another room than their only 
 """
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "equipoise"
@@ -22,6 +24,8 @@ FILLERS = {
     "written",
 }
 """Words that say nothing of the thing they name."""
+FRONT_DOOR = set(re.findall(r'^    "([a-z_.]+)": "', (SOURCE / "__init__.py").read_text("utf-8"), re.MULTILINE))
+"""Modules that the names of `import equipoise as eq` are in."""
 MAX_CHAIN = 20
 MAX_FILES = 25
 MAX_FILLER_FUNCTIONS = 200
@@ -104,17 +108,24 @@ class House:
         ]
 
     def misplaced(self) -> dict[str, str]:
-        """Modules with one user only, which stands in another room."""
+        """Modules that no user reaches by name, with one importer only, which stands in another room."""
         users = {
             name: [user for user in self.importers[name] if not self.modules[user].package]
             for name, module in self.modules.items()
-            if not module.package
+            if not module.package and not self._public(module)
         }
         return {
             name: using[0]
             for name, using in users.items()
             if len(using) == 1 and self.modules[using[0]].room != self.modules[name].room
         }
+
+    def _public(self, module: Module) -> bool:
+        """Whether users reach a module by name: a method of a family, or what the front door or its package lists."""
+        package = module.name.rpartition(".")[0]
+        in_family = package in FAMILIES and not module.private
+        listed = package and f"from equipoise.{module.name} import" in self.modules[package].path.read_text("utf-8")
+        return in_family or bool(listed) or module.name in FRONT_DOOR or package in self.importers[module.name]
 
     def intrusions(self) -> list[str]:
         """Imports of a private module by another room, and of one public method file by its sibling."""
@@ -174,10 +185,15 @@ def _imported(module: Module, known: frozenset[str]) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "equipoise":
             base = node.module.removeprefix("equipoise").removeprefix(".")
             for alias in node.names:
-                inner = f"{base}.{alias.name}".removeprefix(".")
-                yield from (name for name in ([inner] if inner in known else [base]) if name in known)
+                inner = (f"{base}.{name}".removeprefix(".") for name in (alias.name, _snake(alias.name)))
+                yield from islice((name for name in (*inner, base) if name in known), 1)
         elif isinstance(node, ast.Import):
             yield from (n for n in (a.name.removeprefix("equipoise.") for a in node.names) if n in known)
+
+
+def _snake(name: str) -> str:
+    """The module that a lazy package finds a class in: its name in snake case."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from equipoise.data.hierarchy import Hierarchy as Hierarchy
     from equipoise.data.records import Records as Records
     from equipoise.data.roles import Roles as Roles
-    from equipoise.data.tables.table import table as table
+    from equipoise.data.tables.count_table import table as table
     from equipoise.doors.api import attack as attack
     from equipoise.doors.api import balance as balance
     from equipoise.doors.api import check as check
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from equipoise.doors.api import publish as publish
     from equipoise.doors.api import release as release
     from equipoise.doors.api import replay as replay
-    from equipoise.doors.table_folder import tabulate as tabulate
+    from equipoise.doors.api import tabulate as tabulate
     from equipoise.files import read as read
     from equipoise.ground.errors import Cancelled as Cancelled
     from equipoise.ground.errors import DataError as DataError
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from equipoise.recipe.recipe import grid as grid
     from equipoise.recipe.recipe import recipes as recipes
     from equipoise.releases.release import Release as Release
-    from equipoise.releases.tables.tabulate import protect_tables as protect_tables
+    from equipoise.releases.tabulate import protect_tables as protect_tables
     from equipoise.releases.verify import verify as verify
     from equipoise.search.best_coarsening import best_coarsening as best_coarsening
     from equipoise.search.frontier import Frontier as Frontier
@@ -73,12 +73,11 @@ ROOMS = {
     "ground.errors": "Cancelled DataError EngineError EquipoiseError EquipoiseWarning InfeasibleError "
     "MissingExtraError ParameterError RefusedError RolesError",
     "data.hierarchy": "Hierarchy",
-    "data.tables.table": "table",
+    "data.tables.count_table": "table",
     "data.records": "Records",
     "data.roles": "Roles",
     "methods.score": "Score Scores",
-    "doors.api": "attack balance check init open protect publish release replay",
-    "doors.table_folder": "tabulate",
+    "doors.api": "attack balance check init open protect publish release replay tabulate",
     "files": "read",
     "inspection.assess": "Assessment assess",
     "intrusion.attack": "Attack",
@@ -91,7 +90,7 @@ ROOMS = {
     "releases.release": "Release",
     "inspection.suggest_roles": "suggest_roles",
     "search.sweep": "sweep",
-    "releases.tables.tabulate": "protect_tables",
+    "releases.tabulate": "protect_tables",
     "trials.trial": "Trial",
     "releases.verify": "verify",
 }

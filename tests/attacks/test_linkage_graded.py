@@ -64,6 +64,7 @@ def levels(original: pl.DataFrame, released: pl.DataFrame) -> Any:
     return np.stack([name, np.where(gap == 0, 2, np.where(gap <= 2, 1, 0)), *(x.astype(int) for x in rest)])
 
 
+@pytest.mark.evidence(every=2)
 @pytest.mark.parametrize("blocks", [None, ("sex",)])
 def test_graded_agreement_of_all_pairs(blocks: tuple[str, ...] | None) -> None:
     """2,000 x 2,000 pairs: patterns, m and u, thresholds, the sum of weights of the assignment, and the share right."""

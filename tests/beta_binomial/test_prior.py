@@ -1,6 +1,5 @@
 """The fitted prior: published numbers, an optimiser of its own, simulation, the two boundaries, and refusals."""
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -139,14 +138,14 @@ def test_the_truth_is_recovered() -> None:
     assert ((found - truth) / errors).std(axis=0) == pytest.approx([1, 1], abs=0.25)
 
 
-def test_the_paper_s_prior_is_recovered() -> None:
-    """500 runs of 1,000 domains, alpha = 1/2, beta = 3/2: bias below 2 standard errors of the mean over the runs."""
-    random, found = np.random.default_rng(0), []
-    for _ in range(500):
+def test_the_paper_s_prior_is_recovered(full: Any) -> None:
+    """100 runs (500 in full) of 1,000 domains, alpha = 1/2, beta = 3/2: bias below 2 standard errors of the mean."""
+    random, found, runs = np.random.default_rng(0), [], full(100, 500)
+    for _ in range(runs):
         n = random.integers(5, 41, 1000)
         made = fit(random.binomial(n, random.beta(0.5, 1.5, 1000)), n)
         found.append((made.alpha, made.beta))
-    spread = np.std(found, axis=0) / np.sqrt(500)
+    spread = np.std(found, axis=0) / np.sqrt(runs)
     assert (np.abs(np.mean(found, axis=0) - (0.5, 1.5)) < 2 * spread).all()
 
 
@@ -293,11 +292,10 @@ def test_huge_samples() -> None:
     assert (found.alpha, found.beta) == pytest.approx((alpha, beta), rel=1e-3)
 
 
-def test_a_million_domains() -> None:
-    y, n = drawn(1_000_000, 0.5, 1.5, 17, 1, 60)
-    start = perf_counter()
+def test_a_million_domains(full: Any) -> None:
+    """100,000 domains here, a million in full: the estimates are within four standard errors."""
+    y, n = drawn(full(100_000, 1_000_000), 0.5, 1.5, 17, 1, 60)
     found = fit(y, n)
-    assert perf_counter() - start < 10
     assert abs(found.alpha - 0.5) < 4 * found.errors.alpha
     assert abs(found.beta - 1.5) < 4 * found.errors.beta
 

@@ -12,7 +12,6 @@ import pytest
 
 import equipoise as eq
 from equipoise.doors.cli import main
-from equipoise.doors.report import render
 from equipoise.releases.release import release
 from equipoise.releases.reopen import reopen
 
@@ -48,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, people: pl.DataFrame) -> Path
         noisy = eq.Recipe([eq.masks.Noise(["age", "salary"], 0.3)], seed).run(original)
         noisy.collect().write_csv(folder / f"noisy{seed}.csv")
     noisy.collect().drop("person").sample(fraction=1, shuffle=True, seed=2).write_csv(folder / "mixed.csv")
-    release(original, eq.Recipe([eq.masks.TopCode("age", 60)], 1), eq.Policy(), folder / "out", render=render)
+    release(original, eq.Recipe([eq.masks.TopCode("age", 60)], 1), eq.Policy(), folder / "out")
     return folder
 
 

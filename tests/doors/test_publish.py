@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors import decision_files
 from equipoise.doors.cli import main
 from equipoise.methods.method import label
+from equipoise.presentation.pages import PAGES
+from equipoise.publishing import decision_files
 from equipoise.recipe.catalogue import build, parse
 
 CANARY = "Canary-7731"
@@ -274,6 +275,7 @@ def test_both_charts_are_drawn(folder: Path) -> None:
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         tab = browser.new_page(viewport={"width": 1100, "height": 900})
+        tab.set_default_timeout(300_000)
         heard: list[str] = []
         tab.on("console", lambda message: heard.append(message.text))
         tab.on("pageerror", lambda error: heard.append(str(error)))
@@ -308,6 +310,7 @@ def test_it_prints_without_scripts(folder: Path, tmp_path: Path) -> None:
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         tab = browser.new_context(viewport={"width": 700, "height": 900}, java_script_enabled=False).new_page()
+        tab.set_default_timeout(300_000)
         tab.emulate_media(media="print")
         tab.goto((folder / "report.html").resolve().as_uri())
         boxes = [tab.locator("noscript svg").nth(place).bounding_box() for place in (0, 1)]
@@ -356,7 +359,7 @@ def test_a_failure_leaves_nothing(run: Run, made: Path, monkeypatch: pytest.Monk
     def fail(*_: Any) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(decision_files, "render_publish", fail)
+    monkeypatch.setitem(PAGES, "Published", fail)
     assert "No space left" in run(*table(made, "--risk", "0.2", "--out", made / "new" / "place"), code=2)
     assert not (made / "new").exists()
 

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import equipoise as eq
-from equipoise.doors import table_folder
 from equipoise.doors.cli import main, table
 from equipoise.doors.report import render_table
 from equipoise.doors.report.table_page import ordered
+from equipoise.presentation.pages import PAGES
 
 CANARY = "Canary-7731"
 CHROMIUM = Path("/usr/bin/chromium")
@@ -259,6 +259,7 @@ def test_the_page_in_a_browser(folder: Path) -> None:
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         tab = browser.new_page(viewport={"width": 1100, "height": 900})
+        tab.set_default_timeout(300_000)
         heard: list[str] = []
         tab.on("console", lambda message: heard.append(message.text))
         tab.on("pageerror", lambda error: heard.append(str(error)))
@@ -350,6 +351,6 @@ def test_a_failure_leaves_nothing(run: Run, made: Path, tmp_path: Path, monkeypa
     def fail(*_: Any, **__: Any) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(table_folder, "render_table", fail)
+    monkeypatch.setitem(PAGES, "Tabulated", fail)
     assert "No space left" in run(*firms(made, *RULE, "--out", tmp_path / "new" / "place"), code=2)
     assert not (tmp_path / "new").exists()

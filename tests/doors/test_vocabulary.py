@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
+import polars as pl
 import pytest
 
 import equipoise as eq
@@ -15,7 +16,10 @@ from equipoise.data.roles import Roles
 from equipoise.doors.cli.shared_options import hierarchy
 from equipoise.doors.web.pages.shape import NewLevel
 from equipoise.doors.web.work.method_forms import form_of
+from equipoise.policies.explain import explain
 from equipoise.policies.json_schema import schema
+from equipoise.policies.policy_file import Job
+from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import build, form, methods, parse, to_plain
 
 TREES = {
@@ -80,6 +84,36 @@ def test_old_kinds_of_files_are_read_with_a_note(old: str, kind: str) -> None:
     with pytest.warns(eq.EquipoiseWarning, match=f"kind = '{old}' is now kind = '{kind}'"):
         roles = Roles.from_plain({"hierarchies": {"x": {"kind": old, **words}}})
     assert roles.hierarchies["x"] == expected
+
+
+@pytest.mark.filterwarnings("ignore:The hierarchy of:equipoise.EquipoiseWarning")
+def test_check_says_what_to_write_instead_of_old_words() -> None:
+    plain = {
+        "data": {"path": "x.csv"},
+        "roles": {"keys": ["x"], "hierarchies": {"x": {"kind": "leaves", "rows": [["a", "b"], ["c", "b"]]}}},
+        "limits": {"uniques": "< 2%"},
+    }
+    job = Job.from_plain(plain, Path("policy.toml"))
+    notes = [line for line in explain(job).warnings if "is now" in line]
+    assert notes == [
+        "The hierarchy of x: kind = 'leaves' is now kind = 'mapping'.",
+        "The hierarchy of x: rows is now groups.",
+    ]
+
+
+def test_a_register_of_an_older_version_is_read(tmp_path: Path) -> None:
+    tree = Hierarchy.mapping({"a": "x", "b": "x", "c": "y"})
+    records = eq.read(
+        pl.DataFrame({"id": range(6), "k": [*"aabbcc"], "v": [*map(float, range(6))]}),
+        eq.Roles(["k"], id="id", hierarchies={"k": tree}),
+    )
+    recipe, register = eq.Recipe([eq.masks.Noise(["v"], 0.2)], 7), Register(tmp_path / "register.json")
+    register.record(recipe, records)
+    text = (tmp_path / "register.json").read_text(encoding="utf-8")
+    old = text.replace('"mapping"', '"leaves"').replace('"groups"', '"rows"')
+    assert old != text
+    (tmp_path / "register.json").write_text(old, encoding="utf-8")
+    assert register.settle(recipe, records).seed == 7
 
 
 def test_old_names_of_python_warn(tmp_path: Path) -> None:

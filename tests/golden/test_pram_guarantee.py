@@ -190,6 +190,7 @@ def test_blocks_hold_on_every_small_file(xi: float) -> None:
     assert sum(held) == sum(sum(t) >= 1 / xi for t in files)
 
 
+@pytest.mark.evidence(every=6)
 @pytest.mark.parametrize("xi", SWEEP)
 def test_blocks_hold_on_files_of_five_cells(xi: float) -> None:
     """Every file of five cells with counts up to 4, given one count and given all of S."""

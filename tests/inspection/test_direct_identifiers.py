@@ -32,7 +32,7 @@ def table() -> pl.DataFrame:
 
 
 def released(table: pl.DataFrame, roles: eq.Roles, policy: eq.Policy, out: Path, page: Page) -> eq.Release:
-    return release(eq.read(table, roles), eq.Recipe([]), policy, out, render=page)
+    return release(eq.read(table, roles), eq.Recipe([]), policy, out)
 
 
 def test_a_release_is_refused_and_says_how_to_allow_it(table: pl.DataFrame, tmp_path: Path, page: Page) -> None:
@@ -68,9 +68,7 @@ def test_an_id_is_no_identifier_to_refuse(table: pl.DataFrame, tmp_path: Path, p
 def test_a_mask_may_take_the_identifier_away(table: pl.DataFrame, tmp_path: Path, page: Page) -> None:
     """What counts is what is released: a first letter is no address."""
     roles = eq.Roles(["sex", "mail"], hierarchies={"mail": eq.Hierarchy.prefix(1)})
-    made = release(
-        eq.read(table, roles), eq.Recipe([eq.masks.Recode("mail", 1)]), eq.Policy(), tmp_path / "out", render=page
-    )
+    made = release(eq.read(table, roles), eq.Recipe([eq.masks.Recode("mail", 1)]), eq.Policy(), tmp_path / "out")
     assert pl.read_parquet(made.public / "data.parquet")["mail"].n_unique() == 1
 
 

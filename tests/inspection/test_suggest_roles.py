@@ -1,7 +1,6 @@
 """Suggested roles: as a methodologist would assign them, no identifier missed, nothing shown, nothing applied."""
 
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +227,7 @@ def test_a_key_cannot_be_named_like_a_cell_column() -> None:
 
 
 def test_a_large_file_is_sampled_and_this_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(column_facts, "LOOKED_AT", 500)
+    monkeypatch.setattr(column_facts, "SAMPLE_RECORDS", 500)
     table = pl.DataFrame({"id": range(20_000), "hhid": [i // 4 for i in range(20_000)], "sex": ["f", "m"] * 10_000})
     table.write_parquet(tmp_path / "large.parquet")
     for source in (table, table.lazy(), tmp_path / "large.parquet"):
@@ -318,9 +317,7 @@ def test_what_is_weighed_in_kilograms_is_no_survey_weight() -> None:
     assert suggest_roles(table).of("weight") == ("Hochrechnung",)
 
 
-def test_a_thousand_names_are_read_in_no_time() -> None:
+def test_a_thousand_names_that_say_nothing() -> None:
     from equipoise.inspection.column_names import meaning_of
 
-    start = time.perf_counter()
     assert [meaning_of(f"xyz_{i}_abc_qrs_vvv") for i in range(1000)] == [None] * 1000
-    assert time.perf_counter() - start < 5

@@ -10,7 +10,7 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.policies.toml_lines import line_at, lines_of, named
+from equipoise.policies.toml_lines import line_at, lines_of, place_text
 
 TRICKY = '''# [comment] = 1
 "quoted key" = "a # no comment, [no] header"
@@ -99,4 +99,4 @@ def test_whatever_can_be_written_is_found(plain: dict[str, Any]) -> None:
 def test_a_place_without_a_line_has_that_of_what_is_around_it() -> None:
     assert line_at({("data",): 3}, ("data", "path")) == 3
     assert line_at({}, ("data",)) is None
-    assert named(("limits", "uniques", 0, "limit")) == "limits.uniques[1].limit"
+    assert place_text(("limits", "uniques", 0, "limit")) == "limits.uniques[1].limit"

@@ -53,7 +53,7 @@ def publish(records: Records, tmp_path: Path, page: Page) -> Callable[..., Relea
         made.append(1)
         recipe = Recipe((mask or eq.masks.Pram(0.8),), seed)
         given = {"records": records, "register": Register(tmp_path / "register.json")} | changes
-        return release(recipe=recipe, policy=policy, out=tmp_path / f"out{len(made)}", render=page, **given)
+        return release(recipe=recipe, policy=policy, out=tmp_path / f"out{len(made)}", **given)
 
     return run
 

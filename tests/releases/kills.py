@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from equipoise.presentation.pages import PAGES
 from equipoise.releases.balance import balance
 
 POLICY = """
@@ -67,7 +68,8 @@ def start(policy: Path, out: Path) -> int:
     child = os.fork()
     if child == 0:
         try:
-            balance(policy, render=lambda facts, public: f"<title>{facts.title}</title>" * 1000, out=out)
+            PAGES["Report"] = lambda facts, public: f"<title>{facts.title}</title>" * 1000
+            balance(policy, out=out)
         except BaseException as problem:
             (out.parent / f"{out.name}.problem").write_text(repr(problem), encoding="utf-8")
             os._exit(1)
@@ -132,7 +134,7 @@ def main(folder: Path, number: int, seed: int) -> list[dict[str, object]]:
     whole = marks(folder / "whole")
     assert marks(folder / "again") == whole
     found: list[dict[str, object]] = []
-    while sum(bool(one["hit"]) for one in found) < number and len(found) < 4 * number:
+    while sum(bool(one["hit"]) for one in found) < number and len(found) < 20 * number:
         moments = [rng.uniform(0.0, took) for _ in range(rng.choice([1, 1, 2]))]
         found.append(kill_one(policy, folder / f"out{len(found)}", moments, whole))
     return found

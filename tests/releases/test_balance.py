@@ -60,28 +60,28 @@ def test_adaptive_and_stopped_twice(policy: Path, tmp_path: Path, page: Any) -> 
     folder, seen = tmp_path / "out", []
     for stop in (2, 5):
         with pytest.raises(eq.Cancelled, match="run it again to go on"):
-            balance(policy, render=page, out=folder, progress=lambda done, total, what, stop=stop: done < stop)
+            balance(policy, out=folder, progress=lambda done, total, what, stop=stop: done < stop)
         seen.append(beside(folder).read_text(encoding="utf-8").splitlines())
         assert not folder.exists()
     assert seen[1][: len(seen[0])] == seen[0]
-    made = balance(policy, render=page, out=folder)
+    made = balance(policy, out=folder)
     assert not beside(folder).exists()
     assert len(made.frontier.trials) == 8
     seed = json.loads(seen[0][0])["seed"]
     assert str(made.trial.recipe.seed) == seed
     (tmp_path / "seed.json").write_text(json.dumps({"seed": seed}), encoding="utf-8")
-    whole = balance(written(tmp_path, seed_file="seed.json"), render=page, out=tmp_path / "whole")
+    whole = balance(written(tmp_path, seed_file="seed.json"), out=tmp_path / "whole")
     assert data_of(whole) == data_of(made)
     assert whole.evidence["scores"] == made.evidence["scores"]
 
 
 def test_other_data_are_searched_anew(policy: Path, tmp_path: Path, people: pl.DataFrame, page: Any) -> None:
     with pytest.raises(eq.Cancelled):
-        balance(policy, render=page, out=tmp_path / "out", progress=lambda done, total, what: done < 3)
+        balance(policy, out=tmp_path / "out", progress=lambda done, total, what: done < 3)
     before = json.loads(beside(tmp_path / "out").read_text(encoding="utf-8").splitlines()[0])
     people.select("person", "sex", "age", "salary").tail(300).write_csv(tmp_path / "people.csv")
     with pytest.raises(eq.Cancelled):
-        balance(policy, render=page, out=tmp_path / "out", progress=lambda done, total, what: done < 1)
+        balance(policy, out=tmp_path / "out", progress=lambda done, total, what: done < 1)
     lines = beside(tmp_path / "out").read_text(encoding="utf-8").splitlines()
     assert json.loads(lines[0])["key"] != before["key"]
 
@@ -89,11 +89,11 @@ def test_other_data_are_searched_anew(policy: Path, tmp_path: Path, people: pl.D
 def test_limits_may_move_without_trying_again(policy: Path, tmp_path: Path, page: Any) -> None:
     """Scores do not depend on limits: what was tried before they were moved counts."""
     with pytest.raises(eq.Cancelled):
-        balance(policy, render=page, out=tmp_path / "out", progress=lambda done, total, what: done < 4)
+        balance(policy, out=tmp_path / "out", progress=lambda done, total, what: done < 4)
     tried = len(beside(tmp_path / "out").read_text(encoding="utf-8").splitlines())
     moved = written(tmp_path, limits={NEAREST: "< 0.25"})
     with pytest.raises(eq.Cancelled):
-        balance(moved, render=page, out=tmp_path / "out", progress=lambda done, total, what: done < 1)
+        balance(moved, out=tmp_path / "out", progress=lambda done, total, what: done < 1)
     assert len(beside(tmp_path / "out").read_text(encoding="utf-8").splitlines()) >= tried
 
 
@@ -101,15 +101,13 @@ def test_a_refusal_says_what_would_pass(tmp_path: Path, policy: Path, page: Any)
     strict = written(tmp_path, limits={NEAREST: "< 0.0001"})
     before = sorted(tmp_path.iterdir())
     with pytest.raises(eq.RefusedError, match=r"None of 8 candidates meets .* were moved to .* would pass"):
-        balance(strict, render=page, out=tmp_path / "out")
+        balance(strict, out=tmp_path / "out")
     assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_grid_is_all_of_it(policy: Path, tmp_path: Path, page: Any) -> None:
     masks = [{"use": "noise", "columns": ["salary"], "scale": [0.4, 0.8, 1.2]}]
-    made = balance(
-        written(tmp_path, candidates=[{"masks": masks}], search={"search": "grid"}), render=page, out=tmp_path / "out"
-    )
+    made = balance(written(tmp_path, candidates=[{"masks": masks}], search={"search": "grid"}), out=tmp_path / "out")
     assert len(made.frontier.trials) == 3
     assert len({trial.recipe.seed for trial in made.frontier.trials}) == 1
 
@@ -135,19 +133,18 @@ def test_a_run_killed_after_its_release_ends_when_run_again(policy: Path, tmp_pa
     kept: list[bytes] = []
     made = balance(
         policy,
-        render=page,
         out=folder,
         progress=lambda *_: kept.append(journal.read_bytes()) if journal.exists() else None,
     )
     data = data_of(made)
     with pytest.raises(eq.DataError, match="exists already"):
-        balance(policy, render=page, out=folder)
+        balance(policy, out=folder)
     journal.write_bytes(kept[-1])
     with pytest.raises(eq.DataError, match="exists already"):
-        balance(policy, render=page, out=folder)
+        balance(policy, out=folder)
     assert journal.exists(), "a journal younger than the release is of another run"
     before = (folder / "public" / "evidence.json").stat().st_mtime_ns
     os.utime(journal, ns=(before - 1, before - 1))
-    again = balance(policy, render=page, out=folder)
+    again = balance(policy, out=folder)
     assert data_of(again) == data
     assert not journal.exists()

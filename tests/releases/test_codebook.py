@@ -226,7 +226,7 @@ def test_in_the_release_folder(people: pl.DataFrame, people_roles: eq.Roles, tmp
 
     masks = [eq.masks.Recode("age", "10"), eq.masks.Noise("salary", 0.3)]
     limits = eq.Policy({"uniques": "<= 0.9"})
-    made = release(eq.read(people, people_roles), eq.Recipe(masks, SEED), limits, tmp_path / "out", render=page)
+    made = release(eq.read(people, people_roles), eq.Recipe(masks, SEED), limits, tmp_path / "out")
     plain = json.loads((made.public / "codebook.json").read_text(encoding="utf-8"))
     assert plain["withheld"] == ["person"]
     assert "person" not in [v["name"] for v in plain["variables"]]

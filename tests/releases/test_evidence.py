@@ -12,19 +12,21 @@ import pytest
 
 import equipoise as eq
 from equipoise.provenance.fingerprint import content_of
-from equipoise.releases.evidence import Signer, holds, key_name, named, read_key, versions
-from equipoise.releases.release import FRESH, release
+from equipoise.releases.evidence import FRESH, Signer, holds, key_name, named, read_key, versions
+from equipoise.releases.release import release
 
 Page = Callable[[Any, bool], str]
 MASKS = [eq.masks.Recode("age", "10"), eq.masks.Recode("area", "1")]
 
 
 @pytest.fixture(scope="module")
-def made(people: pl.DataFrame, people_roles: eq.Roles, tmp_path_factory: pytest.TempPathFactory) -> eq.Release:
+def made(
+    people: pl.DataFrame, people_roles: eq.Roles, tmp_path_factory: pytest.TempPathFactory, plain_pages: None
+) -> eq.Release:
     records = eq.read(people, people_roles)
     limits = eq.Policy({"uniques": "<= 0.05", "entropy": "> 1"}, extends="worldbank")
     place = tmp_path_factory.mktemp("evidence") / "out"
-    return release(records, eq.Recipe(MASKS), limits, place, render=lambda facts, public: f"page {public}")
+    return release(records, eq.Recipe(MASKS), limits, place)
 
 
 def test_every_public_file_has_its_hash(made: eq.Release) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,13 +13,15 @@ import pytest
 
 from equipoise.releases.verify import verify
 
-KILLS = int(os.environ.get("EQUIPOISE_KILLS", "3"))
-"""How many moments are tried; a few with every run, dozens when asked for."""
 TOUCHES = ("open", "os.mkdir", "os.rename", "os.chmod", "os.remove", "os.rmdir", "shutil.copyfile")
 RUN = """
 import os, signal, sys
 import equipoise as eq
+from equipoise.presentation.pages import PAGES
 from equipoise.releases.balance import protect
+from equipoise.releases.report_facts import Report
+
+PAGES["Report"] = lambda facts, public: "page"
 
 folder, at = sys.argv[1], int(sys.argv[2])
 seen = [0]
@@ -36,7 +39,7 @@ sys.addaudithook(touched)
 records = eq.read(folder + "/people.csv", eq.Roles(["sex", "age"], numeric=["x"], id="id"))
 masks = [eq.masks.Noise("x", 0.2), eq.masks.RankSwap(["age"], 0.1)]
 armed = True
-protect(records, masks, folder + "/out", render=lambda facts, public: "page", seed=271828182845904523,
+protect(records, masks, folder + "/out", seed=271828182845904523,
         register=folder + "/register.json", overwrite=True)
 print(seen[0])
 """
@@ -58,13 +61,13 @@ def write(folder: Path) -> bytes:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="There is no kill -9 here.")
-def test_killed_at_random_moments(tmp_path: Path) -> None:
-    """Seeded moments among all at which the disk changes; after each, what stands there is whole."""
+def test_killed_at_random_moments(tmp_path: Path, full: Any) -> None:
+    """Two seeded moments (twelve in full) among all at which the disk changes; after each, what stands is whole."""
     before = write(tmp_path)
     fresh, over = run(tmp_path, 0), run(tmp_path, 0)
     assert (fresh.returncode, over.returncode) == (0, 0), fresh.stderr + over.stderr
     known = int(over.stdout)
-    moments = Random(20).sample(range(1, known + 1), min(KILLS, known))
+    moments = Random(20).sample(range(1, known + 1), min(full(2, 12), known))
     made = (tmp_path / "out/public/data.csv").read_bytes()
     for at in moments:
         reached = (tmp_path / "out").exists() or at <= int(fresh.stdout)

@@ -5,18 +5,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are forked and killed as POSIX systems do")
-def test_killed_at_random_moments(tmp_path: Path) -> None:
-    """A dozen here; any number by hand: `python tests/releases/kills.py FOLDER 50 SEED`."""
+def test_killed_at_random_moments(tmp_path: Path, full: Any) -> None:
+    """Three here, a dozen in full; any number by hand: `python tests/releases/kills.py FOLDER 50 SEED`."""
+    kills = full(3, 12)
     script = Path(__file__).with_name("kills.py")
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path), "12", "2026"], capture_output=True, check=False, text=True
+        [sys.executable, str(script), str(tmp_path), str(kills), "2026"], capture_output=True, check=False, text=True
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [one["wrong"] for one in found] == [[]] * len(found)
-    assert sum(bool(one["hit"]) for one in found) == 12
+    assert sum(bool(one["hit"]) for one in found) == kills

@@ -15,7 +15,7 @@ def folder(people_records: eq.Records, tmp_path: Path, page) -> Path:
     from equipoise.releases.release import release
 
     masks = [eq.masks.Recode("age", "5"), eq.masks.Noise(["salary"], 0.1)]
-    release(people_records, eq.Recipe(masks, 3), eq.Policy(), tmp_path / "out", render=page)
+    release(people_records, eq.Recipe(masks, 3), eq.Policy(), tmp_path / "out")
     return tmp_path / "out"
 
 

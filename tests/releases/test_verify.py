@@ -15,7 +15,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.provenance import fingerprint
-from equipoise.provenance.findings import Finding, Verification
+from equipoise.provenance.findings import Check, Verification
 from equipoise.releases.evidence import Signer, hashes, key_name, sealed
 from equipoise.releases.release import release
 from equipoise.releases.replay import replay
@@ -38,6 +38,9 @@ def make_key(path: Path) -> Path:
     return path
 
 
+pytestmark = pytest.mark.usefixtures("plain_pages")
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory, people: pl.DataFrame) -> Path:
     path = tmp_path_factory.mktemp("original") / "people.csv"
@@ -46,20 +49,17 @@ def source(tmp_path_factory: pytest.TempPathFactory, people: pl.DataFrame) -> Pa
 
 
 @pytest.fixture(scope="module")
-def done(source: Path, people_roles: eq.Roles, tmp_path_factory: pytest.TempPathFactory) -> dict[str, eq.Release]:
+def done(
+    source: Path, people_roles: eq.Roles, tmp_path_factory: pytest.TempPathFactory, plain_pages: None
+) -> dict[str, eq.Release]:
     """A release without and one with random masks; tests take copies."""
     records, place = eq.read(source, people_roles), tmp_path_factory.mktemp("done")
     key = make_key(place / "key.pem")
     return {
-        "coarse": release(records, eq.Recipe(COARSE, SEED), LIMITS, place / "coarse", render=drawn),
-        "random": release(records, eq.Recipe(NOISY, SEED), LIMITS, place / "random", render=drawn),
-        "signed": release(records, eq.Recipe(NOISY, SEED), LIMITS, place / "signed", render=drawn, sign=key),
+        "coarse": release(records, eq.Recipe(COARSE, SEED), LIMITS, place / "coarse"),
+        "random": release(records, eq.Recipe(NOISY, SEED), LIMITS, place / "random"),
+        "signed": release(records, eq.Recipe(NOISY, SEED), LIMITS, place / "signed", sign=key),
     }
-
-
-def drawn(report: Any, public: bool) -> str:
-    """A page that takes no time to draw."""
-    return f"<!doctype html><p>{public}"
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def take(done: dict[str, eq.Release], tmp_path: Path) -> Callable[..., eq.Releas
     return copied
 
 
-def check(found: Verification, name: str) -> Finding:
+def check(found: Verification, name: str) -> Check:
     return next(c for c in found.checks if c.name == name)
 
 
@@ -137,7 +137,7 @@ def test_the_original_may_be_somewhere_else(take: Callable[..., eq.Release], sou
 def test_data_in_memory(people: pl.DataFrame, people_roles: eq.Roles, tmp_path: Path) -> None:
     """Frames have no path: they are handed over again."""
     records = eq.read(people, people_roles)
-    made = release(records, eq.Recipe(NOISY, SEED), LIMITS, tmp_path / "out", render=drawn)
+    made = release(records, eq.Recipe(NOISY, SEED), LIMITS, tmp_path / "out")
     assert verify(made.folder).outcome == "unproven"
     assert verify(made.folder, original=records).outcome == "verified"
     assert verify(made.folder, original=eq.read(people.head(399), people_roles)).outcome == "refused"
@@ -148,7 +148,7 @@ def test_a_file_with_a_date_in_it_has_the_same_content(source: Path, people_role
     pytest.importorskip("xlsxwriter")
     pytest.importorskip("fastexcel")
     records, recipe = eq.read(source, people_roles), eq.Recipe(NOISY, SEED)
-    found = verify(release(records, recipe, LIMITS, tmp_path / "out", render=drawn, format="xlsx").folder)
+    found = verify(release(records, recipe, LIMITS, tmp_path / "out", format="xlsx").folder)
     assert found.outcome == "verified", found.words
 
 
@@ -340,7 +340,7 @@ def test_keys_that_are_none(take: Callable[..., eq.Release], tmp_path: Path) -> 
 @pytest.mark.parametrize("masks", ["coarse", "random"])
 def test_replay_makes_the_same_bytes(take: Callable[..., eq.Release], tmp_path: Path, masks: str) -> None:
     made = take(masks)
-    second = replay(made.folder, tmp_path / "second", render=drawn)
+    second = replay(made.folder, tmp_path / "second")
     for name in ("data.csv", "codebook.md", "codebook.json"):
         assert (made.public / name).read_bytes() == (second.public / name).read_bytes()
     assert second.evidence["scores"] == made.evidence["scores"]

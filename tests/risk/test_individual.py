@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.risk.mean_reciprocal import mean_reciprocal
+from equipoise.laws.mean_reciprocal import mean_reciprocal
 
 
 @given(f=st.integers(1, 10**6), p=st.floats(1e-9, 1.0))

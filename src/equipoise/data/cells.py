@@ -290,6 +290,21 @@ def cell_places(records: Records, cells: Cells) -> Integers | None:
     return places
 
 
+def bits(counts: Integers) -> float:
+    """Entropy of a distribution given by counts, in bits.
+
+    >>> bits(np.array([1, 1, 2]))
+    1.5
+    """
+    p = counts[counts > 0] / counts.sum()
+    return max(0.0, -float((p * np.log2(p)).sum()))
+
+
+def as_cells(data: Records | Cells, by: tuple[str, ...]) -> Cells:
+    """Cells by these columns, counted from records or added up from finer cells."""
+    return data.margin(by) if isinstance(data, Cells) else count(data, by)
+
+
 def amount(cells: Cells) -> Floats:
     """The number that a table publishes of each cell: its value, or its weight in a table of counts."""
     return cells.known("value" if "value" in cells.more.columns else "total")

@@ -16,8 +16,10 @@ from equipoise.data.records import Records, Source
 from equipoise.data.roles import Roles
 from equipoise.files import argus, arrow, delimited, excel, many_files, orc, parquet, rdata, sas, spss, stata
 from equipoise.files import database as database_file
+from equipoise.files.argus import metadata_files as metadata_files
 from equipoise.files.column_types import words
 from equipoise.files.database import query, store
+from equipoise.files.database import quoted as quoted
 from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
 from equipoise.files.statistical import CODE_COLUMN_PREFIX

@@ -127,7 +127,7 @@ def found(facts: Facts, label: str | None = None) -> Finding | None:
     meaning = meaning_of(facts.name) or (meaning_of(label) if label else None)
     births = _births(facts) if meaning is None else None
     by_values = (_people(facts), births, _prose(facts), _near_unique(facts), _addresses(facts))
-    findings = [f for f in (shaped(facts), _named(facts, meaning), *by_values) if f]
+    findings = [f for f in (shaped(facts), _by_name(facts, meaning), *by_values) if f]
     return next((finding for finding in findings if finding.certain), findings[0] if findings else None)
 
 
@@ -167,7 +167,7 @@ def _long_enough(shape: Pattern, texts: pl.Series) -> bool:
     return bool(shape.length and len(texts) and (sizes >= shape.length - 2).mean() > 0.9)  # type: ignore[operator]
 
 
-def _named(facts: Facts, meaning: Meaning | None) -> Finding | None:
+def _by_name(facts: Facts, meaning: Meaning | None) -> Finding | None:
     """By the name, where the values agree with it: surely, or possibly."""
     if meaning is None or meaning.role != "direct" or facts.distinct < MIN_SHAPE_VALUES:
         return None

@@ -127,11 +127,11 @@ class Suggestion:
             its = [p for p in self.proposals if p.role == role]
             if its:
                 yield f"\n# {words}."
-                yield from _written(role, its)
+                yield from _role_lines(role, its)
         yield ""
 
 
-def _written(role: Role, its: list[Proposal]) -> Iterable[str]:
+def _role_lines(role: Role, its: list[Proposal]) -> Iterable[str]:
     """The lines of one role, a column and its reason on each."""
     if role == "none":
         return (f"# {_quoted(p.column)}: {_comment(p)}" for p in its)

@@ -10,7 +10,7 @@ from equipoise.data.records import Records
 from equipoise.ground.errors import EquipoiseError
 from equipoise.inspection.column_facts import facts_of
 from equipoise.inspection.propose_hierarchies import nested
-from equipoise.risk.mean_reciprocal import of_cells
+from equipoise.laws.mean_reciprocal import of_cells
 
 WORST_RECORDS = 10
 """Records named at most."""

@@ -1,1 +1,12 @@
 """All attacks on one release, in sentences."""
+
+from typing import TYPE_CHECKING
+
+from equipoise.ground.lazy_exports import export_lazily
+
+if TYPE_CHECKING:
+    from equipoise.intrusion.rough_numbers import match_numbers
+
+__all__ = ["match_numbers"]
+
+export_lazily(__name__, match_numbers="rough_numbers")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,7 +20,9 @@ from equipoise.ground.errors import (
     RolesError,
     hint,
 )
+from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, tracked
+from equipoise.ground.whole_files import put, refuse_page
 from equipoise.intrusion import knowledge as steps
 from equipoise.intrusion.scenario import WORDS, Known, Scenario, kind_of, known_to, scenario
 from equipoise.intrusion.who_is_who import Pair, Truth, pair
@@ -27,6 +30,7 @@ from equipoise.methods.method import Measure, label, name_of
 from equipoise.methods.score import Score
 from equipoise.presentation.notebook import attack_html
 from equipoise.presentation.numbers import title
+from equipoise.presentation.pages import page, source_name
 from equipoise.presentation.svg import Chart
 from equipoise.recipe.catalogue import find, methods
 
@@ -109,22 +113,38 @@ class Attack:
         return attack_html(self)
 
 
-def attack(
-    released: Records,
-    original: Records,
-    *,
-    known: str | Iterable[str] | None = None,
-    sensitive: str | Iterable[str] | None = None,
-    size: int = 2,
-    attacks: Iterable[Measure] | None = None,
-    progress: Progress | None = None,
-) -> Attack:
-    """Try to break a release, whatever made it.
+@dataclass(frozen=True)
+class AttackOptions:
+    """What `attack` can be told beside the two files."""
+
+    known: str | Iterable[str] | None = option(
+        None, "The columns of which the intruder knows the values: age,sex,region.", cli="names", metavar="COLUMNS"
+    )
+    sensitive: str | Iterable[str] | None = option(None, "The columns they want to learn; those with that role.")
+    size: int = option(2, "Try every combination of up to so many known columns.", cli="whole", least=1)
+    attacks: Iterable[Measure] | None = option(
+        None, "What to try, nearest or interval --width 0.05; repeat for more. All of them when not given.",
+        cli="names", flag="attack", metavar="NAME[:FIELDS]",
+    )  # fmt: skip
+    progress: Progress | None = option(None, "Called with (done, total, what).")
+    out: str | Path | None = option(None, "A page to write, for internal use.", cli="path", metavar="REPORT.html")
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", names(self.known, "known"))
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+            raise ParameterError("size must be a whole number of at least 1.")
+
+
+@with_options(AttackOptions)
+def attack(released: Records, original: Records, options: AttackOptions) -> Attack:
+    """Try to break a release, whatever made it: what an intruder could do who knows some columns of a person.
 
     Parameters
     ----------
     released, original
-        The release, and what an intruder has: the original file or a register of their own, whose roles apply.
+        The release, and what an intruder has: the original file, or a register of their own with other columns and
+        other people, whose roles apply.
     known
         The columns of which the intruder knows the values; the keys (or the numeric columns) when not given.
     sensitive
@@ -136,6 +156,8 @@ def attack(
         What to try instead of every attack there is; what they leave open is filled in from `known`.
     progress
         Called with (done, total, what).
+    out, overwrite
+        The HTML page to write, an internal one, and whether an earlier one is replaced.
 
     >>> from equipoise.data.roles import Roles
     >>> table = pl.DataFrame({"age": [20, 30, 40, 60], "sex": ["f", "m", "f", "f"]})
@@ -143,18 +165,31 @@ def attack(
     >>> attack(file, file).strongest.words.replace("\\xa0", " ")
     'Knowing age and sex, 100 % of people are linked correctly (51 to 100 %); guessing would give 25 %.'
     """
-    given = names(known, "known") or original.roles.keys or original.roles.numeric
-    if not given:
+    for file in (released, original):
+        if not isinstance(file, Records):
+            raise ParameterError(f"Files are read first, eq.read(path, roles): got {type(file).__name__}.")
+    place = Path(options.out) if options.out is not None else None
+    if place is not None:
+        refuse_page(place, options.overwrite)
+    outcome = _attacked(released, original, options)
+    if place is not None:
+        titles = source_name(released, "the release"), source_name(original, "the original file")
+        put(place, page(outcome, *titles))
+    return outcome
+
+
+def _attacked(released: Records, original: Records, options: AttackOptions) -> Attack:
+    columns = tuple(options.known or ()) or original.roles.keys or original.roles.numeric
+    if not columns:
         raise RolesError("Nothing is known: name the columns of which an intruder knows the values.")
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ParameterError("size must be a whole number of at least 1.")
-    files = pair(released, original, given)
+    files = pair(released, original, columns)
     if files.original.height() < 2:
         raise DataError("The data has one record only: there is nobody to confuse it with.")
-    aim = _Aim.of(files, given, _wanted(files, sensitive))
-    asked = [_filled(method, files, aim) for method in attacks] if attacks is not None else _every(files, aim)
-    plan = steps.KnowledgePlan.of(len(given), size, files.original.height())
-    return _found(files, given, asked, plan, strict=attacks is not None, progress=progress)
+    aim = _Aim.of(files, columns, _wanted(files, options.sensitive))
+    named = options.attacks is not None
+    methods = [_filled(method, files, aim) for method in options.attacks or ()] if named else _every(files, aim)
+    plan = steps.KnowledgePlan.of(len(columns), options.size, files.original.height())
+    return _found(files, columns, methods, plan, strict=named, progress=options.progress)
 
 
 def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:

@@ -1,15 +1,16 @@
 """Interfaces of the three kinds of method: a Rule flags cells, a Mask changes data, a Measure scores it."""
 
 from dataclasses import MISSING, fields
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import polars as pl
 
-from equipoise.data.cells import Cells, count
-from equipoise.data.records import Records
 from equipoise.ground.lazy_exports import snake
-from equipoise.ground.randomness import Draws
 from equipoise.methods.score import Score
+
+if TYPE_CHECKING:
+    from equipoise.data.cells import Cells
+    from equipoise.ground.randomness import Draws
 
 Needs = Literal["cells", "records"]
 """Input of a measure: cells counted by `by(roles)`, or records."""
@@ -19,21 +20,21 @@ Needs = Literal["cells", "records"]
 class Rule(Protocol):
     """A disclosure rule: flags unsafe cells."""
 
-    def flag(self, cells: Cells) -> pl.Series: ...
+    def flag(self, cells: "Cells") -> pl.Series: ...
 
 
 @runtime_checkable
 class Mask(Protocol):
     """A masking method: returns changed data; draws come from the secret seed of the recipe."""
 
-    def apply(self, data: Any, draws: Draws) -> Any: ...
+    def apply(self, data: Any, draws: "Draws") -> Any: ...
 
 
 @runtime_checkable
 class Coarsening(Mask, Protocol):
     """A mask whose released value is a function of the original value: it can act on cells alone."""
 
-    def roll_up(self, cells: Cells) -> Cells: ...
+    def roll_up(self, cells: "Cells") -> "Cells": ...
 
 
 @runtime_checkable
@@ -94,8 +95,3 @@ def _default(field: Any) -> Any:
         if field.default_factory is not MISSING
         else MISSING
     )
-
-
-def as_cells(data: Records | Cells, by: tuple[str, ...]) -> Cells:
-    """Cells by these columns, counted from records or added up from finer cells."""
-    return data.margin(by) if isinstance(data, Cells) else count(data, by)

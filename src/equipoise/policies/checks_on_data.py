@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 
+from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError, RolesError
@@ -43,12 +44,12 @@ def misfits(
             for j, table in enumerate(steps):
                 yield from _of_mask(dict(table), schema, records.roles, ("candidates", i, name, j))
     for i, one in enumerate(scenarios):
-        yield from _absent((*one.known, *(one.sensitive or ())), schema, ("scenarios", i, "known"))
+        yield from absent((*one.known, *(one.sensitive or ())), schema, ("scenarios", i, "known"))
     for name, entry in limits.items():
         for place, columns in _groups(name, entry):
-            yield from _absent(columns, schema, place)
+            yield from absent(columns, schema, place)
     for i, name in enumerate(measures):
-        yield from _absent(Wanted.of(name).by, schema, ("measures", i))
+        yield from absent(Wanted.of(name).by, schema, ("measures", i))
 
 
 def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[PolicyProblem]:
@@ -58,12 +59,12 @@ def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[PolicyP
         place: Place = ("roles", role)
         if role == "hierarchies":
             for column, tree in entry.items() if isinstance(entry, Mapping) else ():
-                yield from _absent((column,), schema, (*place, column))
+                yield from absent((column,), schema, (*place, column))
                 yield from _uncut(column, tree, schema, (*place, column))
         elif role in COLUMN_ROLES:
             for i, column in enumerate(c for c in _names(entry) if isinstance(c, str)):
                 where = place if isinstance(entry, str) else (*place, i)
-                yield from _absent((column,), schema, where)
+                yield from absent((column,), schema, where)
                 if role in ("weight", "numeric") and column in schema and not schema[column].is_numeric():
                     words = f"Column {column!r} has the role {role} but is {schema[column]}, not numeric."
                     yield PolicyProblem(where, words)
@@ -86,7 +87,8 @@ def _groups(name: str, entry: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
             yield place, tuple(c for table in tables(one, name) for c in (*table.by, *Wanted.of(name).by))
 
 
-def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+def absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+    """Columns that the data does not have."""
     yield from (PolicyProblem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
 
 
@@ -105,7 +107,7 @@ def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, pla
         ):
             continue
         columns = dict.fromkeys(c for one in _values(value, "tuple" in kinds[key]) for c in _names(one))
-        yield from _absent(columns, schema, (*place, key))
+        yield from absent(columns, schema, (*place, key))
         for column in (c for c in columns if c in schema and key in CHANGED_COLUMN_FIELDS):
             if words := _unfit(name_of(method), column, schema[column]):
                 yield PolicyProblem((*place, key), words)
@@ -150,10 +152,15 @@ def _of_levels(
             continue
         tree = roles.hierarchies[column]
         for level in _values(table["level"], False):
-            try:
-                if tree.level(level) not in tree.allowed:
-                    yield PolicyProblem(
-                        (*place, "level"), f"The level {level!r} of {column!r} is finer than its floor."
-                    )
-            except EquipoiseError as error:
-                yield PolicyProblem((*place, "level"), str(error))
+            if words := level_fault(tree, column, level):
+                yield PolicyProblem((*place, "level"), words)
+
+
+def level_fault(tree: Hierarchy, column: str, level: int | str) -> str:
+    """Why a column cannot be released at a level; nothing where it can."""
+    try:
+        return (
+            "" if tree.level(level) in tree.allowed else f"The level {level!r} of {column!r} is finer than its floor."
+        )
+    except EquipoiseError as error:
+        return str(error)

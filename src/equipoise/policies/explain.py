@@ -53,8 +53,8 @@ class Explained:
 def explain(job: Job, records: Records | None = None) -> Explained:
     """Say what a policy means; with the records also how large the work is."""
     roles = records.roles if records else job.read_roles()
-    recipes = sum(counted(candidate, roles) for candidate in job.candidates)
-    runs = sum(counted(c, roles) * (job.draws if _random(c) else 1) for c in job.candidates)
+    recipes = sum(recipe_count(candidate, roles) for candidate in job.candidates)
+    runs = sum(recipe_count(c, roles) * (job.draws if _random(c) else 1) for c in job.candidates)
     parts = {
         "data": tuple(_data(job, roles, records)),
         "scenarios": tuple(_scenarios(job)),
@@ -66,7 +66,7 @@ def explain(job: Job, records: Records | None = None) -> Explained:
     return Explained({h: lines for h, lines in parts.items() if lines}, recipes, runs, tuple(_warnings(job)))
 
 
-def counted(candidate: Candidate, roles: Roles) -> int:
+def recipe_count(candidate: Candidate, roles: Roles) -> int:
     """How many recipes a candidate stands for."""
     trees = [roles.hierarchies[key] for key in roles.keys if key in roles.hierarchies]
     recipes = prod(len(tree.allowed) for tree in trees) if candidate.coarsenings and trees else 0
@@ -125,12 +125,12 @@ def _candidates(job: Job, roles: Roles) -> Iterator[str]:
     for candidate in job.candidates:
         if candidate.coarsenings:
             trees = [key for key in roles.keys if key in roles.hierarchies]
-            combined = counted(replace(candidate, masks=()), roles)
+            combined = recipe_count(replace(candidate, masks=()), roles)
             after = "".join(f", then {_step(mask)}" for mask in candidate.then)
             every = f"Every combination of the levels of {', '.join(trees) or 'no key'}{after}"
             yield f"{every}: {_many(combined, 'recipe')}."
         if candidate.masks:
-            several = counted(Candidate(masks=candidate.masks), roles)
+            several = recipe_count(Candidate(masks=candidate.masks), roles)
             steps = ", then ".join(_step(mask) for mask in candidate.masks)
             yield f"{steps}: {_many(several, 'recipe')}."
 

@@ -73,12 +73,12 @@ def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
     """
     import tomllib
 
-    findings = _counted(FileFindings("", "", _given(records.roles), records), cells)
+    findings = _with_uniques(FileFindings("", "", _as_suggestion(records.roles), records), cells)
     plain = tomllib.loads("\n".join([*_measures(findings), *_body(findings, None)]))
     return {name: plain[name] for name in ("measures", "limits", "candidates") if name in plain}
 
 
-def _given(roles: Roles) -> Suggestion:
+def _as_suggestion(roles: Roles) -> Suggestion:
     """Roles that were chosen, as if they had been suggested."""
     values = {role: getattr(roles, ROLE_FIELDS.get(role, role), None) for role in ROLE_WORDS}
     columns = {role: (its,) if isinstance(its, str) else its or () for role, its in values.items()}
@@ -102,12 +102,12 @@ def _look(source: str | Path, path: str, reading: dict[str, Any]) -> FileFinding
         raise DataError(NO_ROLES_MESSAGE)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
-    return _counted(
+    return _with_uniques(
         FileFindings(Path(path).name, path, roles, records, reading={k: str(v) for k, v in reading.items()})
     )
 
 
-def _counted(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
+def _with_uniques(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
     """With the levels of the keys, and who stands alone at the finest and the coarsest."""
     records = findings.records
     if not findings.roles.of("key"):

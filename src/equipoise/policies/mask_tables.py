@@ -89,7 +89,7 @@ def mask_problems(table: Mapping[str, Any], name: str, method: type, place: Plac
 def _grid(field: Field) -> Schema:
     """A value of a parameter, a list of values, or a range of numbers; '10%' is a number."""
     value = _value(field.type)
-    numeric = '"number"' in str(value).replace("'", '"') or '"integer"' in str(value).replace("'", '"')
+    numeric = any(kind in str(value) for kind in ("'number'", "'integer'"))
     value = {"anyOf": [TEXT, value]} if value.get("items") == TEXT else value
     return {"anyOf": [value, {"type": "array", "minItems": 1, "items": value}, *((RANGE, PERCENT) if numeric else ())]}
 

@@ -92,6 +92,7 @@ class Policy:
     def choose(self, trials: Iterable[Trial]) -> Trial:
         """The accepted trial with the most utility (or the least risk); ties go to the other side, then the first.
 
+        Scores that differ by rounding alone, which no two processors do alike, are tied: twelve digits count.
         Raises `RefusedError` when none is accepted, naming the nearest and what it breaks.
         """
         candidates = tuple(trials)
@@ -105,7 +106,8 @@ class Policy:
 
         def losses(trial: Trial) -> tuple[float, ...]:
             weighed = {"utility": (-worth(trial),), "risk": ()}
-            return tuple(loss for side in sides for loss in (*weighed[side], *self._losses(trial, side)))
+            exact = (loss for side in sides for loss in (*weighed[side], *self._losses(trial, side)))
+            return tuple(float(f"{loss:.12g}") for loss in exact)
 
         return min(accepted, key=losses)
 

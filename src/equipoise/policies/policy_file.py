@@ -40,7 +40,7 @@ from equipoise.policies.sections import (
     refusal,
 )
 from equipoise.policies.table_checks_on_data import table_misfits
-from equipoise.policies.table_section import Tabulation, plain_of
+from equipoise.policies.table_section import Tabulation
 from equipoise.policies.toml_lines import Lines, lines_of
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import build, find, form, to_plain
@@ -103,9 +103,10 @@ class Job:
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
             problems.append(PolicyProblem(("extends",), str(error)))
-        values, structural = validated(cls, plain_of(plain), INTERNAL_FIELDS)
+        values, structural = validated(cls, plain, INTERNAL_FIELDS)
         problems += structural
-        problems += [PolicyProblem((name,), "is missing") for name in ("data", "roles") if name not in plain_of(plain)]
+        needed = ("data",) if "table" in plain else ("data", "roles")
+        problems += [PolicyProblem((name,), "is missing") for name in needed if name not in plain]
         safe = {"data": Data("."), "roles": {}, **values}
         job = cls(**safe, folder=path.parent, written=source)
         problems += job._problems(failed={p.place[0] for p in problems})
@@ -285,7 +286,7 @@ class Job:
         import tomli_w
 
         return tomli_w.dumps(
-            _told({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
+            _plain_toml({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
         )
 
     def again(self, records: Records) -> "Job":
@@ -358,10 +359,12 @@ def _masks(mask: Mapping[str, Any]) -> list[Mask]:
     return [build(name, "mask", mask) for mask in choices]
 
 
-def _told(value: Any) -> Any:
+def _plain_toml(value: Any) -> Any:
     """Plain TOML data without what was not given."""
     if isinstance(value, Mapping):
-        return {k: _told(v) for k, v in value.items() if v is not None and v != () and v != {}}
+        return {k: _plain_toml(v) for k, v in value.items() if v is not None and v != () and v != {}}
     if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | SearchSection):
-        return _told({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
-    return [_told(v) for v in value] if isinstance(value, tuple | list) else value
+        return _plain_toml(
+            {f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default}
+        )
+    return [_plain_toml(v) for v in value] if isinstance(value, tuple | list) else value

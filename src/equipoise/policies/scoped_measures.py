@@ -81,10 +81,10 @@ def scale(name: str, scenarios: tuple[Intruder, ...] = ()) -> Measure:
     if family(type(inner)) == "tables":
         raise ParameterError(f"{scope.measure!r} measures a table: it has no scenario and no groups.")
     kind = CellScale if isinstance(inner, OnCells) and family(type(inner)) == "risk" else Scale
-    return kind(inner, _named(scope.scenario, scenarios), scope.by, scope.worst)
+    return kind(inner, _scenario(scope.scenario, scenarios), scope.by, scope.worst)
 
 
-def _named(name: str | None, scenarios: tuple[Intruder, ...]) -> Intruder | None:
+def _scenario(name: str | None, scenarios: tuple[Intruder, ...]) -> Intruder | None:
     if name is None:
         return None
     scenario = next((s for s in (*scenarios, Intruder(KEYS_SCENARIO, ())) if s.name == name), None)

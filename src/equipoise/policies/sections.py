@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from equipoise.ground.errors import ParameterError
-from equipoise.policies.toml_lines import Lines, Place, line_at, named
+from equipoise.policies.toml_lines import Lines, Place, line_at, place_text
 
 FORBID = {"extra": "forbid"}
 
@@ -106,10 +106,10 @@ class PolicyProblem:
 
     def __str__(self) -> str:
         where = f"line {self.line}, " if self.line else ""
-        return f"{where}{named(self.place)}: {self.words}"
+        return f"{where}{place_text(self.place)}: {self.words}"
 
     def to_plain(self) -> dict[str, Any]:
-        return {"line": self.line, "place": named(self.place), "problem": self.words}
+        return {"line": self.line, "place": place_text(self.place), "problem": self.words}
 
 
 def refusal(name: str, problems: list[PolicyProblem], lines: Lines) -> ParameterError:

@@ -1,15 +1,15 @@
 """What of [table] does not fit the data: columns that are not there or no numbers, groups and levels that are none."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.data.tables.ready_table import Ready
-from equipoise.ground.errors import EquipoiseError, RolesError
+from equipoise.ground.errors import EquipoiseError
+from equipoise.policies.checks_on_data import absent, level_fault
 from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.table_section import Tabulation, refuse_names, tree
-from equipoise.policies.toml_lines import Place
 
 NUMERIC_FIELDS = ("value", "weight", "request", "key")
 """What must be a number; a request may be yes or no as well."""
@@ -20,7 +20,7 @@ READY_COLUMN_FIELDS = ("n", "contributors", "top", "sensitive", "lower", "upper"
 def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator[PolicyProblem]:
     """Every misfit of a table and the columns of its data. Cost: a pass over the records where groups are columns."""
     schema = records.schema()
-    yield from _absent(table.by, schema, ("table", "by"))
+    yield from absent(table.by, schema, ("table", "by"))
     try:
         refuse_names(records, table.by)
     except EquipoiseError as error:
@@ -28,7 +28,7 @@ def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator
     for name in (*NUMERIC_FIELDS, "holding"):
         column = getattr(table, name)
         if column is not None and column not in schema:
-            yield from _absent((column,), schema, ("table", name))
+            yield from absent((column,), schema, ("table", name))
         elif column is not None and name in NUMERIC_FIELDS and not _fits(name, schema[column]):
             yield PolicyProblem(("table", name), f"must be a number, and the column {column!r} is {schema[column]}.")
     yield from _of_ready(table.given, schema)
@@ -41,15 +41,11 @@ def _fits(name: str, kind: Any) -> bool:
     return bool(kind.is_numeric() or (name == "request" and str(kind) == "Boolean"))
 
 
-def _absent(columns: Iterable[str], schema: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
-    yield from (PolicyProblem(place, str(RolesError.missing(c, list(schema)))) for c in columns if c not in schema)
-
-
 def _of_ready(ready: bool | Ready, schema: Mapping[str, Any]) -> Iterator[PolicyProblem]:
     for name in READY_COLUMN_FIELDS if isinstance(ready, Ready) else ():
         value = getattr(ready, name)
         columns = (value,) if isinstance(value, str) else tuple(value or ())
-        yield from _absent(columns, schema, ("table", "ready", name))
+        yield from absent(columns, schema, ("table", "ready", name))
 
 
 def _of_levels(records: Records, table: Tabulation) -> Iterator[PolicyProblem]:
@@ -58,19 +54,15 @@ def _of_levels(records: Records, table: Tabulation) -> Iterator[PolicyProblem]:
         place, trees = ("table", "coarsen", column), records.roles.hierarchies
         if column not in trees:
             yield PolicyProblem(place, f"The column {column!r} has no hierarchy under [roles.hierarchies].")
-            continue
-        try:
-            if trees[column].level(level) not in trees[column].allowed:
-                yield PolicyProblem(place, f"The level {level!r} of {column!r} is finer than its floor.")
-        except EquipoiseError as error:
-            yield PolicyProblem(place, str(error))
+        elif words := level_fault(trees[column], column, level):
+            yield PolicyProblem(place, words)
 
 
 def _of_groups(records: Records, table: Tabulation, column: str, groups: Any, folder: Path) -> Iterator[PolicyProblem]:
     """A hierarchy that can be read; that of a column which is coarsened first is read when the table is made."""
     place, schema = ("table", "hierarchies", column), records.schema()
     lists = isinstance(groups, list | tuple) and all(isinstance(name, str) for name in groups)
-    problems = list(_absent(groups, schema, place)) if lists else []
+    problems = list(absent(groups, schema, place)) if lists else []
     yield from problems
     if problems or column not in schema or (lists and column in table.coarsen):
         return

@@ -1,6 +1,6 @@
 """[table] of a policy file: what the table holds, and how it is made."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,9 +9,11 @@ from equipoise import rules
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.data.tables.count_table import DEFAULT_TOP, table
 from equipoise.data.tables.ready_table import Ready
-from equipoise.data.tables.table import DEFAULT_TOP, Table, table
+from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError, RolesError, hint
+from equipoise.ground.options import option
 from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
 from equipoise.policies.column_hierarchies import column_tree
@@ -20,10 +22,36 @@ from equipoise.tables import CellKey, record_keys
 
 RESERVED_LABELS = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
 """What a protected table and its audit say of a cell: no column of the records may be called so."""
+TABLE = "What the table holds"
+"""Where the command line lists the layout of a table."""
 
 
 @dataclass(frozen=True)
-class Tabulation:
+class TableLayout:
+    """What a table holds, said in the same words in Python, on the command line and in a policy file."""
+
+    by: tuple[str, ...] = option(
+        (), "The columns of the table: region,industry.", positional=True, cli="names", metavar="COLUMNS", panel=TABLE
+    )
+    value: str | None = option(
+        None, "What is added up; records are counted when not given.", positional=True, cli="text", metavar="COLUMN",
+        panel=TABLE,
+    )  # fmt: skip
+    holding: str | None = option(
+        None, "Whose records are one contribution: the holding, the owner.", cli="text", metavar="COLUMN", panel=TABLE
+    )
+    weight: str | None = option(None, "How many people of the population a record stands for.")
+    request: str | None = option(
+        None, "Marks those who asked for protection, for the rule request.", cli="text", metavar="COLUMN", panel=TABLE
+    )
+    key: str | None = option(
+        None, "The record keys, from 0 up to 1; drawn in secret when not given.", cli="text", metavar="COLUMN",
+        panel="How it is protected",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tabulation(TableLayout):
     """[table]: the columns it goes `by`, what is added up, whose contributions count as one, and its hierarchies.
 
     A hierarchy is a list of the coarser columns, the path of a .csv or .hrc file, or a table as under
@@ -32,12 +60,6 @@ class Tabulation:
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
-    by: tuple[str, ...] = ()
-    value: str | None = None
-    holding: str | None = None
-    weight: str | None = None
-    request: str | None = None
-    key: str | None = None
     coarsen: dict[str, int | str] = field(default_factory=dict)
     hierarchies: dict[str, Any] = field(default_factory=dict)
     ready: bool | dict[str, Any] = False
@@ -135,8 +157,3 @@ def refuse_names(records: Records, columns: Iterable[str]) -> None:
 def rules_of(methods: Iterable[Any]) -> tuple[Any, ...]:
     """The rules that methods and measures go by, each once."""
     return tuple(dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))
-
-
-def plain_of(policy: Mapping[str, Any]) -> dict[str, Any]:
-    """A policy with [table] may leave out its roles."""
-    return {"roles": {}, **policy} if "table" in policy else dict(policy)

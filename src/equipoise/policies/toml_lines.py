@@ -36,10 +36,10 @@ def line_at(lines: Lines, place: Place) -> int | None:
     return next((lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in lines), None)
 
 
-def named(place: Place) -> str:
+def place_text(place: Place) -> str:
     """A place as people read it, positions counted from 1.
 
-    >>> named(("candidates", 0, "masks", 1, "at"))
+    >>> place_text(("candidates", 0, "masks", 1, "at"))
     'candidates[1].masks[2].at'
     """
     text = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from equipoise.inspection.assess import Assessment
     from equipoise.intrusion.attack import Attack
     from equipoise.releases.release import Release
-    from equipoise.releases.tables.tabulate import Tabulated
+    from equipoise.releases.tabulated import Tabulated
     from equipoise.search.best_coarsening import BestCoarsening
     from equipoise.search.frontier import Frontier
     from equipoise.trials.trial import Trial

@@ -13,7 +13,7 @@ UNPROVEN = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """Result of one check: it holds, it fails, or it could not be run (None).
 
     `proof` marks a check that rewriting hashes cannot pass: a signature by a known key, or a replay of the release.
@@ -29,12 +29,12 @@ class Finding:
 class Verification:
     """The checks of one release folder and their outcome; true when verified.
 
-    >>> bool(Verification(Path("r"), (Finding("files", True, "Every file is as the evidence says."),)))
+    >>> bool(Verification(Path("r"), (Check("files", True, "Every file is as the evidence says."),)))
     False
     """
 
     folder: Path
-    checks: tuple[Finding, ...]
+    checks: tuple[Check, ...]
 
     @property
     def outcome(self) -> Outcome:
@@ -68,7 +68,7 @@ class Verification:
         return {"folder": str(self.folder), "outcome": self.outcome, "words": self.words, "checks": checks}
 
 
-def failing(name: str, faults: Iterable[str], otherwise: str, *, proof: bool = False) -> Finding:
+def failing(name: str, faults: Iterable[str], otherwise: str, *, proof: bool = False) -> Check:
     """A check that fails with the list of its faults, or holds with the text `otherwise`."""
     listed = list(faults)
-    return Finding(name, not listed, " ".join(listed) if listed else otherwise, proof=proof)
+    return Check(name, not listed, " ".join(listed) if listed else otherwise, proof=proof)

@@ -1,14 +1,18 @@
-"""Recipe file of a release, in its private folder: masks, measures, the number of the draw."""
+"""Recipe file of a release, in its private folder: masks, measures and draw, or how a table is made."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from equipoise.ground.errors import DataError
-from equipoise.methods.method import Mask
-from equipoise.recipe.catalogue import build, to_plain
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.data.tables.ready_table import Ready
+from equipoise.ground.errors import DataError, EquipoiseError
+from equipoise.methods.method import Mask, Rule, label
+from equipoise.recipe.catalogue import build, parse, to_plain
 from equipoise.recipe.recipe import Recipe
 
 FORMAT = 1
@@ -47,13 +51,71 @@ def recipe_text(recipe: Recipe, measures: Iterable[str], draw: int) -> str:
     return json.dumps(plain, indent=2, default=str) + "\n"
 
 
-def read_recipe(path: Path) -> StoredRecipe:
+class StoredTableLayout(Protocol):
+    """What a table holds: `layout` as plain data, its hierarchies, and whether the rows are cells already."""
+
+    @property
+    def layout(self) -> dict[str, Any]: ...
+
+    @property
+    def hierarchies(self) -> Mapping[str, Hierarchy] | None: ...
+
+    @property
+    def ready(self) -> bool | Ready: ...
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """What a private folder keeps of a table: the file and its roles, and the options that make it again."""
+
+    path: str | None
+    roles: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+def table_recipe_text(records: Records, layout: StoredTableLayout, *, method: Any, rule: Rule | None) -> str:
+    """What makes a table again, as JSON; the seed is kept apart."""
+    trees = layout.hierarchies or {}
+    plain = {
+        "format": FORMAT,
+        "path": str(Path(records.source.path).resolve()) if records.source else None,
+        "roles": records.roles.to_plain(),
+        "table": layout.layout,
+        "hierarchies": {column: tree.to_plain() for column, tree in trees.items()},
+        "ready": asdict(layout.ready) if isinstance(layout.ready, Ready) else layout.ready,
+        "method": to_plain(method),
+        "rule": label(rule) if isinstance(rule, Rule) else None,
+    }
+    return json.dumps(plain, indent=2, default=str) + "\n"
+
+
+def read_recipe(path: Path) -> StoredRecipe | StoredTable:
     """The recipe from its file; refused in one sentence where it cannot be read."""
     try:
         plain: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        steps = [dict(step) for step in plain["masks"]]
-        masks = [(str(step.pop("use")), step) for step in steps]
-        measures, draw = tuple(map(str, plain["measures"])), int(plain["draw"])
+        return _table(plain) if "table" in plain else _masks(plain)
+    except EquipoiseError:
+        raise
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(path)!r}: it is not the recipe of a release.") from None
-    return StoredRecipe(tuple(build(name, "mask", parameters) for name, parameters in masks), measures, draw)
+
+
+def _masks(plain: Mapping[str, Any]) -> StoredRecipe:
+    measures, draw = tuple(map(str, plain["measures"])), int(plain["draw"])
+    return StoredRecipe(tuple(_method(step) for step in plain["masks"]), measures, draw)
+
+
+def _method(step: Mapping[str, Any]) -> Any:
+    return build(str(step["use"]), "mask", {name: value for name, value in step.items() if name != "use"})
+
+
+def _table(plain: Mapping[str, Any]) -> StoredTable:
+    ready, trees = plain["ready"], Roles.from_plain({"hierarchies": plain["hierarchies"]}).hierarchies
+    if not isinstance(ready, bool):
+        columns: Any = {name: tuple(v) if isinstance(v, list) else v for name, v in ready.items()}
+        ready = Ready(**columns)
+    options = {
+        **plain["table"], "hierarchies": trees or None, "method": _method(plain["method"]), "ready": ready,
+        "rule": parse(plain["rule"], "rule") if plain["rule"] else None,
+    }  # fmt: skip
+    return StoredTable(plain.get("path"), plain["roles"], options)

@@ -86,7 +86,8 @@ def built_in(of: "Publication", ties: Any = "stated") -> dict[str, TradeOff]:
     largest y first. random: cells drawn at random, in expectation a straight line.
     """
     law = of.posterior
-    keys = {"posterior mean": _raised(-law.mean), "minimum count": _raised(-law.y)}
+    ones = np.ones(len(of))
+    keys = {"posterior mean": ratios(ones, law.mean), "minimum count": ratios(ones, law.y)}
     for name, estimate in (("weighted estimate", _weighted(of)), ("synthetic estimate", _synthetic(of))):
         top = np.maximum(estimate, law.y)
         keys[name] = ratios(plug_in(of.loss, law, top), plug_in(of.nonpublication, law, top))
@@ -94,11 +95,6 @@ def built_in(of: "Publication", ties: Any = "stated") -> dict[str, TradeOff]:
     own = of.trade_off
     flat = TradeOff(own.exposed, own.silent, own.order, np.zeros(len(of), dtype=np.int64), pooled=True)
     return {**curves, "random": flat}
-
-
-def _raised(key: Floats) -> Floats:
-    """An order by a key that may be negative, as ranks of its different values."""
-    return np.unique(key, return_inverse=True)[1].astype(np.float64) + 1
 
 
 def _weighted(of: "Publication") -> Floats:

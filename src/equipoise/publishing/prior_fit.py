@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from equipoise.beta_binomial.posterior import Posterior
 from equipoise.beta_binomial.prior import Errors, Misfit, PriorFit, misfit, residuals
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
@@ -44,12 +43,11 @@ class Residuals:
         return _chart(self.points(), self.words)
 
 
-def checked(data: Domains, law: Posterior, seed: int = SEED) -> Residuals:
-    """The residuals of each cell's y under its prior; with weights, of the effective counts."""
+def checked(data: Domains, alpha: Floats, beta: Floats, *, seed: int = SEED) -> Residuals:
+    """The residuals of each cell's y under its prior, Beta(alpha, beta); with weights, of the effective counts."""
     if data.configurations:
         raise ParameterError("A table of configurations with shares holds no domains to check the prior on.")
     y, n = data.column("y_eff"), data.column("n_eff")
-    alpha, beta = law.a - y, law.b - np.maximum(n - y, 0.0)
     unknown = float("nan")
     prior = PriorFit(
         alpha, beta, alpha / (alpha + beta), alpha + beta, Errors(unknown, unknown, unknown, unknown), unknown, True,

@@ -14,6 +14,7 @@ from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.options import option, with_options
 from equipoise.losses.expectation import Loss, as_text, expected, plug_in, read, shape, taylor
 from equipoise.losses.threshold import Threshold
 from equipoise.presentation.numbers import fraction, percent
@@ -75,6 +76,8 @@ class Publication:
     loss: Loss
     R0: Floats
     R1: Floats
+    shapes: tuple[Floats, Floats]
+    """alpha and beta of each cell's prior, as fitted or given: taken back from the posterior they would lose digits."""
     prior: PriorFit | None = None
     misfit: UniquesMisfit | None = None
     notes: tuple[str, ...] = ()
@@ -117,23 +120,12 @@ class Publication:
         low, high, mass = law.interval()
         near = taylor(loss, law)
         gap = self.R1 - plug_in(loss, law, law.mean)
-        law_columns = {
-            "alpha": law.a - self.data.column("y_eff"),
-            "mean": law.mean,
-            "low": low,
-            "high": high,
-            "mass": mass,
-        }
-        beta = law.b - np.maximum(self.data.column("n_eff") - self.data.column("y_eff"), 0.0)
+        alpha, beta = self.shapes
+        columns = {"alpha": alpha, "beta": beta, "mean": law.mean, "low": low, "high": high, "mass": mass}
         last = {"jensen": gap, "taylor": near if near is not None else pl.Series([None] * len(self), dtype=pl.Float64)}
         losses = self.table.select("R0", "R1", "ratio")
         labels = self.table.drop("R0", "R1", "ratio")
-        return (
-            labels.with_columns(**law_columns, beta=beta)
-            .hstack(losses)
-            .with_columns(**last)
-            .select(*labels.columns, *OURS)
-        )
+        return labels.with_columns(**columns).hstack(losses).with_columns(**last).select(*labels.columns, *OURS)
 
     def order(self) -> pl.DataFrame:
         """The cells in their order of publication, with what is exposed so far and what is still silent.
@@ -206,7 +198,7 @@ class Publication:
 
     def residuals(self) -> Residuals:
         """Whether the prior fits the domains: randomised quantile residuals, a test of them and a Q-Q chart."""
-        return checked(self.data, self.posterior)
+        return checked(self.data, *self.shapes)
 
     def elicit(self, choices: Any) -> Elicited:
         """The range of the cutoff implied by decisions: a mapping of cell to True (publish) or False (withhold).
@@ -283,17 +275,46 @@ def _rows(of: Publication, names: list[Any]) -> Integers:
     return np.array([places[name] for name in names], dtype=np.int64)
 
 
-def publication(
-    source: Any,
-    prior: Any = None,
-    disclosure: Any = "uniques:10",
-    nonpublication: Any = "y",
-    domain: Any = None,
-    target: Any = None,
-    population: Any = None,
-    *,
-    covariates: Any = None,
-) -> Publication:
+MODEL = "Losses and population"
+"""Where the command line lists what the model is told."""
+
+
+@dataclass(frozen=True)
+class PublicationOptions:
+    """What `publication` can be told: the prior, the two losses, and what the cells are."""
+
+    prior: Any = option(
+        None, "Of a cell's share of its domain; fitted over the domains when not given.", positional=True, cli="text",
+        metavar="ALPHA,BETA", panel=MODEL,
+    )  # fmt: skip
+    disclosure: Any = option(
+        "uniques:10", "The loss of disclosure: uniques:S, gamma-uniques:S,a, subclasses:keys=age+sex, small-group:S, "
+        "respondents:S, threshold:MINIMUM.", positional=True, cli="text", flag="loss", metavar="NAME:VALUES",
+        panel=MODEL,
+    )  # fmt: skip
+    nonpublication: Any = option(
+        "y", "What withholding a cell costs: cell, y, Y, n, N, or a column with its importance.", positional=True,
+        cli="text", metavar="NAME", panel=MODEL,
+    )  # fmt: skip
+    domain: Any = option(
+        None, "The areas that were sampled: region, or region,age.", positional=True, cli="names", metavar="COLUMNS",
+        panel=MODEL,
+    )  # fmt: skip
+    target: Any = option(
+        None, "The classes (occupation), or one class (occupation=nurse).", positional=True, cli="names",
+        metavar="COLUMNS or COLUMN=CLASS", panel=MODEL,
+    )  # fmt: skip
+    population: Any = option(
+        None, "A column with the domain's N, or a file of domains and N; else the sum of weights.", positional=True,
+        cli="text", metavar="COLUMN or FILE", panel=MODEL,
+    )  # fmt: skip
+    covariates: Any = option(
+        None, "Columns on which the mean of the prior depends.", cli="names", metavar="COLUMNS", panel=MODEL
+    )
+
+
+@with_options(PublicationOptions)
+def publication(source: Any, options: PublicationOptions) -> Publication:
     """Weigh, for every cell of a survey, the expected loss of publishing it against that of withholding it.
 
     Y - y | y ~ BetaBinomial(N - n, alpha + y, beta + n - y); R_d = E L_d(y, Y, n, N) | y; publish where R0 > R1, in the
@@ -322,18 +343,19 @@ def publication(
     >>> publication(table, prior=(1, 10)).choose(cutoff=0.75).cells["publish"].to_list()
     [True, True, False]
     """
-    data = domains(source, domain, target, population)
+    data = domains(source, options.domain, options.target, options.population)
     if not data.column("y").any():
         raise DataError("All y are 0: nobody in the sample is in the class, so there is nothing to decide.")
-    alpha, beta, fitted = _prior(prior, data, covariates)
+    alpha, beta, estimate = _prior(options.prior, data, options.covariates)
     y, n, N, *effective = (data.column(c) for c in ("y", "n", "N", "y_eff", "n_eff"))  # noqa: N806
     law = posterior(y, n, N, alpha, beta, effective=(effective[0], effective[1]))
-    loss_name, quiet = read(disclosure), silence(nonpublication, data)
+    loss_name, quiet = read(options.disclosure), silence(options.nonpublication, data)
     loss = by_class(loss_name, data)
     uniques_check = misfit(loss_name, loss, data, law)
     R0, R1 = expected(quiet, law), expected(loss, law)  # noqa: N806
-    notes = (*data.notes, *_notes(loss, loss_name, law, R1, R0, fitted, uniques_check))
-    return Publication(data, law, loss_name, quiet, loss, R0, R1, fitted, uniques_check, notes)
+    notes = (*data.notes, *_notes(loss, loss_name, law, R1, R0, estimate, uniques_check))
+    alpha, beta = (np.broadcast_to(np.asarray(shape, np.float64), law.y.shape) for shape in (alpha, beta))
+    return Publication(data, law, loss_name, quiet, loss, R0, R1, (alpha, beta), estimate, uniques_check, notes)
 
 
 def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, PriorFit | None]:

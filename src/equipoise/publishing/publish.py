@@ -1,22 +1,29 @@
 """From a survey to the decision which cells to publish, with all that has to be said beside it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from math import isfinite
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
+from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
+from equipoise.ground.options import option, with_options
 from equipoise.losses.expectation import as_text, read
+from equipoise.presentation.pages import source_name
+from equipoise.publishing import decision_files
 from equipoise.publishing.alternatives import Answers, Ways
 from equipoise.publishing.other_rules import RuleComparison
 from equipoise.publishing.prior_fit import Residuals
-from equipoise.publishing.publication import Decision, Publication, publication
+from equipoise.publishing.publication import MODEL, Decision, Publication, PublicationOptions, publication
 
+LIMIT, MORE = "How far to go: one of these", "More answers"
+"""Where the command line lists the rest."""
 WRONG = 10.0
 """How many times too small or too large a wrong S is, when no other losses are named to compare with."""
 
@@ -44,8 +51,8 @@ class Published:
     @property
     def counts(self) -> dict[str, int]:
         """How many cells there are, are published and are withheld."""
-        told = int(self.decision.cells["publish"].sum())
-        return {"total": len(self.publication), "published": told, "withheld": len(self.publication) - told}
+        published = int(self.decision.cells["publish"].sum())
+        return {"total": len(self.publication), "published": published, "withheld": len(self.publication) - published}
 
     @cached_property
     def alternatives(self) -> pl.DataFrame:
@@ -63,6 +70,16 @@ class Published:
         if self.answers is None:
             return found
         return found.with_columns(self.answers.cells.select("answer", "piece", "together"))
+
+    def in_order(self, which: Literal["line", "withheld", "published"], most: int) -> Integers:
+        """Rows of cells in their order of publication: so many on each side of the line, or of one side.
+
+        Of those withheld the most dangerous comes first, of those published the last that was published.
+        """
+        order, many = self.publication.trade_off.order, self.counts["published"]
+        if which == "line":
+            return order[max(0, many - most) : many + most]
+        return (order[many:] if which == "withheld" else order[:many])[::-1][:most]
 
     def to_plain(self, *, values: bool = False) -> dict[str, Any]:
         """Plain data with stable keys; the cells, whose labels are data values, only with `values`."""
@@ -110,42 +127,89 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def publish(
-    source: Any,
-    *,
-    prior: Any = None,
-    disclosure: Any = "uniques:10",
-    nonpublication: Any = "y",
-    domain: Any = None,
-    target: Any = None,
-    population: Any = None,
-    covariates: Any = None,
-    risk_at_most: float | None = None,
-    publish_share: float | None = None,
-    cutoff: float | None = None,
-    compare: Iterable[Any] = (),
-    merge: str | None = None,
-    hierarchy: Hierarchy | None = None,
-    ways: Ways | None = None,
-) -> Published:
-    """Decide which cells of a survey to publish: `eq.publication`, its decision, and all that is said beside it.
+@dataclass(frozen=True)
+class PublishOptions(PublicationOptions):
+    """What `publish` can be told: what `publication` can, how far to go, what to compare with, where to write."""
 
-    One of `risk_at_most`, `publish_share` and `cutoff` says how far to go. `compare` names other losses of disclosure,
-    or pairs of both losses ('uniques:10/cell'); without it, a loss with S is compared with itself at a tenth and at ten
-    times that S. `merge` is the column along whose hierarchy cells may also be told together, at the exchange of the
-    two losses that the decision implies.
+    risk_at_most: float | None = option(
+        None, "Leave at most this share of the risk of publishing everything.", cli="text", flag="risk",
+        metavar="SHARE", panel=LIMIT,
+    )  # fmt: skip
+    publish_share: float | None = option(
+        None, "Publish at least this share of what there is.", cli="text", flag="share", metavar="SHARE", panel=LIMIT
+    )
+    cutoff: float | None = option(
+        None, "Publish where R1, the loss of publishing, is below so many times R0.", cli="number", metavar="NUMBER",
+        panel=LIMIT,
+    )  # fmt: skip
+    compare: Iterable[Any] = option(
+        (), "What would another loss cost? Also of both: uniques:1/cell. Repeatable.", cli="names",
+        metavar="NAME:VALUES", panel=MODEL,
+    )  # fmt: skip
+    merge: str | None = option(
+        None, "Also cut the hierarchy of this column: merge cells, or tell coarser ones.", cli="text", metavar="COLUMN",
+        panel=MORE,
+    )  # fmt: skip
+    hierarchy: Hierarchy | None = option(None, "The hierarchy of that column; that of the roles unless given.")
+    ways: Ways | None = option(
+        None, "What else can be done with a cell: the shares of both losses it leaves, as round=0.5,0.1.", cli="names",
+        flag="way", metavar="NAME=DISCLOSURE,SILENCE", panel=MORE,
+    )  # fmt: skip
+    out: str | Path | None = option(
+        None, "A folder for decision.csv, decision.json and report.html, or one such file; they name cells.",
+        cli="path", metavar="DIR or FILE",
+    )  # fmt: skip
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    name: str | None = option(None, "What the page calls the survey; the name of its file unless given.")
+
+    def __post_init__(self) -> None:
+        if sum(aim is not None for aim in (self.risk_at_most, self.publish_share, self.cutoff)) != 1:
+            raise ParameterError("Give one of risk_at_most, publish_share and cutoff.")
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """What `publication` is told."""
+        return {part.name: getattr(self, part.name) for part in fields(PublicationOptions)}
+
+
+@with_options(PublishOptions)
+def publish(source: Any, options: PublishOptions) -> Published:
+    """Decide which cells of a survey to publish, and write the decision where `out` says.
+
+    The first arguments are those of `eq.publication`. One of `risk_at_most`, `publish_share` and `cutoff` says how far
+    to go. `compare` names other losses of disclosure, or pairs of both losses ('uniques:10/cell'); without it, a loss
+    with S is compared with itself at a tenth and at ten times that S. `merge` is the column along whose `hierarchy`
+    (that of the roles when not given) cells may also be told together, at the exchange of the two losses that the
+    decision implies; `ways` what else can be done with a cell. `out` is a folder for decision.csv, decision.json and
+    report.html, or one such file: they name cells, so they are internal.
     """
-    if sum(given is not None for given in (risk_at_most, publish_share, cutoff)) != 1:
-        raise ParameterError("Give one of risk_at_most, publish_share and cutoff.")
-    others = dict(_rival(named, nonpublication) for named in compare) or _wrong(disclosure, nonpublication)
-    found = publication(source, prior, disclosure, nonpublication, domain, target, population, covariates=covariates)
-    chosen = found.choose(risk_at_most=risk_at_most, publish_share=publish_share, cutoff=cutoff)
-    exchange = cutoff if cutoff is not None else _exchange(chosen)
-    joint = found.answers(merge, hierarchy, cutoff=exchange, ways=ways) if merge else None
-    check = None if found.data.configurations else found.residuals()
-    notes = (*_given(source, prior, population), *found.notes, *([check.words] if check else []), *_tied(found))
-    notes += (f"The joint answers exchange silence for disclosure at {exchange:.4g}.", *joint.notes) if joint else ()
-    return Published(found, chosen, found.compare(others), check, joint, notes, publish_share is not None, merge)
+    place = Path(options.out) if options.out is not None else None
+    if place is not None:
+        decision_files.refuse(place, options.overwrite)
+    outcome = _decided(source, options)
+    if place is not None:
+        file = source_name(source, "the survey") if isinstance(source, Records) else "the table"
+        decision_files.write(outcome, place, options.overwrite, options.name or file)
+    return outcome
+
+
+def _decided(source: Any, options: PublishOptions) -> Published:
+    """The publication, its decision, and all that is said beside it."""
+    others = dict(_rival(one, options.nonpublication) for one in options.compare)
+    others = others or _wrong(options.disclosure, options.nonpublication)
+    whole = publication(source, **options.model)
+    chosen = whole.choose(risk_at_most=options.risk_at_most, publish_share=options.publish_share, cutoff=options.cutoff)
+    exchange = options.cutoff if options.cutoff is not None else _exchange(chosen)
+    answers = (
+        whole.answers(options.merge, options.hierarchy, cutoff=exchange, ways=options.ways) if options.merge else None
+    )
+    residuals = None if whole.data.configurations else whole.residuals()
+    notes = (*_given(source, options.prior, options.population), *whole.notes)
+    notes += (*([residuals.words] if residuals else []), *_tied(whole))
+    if answers:
+        notes += (f"The joint answers exchange silence for disclosure at {exchange:.4g}.", *answers.notes)
+    by_share = options.publish_share is not None
+    return Published(whole, chosen, whole.compare(others), residuals, answers, notes, by_share, options.merge)
 
 
 def _rival(named: Any, nonpublication: Any) -> tuple[str, tuple[Any, Any]]:

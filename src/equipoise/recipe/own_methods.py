@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from equipoise.ground.errors import EquipoiseError, MissingExtraError, ParameterError
-from equipoise.methods.method import name_of
+from equipoise.ground.lazy_exports import snake
 
 GROUP = "equipoise.methods"
 VERB_FAMILIES = {"flag": ("rules",), "apply": ("masks", "tables"), "measure": ("risk", "attacks", "utility", "tables")}
@@ -53,7 +53,7 @@ def _read(path: tuple[str, ...], built_in: frozenset[str]) -> OwnMethods:
     for entry in sorted(entry_points(group=GROUP), key=lambda e: (_origin(e), e.name)):
         try:
             for own in _methods_of(entry):
-                name = name_of(own.method)
+                name = snake(own.method.__name__)
                 other = "equipoise" if name in built_in else methods[name].package if name in methods else None
                 if other and not (name in methods and methods[name].method is own.method):
                     clashes[name] = _clash(name, _origin(entry), other)

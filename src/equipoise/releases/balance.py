@@ -1,118 +1,152 @@
-"""Balance and protect: from a file to a release."""
+"""Balance and protect: from a file to a release, of records or of a table."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import fields, replace
-from functools import partial
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
+from equipoise.files import FORMATS
 from equipoise.ground import system
-from equipoise.ground.errors import Cancelled, EquipoiseError, ParameterError, RefusedError
+from equipoise.ground.errors import Cancelled, EquipoiseError, RefusedError
+from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress
+from equipoise.ground.whole_files import put, refuse_inside, refuse_page
 from equipoise.inspection.assess import refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import without_direct
-from equipoise.methods.method import Mask, Measure
+from equipoise.methods.method import Mask
 from equipoise.policies.policy import Policy
 from equipoise.policies.policy_file import Job
+from equipoise.presentation.pages import page
 from equipoise.provenance.fingerprint import keyed_hash
 from equipoise.provenance.journal import Journal, beside
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.refusal import refused_of
-from equipoise.releases.release import Release, refuse_existing, release
-from equipoise.releases.report_facts import Render, ends
-from equipoise.search.adaptive_search import AdaptiveSearch
-from equipoise.search.explain_choice import refusal
-from equipoise.search.ranking import ahead_of, inside
-from equipoise.search.recipe_space import Family, described, first_of, pooled
-from equipoise.search.sweep import adaptively, all_of
-from equipoise.trials.runner import Runner
+from equipoise.releases.plan import Ends, Plan, candidates_of, chosen_of, tried
+from equipoise.releases.refusal import Refused, refused_of
+from equipoise.releases.release import Release, release
+from equipoise.releases.release_folder import refuse_existing
+from equipoise.releases.report_facts import ends
+from equipoise.releases.table_release import TableCase, TableRelease
+from equipoise.search.recipe_space import first_of
+from equipoise.trials.table_scorer import drawn_once
 from equipoise.trials.trial import Trial, Trials
 
-Ends = Callable[[], tuple[Trial, Trial | None]]
+
+@dataclass(frozen=True)
+class BalanceOptions:
+    """What `balance` can be told beside the policy."""
+
+    out: str | Path | None = option(
+        None, "The release folder, when not as the policy says (beside it, by default).", cli="path", metavar="DIR"
+    )
+    report: str | Path | None = option(
+        None, "A page to write, for internal use, also when the policy refuses.", cli="path", metavar="REPORT.html"
+    )
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    progress: Progress | None = option(None, "Called with (done, total, what); returning False stops.")
 
 
-def balance(
-    policy: str | Path,
-    *,
-    render: Render,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    progress: Progress | None = None,
-) -> Release:
-    """The main job: read what a policy file names, try its candidates, choose the best inside the limits, release it.
+@with_options(BalanceOptions)
+def balance(policy: str | Path, options: BalanceOptions) -> Release | TableRelease:
+    """The main job: read what a policy file names, try its candidates, choose the best inside limits, release it.
+
+    A policy with a [table] section releases a table. `report` is a page to write, an internal one, also when the policy
+    refuses: then `RefusedError` is raised, naming the nearest and what each limit would have to be; its `about` is a
+    `Refused`, with all that was tried, and there is no release folder.
 
     What was tried is written down as it goes, in a private journal beside the folder: a run that was stopped or killed
     goes on where it was, with the same seed, and ends in the same release.
-    Raises `RefusedError` when no candidate meets the limits, naming the nearest and what each limit would have to be;
-    its `about` is a `Refused`, with all that was tried.
     """
-    path = Path(policy)
+    path, report = Path(policy), Path(options.report) if options.report is not None else None
     job = Job.load(path)
-    if job.table is not None:
-        raise ParameterError("This policy makes a table: balance it with table_balance.balance_table.")
-    folder = Path(out) if out is not None else job.target(path)
+    folder = Path(options.out) if options.out is not None else job.target(path)
+    if report is not None:
+        refuse_page(report, options.overwrite)
+        refuse_inside(report, folder)
+    with refusal_on(report) if report is not None else nullcontext():
+        result = balanced(job, folder, overwrite=options.overwrite, progress=options.progress)
+    if report is not None:
+        put(report, result.report.read_text(encoding="utf-8"))
+    return result
+
+
+def balanced(
+    job: Job, folder: Path, *, overwrite: bool = False, progress: Progress | None = None
+) -> Release | TableRelease:
+    """The best that a policy asks for, searched, chosen and released in a folder."""
     tidy(folder)
     overwrite = overwrite or unsaid(folder, journal_of(job, folder))
     refuse_existing(folder, overwrite)
-    records = job.read()
-    kept = without_direct(records)
-    refuse_unfit(kept, keys_needed=False)
-    limits = job.policy()
-    register = job.registered()
-    with kept_journal(job, folder, records, kept, seed=register.seed(kept) if register else None) as journal:
-        scales, trials = tried(job, kept, journal, progress)
-        with remembered(job, trials, lambda: ends(kept, scales)):
-            chosen = chosen_of(trials, limits)
+    case = TableCase(job, job.read()) if job.table is not None else RecordsCase(job, job.read())
+    with kept_journal(job, folder, case.records, case.kept, seed=case.seed, table=case.depends) as journal:
+        plan = case.plan(journal.seed)
+        trials = tried(job, plan, journal, progress)
+        with remembered(job, trials, plan.ends):
+            chosen = chosen_of(trials, job.policy())
             with hinted(chosen):
-                return release(
-                    records,
-                    chosen.recipe,
-                    limits,
-                    folder,
-                    render=render,
-                    format=job.output.format,
-                    overwrite=overwrite,
-                    trials=trials,
-                    measures=scales,
-                    title=job.title,
-                    policy_text=job.again(records).to_toml(),
-                    register=register,
-                    sign=job.folder / job.output.sign if job.output.sign else None,
-                    progress=progress,
+                return case.release(
+                    plan, trials, chosen, seed=journal.seed, folder=folder, overwrite=overwrite, progress=progress
                 )
 
 
-def tried(
-    job: Job, records: Records, journal: Journal, progress: Progress | None = None
-) -> tuple[tuple[Measure, ...], Trials]:
-    """The measures of a job, and the trials of its candidates: all of them, or those an adaptive search asks for."""
-    how, seed = job.search, journal.seed
-    families: tuple[Family, ...] | None = None
-    recipes: tuple[Recipe, ...] = ()
-    if how.search == "adaptive":
-        families = described(job.candidates, records, seed)
-    if families is None:
-        recipes = tuple(replace(recipe, seed=seed) for recipe in job.recipes(records))
-        families = pooled(recipes, records) if how.search == "adaptive" else ()
-    scales = job.scales() or standard(records, recipes[0] if recipes else first_of(families))
-    with Runner(records, scales, journal=journal, processes=how.processes, progress=progress) as runner:
-        if how.search == "grid":
-            return scales, all_of(runner, recipes, job.draws)
-        search = AdaptiveSearch(families, job.policy(), how.budget)
-        return scales, adaptively(runner, search, draws=job.draws, policy=job.policy(), seconds=how.seconds)
+@dataclass(frozen=True)
+class RecordsCase:
+    """A policy that releases these records."""
+
+    job: Job
+    records: Records
+    depends: None = None
+
+    @cached_property
+    def kept(self) -> Records:
+        """The records without direct identifiers, as masks see them."""
+        kept = without_direct(self.records)
+        refuse_unfit(kept, keys_needed=False)
+        return kept
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the register, which goes before that of the policy."""
+        register = self.job.registered()
+        return register.seed(self.kept) if register else None
+
+    def plan(self, seed: int) -> Plan:
+        job, records = self.job, self.kept
+        recipes, families = candidates_of(job, records, seed)
+        measures = job.scales() or standard(records, recipes[0] if recipes else first_of(families))
+        return Plan(records, measures, recipes, families, partial(ends, records, measures))
+
+    def release(
+        self, plan: Plan, trials: Trials, chosen: Trial, *, seed: int, folder: Path, overwrite: bool,
+        progress: Progress | None = None,
+    ) -> Release:  # fmt: skip
+        """Release a fresh draw of the chosen trial."""
+        job = self.job
+        return release(
+            self.records, chosen.recipe, job.policy(), folder, format=job.output.format, overwrite=overwrite,
+            trials=trials, measures=plan.measures, title=job.title, policy_text=job.again(self.records).to_toml(),
+            register=job.registered(), sign=job.folder / job.output.sign if job.output.sign else None,
+            progress=progress,
+        )  # fmt: skip
 
 
-def chosen_of(trials: Sequence[Trial], policy: Policy) -> Trial:
-    """The trial to release; a refusal says what each limit would have to be."""
-    found = ahead_of(trials, policy)
-    if not inside(policy, found):
-        raise RefusedError(refusal(trials, policy))
-    return found
+@contextmanager
+def refusal_on(report: Path) -> Iterator[None]:
+    """Where a policy refuses, say it on a page as well."""
+    try:
+        yield
+    except RefusedError as refused:
+        if not isinstance(refused.about, Refused):
+            raise
+        put(report, page(refused.about))
+        error = RefusedError(f"{refused} Everything that was tried stands in {str(report)!r}.")
+        error.about = refused.about
+        raise error from None
 
 
 @contextmanager
@@ -132,14 +166,14 @@ def hinted(chosen: Trial) -> Iterator[None]:
     try:
         yield
     except RefusedError as refused:
-        if chosen.recipe.coarsens or len(chosen.draws) > 1 or not str(refused).startswith("Nothing was released"):
+        if drawn_once(chosen.recipe) or len(chosen.draws) > 1 or not str(refused).startswith("Nothing was released"):
             raise
-        told = RefusedError(
+        error = RefusedError(
             f"{refused} The draw that was tried was inside the limits: set draws to 5 or more in the policy, so that a "
             "recipe is chosen whose draws stay inside."
         )
-        told.about = refused.about
-        raise told from None
+        error.about = refused.about
+        raise error from None
 
 
 @contextmanager
@@ -166,8 +200,8 @@ def kept_journal(
     try:
         yield journal
     except Cancelled as stopped:
-        told = str(stopped).replace(" Nothing was written.", "")
-        raise Cancelled(f"{told} Nothing was released; what was tried is kept: run it again to go on.") from None
+        reason = str(stopped).replace(" Nothing was written.", "")
+        raise Cancelled(f"{reason} Nothing was released; what was tried is kept: run it again to go on.") from None
     except EquipoiseError as problem:
         if isinstance(problem, RefusedError) or not journal.known:
             journal.remove()
@@ -188,11 +222,11 @@ def unsaid(folder: Path, journal: Path) -> bool:
     try:
         with journal.open(encoding="utf-8") as lines:
             seed = json.loads(next(lines))["seed"]
-        told = json.loads((folder / "private" / "seed.json").read_text(encoding="utf-8"))["seed"]
+        secret = json.loads((folder / "private" / "seed.json").read_text(encoding="utf-8"))["seed"]
         after = (folder / "public" / "evidence.json").stat().st_mtime_ns >= journal.stat().st_mtime_ns
     except (OSError, ValueError, KeyError, TypeError, StopIteration):
         return False
-    return bool(after and seed == told)
+    return bool(after and seed == secret)
 
 
 def tidy(folder: Path) -> None:
@@ -207,30 +241,34 @@ def tidy(folder: Path) -> None:
             system.remove_folder(left)
 
 
-def protect(
-    records: Records,
-    masks: Iterable[Mask],
-    out: str | Path,
-    *,
-    render: Render,
-    policy: Policy | None = None,
-    seed: int | None = None,
-    format: str | None = None,
-    overwrite: bool = False,
-    register: str | Path | None = None,
-    sign: str | Path | None = None,
-    progress: Progress | None = None,
-) -> Release:
-    """Apply masks in order and release the result, with its risk and what it cost; limits are optional here."""
-    return release(
-        records,
-        Recipe(tuple(masks), seed),
-        policy or Policy(),
-        out,
-        render=render,
-        format=format,
-        overwrite=overwrite,
-        register=Register(register) if register else None,
-        sign=sign,
-        progress=progress,
+@dataclass(frozen=True)
+class ProtectOptions:
+    """What `protect` can be told beside the records, the masks and the folder."""
+
+    policy: Policy | None = option(None, "Limits that must hold, or nothing is released.")
+    seed: int | None = option(None, "The secret seed of random masks; drawn from the system without it.")
+    format: str | None = option(
+        None, f"{', '.join(FORMATS)}: that of the input when not given.", cli="text", metavar="NAME"
     )
+    overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    register: str | Path | None = option(
+        None, "The private file that keeps the seeds of random masks, one per data asset.", cli="path", metavar="FILE"
+    )
+    sign: str | Path | None = option(
+        None, "Sign the evidence with this private Ed25519 key (PEM).", cli="path", metavar="KEY.pem"
+    )
+    progress: Progress | None = option(None, "Called with (done, total, what) while the release is attacked.")
+
+
+@with_options(ProtectOptions)
+def protect(records: Records, masks: Iterable[Mask], out: str | Path, options: ProtectOptions) -> Release:
+    """Apply masks in order and release the result, with its risk and what it cost; limits are optional here.
+
+    `register` is the private file in which the seeds of random masks are kept, one per data asset; `sign` a private
+    Ed25519 key (PEM) that signs the evidence.
+    """
+    return release(
+        records, Recipe(tuple(masks), options.seed), options.policy or Policy(), out, format=options.format,
+        overwrite=options.overwrite, register=Register(options.register) if options.register else None,
+        sign=options.sign, progress=options.progress,
+    )  # fmt: skip

@@ -25,6 +25,8 @@ from equipoise.releases.report_facts import Report
 
 FORMAT = 1
 """Version of the evidence and journal formats."""
+FRESH = 1 << 20
+"""The draw that is released: none that a sweep has looked at, so it cannot have been picked for its scores."""
 EVIDENCE, SIGNATURE, KEY = "evidence.json", "evidence.sig", "key.pem"
 PACKAGES = ("equipoise", "polars", "numpy", "scipy", "narwhals")
 OWN = (EVIDENCE, SIGNATURE, KEY)

@@ -1,6 +1,6 @@
 """Report: everything a report tells, as plain facts. Doors decide how it looks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -48,10 +48,6 @@ class Report:
     overlays: tuple[Overlay, ...] = field(default=(), repr=False)
     unchanged: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-Render = Callable[[Report, bool], str]
-"""From a report, and whether it is the public one, to a self-contained HTML page."""
 
 
 def completed(report: Report, records: Records, released: Records) -> Report:

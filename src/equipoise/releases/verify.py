@@ -3,44 +3,16 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from equipoise import risk
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
-from equipoise.files import read
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
-from equipoise.methods.score import Score, Scores
-from equipoise.presentation.missing_both_ways import both_ways
-from equipoise.provenance.findings import Finding, Verification, failing
-from equipoise.provenance.fingerprint import content_hash, hash_of, keyed_hash
-from equipoise.recipe.catalogue import parse
-from equipoise.releases.codebook import codebook
-from equipoise.releases.evidence import (
-    EVIDENCE,
-    KEY,
-    SIGNATURE,
-    finite,
-    hashes,
-    holds,
-    key_name,
-    read_key,
-    rounded,
-    same_versions,
-    sealed,
-    told,
-)
-from equipoise.releases.release import write_data
-from equipoise.releases.replay import Again, again, data_format, read_secret
-from equipoise.releases.tables.verify import table_checks
-from equipoise.trials.trial import Trial
+from equipoise.provenance.findings import Check, Verification, failing
+from equipoise.provenance.fingerprint import content_hash, hash_of
+from equipoise.releases.content_checks import records_checks, table_checks
+from equipoise.releases.evidence import EVIDENCE, KEY, SIGNATURE, hashes, holds, key_name, read_key, sealed
+from equipoise.releases.replay import read_secret
 
-ALONE = (
-    risk.Uniques, risk.KAnonymity, risk.Individual, risk.Household, risk.Prosecutor, risk.SpecialUniques,
-    risk.PopulationUniques, risk.AttributeDisclosure,
-)  # fmt: skip
-"""Measures that look at the released data alone."""
 LONG = 9
 """A seed of fewer digits is found in any file by chance."""
 
@@ -73,38 +45,31 @@ def verify(
     checks = [_files(public, evidence), *_secrets(public, private, evidence, tuple(canaries))]
     checks.append(_signed(public, text, key))
     checks += [_sealed(private, text, evidence)] if private else []
-    if "table" in evidence:
-        return Verification(place, (*checks, *table_checks(public, private, evidence, original)))
-    checks.append(_alone(public, evidence))
-    if private is None or not checks[0].holds:
-        reason = "private/ is not here" if private is None else "its files are not those that were released"
-        return Verification(place, (*checks, _not_made(reason)))
-    return Verification(place, (*checks, *_made_again(place, evidence, original)))
+    more = table_checks if "table" in evidence else records_checks
+    intact = bool(checks[0].holds)
+    return Verification(place, (*checks, *more(public, private, evidence, original=original, intact=intact)))
 
 
 def _public(place: Path) -> Path:
-    found = next((p for p in (place / "public", place) if (p / EVIDENCE).is_file()), None)
-    if found is None:
+    public = next((p for p in (place / "public", place) if (p / EVIDENCE).is_file()), None)
+    if public is None:
         raise DataError(f"The folder {str(place)!r} is not a release: it has no public/{EVIDENCE}.")
-    return found
+    return public
 
 
 def _evidence(public: Path) -> tuple[dict[str, Any], bytes]:
     text = (public / EVIDENCE).read_bytes()
     try:
-        found = json.loads(text)
-        wanted = ("files", "output", "versions", "audit" if "table" in found else "scores")
-        if not all(isinstance(found[name], dict | list | str) for name in wanted):
+        evidence = json.loads(text)
+        parts = ("files", "output", "versions", "audit" if "table" in evidence else "scores")
+        if not all(isinstance(evidence[name], dict | list | str) for name in parts):
             raise ValueError
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
         raise DataError(f"Cannot read {str(public / EVIDENCE)!r}: it is not the evidence of a release.") from None
-    return found, text
+    return evidence, text
 
 
-# --- the folder alone ---------------------------------------------------------------------------------------------
-
-
-def _files(public: Path, evidence: dict[str, Any]) -> Finding:
+def _files(public: Path, evidence: dict[str, Any]) -> Check:
     said, found = evidence["files"], hashes(public)
     faults = [f"{name!r} is missing." for name in said if name not in found]
     faults += [f"{name!r} is not a file of this release." for name in found if name not in said]
@@ -126,7 +91,7 @@ def _outputs(evidence: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _secrets(
     public: Path, private: Path | None, evidence: dict[str, Any], canaries: tuple[str, ...]
-) -> Iterator[Finding]:
+) -> Iterator[Check]:
     """Nothing secret is published: not the seed, not the key of the hashes; no canary beside the data."""
     everything = [path for path in sorted(public.rglob("*")) if path.is_file()]
     if private:
@@ -157,28 +122,28 @@ def _within(path: Path, texts: Iterable[str]) -> bool:
     return False
 
 
-def _signed(public: Path, text: bytes, key: str | Path | None) -> Finding:
+def _signed(public: Path, text: bytes, key: str | Path | None) -> Check:
     """The signature: by the key that is asked for it is proof; by the key beside it alone it is not."""
     wanted = read_key(key) if key is not None else None
     if not (public / SIGNATURE).is_file():
-        return Finding("signature", None if wanted is None else False, "The evidence is not signed.")
+        return Check("signature", None if wanted is None else False, "The evidence is not signed.")
     try:
         pem = wanted or read_key(public / KEY)
         good, name = holds(pem, (public / SIGNATURE).read_bytes(), text), key_name(pem)
     except EquipoiseError:
-        return Finding("signature", False, "The public key beside the signature cannot be read.")
+        return Check("signature", False, "The public key beside the signature cannot be read.")
     if not good:
-        return Finding("signature", False, "The signature is not one under this evidence by this key.")
+        return Check("signature", False, "The signature is not one under this evidence by this key.")
     if wanted is None:
-        return Finding("signature", None, f"Signed by the key {name}, which came with it: give the key that you know.")
-    return Finding("signature", True, f"The evidence is signed by the key {name}.", proof=True)
+        return Check("signature", None, f"Signed by the key {name}, which came with it: give the key that you know.")
+    return Check("signature", True, f"The evidence is signed by the key {name}.", proof=True)
 
 
-def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Finding:
+def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Check:
     """The evidence and the policy are those that this private folder was written with."""
     secret = read_secret(private)
     if "seal" not in secret or "hash_key" not in secret:
-        return Finding("seal", None, "The private folder has no seal.")
+        return Check("seal", None, "The private folder has no seal.")
     key = bytes.fromhex(secret["hash_key"])
     faults = (
         [] if sealed(text, key) == secret["seal"] else ["The evidence is not the one that private/ was written with."]
@@ -187,118 +152,3 @@ def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Finding:
     if said is not None and sealed((private / "policy.toml").read_bytes(), key) != said:
         faults.append("The policy is not the one of the evidence.")
     return failing("seal", faults, "Evidence and policy are those that private/ was written with.")
-
-
-def _alone(public: Path, evidence: dict[str, Any]) -> Finding:
-    """The scores that need only the released data, measured again."""
-    wanted = {name: m for name in evidence["scores"] if isinstance(m := _measure(name), ALONE)}
-    if not wanted:
-        return Finding("scores", None, "No score can be measured on the released data alone.")
-    try:
-        roles = Roles.from_plain(evidence["roles"])
-        released = read(public / Path(str(evidence["output"]["file"])).name, roles)
-        found = Scores(measure.measure(released, released) for measure in wanted.values())
-    except (EquipoiseError, KeyError, TypeError, OSError):
-        return Finding("scores", None, "The released data could not be measured on its own.")
-    many = f"{len(found)} {'score' if len(found) == 1 else 'scores'}"
-    return failing("scores", _different(found, evidence), f"Measured again on the released data, {many} as told.")
-
-
-def _measure(name: str) -> Any:
-    try:
-        return parse(name, "measure")
-    except EquipoiseError:
-        return None
-
-
-def _different(found: Iterable[Score], evidence: dict[str, Any]) -> Iterator[str]:
-    """Scores that are not as the evidence has them, by their names."""
-    for score in found:
-        said = evidence["scores"].get(score.name, {}).get("value")
-        if finite(rounded(score.value, score.unit)) != said:
-            yield f"{score.name} is {rounded(score.value, score.unit):g}, not {said}."
-
-
-# --- with private/ and the original -------------------------------------------------------------------------------
-
-
-def _not_made(reason: str) -> Finding:
-    return Finding("again", None, f"The release was not made again: {reason}.")
-
-
-def _made_again(place: Path, evidence: dict[str, Any], original: Records | str | Path | None) -> list[Finding]:
-    """Run the recipe once more on the original, and compare data, laws, scores, limits and codebook."""
-    try:
-        found = again(place, original)
-        records = found.records
-    except EquipoiseError as error:
-        return [_not_made(str(error).rstrip("."))]
-    secret = read_secret(place / "private")
-    if _another_input(records, evidence, secret):
-        return [Finding("original", False, "The original is not the file that was released.")]
-    try:
-        released = found.recipe.run(records, found.draw)
-        checks = [_same_data(place, evidence, released, found)]
-        checks.append(_same_scores(evidence, released, records, found))
-        checks.append(_same_words(place, evidence, released, records))
-    except EquipoiseError as error:
-        return [Finding("again", False, f"The release cannot be made again: {error}")]
-    return checks
-
-
-def _another_input(records: Records, evidence: dict[str, Any], secret: dict[str, Any]) -> bool:
-    said = evidence["input"]["hmac_sha256"]
-    return said is not None and keyed_hash(records, bytes.fromhex(secret["hash_key"])) != said
-
-
-def _same_data(place: Path, evidence: dict[str, Any], released: Records, found: Again) -> Finding:
-    """The data written once more: byte for byte, or with the same content."""
-    name, kind = str(evidence["output"]["file"]), data_format(place)
-    with TemporaryDirectory() as scratch:
-        path = Path(scratch) / f"data.{kind}"
-        write_data(released, path, kind, tuple(evidence["withheld"]), found.recipe.seed)
-        if hash_of(path) == hash_of(place / "public" / Path(name).name):
-            return Finding(
-                "again", True, "Made again from the original, the data is the same byte for byte.", proof=True
-            )
-        content = content_hash(path)
-    if content is not None and content == content_hash(place / "public" / Path(name).name):
-        return Finding("again", True, "Made again from the original, the data has the same content.", proof=True)
-    other = "" if same_versions(evidence["versions"]) else " The versions differ from those of the release."
-    return Finding("again", False, f"Made again from the original, the data is another one.{other}")
-
-
-def _same_scores(evidence: dict[str, Any], released: Records, records: Records, found: Again) -> Finding:
-    """Every score measured once more, and judged by the limits of the policy."""
-    policy = found.job.policy()
-    scores = Scores(both_ways(measure, released, records) for measure in found.measures)
-    faults = list(_different(scores, evidence))
-    if dict(policy.limits) != evidence["limits"]:
-        faults.append("The limits are not those of the policy.")
-    elif {s.name for s in scores} >= {limit.score for limit in policy.parsed}:
-        faults += [r + "." for r in policy.judge(Trial(found.recipe, scores)).reasons if "outside" in r]
-    lacking = [name for name in evidence["scores"] if name not in scores.keys()]  # noqa: SIM118
-    left = f" Not measured: {', '.join(lacking)}." if lacking else ""
-    return failing("limits", faults, f"Measured again, {len(scores)} scores are as told and within the limits.{left}")
-
-
-def _same_words(place: Path, evidence: dict[str, Any], released: Records, records: Records) -> Finding:
-    """The laws of the masks and the codebook, as the same versions write them."""
-    if not same_versions(evidence["versions"]):
-        return Finding("codebook", None, "Codebook and laws were not compared: the versions differ.")
-    laws = json.loads(json.dumps([told(law) for law in released.history]))
-    faults = [] if laws == evidence["masks"] else ["The masks are not those of the release."]
-    pages = [place / "public" / name for name in ("codebook.json", "codebook.md")]
-    found = [page.read_text(encoding="utf-8") if page.is_file() else "" for page in pages]
-    title = str(_title(found[0]))
-    book = codebook(released, records, title=title, file=str(evidence["output"]["file"]), withheld=evidence["withheld"])
-    if [book.to_json(), book.to_markdown()] != found:
-        faults.append("The codebook is another one.")
-    return failing("codebook", faults, "The laws of the masks and the codebook are as made again.")
-
-
-def _title(text: str) -> Any:
-    try:
-        return json.loads(text)["title"]
-    except (ValueError, KeyError, TypeError):
-        return ""

@@ -32,7 +32,7 @@ NO_MAXIMUM = "every record is alone in its class, so the likelihood has no maxim
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClassSizes:
+class SizeCounts:
     """Number of `classes` of the sample of each of these distinct `sizes`, ascending."""
 
     sizes: Floats
@@ -69,10 +69,10 @@ class ModelFit:
     instead: str = ""
 
 
-def fit_model(model: str, sample: ClassSizes, fraction: float, cells: float) -> ModelFit:
+def fit_model(model: str, sample: SizeCounts, fraction: float, cells: float) -> ModelFit:
     """Fit a model by name. `cells` is the number of combinations that people may have, for the Poisson-gamma model.
 
-    >>> file = ClassSizes(np.array([1.0, 2.0, 3.0]), np.array([30.0, 10.0, 5.0]))
+    >>> file = SizeCounts(np.array([1.0, 2.0, 3.0]), np.array([30.0, 10.0, 5.0]))
     >>> [round(fit_model(model, file, 0.5, 100).stays, 3) for model in MODELS]
     [0.684, 0.662, 0.52, 0.403, 0.403]
     """
@@ -85,7 +85,7 @@ def fit_model(model: str, sample: ClassSizes, fraction: float, cells: float) -> 
     return {ZAYATZ: zayatz, PITMAN: pitman, SLIDE: slide}[model](sample, fraction)
 
 
-def best(sample: ClassSizes, fraction: float) -> ModelFit:
+def best(sample: SizeCounts, fraction: float) -> ModelFit:
     """The published choice: Pitman's model in small samples, else the smaller of the slide model and Zayatz.
 
     Where its likelihood has no maximum, Zayatz instead. Source: Dankar, El Emam, Neisa and Roffey (2012).
@@ -97,7 +97,7 @@ def best(sample: ClassSizes, fraction: float) -> ModelFit:
     return fit if small or fit.stays <= zayatz_fit.stays else zayatz_fit
 
 
-def zayatz(sample: ClassSizes, fraction: float) -> ModelFit:
+def zayatz(sample: SizeCounts, fraction: float) -> ModelFit:
     """Zayatz's estimator (1991): m_1 h(1) / sum of m_i h(i), in logarithms so that no size overflows."""
     n = round(sample.records)
     ratios = np.exp(_log_one_record(sample.sizes, n, max(n, round(n / fraction))))
@@ -117,7 +117,7 @@ def _log_one_record(sizes: Floats, n: int, population: int) -> Floats:
     return np.asarray(np.log(sizes) + log_choose(population - sizes, n - 1) - whole)
 
 
-def pitman(sample: ClassSizes, fraction: float) -> ModelFit:
+def pitman(sample: SizeCounts, fraction: float) -> ModelFit:
     """Pitman's sampling formula with 0 <= alpha < 1 and theta > -alpha, by maximum likelihood (Hoshino 2001).
 
     With n records in u classes, s_j of size j, its logarithm is, but for a constant,
@@ -140,7 +140,7 @@ def pitman(sample: ClassSizes, fraction: float) -> ModelFit:
     return ModelFit(PITMAN, float(stays), float(expected), parameters, EWENS_LIMIT if logit < 1 - MAX_LOG else "")
 
 
-def _pitman_profile(sample: ClassSizes, logit: Floats) -> tuple[Floats, Floats]:
+def _pitman_profile(sample: SizeCounts, logit: Floats) -> tuple[Floats, Floats]:
     """Profile log likelihood of each alpha at its best theta, and theta + alpha there."""
     from scipy.special import betaln, expit, gammaln
 
@@ -168,7 +168,7 @@ def _digammas(start: Floats, steps: float) -> Floats:
     return np.where(start > ASYMPTOTIC_START, far, digamma(near + steps) - digamma(near))
 
 
-def poisson_gamma(sample: ClassSizes, fraction: float, cells: float) -> ModelFit:
+def poisson_gamma(sample: SizeCounts, fraction: float, cells: float) -> ModelFit:
     """Poisson-gamma model of cell counts (Bethlehem, Keller and Pannekoek 1990), by maximum likelihood.
 
     Of K cells, empty ones too, each has a rate from gamma(alpha, beta) with K alpha beta = 1; a sample of n has counts
@@ -194,7 +194,7 @@ def poisson_gamma(sample: ClassSizes, fraction: float, cells: float) -> ModelFit
     return ModelFit(GAMMA, float(stays), float(expected), parameters, POISSON_LIMIT if peak > edge - 1 else "")
 
 
-def slide(sample: ClassSizes, fraction: float) -> ModelFit:
+def slide(sample: SizeCounts, fraction: float) -> ModelFit:
     """Slide negative binomial model (Chen and Keller-McNulty 1998): a class has 1 + X people, by maximum likelihood.
 
     X is negative binomial, P(X = 0) = beta^alpha, and each person is in the sample with probability pi. Then the
@@ -219,7 +219,7 @@ def slide(sample: ClassSizes, fraction: float) -> ModelFit:
     return ModelFit(SLIDE, float(stays), float(classes * np.exp(one)), parameters, "" if inside else RANGE_LIMIT)
 
 
-def _slide_likelihood(sample: ClassSizes, points: Floats, fraction: float) -> Floats:
+def _slide_likelihood(sample: SizeCounts, points: Floats, fraction: float) -> Floats:
     """Log likelihood of the numbers of classes of 1, 2, ... and more than MAX_SMALL_CLASS records, at each point."""
     rare = np.arange(1.0, MAX_SMALL_CLASS + 1)
     few = sample.sizes <= MAX_SMALL_CLASS

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, as_cells
 from equipoise.data.equivalence_classes import Classes, Split
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, ParameterError
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import cell_score
 

@@ -9,9 +9,9 @@ from equipoise.data.cells import by_record, count
 from equipoise.data.records import Records
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.ground.packed_keys import code
+from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
-from equipoise.risk.mean_reciprocal import of_cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, as_cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.method import as_cells, label
+from equipoise.laws.mean_reciprocal import of_cells
+from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk.mean_reciprocal import of_cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, as_cells
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
@@ -16,7 +16,7 @@ from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import MovePlan
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
 from equipoise.risk._log_linear_model import CRITICAL_VALUE, Axes, FitCheck, check, choose, fit, risks

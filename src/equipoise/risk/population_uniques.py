@@ -7,15 +7,15 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, as_cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.sampling_fraction import check_fraction
 from equipoise.ground.errors import EquipoiseWarning, ParameterError
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ClassSizes, ModelFit, fit_model
+from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ModelFit, SizeCounts, fit_model
 
 MAX_CHECKED_RATIO = 10
 """Population per sample record up to which Zayatz's estimator was checked."""
@@ -116,11 +116,11 @@ class PopulationUniques:
     def _cells(self, released: Records | Cells) -> Cells:
         return released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
 
-    def _fit(self, cells: Cells) -> tuple[ClassSizes, ModelFit]:
+    def _fit(self, cells: Cells) -> tuple[SizeCounts, ModelFit]:
         sample = classes_of(cells)
         return sample, fit_model(self.model, sample, self.fraction, combinations(cells))
 
-    def _notes(self, sample: ClassSizes, fit: ModelFit) -> tuple[str, ...]:
+    def _notes(self, sample: SizeCounts, fit: ModelFit) -> tuple[str, ...]:
         """Notes on the fit."""
         if self.model == ZAYATZ or not sample.alone or self.fraction == 1:
             return ()
@@ -137,10 +137,10 @@ class PopulationUniques:
         return tuple(notes)
 
 
-def classes_of(cells: Cells) -> ClassSizes:
+def classes_of(cells: Cells) -> SizeCounts:
     """Classes of a file by size; if missing keys make classes overlap, a record counts 1 / the size of its class."""
     sizes, place = np.unique(cells.alike[0], return_inverse=True)
-    return ClassSizes(sizes.astype(np.float64), np.bincount(place, weights=cells.n) / sizes)
+    return SizeCounts(sizes.astype(np.float64), np.bincount(place, weights=cells.n) / sizes)
 
 
 def combinations(cells: Cells) -> float:

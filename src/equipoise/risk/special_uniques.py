@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells, by_record
+from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.sampling_fraction import check_fraction, fraction_of
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._suda import dis, dis_scores, elliot, ihsn, minimal_uniques
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, as_cells
 from equipoise.data.equivalence_classes import Classes
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.methods.method import Rule, as_cells, label
+from equipoise.methods.method import Rule, label
 from equipoise.methods.protection_levels import Both, Either
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.sensitive_values import flagged, sensitive_of

@@ -7,9 +7,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.data.cells import count
+from equipoise.data.cells import bits, count
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats
@@ -202,7 +201,7 @@ def scale(masks: Sequence[Mask | None], values: Sequence[Any], records: Records)
         coarsened = [
             cells if mask is None else mask.roll_up(cells) for mask in masks if isinstance(mask, Coarsening | None)
         ]
-        return np.array([_bits(table.n) for table in coarsened]), True
+        return np.array([bits(table.n) for table in coarsened]), True
     numbers = all(isinstance(value, int | float) and value > 0 for value in values)
     if numbers and max(values) > WIDE * min(values):
         return np.log(np.array(values, dtype=np.float64)), False
@@ -215,11 +214,6 @@ def together(scales: Sequence[Scale]) -> tuple[Floats, ...]:
     return tuple(
         (places - places.min()) / ((most if bits else float(np.ptp(places))) or 1.0) for places, bits in scales
     )
-
-
-def _bits(n: NDArray[np.int64]) -> float:
-    shares = n[n > 0] / n.sum()
-    return float(-(shares * np.log2(shares)).sum())
 
 
 # From recipes ---------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Sweep: score many recipes on one file, all of them or those that matter."""
+"""Sweep: score many recipes on one file or table, all of them or those that matter."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import narwhals as nw
 import polars as pl
@@ -20,27 +20,14 @@ from equipoise.search.adaptive_search import AdaptiveSearch
 from equipoise.search.frontier import frontier
 from equipoise.search.ranking import ahead_of
 from equipoise.search.recipe_space import pooled
-from equipoise.search.table_sweep import sweep_table
-from equipoise.trials.runner import Runner
-from equipoise.trials.table_runner import TableRunner, sure
-from equipoise.trials.trial import LeftOut, Trial, Trials
+from equipoise.trials.runner import Runner, split_outcomes
+from equipoise.trials.table_scorer import drawn_once
+from equipoise.trials.trial import LeftOut, Trial, Trials, original_trial
 from equipoise.trials.worker_count import refuse_processes
 
 How = Literal["grid", "adaptive"]
 EDGE = 0.3
 """Distance from a limit, as a share of it, within which a random recipe is drawn as often as told."""
-
-
-class Tries(Protocol):
-    """What tries recipes, on records or on a table."""
-
-    total: int
-    done: int
-    seconds: float
-
-    def run(self, recipes: Sequence[Recipe], draws: int = 1, *, counted: bool = True) -> list[Trial | LeftOut]: ...
-
-    def tell(self, waiting: dict[str, int]) -> None: ...
 
 
 def sweep(
@@ -91,9 +78,8 @@ def sweep(
     details
         Keep what is behind each score (memory for every trial).
     """
-    scales = tuple(measures)
-    tried = tuple(recipes)
-    if not scales or not tried:
+    scales, candidates = tuple(measures), tuple(recipes)
+    if not scales or not candidates:
         raise ParameterError("A sweep needs at least one recipe and one measure.")
     if draws < 1:
         raise ParameterError(f"draws must be at least 1, got {draws}.")
@@ -103,25 +89,25 @@ def sweep(
     if isinstance(records, Table):
         if holdout or processes not in (None, 1):
             raise ParameterError("A table has no records to hold out, and its methods are tried in one process.")
+        refuse_strangers(candidates, scales)
+        original_trial(records, scales)
+    else:
+        refuse_tables(candidates)
+        _refuse_strangers(candidates, records)
+        records = reserve(records, holdout) if holdout else records
+    with Runner(records, scales, details=details, processes=processes, progress=progress) as runner:
         if search == "grid":
-            return sweep_table(records, tried, scales, draws=draws, progress=progress, details=details)
-        refuse_strangers(tried, scales)
-        tries = TableRunner(records, scales, progress=progress, details=details)
-        none = Records.of(pl.DataFrame({"none": [0]}), Roles())
-        found = AdaptiveSearch(pooled(tried, none), policy, budget)
-        return adaptively(tries, found, draws=draws, policy=policy, seconds=seconds)
-    refuse_tables(tried)
-    _refuse_strangers(tried, records)
-    original = reserve(records, holdout) if holdout else records
-    with Runner(original, scales, details=details, processes=processes, progress=progress) as runner:
-        if search == "grid":
-            return all_of(runner, tried, draws)
-        return adaptively(
-            runner, AdaptiveSearch(pooled(tried, original), policy, budget), draws=draws, policy=policy, seconds=seconds
-        )
+            return all_of(runner, candidates, draws)
+        way = AdaptiveSearch(pooled(candidates, _columns_of(records)), policy, budget)
+        return adaptively(runner, way, draws=draws, policy=policy, seconds=seconds)
 
 
-def all_of(runner: Tries, recipes: Sequence[Recipe], draws: int) -> Trials:
+def _columns_of(data: Records | Table) -> Records:
+    """The records whose columns tell an adaptive search how far apart two recipes are; a table has none."""
+    return data if isinstance(data, Records) else Records.of(pl.DataFrame({"none": [0]}), Roles())
+
+
+def all_of(runner: Runner, recipes: Sequence[Recipe], draws: int) -> Trials:
     """A trial of every recipe."""
     runner.total = len(recipes)
     runner.tell({})
@@ -129,7 +115,7 @@ def all_of(runner: Tries, recipes: Sequence[Recipe], draws: int) -> Trials:
 
 
 def adaptively(
-    runner: Tries, search: AdaptiveSearch, *, draws: int, policy: Policy | None = None, seconds: float | None = None
+    runner: Runner, search: AdaptiveSearch, *, draws: int, policy: Policy | None = None, seconds: float | None = None
 ) -> Trials:
     """The trials a search asks for, until its budget is used up, or the time.
 
@@ -138,54 +124,51 @@ def adaptively(
     """
     runner.total = search.budget
     runner.tell({})
-    found: list[Trial | LeftOut] = []
+    outcomes: list[Trial | LeftOut] = []
     while (seconds is None or runner.seconds < seconds) and (asks := search.ask()):
         batch = runner.run([ask.recipe for ask in asks])
         batch = [_near(runner, trial, draws, policy) for trial in batch]
         search.tell(asks, batch)
-        found += batch
+        outcomes += batch
     runner.done = runner.total
-    trials = _sorted(found)
+    trials = _sorted(outcomes)
     return confirmed(runner, trials, draws, policy) if draws > 1 else trials
 
 
-def once(recipe: Recipe) -> bool:
-    """Whether every draw of a recipe is the same."""
-    return recipe.coarsens or sure(recipe)
-
-
-def _near(runner: Tries, trial: Trial | LeftOut, draws: int, policy: Policy | None) -> Trial | LeftOut:
+def _near(runner: Runner, trial: Trial | LeftOut, draws: int, policy: Policy | None) -> Trial | LeftOut:
     """The trial, drawn to the full where it is near a limit: on which side it is must not be chance."""
-    if draws == 1 or policy is None or isinstance(trial, LeftOut) or once(trial.recipe):
+    if draws == 1 or policy is None or isinstance(trial, LeftOut) or drawn_once(trial.recipe):
         return trial
     gaps = [abs(scored(trial, limit).value - limit.bound) / (abs(limit.bound) or 1.0) for limit in policy.parsed]
     return runner.run([trial.recipe], draws, counted=False)[0] if min(gaps, default=1.0) < EDGE else trial
 
 
-def confirmed(runner: Tries, trials: Trials, draws: int, policy: Policy | None) -> Trials:
+def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None) -> Trials:
     """The same trials, those that count drawn to the full: the frontier, and what the policy would choose."""
     best = {id(trial) for trial in frontier(trials)}
-    made = _drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
+    trials = _drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
     while policy is not None and policy.parsed:
-        ahead = ahead_of(made, policy)
-        if once(ahead.recipe) or len(ahead.draws) == draws:
+        ahead = ahead_of(trials, policy)
+        if drawn_once(ahead.recipe) or len(ahead.draws) == draws:
             break
-        made = _drawn(runner, made, [ahead], draws)
-    return made
+        trials = _drawn(runner, trials, [ahead], draws)
+    return trials
 
 
-def _drawn(runner: Tries, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
+def _drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
     """The trials, some of them drawn to the full; one that fails in a later draw is left out."""
-    wanted = [trial for trial in some if not once(trial.recipe) and len(trial.draws) < draws]
-    again = runner.run([trial.recipe for trial in wanted], draws, counted=False)
-    instead = {id(trial): more for trial, more in zip(wanted, again, strict=True)}
+    few = [trial for trial in some if not drawn_once(trial.recipe) and len(trial.draws) < draws]
+    full = runner.run([trial.recipe for trial in few], draws, counted=False)
+    instead = {id(trial): more for trial, more in zip(few, full, strict=True)}
     return _sorted([*(instead.get(id(trial), trial) for trial in trials), *trials.left_out])
 
 
-def _sorted(found: Sequence[Trial | LeftOut]) -> Trials:
-    trials = Trials((t for t in found if isinstance(t, Trial)), (t for t in found if isinstance(t, LeftOut)))
+def _sorted(outcomes: Sequence[Trial | LeftOut]) -> Trials:
+    trials = split_outcomes(outcomes)
     if not trials and trials.left_out:
-        raise InfeasibleError(f"None of {len(found):,} recipes can be made of this data. {trials.left_out[0].reason}")
+        raise InfeasibleError(
+            f"None of {len(outcomes):,} candidates can be made of this data. {trials.left_out[0].reason}"
+        )
     return trials
 
 
@@ -204,10 +187,10 @@ def reserve(records: Records, share: float, seed: int | None = None) -> Records:
         raise ParameterError(f"holdout must be a share between 0 and 1, got {share:g}.")
     if not records.frame.implementation.is_polars():
         raise EngineError("A holdout can be reserved from Polars, pandas, PyArrow or file data only.")
-    drawn = Draws(new_seed() if seed is None else seed).child(0).uniform(records.keys_of_rows())
+    chances = Draws(new_seed() if seed is None else seed).child(0).uniform(records.keys_of_rows())
     table = records.collect()
-    out = pl.Series(drawn < share)
+    out = pl.Series(chances < share)
     if out.all() or not out.any():
         raise ParameterError(f"A holdout of {share:g} leaves no records on one side.")
-    held = replace(records, frame=nw.from_native(table.filter(out).lazy()))
-    return replace(records, frame=nw.from_native(table.filter(~out).lazy()), holdout=held)
+    holdout = replace(records, frame=nw.from_native(table.filter(out).lazy()))
+    return replace(records, frame=nw.from_native(table.filter(~out).lazy()), holdout=holdout)

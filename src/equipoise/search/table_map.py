@@ -8,7 +8,7 @@ from equipoise.presentation.numbers import in_words, percent, title
 from equipoise.presentation.style import VERMILLION, Spec, labels
 from equipoise.recipe.catalogue import parse
 from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
-from equipoise.search.table_sweep import TableComparison
+from equipoise.search.table_comparison import TableComparison
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
 

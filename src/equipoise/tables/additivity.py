@@ -20,7 +20,7 @@ class Additivity:
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.3.
     Misleads when most relations have a withheld cell: these are left out, and the note says how many. Cost: O(cells).
 
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.records import Law, Records
     >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")

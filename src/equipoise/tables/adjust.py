@@ -46,7 +46,7 @@ class Adjust:
     >>> import polars as pl
     >>> from equipoise.data.records import Records
     >>> from equipoise.data.roles import Roles
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.rules import MinCount
     >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), Roles("k")), "k")
     >>> moved = Adjust(MinCount(3)).apply(made, Draws(1)).table

@@ -1,6 +1,7 @@
 """Perturb counts by the keys of the records in them."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class CellKey:
     are true. Whoever has record keys and the table can undo it. Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.records import Records
     >>> from equipoise.data.roles import Roles
     >>> frame = pl.DataFrame({"sex": ["f", "f", "m"], "rkey": [0.3, 0.25, 0.9]})
@@ -40,6 +41,8 @@ class CellKey:
     >>> CellKey(most=2, variance=1.0).apply(made, Draws(1)).table.select("sex", "n", "published").rows()
     [('Total', 3, 3.0), ('f', 2, 2.0), ('m', 1, 2.0)]
     """
+
+    random: ClassVar[bool] = False
 
     ptable: str | None = None
     most: int = 5

@@ -33,7 +33,7 @@ class Distance:
     the number of cells. Cost: O(cells).
 
     >>> import polars as pl
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.records import Law, Records
     >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 4 + ["b"]}), Roles("k")), "k")

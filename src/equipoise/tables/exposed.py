@@ -10,7 +10,7 @@ from equipoise.data.tables.table_arrays import both
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, label
 from equipoise.methods.score import Score
-from equipoise.tables.audits.exposure import Exposure, exposure
+from equipoise.tables.audits import Exposure, exposure
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Exposed:
     of changed tables of more than 5,000 cells the relations are not used.
 
     >>> from equipoise.ground.randomness import Draws
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.records import Records
     >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount

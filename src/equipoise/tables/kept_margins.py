@@ -22,7 +22,7 @@ class KeptMargins:
     >>> import polars as pl
     >>> from equipoise.data.records import Law, Records
     >>> from equipoise.data.roles import Roles
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, 0.0, 3.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> KeptMargins().measure(shown, made).value

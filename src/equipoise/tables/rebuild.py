@@ -30,7 +30,7 @@ class Rebuild:
     noise and weighs cells by it: the truth is then nearer than this. Cost: sparse least squares, O(cells x depth) each
     step.
 
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.records import Law, Records
     >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")

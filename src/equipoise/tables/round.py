@@ -44,7 +44,7 @@ class Round:
     O(cells) for each flip. A search that ends by the clock may end elsewhere on another machine.
 
     >>> import polars as pl
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.records import Records
     >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 7 + ["b"] * 4 + ["c"]}), Roles("k")), "k")

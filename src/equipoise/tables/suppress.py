@@ -1,7 +1,7 @@
 """Withhold sensitive cells, and as few others as make them safe."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import as_table
@@ -38,7 +38,7 @@ class Suppress:
     `tables.audit`. Cost: about one small program for each sensitive cell; 10,000 cells in seconds, 100,000 in minutes.
 
     >>> import polars as pl
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.records import Records
     >>> from equipoise.data.roles import Roles
     >>> from equipoise.rules import MinCount
@@ -47,6 +47,8 @@ class Suppress:
     >>> Suppress(MinCount(3)).apply(made, Draws(1)).table.select("k", "published").rows()
     [('Total', 14.0), ('a', 9.0), ('b', None), ('c', None)]
     """
+
+    random: ClassVar[bool] = False
 
     rule: Rule
     cost: str = "value"

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.ground.errors import ParameterError, hint
-from equipoise.theory.noise import Noise, Original
+from equipoise.theory.noise import IndependentNoise, Original
 from equipoise.theory.point import Theory
 from equipoise.theory.swapped import Swapped
 from equipoise.theory.synthetic import Synthetic
@@ -20,7 +20,7 @@ class Case(Protocol):
     def point(self) -> Theory: ...
 
 
-CASES: dict[str, type] = {"original": Original, "noise": Noise, "synthetic": Synthetic, "swapped": Swapped}
+CASES: dict[str, type] = {"original": Original, "noise": IndependentNoise, "synthetic": Synthetic, "swapped": Swapped}
 CURVE_PARAMETER: dict[str, str] = {"noise": "scale", "synthetic": "m", "swapped": "rate"}
 """The default parameter of a curve of each method."""
 

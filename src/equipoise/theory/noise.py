@@ -39,7 +39,7 @@ class Original(Setting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noise(Setting):
+class IndependentNoise(Setting):
     """Independent noise of variance l2 on every record: U = n/(s2 + l2).
 
     `l2` is given, or `scale`, the noise's standard deviation as a share of that of the values (l2 = scale^2 s2);
@@ -54,7 +54,7 @@ class Noise(Setting):
 
     Source: Duncan and Keller-McNulty (2000), section 6; `shrunk`: Henderson (1975), best linear unbiased prediction.
 
-    >>> point = Noise(n=10, s2=4.0, l2=2.0).point()
+    >>> point = IndependentNoise(n=10, s2=4.0, l2=2.0).point()
     >>> {name: round(error, 10) for name, error in point.mse.items()}, point.strongest
     ({'mean': 3.8, 'linked': 2.0, 'shrunk': 1.4}, 'shrunk')
     """

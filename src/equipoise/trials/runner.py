@@ -1,4 +1,4 @@
-"""Runner: tries recipes one after the other or in several processes, from the journal where it knows them."""
+"""Runner: tries recipes on records or on a table, in one process or several, from the journal where it knows them."""
 
 import time
 from collections.abc import Hashable, Sequence
@@ -11,16 +11,19 @@ from typing import Self
 import narwhals as nw
 
 from equipoise.data.records import Records
+from equipoise.data.tables.table import Table
 from equipoise.ground import system
-from equipoise.ground.errors import InfeasibleError
+from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress, report
 from equipoise.methods.method import Measure
 from equipoise.methods.score import Scores
 from equipoise.provenance.journal import Journal
 from equipoise.recipe.recipe import Recipe
 from equipoise.trials.scorer import Bench, prefix_of
+from equipoise.trials.table_method_names import recipe_text
+from equipoise.trials.table_scorer import TableScorer, drawn_once
 from equipoise.trials.time_left import Pace, tallied
-from equipoise.trials.trial import LeftOut, Trial, over_draws
+from equipoise.trials.trial import LeftOut, Trial, Trials, over_draws
 from equipoise.trials.worker_count import worker_count
 
 WORTH = 20.0
@@ -29,20 +32,20 @@ TIMED = 2
 """Trials on records that are timed before more processes are thought of."""
 QUICK = 0.2
 """Seconds below which a trial on cells stays in its process, where the cells of the last ones are."""
-WHAT = "trying recipes"
 
 
 class Runner:
-    """Scores recipes on one file: none twice, each written down when it is done.
+    """Scores recipes on one file, or on one table: none twice, each written down when it is done.
 
     Several processes give the same scores as one: a draw depends on seed and record alone. They are started only where
-    the first trials show that it pays; masks and measures defined in a script of one's own stay in one process.
-    `processes=None` is every core, as far as memory allows.
+    the first trials show that it pays; masks and measures defined in a script of one's own stay in one process, and so
+    do the methods of a table. `processes=None` is every core, as far as memory allows. Trials of a table are named in
+    short.
     """
 
     def __init__(
         self,
-        original: Records,
+        original: Records | Table,
         measures: Sequence[Measure],
         *,
         details: bool = False,
@@ -51,9 +54,10 @@ class Runner:
         progress: Progress | None = None,
         total: int = 0,
     ) -> None:
-        self.bench = Bench(original, measures)
+        self.tabular = isinstance(original, Table)
+        self.bench = TableScorer(original, measures) if isinstance(original, Table) else Bench(original, measures)
         self.details, self.journal, self.progress = details, journal, progress
-        self.processes = 1 if details else processes
+        self.processes = 1 if details or self.tabular else processes
         self.pace = Pace()
         self.done, self.total, self.evaluated, self.seconds = 0, total, 0, 0.0
         self.known: dict[Hashable, Scores] = {}
@@ -72,27 +76,32 @@ class Runner:
 
     def run(self, recipes: Sequence[Recipe], draws: int = 1, *, counted: bool = True) -> list[Trial | LeftOut]:
         """A trial for each recipe, in order; one that cannot be made of this data is said to be left out."""
-        found: list[Trial | LeftOut] = []
+        trials: list[Trial | LeftOut] = []
         waiting = tallied(recipe.family for recipe in recipes)
         for recipe in recipes:
-            self._share_out(recipes[len(found) :], draws, waiting)
-            times = 1 if recipe.coarsens else draws
-            try:
-                trial = over_draws(recipe, [self.score(recipe, draw) for draw in range(times)])
-                found.append(trial if self.details else trial.brief())
-            except InfeasibleError as problem:
-                found.append(LeftOut(recipe.words(), str(problem)))
+            self._share_out(recipes[len(trials) :], draws, waiting)
+            trials.append(self._trial(recipe, 1 if drawn_once(recipe) else draws))
             waiting[recipe.family] -= 1
             self.done += counted
             self.tell(waiting)
-        return found
+        return trials
+
+    def _trial(self, recipe: Recipe, draws: int) -> Trial | LeftOut:
+        name = recipe_text(recipe) if self.tabular else None
+        try:
+            trial = over_draws(recipe, [self.score(recipe, draw) for draw in range(draws)])
+        except (InfeasibleError, DataError) as problem:
+            if isinstance(problem, DataError) and not self.tabular:
+                raise
+            return LeftOut(name or recipe.words(), str(problem))
+        return replace(trial if self.details else trial.brief(), name=name)
 
     def tell(self, waiting: dict[str, int]) -> None:
         """Report how far it is; more may be waiting than this batch, up to the total."""
         beyond = self.total - self.done - sum(waiting.values())
-        ahead = {**waiting, "": beyond} if beyond > 0 else waiting
-        left = self.pace.words(ahead)
-        report(self.progress, min(self.done, self.total), self.total, f"{WHAT}, {left}" if left else WHAT)
+        rest = self.pace.words({**waiting, "": beyond} if beyond > 0 else waiting)
+        activity = "trying methods" if self.tabular else "trying recipes"
+        report(self.progress, min(self.done, self.total), self.total, f"{activity}, {rest}" if rest else activity)
 
     def score(self, recipe: Recipe, draw: int) -> Scores:
         """The scores of one draw: known, in the journal, being made by another process, or made here."""
@@ -107,10 +116,10 @@ class Runner:
 
     def _recall(self, recipe: Recipe, draw: int) -> bool:
         """Whether the journal knows the scores; they cost what they cost when they were made."""
-        found = self.journal.get(recipe, draw) if self.journal and not self.details else None
-        if found is None or not self.journal:
+        scores = self.journal.get(recipe, draw) if self.journal and not self.details else None
+        if scores is None or not self.journal:
             return False
-        self.known[_name(recipe, draw)] = found
+        self.known[_name(recipe, draw)] = scores
         self.seconds += self.journal.seconds(recipe, draw)
         self.evaluated += 1
         return True
@@ -134,7 +143,7 @@ class Runner:
             _name(recipe, draw): (recipe, draw)
             for recipe in recipes
             if not self._quick(recipe)
-            for draw in range(1 if recipe.coarsens else draws)
+            for draw in range(1 if drawn_once(recipe) else draws)
             if _name(recipe, draw) not in self.known and not self._recall(recipe, draw)
         }
         if len(ahead) > 1 and self._start():
@@ -159,9 +168,8 @@ class Runner:
         """The processes, each with the records; False where they cannot be sent."""
         if self.pool is not None:
             return True
-        original = self.bench.original
         try:
-            packed = _packed(original)
+            packed = _packed(self.bench.original)
             self.processes = worker_count(self.processes, packed.collect().estimated_size())
             if self.processes > 1:
                 workers = system.workers(self.processes, _prepare, (packed, self.bench.measures))
@@ -181,15 +189,15 @@ class Runner:
 
 def _name(recipe: Recipe, draw: int) -> Hashable:
     """A draw of a recipe by value: the seed counts only where a mask may draw."""
-    return (prefix_of(recipe.masks), None if recipe.coarsens else recipe.seed, draw)
+    return (prefix_of(recipe.masks), None if drawn_once(recipe) else recipe.seed, draw)
 
 
-def _packed(records: Records) -> Records:
+def _packed(records: Records | Table) -> Records:
     """The records in memory, as they can be sent."""
-    held = _packed(records.holdout) if records.holdout else None
-    if not records.frame.implementation.is_polars():
+    if isinstance(records, Table) or not records.frame.implementation.is_polars():
         raise ValueError("The data stays on its engine.")
-    return replace(records, frame=nw.from_native(records.collect().lazy()), holdout=held)
+    holdout = _packed(records.holdout) if records.holdout else None
+    return replace(records, frame=nw.from_native(records.collect().lazy()), holdout=holdout)
 
 
 BENCH: list[Bench] = []
@@ -204,3 +212,18 @@ def _work(recipe: Recipe, draw: int) -> tuple[Scores, float]:
     start = time.perf_counter()
     scores = Scores(score.brief() for score in BENCH[0].score(recipe, draw))
     return scores, time.perf_counter() - start
+
+
+def attempted(
+    table: Table, recipes: Sequence[Recipe], measures: Sequence[Measure], progress: Progress | None = None
+) -> Trials:
+    """What can be made of a table, and what cannot, be it all."""
+    runner = Runner(table, measures, progress=progress, total=len(recipes))
+    runner.tell({})
+    return split_outcomes(runner.run(recipes))
+
+
+def split_outcomes(outcomes: Sequence[Trial | LeftOut]) -> Trials:
+    """The trials, and what was left out."""
+    left_out = (outcome for outcome in outcomes if isinstance(outcome, LeftOut))
+    return Trials((outcome for outcome in outcomes if isinstance(outcome, Trial)), left_out)

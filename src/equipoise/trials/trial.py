@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 
+from equipoise.data.tables.table import Table
+from equipoise.ground.errors import DataError
+from equipoise.methods.method import Measure
 from equipoise.methods.score import Score, Scores
 from equipoise.presentation.notebook import trial_html
 from equipoise.recipe.recipe import Recipe
@@ -23,8 +26,8 @@ class Trial:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        given: Iterable[Score] = self.scores.values() if isinstance(self.scores, Mapping) else self.scores
-        object.__setattr__(self, "scores", Scores(given))
+        scores: Iterable[Score] = self.scores.values() if isinstance(self.scores, Mapping) else self.scores
+        object.__setattr__(self, "scores", Scores(scores))
 
     def beats(self, other: "Trial") -> bool:
         """At least as good on every score and better on one; what is within error is tied."""
@@ -33,8 +36,8 @@ class Trial:
 
     def brief(self) -> "Trial":
         """The same trial without what is behind its scores, to keep thousands of them."""
-        kept = tuple(Scores(s.brief() for s in scores) for scores in self.draws)
-        return replace(self, scores=Scores(s.brief() for s in self.scores), draws=kept)
+        draws = tuple(Scores(s.brief() for s in scores) for scores in self.draws)
+        return replace(self, scores=Scores(s.brief() for s in self.scores), draws=draws)
 
     def words(self) -> str:
         return self.name or self.recipe.words()
@@ -57,9 +60,16 @@ class Trials(tuple[Trial, ...]):
     left_out: tuple[LeftOut, ...]
 
     def __new__(cls, trials: Iterable[Trial] = (), left_out: Iterable[LeftOut] = ()) -> "Trials":
-        made = super().__new__(cls, trials)
-        made.left_out = tuple(left_out)
-        return made
+        instance = super().__new__(cls, trials)
+        instance.left_out = tuple(left_out)
+        return instance
+
+
+def original_trial(table: Table, measures: Sequence[Measure]) -> Trial:
+    """The table as it is: the worst risk, nothing lost."""
+    if "published" in table.more.columns:
+        raise DataError("This table is protected already: give the table as it was made.")
+    return Trial(Recipe(), Scores(m.measure(table, table).brief() for m in measures), name="original")
 
 
 def over_draws(recipe: Recipe, draws: Sequence[Scores]) -> Trial:

@@ -6,12 +6,11 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.aligned_files import aligned
-from equipoise.data.cells import Cells, by_record, count
+from equipoise.data.cells import Cells, as_cells, bits, by_record, count
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.ground.arrays import Integers
 from equipoise.ground.packed_keys import code, tally
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 
 
@@ -54,16 +53,6 @@ class Entropy:
             cells=lambda: _detail(cells),
             records=(lambda: _surprise(released, cells)) if isinstance(released, Records) else None,
         )
-
-
-def bits(counts: Integers) -> float:
-    """Entropy of a distribution given by counts, in bits.
-
-    >>> bits(np.array([1, 1, 2]))
-    1.5
-    """
-    p = counts[counts > 0] / counts.sum()
-    return max(0.0, -float((p * np.log2(p)).sum()))
 
 
 def mutual_information(released: Records, original: Records) -> float:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, as_cells
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.weighted_samples import sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.method import as_cells, label
+from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
 

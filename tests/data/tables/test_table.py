@@ -9,7 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.data.tables.axes import Axis
-from equipoise.data.tables.table import table
+from equipoise.data.tables.count_table import table
 
 GROUPS = {"a1": ("a", "x"), "a2": ("a", "x"), "b1": ("b", "x"), "c1": ("c", "y"), "c2": ("c", "y")}
 TREE = eq.Hierarchy.mapping(GROUPS)

@@ -23,6 +23,7 @@ from equipoise.data.records import Law
 from equipoise.doors.cli import main
 from equipoise.doors.cli.method_options import fold
 from equipoise.methods.score import Score
+from equipoise.presentation.pages import PAGES
 
 SCORE = {"value", "number", "unit", "better", "interval", "baseline", "notes"}
 COMMAND = [sys.executable, "-c", "import sys; from equipoise.doors.cli import main; sys.exit(main())"]
@@ -496,11 +497,11 @@ def test_a_missing_extra_ends_with_3(people: Path, monkeypatch: pytest.MonkeyPat
 def test_interrupt_in_the_middle_writes_nothing(
     policy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def stop(*args: Any) -> str:
+    def stop(*args: Any, **options: Any) -> str:
         raise KeyboardInterrupt
 
     before = files(policy.parent)
-    monkeypatch.setattr("equipoise.doors.api.render", stop)
+    monkeypatch.setitem(PAGES, "Report", stop)
     assert main(["balance", str(policy)]) == 130
     assert capfd.readouterr().err == "equipoise: Stopped. Nothing was released.\n"
     left = {name: held for name, held in files(policy.parent).items() if not name.endswith(".journal")}
@@ -515,7 +516,7 @@ def test_interrupt_of_a_process(tmp_path: Path) -> None:
     while process.poll() is None and not (tmp_path / "demo").exists():
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert (out, err) == ("", "equipoise: Stopped. Nothing was released.\n")
     assert not list(tmp_path.iterdir())
@@ -550,7 +551,7 @@ def on_a_terminal(args: list[str], **variables: str) -> str:
             seen += block
     except OSError:
         pass
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     os.close(leader)
     return seen.decode()
 

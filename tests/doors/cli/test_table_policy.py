@@ -143,6 +143,7 @@ def test_the_map_in_a_browser(released: Path) -> None:
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
         tab = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="dark")
+        tab.set_default_timeout(300_000)
         heard: list[str] = []
         tab.on("console", lambda message: heard.append(message.text))
         tab.on("pageerror", lambda error: heard.append(str(error)))

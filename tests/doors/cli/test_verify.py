@@ -26,13 +26,15 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, people: pl.DataFrame, people_roles: eq.Roles) -> Path:
+def folder(
+    tmp_path_factory: pytest.TempPathFactory, people: pl.DataFrame, people_roles: eq.Roles, plain_pages: None
+) -> Path:
     place = tmp_path_factory.mktemp("verb")
     people.write_csv(place / "people.csv")
     records = eq.read(place / "people.csv", people_roles)
     recipe = eq.Recipe([eq.masks.Recode("age", "10"), eq.masks.Noise("salary", 0.2)], 31415926535)
     limits = eq.Policy({"uniques": "<= 0.9"})
-    return release(records, recipe, limits, place / "out", render=lambda facts, public: "page").folder
+    return release(records, recipe, limits, place / "out").folder
 
 
 def test_verified(run: Run, folder: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 import equipoise as eq
 from equipoise.doors.report import render, report_sections
 from equipoise.policies.policy import Policy
+from equipoise.presentation.pages import PAGES
 from equipoise.releases.release import release
 from equipoise.search.frontier import frontier
 from equipoise.search.risk_utility_map import undominated
@@ -39,16 +40,10 @@ def made(folder, measures=(), limits=None):
     recipes = [eq.Recipe([eq.masks.TopCode(HOSTILE, at)], SEED) for at in (3, 7, 20, 30, 45, 60)]
     trials = eq.sweep(records, recipes, scales)
     kept = []
-    release(
-        records,
-        recipes[1],
-        Policy(limits or {}),
-        folder / "out",
-        render=lambda report, public: kept.append(report) or "page",
-        trials=trials,
-        measures=scales,
-        title="Towns <b>",
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PAGES, "Report", lambda report, public: kept.append(report) or "page")
+        policy = Policy(limits or {})
+        release(records, recipes[1], policy, folder / "out", trials=trials, measures=scales, title="Towns <b>")
     return kept[0]
 
 
@@ -385,13 +380,14 @@ def opened(browser, page, folder, **options):
     file = folder / "report.html"
     file.write_text(page, encoding="utf-8")
     tab = browser.new_page(viewport={"width": 1280, "height": 1000}, **options)
+    tab.set_default_timeout(300_000)
     heard, asked = [], []
     tab.on("console", lambda message: heard.append(message.text))
     tab.on("pageerror", lambda error: heard.append(str(error)))
     tab.on("dialog", lambda dialog: (heard.append("dialog"), dialog.dismiss()))
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(file.as_uri())
-    tab.wait_for_selector("#map[data-drawn]", timeout=20_000)
+    tab.wait_for_selector("#map[data-drawn]", timeout=300_000)
     return tab, heard, asked
 
 
@@ -432,6 +428,7 @@ def test_without_scripts_the_map_is_a_picture(browser, report, internal, tmp_pat
     (tmp_path / "report.html").write_text(internal, encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
+    tab.set_default_timeout(300_000)
     tab.goto((tmp_path / "report.html").as_uri())
     picture = tab.locator("noscript svg[role=img]").first
     assert picture.get_attribute("aria-label").startswith("Risk-utility map")

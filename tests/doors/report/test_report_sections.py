@@ -14,6 +14,7 @@ from equipoise.doors.report import render, report_sections
 from equipoise.doors.report.method_notes import described
 from equipoise.doors.report.variable_changes import overlay_facts, rooted
 from equipoise.policies.policy import Limit, Policy
+from equipoise.presentation.pages import PAGES
 from equipoise.presentation.style import DARK_GREEN, FAMILIES
 from equipoise.releases.overlays import Overlay
 from equipoise.releases.release import release
@@ -39,10 +40,12 @@ def report(tmp_path_factory):
     recipe = eq.Recipe([eq.masks.TopCode("age", 60), eq.masks.Noise(["rent"], scale=0.3)], 7)
     scales = (eq.risk.Uniques(), eq.utility.Moments(["rent"]))
     kept = []
-    release(
-        records, recipe, Policy({"uniques": "< 0.9", "moments": "< 0.9"}), tmp_path_factory.mktemp("parts") / "out",
-        render=lambda made, public: kept.append(made) or "page", measures=scales, title="Rents",
-    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PAGES, "Report", lambda made, public: kept.append(made) or "page")
+        release(
+            records, recipe, Policy({"uniques": "< 0.9", "moments": "< 0.9"}), tmp_path_factory.mktemp("parts") / "out",
+            measures=scales, title="Rents",
+        )  # fmt: skip
     return kept[0]
 
 

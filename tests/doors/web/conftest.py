@@ -21,11 +21,24 @@ from equipoise.doors.web.workspace import Workspace
 PORT = 8765
 HOME = f"http://127.0.0.1:{PORT}"
 CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE = 600_000
+"""Milliseconds that a page may take on a machine with much else to do."""
 FLAGS = [
     "--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-SERVE = "import sys; from equipoise.doors.cli import main; sys.exit(main(sys.argv[1:]))"
+SERVE = """
+import multiprocessing, os, sys
+
+if "forkserver" in multiprocessing.get_all_start_methods() and not os.environ.get("EQUIPOISE_EVIDENCE"):
+    # Its processes are copies of one that has imported the package: a fresh one costs a second of CPU each time.
+    fresh = multiprocessing.get_context
+    fresh("forkserver").set_forkserver_preload(["equipoise.doors.cli", "equipoise.doors.web.app", "scipy.stats"])
+    multiprocessing.get_context = lambda method=None: fresh("forkserver" if method == "spawn" else method)
+from equipoise.doors.cli import main
+
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @dataclass
@@ -61,7 +74,7 @@ class Workbench:
         assert self.post("/open/demo").status_code == 200
         return self
 
-    def finished(self, kind: str, seconds: float = 120) -> Any:
+    def finished(self, kind: str, seconds: float = 600) -> Any:
         """The latest run of a kind, when it has ended."""
         import time
 
@@ -141,6 +154,20 @@ def module_sampled(tmp_path_factory: pytest.TempPathFactory, little: Path) -> It
     found.office.close()
 
 
+@pytest.fixture(scope="module")
+def workbench_of(little: Path) -> Iterator[Callable[[Path], Workbench]]:
+    """Workbenches with a part of the demo survey open in folders of one's own, for the tests of a module."""
+    running: list[Workbench] = []
+
+    def make(folder: Path) -> Workbench:
+        running.append(opened(folder, little))
+        return running[-1]
+
+    yield make
+    for found in running:
+        found.office.close()
+
+
 def opened(folder: Path, little: Path) -> Workbench:
     for file in little.iterdir():
         shutil.copyfile(file, folder / file.name)
@@ -171,13 +198,13 @@ def start(folder: Path, *more: str) -> Server:
         if found := re.search(r"http://\S+", line):
             return Server(process, found[0])
     process.stdout.close()
-    process.wait(20)
+    process.wait(120)
     raise AssertionError("".join(seen))
 
 
 def end(server: Server) -> None:
     server.process.terminate()
-    server.process.wait(20)
+    server.process.wait(120)
     if server.process.stdout is not None:
         server.process.stdout.close()
 
@@ -221,6 +248,7 @@ def chromium() -> Iterator[Any]:
 def browser_page(chromium: Any, server: Server) -> Iterator[Any]:
     """A page that has come in; anything it complains of fails the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE)
     shown = context.new_page()
     complaints: list[str] = []
     shown.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.xdist_group("browser")
-PATIENCE = 30_000
+PATIENCE = 600_000
 
 
 def to_map(page: Any) -> None:

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-EXAMPLES = 6
-"""Requests made up for each operation."""
-
 
 @pytest.mark.xdist_group("openapi")
-def test_no_request_ends_in_an_internal_error(sampled: Any) -> None:
+def test_no_request_ends_in_an_internal_error(sampled: Any, full: Any) -> None:
+    """Two requests made up for each operation, six in full."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import schemathesis
@@ -21,15 +19,15 @@ def test_no_request_ends_in_an_internal_error(sampled: Any) -> None:
     assert len(operations) > 30
     failed: list[str] = []
     for operation in operations:
-        _try(sampled, operation, failed)
+        _try(sampled, operation, full(2, 6), failed)
     assert not failed, sorted(set(failed))
 
 
-def _try(workbench: Any, operation: Any, failed: list[str]) -> None:
+def _try(workbench: Any, operation: Any, examples: int, failed: list[str]) -> None:
     """Requests as described, and ones with everything wrong that can be."""
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
+        max_examples=examples, deadline=None, derandomize=True, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(case=operation.as_strategy())

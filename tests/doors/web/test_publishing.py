@@ -12,6 +12,7 @@ import equipoise as eq
 from equipoise.doors.web.memory import Memory
 from equipoise.doors.web.work import publish as work
 from equipoise.presentation.numbers import said
+from equipoise.publishing.weighed_publication import fitting_groups
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -140,9 +141,9 @@ def test_the_proposed_loss_expects_the_uniques_that_there_are(near: Any) -> None
     assert (settings["domain"], settings["target"]) == (["area"], ["sex"])
     near.post("/publish/columns", {"domain": ["area"], "target": ["job"], "nonpublication": "cell"})
     settings = near.office.session.draft["publish"]
-    made = work.weighed(Memory(), near.folder, near.policy, settings).found
-    S = work.fitting(made)  # noqa: N806
-    again = work.weighed(Memory(), near.folder, near.policy, {**settings, "loss": {"use": "uniques", "S": S}}).found
+    made = work.weighed(Memory(), near.folder, near.policy, settings).whole
+    S = fitting_groups(made)  # noqa: N806
+    again = work.weighed(Memory(), near.folder, near.policy, {**settings, "loss": {"use": "uniques", "S": S}}).whole
     assert again.misfit is not None
     assert again.misfit.expected == pytest.approx(again.misfit.counted, rel=0.05)
     assert again.misfit.fits
@@ -155,7 +156,7 @@ def test_a_prior_that_was_fitted_before_gives_the_same_losses(near: Any) -> None
     held = Memory()
     base = {"domain": ["area"], "target": ["job"], "levels": {}, "population": "", "nonpublication": "y", "risk": 0.2}
     work.weighed(held, near.folder, near.policy, {**base, "loss": {"use": "uniques", "S": 5}})
-    made = work.weighed(held, near.folder, near.policy, {**base, "loss": {"use": "uniques", "S": 40}}).found
+    made = work.weighed(held, near.folder, near.policy, {**base, "loss": {"use": "uniques", "S": 40}}).whole
     np.testing.assert_allclose(made.R1, expected(near).R1, rtol=1e-9)
     assert made.notes == expected(near).notes
 

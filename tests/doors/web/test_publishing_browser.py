@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.xdist_group("browser")
-WAIT = 120_000
+WAIT = 600_000
 
 
 def until(page: Any, shows: str) -> None:

@@ -14,6 +14,12 @@ import equipoise as eq
 
 
 @pytest.fixture(scope="module")
+def unreleased(tmp_path_factory: pytest.TempPathFactory, workbench_of: Any) -> Any:
+    """A workbench that has released nothing, shared by the tests that only ask."""
+    return workbench_of(tmp_path_factory.mktemp("unreleased"))
+
+
+@pytest.fixture(scope="module")
 def released(module_sampled: Any) -> Any:
     """A release from the page; the tests here come in this order and share it."""
     answer = module_sampled.post("/release/run", {"folder": "out"})
@@ -63,9 +69,9 @@ def test_an_existing_release_is_not_replaced_unasked(released: Any) -> None:
 
 
 @pytest.mark.parametrize("folder", ["../out", "a/b", ".hidden", "", "  ", "uploads", "x" * 101, "a\0", "C:\\x"])
-def test_a_folder_is_made_in_the_working_folder_only(sampled: Any, folder: str) -> None:
-    assert sampled.post("/release/run", {"folder": folder}).status_code == 422
-    assert sampled.office.runs.latest("release") is None
+def test_a_folder_is_made_in_the_working_folder_only(unreleased: Any, folder: str) -> None:
+    assert unreleased.post("/release/run", {"folder": folder}).status_code == 422
+    assert unreleased.office.runs.latest("release") is None
 
 
 def test_a_refusal_is_told_with_its_page(sampled: Any) -> None:
@@ -83,12 +89,12 @@ def test_a_refusal_is_told_with_its_page(sampled: Any) -> None:
     assert not (sampled.folder / "out").exists()
 
 
-def test_before_a_release_there_is_nothing_to_take(sampled: Any) -> None:
+def test_before_a_release_there_is_nothing_to_take(unreleased: Any) -> None:
     for path in ("/release/public.zip", "/release/report/public", "/release/file/public/data.parquet"):
-        answer = sampled.get(path)
+        answer = unreleased.get(path)
         assert answer.status_code == 422
         assert "yet" in answer.text
-    assert sampled.post("/release/verify").status_code == 422
+    assert unreleased.post("/release/verify").status_code == 422
 
 
 def test_the_script_takes_every_step_again(released: Any) -> None:
@@ -100,7 +106,7 @@ def test_the_script_takes_every_step_again(released: Any) -> None:
     assert "attachment" in script.headers["content-disposition"]
     place = released.folder / "steps.py"
     place.write_text(script.text, encoding="utf-8")
-    done = subprocess.run([sys.executable, place], cwd=released.folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, place], cwd=released.folder, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     assert "Verified" in done.stdout
     assert eq.verify(released.folder / "survey-table").outcome == "verified"

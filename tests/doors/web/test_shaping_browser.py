@@ -103,6 +103,6 @@ def test_categories_are_merged_and_taken_apart(browser_page: Any) -> None:
     page.get_by_role("button", name="Keep as a new level").click()
     page.wait_for_selector(".level[aria-pressed=true] >> text=3 groups")
     page.get_by_role("button", name="Find the least coarsening").click()
-    page.get_by_role("button", name="Look at these levels").click(timeout=60_000)
+    page.get_by_role("button", name="Look at these levels").click(timeout=600_000)
     page.wait_for_selector(".keys >> text=bands of")
     assert page.locator("#h-key").text_content() == "race"

@@ -8,7 +8,7 @@ import pytest
 import equipoise as eq
 
 pytestmark = pytest.mark.xdist_group("browser")
-WAIT = 120_000
+WAIT = 600_000
 
 
 def until(page: Any, shows: str) -> None:

@@ -21,6 +21,7 @@ from equipoise.ground.errors import Cancelled, ParameterError, RolesError
 from equipoise.ground.packed_keys import code
 from equipoise.inspection.assess import assess
 from equipoise.inspection.worst_records import worst
+from equipoise.intrusion import exact_matching, rough_numbers
 from equipoise.risk import Prosecutor
 
 KEYS = ["sex", "age", "town"]
@@ -185,7 +186,7 @@ def test_class_sizes_of_very_many_combinations() -> None:
     draws = np.random.default_rng(5)
     table = pl.DataFrame({f"c{i}": draws.integers(0, 300, 300) * 10**9 for i in range(9)})
     table = pl.concat([table, table.head(20)])
-    found = intruder_knowledge.class_sizes([code(column) for column in table])
+    found = exact_matching.class_sizes([code(column) for column in table])
     assert sorted(found.tolist()) == sorted(Counter(table.rows()).values())
 
 
@@ -233,15 +234,15 @@ def test_numbers_known_to_the_last_digit_are_matched_exactly(file: Path) -> None
 def test_matching_in_parts_is_matching_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = people(1700)
     table.write_parquet(tmp_path / "people.parquet")
-    monkeypatch.setattr(intruder_knowledge, "LEAST", 400)
+    monkeypatch.setattr(rough_numbers, "LEAST", 400)
     said: list[Any] = []
     found = match(tmp_path, ["sex"], ["pay", "rent"], 0.1, said)
     assert len({done for done, _, _ in said}) == 8
     numbers = table.select(pl.col("pay", "rent").cast(pl.Float64), "sex").with_row_index("record")
-    asked = intruder_knowledge._asked(numbers, ["pay", "rent"], 0.1)
+    asked = rough_numbers.sought(numbers, ["pay", "rent"], 0.1)
     roles, values = Roles(id="record"), []
-    for change in (intruder_knowledge._itself, intruder_knowledge._logarithm):
-        here, there = (intruder_knowledge._changed(side, ["pay", "rent"], change) for side in (numbers, asked))
+    for change in (rough_numbers.itself, rough_numbers.logarithm):
+        here, there = (rough_numbers.changed(side, ["pay", "rent"], change) for side in (numbers, asked))
         attack = Nearest(variables=("pay", "rent"), blocks=("sex",))
         values.append(attack.measure(Records.of(here, roles), Records.of(there, roles)).value)
     assert found["value"] == pytest.approx(max(values), abs=1e-12)
@@ -255,7 +256,7 @@ def test_a_number_that_hardly_varies_is_matched_in_one_part(tmp_path: Path) -> N
     table.write_parquet(tmp_path / "people.parquet")
     found = match(tmp_path, [], ["x", "y"], 0.0)
     assert found["value"] == 1.0
-    assert intruder_knowledge._spreads(table.head(10), ("x", "y"))[0] == 0.0
+    assert rough_numbers.spreads(table.head(10), ("x", "y"))[0] == 0.0
 
 
 def test_matching_stops_when_asked(file: Path) -> None:

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.xdist_group("browser")
 def shown(browser_page: Any) -> Any:
     """The page on the demo survey, all parts filled in."""
     browser_page.click("text=Open the demo survey")
-    browser_page.wait_for_selector("table.columns", timeout=60_000)
+    browser_page.wait_for_selector("table.columns", timeout=600_000)
     browser_page.click("text=Next: understand the risk")
     for place in (".stakes", "#knows", "table.keys", "table.sets", "table.people"):
-        browser_page.wait_for_selector(place, timeout=60_000)
+        browser_page.wait_for_selector(place, timeout=600_000)
     return browser_page
 
 
@@ -63,11 +63,11 @@ def numbers_run_with_progress_stop_and_are_kept(shown: Any) -> None:
     shown.locator("#numbers").get_by_role("button", name="Stop").focus()
     shown.wait_for_function("() => document.querySelector('#numbers progress').value > 0")
     shown.keyboard.press("Enter")
-    shown.wait_for_selector("text=nothing was found out", timeout=30_000)
+    shown.wait_for_selector("text=nothing was found out", timeout=600_000)
     shown.locator("#within").fill("0")
     shown.get_by_role("button", name="Keys only").click()
     shown.get_by_role("button", name="Try matching on the numbers").click()
-    shown.wait_for_selector(".outcome", timeout=60_000)
+    shown.wait_for_selector(".outcome", timeout=600_000)
     assert "housing_cost to within 0 % and exactly sex, race, age, salary" in shown.locator(".outcome").inner_text()
     shown.reload()
     shown.wait_for_selector(".outcome")

@@ -97,6 +97,7 @@ def attempt(t: dict[str, Any], **more: Any) -> Any:
         return None
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize(("trees", "seed"), [(trees, seed) for trees in SHAPES for seed in range(3)])
 def test_no_primary_is_ever_inside_its_protection_interval(trees: list[Any], seed: int) -> None:
     t = random_table(trees, seed)
@@ -110,6 +111,7 @@ def test_no_primary_is_ever_inside_its_protection_interval(trees: list[Any], see
         assert not intervals.disclosed()[t["primary"]].any()
 
 
+@pytest.mark.evidence(every=2)
 @pytest.mark.parametrize(("trees", "seed"), [(trees, seed) for trees in SHAPES[1:5] for seed in range(2)])
 def test_contributors_who_know_their_own_cell_learn_no_other(trees: list[Any], seed: int) -> None:
     t = random_table(trees, seed + 10)
@@ -133,6 +135,7 @@ def test_two_singletons_in_one_relation_need_a_third_cell() -> None:
     assert np.flatnonzero(both.suppressed).tolist() == [1, 2, 4]
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize(("trees", "seed"), [(trees, seed) for trees in SHAPES for seed in range(3)])
 def test_intervals_are_those_of_a_dense_program(trees: list[Any], seed: int) -> None:
     t = random_table(trees, seed)
@@ -214,7 +217,7 @@ def test_the_optimum_is_that_of_all_patterns(seed: int) -> None:
             for c, s in product((5, 11), (1, -1))
         ):  # fmt: skip
             best = cost
-    assert found.cost == found.bound == best
+    assert (found.cost, found.bound) == pytest.approx((best, best), rel=1e-9)
 
 
 def test_linked_tables_are_protected_together() -> None:
@@ -323,11 +326,11 @@ def jj(path: Path) -> dict[str, Any]:
     [
         ("t2_20x20_p10", 1808, 10, "fast"), ("t2_20x20_p10", 1808, 10, "optimal"),
         ("ent_act_product_p10", 237_480, 49, "fast"),
-        ("t2h_60x40_p10", 68_767, 242, "fast"),
+        pytest.param("t2h_60x40_p10", 68_767, 242, "fast", marks=pytest.mark.evidence),
     ],
 )  # fmt: skip
 def test_public_instances(name: str, optimum: float, secondary: int, method: Any) -> None:
-    """The proven optimum of each, and every primary protected by a program from the raw file."""
+    """The proven optimum of each, and every primary protected by a program from the raw file; the largest in full."""
     path = Path(os.environ.get("EQUIPOISE_DATA", "")) / "tables" / "jj" / f"{name}.jj"
     if not path.exists():
         pytest.skip("EQUIPOISE_DATA does not name a folder with tables/jj")

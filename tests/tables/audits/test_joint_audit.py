@@ -9,8 +9,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.provenance.seed_register import Register
-from equipoise.releases.tables.table_register import known
-from equipoise.releases.tables.tabulate import Tabulated
+from equipoise.releases.tabulated import Tabulated
 from equipoise.releases.verify import verify
 from equipoise.tables import CellKey, Round
 from equipoise.tables.audits.joint_audit import KnownTable, intervals, joint, kept, otherwise, read_back
@@ -42,8 +41,8 @@ def possible(tables: list[KnownTable]) -> list[tuple[float, float]]:
 def test_the_intervals_of_two_rounded_tables(counts: tuple[int, ...], bases: tuple[int, int]) -> None:
     """Tables of two columns with whole bounds have whole ends: enumeration and linear programs agree."""
     people = records(counts)
-    one = known(eq.tabulate(people, ["k", "s"], method=Round(bases[0])))
-    two = known(eq.tabulate(people, "k", method=Round(bases[1])))
+    one = eq.tabulate(people, ["k", "s"], method=Round(bases[0])).known
+    two = eq.tabulate(people, "k", method=Round(bases[1])).known
     union, low, high = intervals([one, two])
     places = np.concatenate(union.places)
     assert np.column_stack([low[places], high[places]]) == pytest.approx(np.array(possible([one, two])), abs=1e-6)
@@ -74,7 +73,7 @@ def test_exact_and_too_close_by_hand() -> None:
 
 
 def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
-    found = known(eq.tabulate(records((7, 2, 3, 5)), ["k", "s"], method=Round(4), rule="min-count:3"))
+    found = eq.tabulate(records((7, 2, 3, 5)), ["k", "s"], method=Round(4), rule="min-count:3").known
     kept(found).write_parquet(tmp_path / "kept.parquet")
     back = read_back(found.table, pl.read_parquet(tmp_path / "kept.parquet"), "round")
     for name in ("told", "low", "high", "guarded", "below", "above"):
@@ -83,8 +82,8 @@ def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
 
 def test_noise_must_be_the_same() -> None:
     people = records((7, 2, 3, 5))
-    one, two = (known(eq.tabulate(people, by, method=CellKey(), seed=5)) for by in (["k", "s"], "k"))
-    other = known(eq.tabulate(people, "k", method=CellKey(most=2, variance=1.0), seed=8))
+    one, two = (eq.tabulate(people, by, method=CellKey(), seed=5).known for by in (["k", "s"], "k"))
+    other = eq.tabulate(people, "k", method=CellKey(most=2, variance=1.0), seed=8).known
     assert otherwise(two, [one]) == 0
     shared = [row for row in one.table.table.rows(named=True) if row["s"] == "Total"]
     mine = dict(zip(other.table.table["k"], other.told, strict=True))

@@ -72,7 +72,7 @@ class Ready:
     values, counts, other numbers, and the largest contributions, which is right where nobody contributes to two cells;
     marks are not. Totals in the file must be the sums of their parts.
 
-    >>> from equipoise.data.tables.table import table
+    >>> from equipoise.data.tables.count_table import table
     >>> from equipoise.data.roles import Roles
     >>> rows = pl.DataFrame({"region": ["a", "b"], "turnover": [7.5, 5.0], "firms": [3, 2], "largest": [4.0, 3.5]})
     >>> cells = table(Records.of(rows, Roles()), "region", "turnover", ready=Ready(n="firms", top=("largest",)))

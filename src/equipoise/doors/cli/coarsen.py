@@ -13,8 +13,8 @@ from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import flat, indented, say, screen
 from equipoise.doors.cli.screen_parts import table as columns_of
-from equipoise.doors.write_page import put, refuse_page
 from equipoise.ground.errors import ParameterError
+from equipoise.ground.whole_files import put, refuse_page
 from equipoise.recipe.catalogue import parse, typed
 from equipoise.rules import MinCount
 from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarsening, read_loss

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import equipoise as eq
-from equipoise.demo.folder import KITS, Kit, find_kit, write
+from equipoise.demo import KITS, Kit, find_kit, write
 from equipoise.doors.cli import json_answers, screens
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.progress_bar import bar

@@ -40,5 +40,6 @@ def open_page(
         where = one_line(str(place.resolve()))
         screen_parts.say(screen, "Working folder", f"{where}. Stop with Ctrl-C; the session is kept.")
 
-    eq.open(file, folder=place, port=port, largest=largest << 20, browser=browser, show=show)
+    open_workbench = eq.open
+    open_workbench(file, folder=place, port=port, largest=largest << 20, browser=browser, show=show)
     print("Closed; the session is kept.")

@@ -13,8 +13,8 @@ from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import shell_word
+from equipoise.policies import schema_text
 from equipoise.policies.explain import Explained
-from equipoise.policies.json_schema import schema_text
 from equipoise.policies.presets import preset_named, presets, slots_of
 
 HEADINGS = {

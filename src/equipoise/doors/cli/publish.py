@@ -11,6 +11,7 @@ import equipoise as eq
 from equipoise.data.records import Records
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.method_options import split
 from equipoise.doors.cli.progress_bar import bar
@@ -28,17 +29,10 @@ from equipoise.files import read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
 from equipoise.presentation.numbers import number, said
 from equipoise.publishing.cells_of_domains import COUNTS
-from equipoise.publishing.publish import Published
+from equipoise.publishing.publish import Published, PublishOptions
 
 MOST_SHOWN = 15
 """Cells listed at most with --show-values; the files have them all."""
-MODEL, LIMIT, MORE = "Losses and population", "How far to go: one of these", "More answers"
-
-
-def _option(text: str, metavar: str, panel: str = MODEL) -> Any:
-    return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
-
-
 Source = Annotated[
     Path | None,
     typer.Argument(
@@ -46,152 +40,59 @@ Source = Annotated[
         help="Microdata, or a table of cells with columns n, N and y, in any format; a database, with --query.",
     ),
 ]  # fmt: skip
-Areas = Annotated[o.Names, _option("The areas that were sampled: region, or region,age.", "COLUMNS")]
-Target = Annotated[
-    o.Names, _option("The classes (occupation), or one class (occupation=nurse).", "COLUMNS or COLUMN=CLASS")
-]
-LossName = Annotated[
-    str,
-    typer.Option(
-        help="The loss of disclosure: uniques:S, gamma-uniques:S,a, subclasses:keys=age+sex, small-group:S, "
-        "respondents:S, threshold:MINIMUM.", metavar="NAME:VALUES", rich_help_panel=MODEL,
-    ),
-]  # fmt: skip
-Silent = Annotated[
-    str,
-    typer.Option(
-        help="What withholding a cell costs: cell, y, Y, n, N, or a column with its importance.", metavar="NAME",
-        rich_help_panel=MODEL,
-    ),
-]  # fmt: skip
-Prior = Annotated[
-    str | None, _option("Of a cell's share of its domain; fitted over the domains when not given.", "ALPHA,BETA")
-]
-Size = Annotated[
-    str | None,
-    _option("A column with the domain's N, or a file of domains and N; else the sum of weights.", "COLUMN or FILE"),
-]
-Covariates = Annotated[o.Names, _option("Columns on which the mean of the prior depends.", "COLUMNS")]
-Compare = Annotated[
-    o.Names, _option("What would another loss cost? Also of both: uniques:1/cell. Repeatable.", "NAME:VALUES")
-]
-Risk = Annotated[str | None, _option("Leave at most this share of the risk of publishing everything.", "SHARE", LIMIT)]
-Share = Annotated[str | None, _option("Publish at least this share of what there is.", "SHARE", LIMIT)]
-Cutoff = Annotated[
-    float | None, _option("Publish where R1, the loss of publishing, is below so many times R0.", "NUMBER", LIMIT)
-]
-Merge = Annotated[
-    str | None, _option("Also cut the hierarchy of this column: merge cells, or tell coarser ones.", "COLUMN", MORE)
-]
-Way = Annotated[
-    o.Names,
-    _option(
-        "What else can be done with a cell: the shares of both losses it leaves, as round=0.5,0.1.",
-        "NAME=DISCLOSURE,SILENCE", MORE,
-    ),
-]  # fmt: skip
-Place = Annotated[
-    Path | None,
-    typer.Option(
-        help="A folder for decision.csv, decision.json and report.html, or one such file; they name cells.",
-        metavar="DIR or FILE", show_default=False,
-    ),
-]  # fmt: skip
 Shown = Annotated[
     bool, typer.Option("--show-values", help="Also name the cells withheld: they are data values.", metavar=" ")
 ]
 
 
+@declared(PublishOptions, {"keys": o.Keys, "weight": o.Weight}, o.READ)
 def publish(
-    ctx: typer.Context,
-    file: Source = None,
-    domain: Areas = None,
-    target: Target = None,
-    loss: LossName = "uniques:10",
-    nonpublication: Silent = "y",
-    prior: Prior = None,
-    population: Size = None,
-    covariates: Covariates = None,
-    compare: Compare = None,
-    risk: Risk = None,
-    share: Share = None,
-    cutoff: Cutoff = None,
-    merge: Merge = None,
-    way: Way = None,
-    out: Place = None,
-    overwrite: o.Overwrite = False,
-    show_values: Shown = False,
-    as_json: o.AsJson = False,
-    keys: o.Keys = None,
-    weight: o.Weight = None,
-    hierarchy: o.Trees = None,
-    roles: o.RolesFile = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
-    query: o.Query = None,
-    database: o.Database = None,
+    ctx: typer.Context, file: Source = None, *, show_values: Shown = False, as_json: o.AsJson = False, **options: Any
 ) -> None:
     """Decide which cells of a survey to publish, weighing what publishing may disclose against what silence costs.
 
     equipoise publish survey.parquet --domain region --target occupation --weight w --loss uniques:10 --risk 0.2
     """
-    asked = _asked(ctx.params)
+    fields, merge, out = _fields(options), options["merge"], options["out"]
     with bar("weighing the losses") as progress:
         source, records = _source(file, ctx.params)
         if progress:
             progress(1, 1, "reading")
-        found = eq.publish(
-            source,
-            out=out,
-            overwrite=overwrite,
-            name=o.shown(file).name,
-            domain=_names(domain) or None,
-            target=_target(target),
-            population=_population(population, records),
-            hierarchy=records.roles.hierarchies.get(merge) if merge else None,
-            **asked,
-        )
+        fields["population"] = _population(options["population"], records)
+        tree = records.roles.hierarchies.get(merge) if merge else None
+        decision = eq.publish(source, name=o.shown(file).name, hierarchy=tree, **fields)
     if as_json:
-        json_answers.show(_answer(o.shown(file), found, out, show_values))
+        json_answers.show(_answer(o.shown(file), decision, out, show_values))
     else:
-        _screen(o.shown(file), found, out, show_values)
+        _screen(o.shown(file), decision, out, show_values)
 
 
 # What was asked -------------------------------------------------------------------------------------------------------
 
 
-def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that can be read before the data."""
-    given = [name for name in ("risk", "share", "cutoff") if options[name] is not None]
-    if len(given) != 1:
-        named = f", not {' and '.join(f'--{name}' for name in given)}" if given else ""
-        raise ParameterError(f"Say how far to go with one of --risk 0.2, --share 0.6 and --cutoff 1{named}.")
-    return {
-        "disclosure": options["loss"],
-        "nonpublication": options["nonpublication"],
-        "prior": _prior(options["prior"]),
-        "covariates": _names(options["covariates"]) or None,
-        "compare": options["compare"] or (),
-        "risk_at_most": _share(options["risk"], "--risk"),
-        "publish_share": _share(options["share"], "--share"),
-        "cutoff": options["cutoff"],
-        "merge": options["merge"],
-        "ways": dict(_way(text) for text in options["way"] or ()),
-    }
+    aims = [name for name in ("risk", "share", "cutoff") if options[name] is not None]
+    if len(aims) != 1:
+        others = f", not {' and '.join(f'--{name}' for name in aims)}" if aims else ""
+        raise ParameterError(f"Say how far to go with one of --risk 0.2, --share 0.6 and --cutoff 1{others}.")
+    return field_values(
+        PublishOptions, options, prior=_prior, domain=lambda names: _names(names) or None, target=_target,
+        covariates=lambda names: _names(names) or None, compare=lambda names: names or (),
+        risk_at_most=lambda text: _share(text, "--risk"), publish_share=lambda text: _share(text, "--share"),
+        ways=lambda texts: dict(_way(text) for text in texts or ()),
+    )  # fmt: skip
 
 
-def _names(given: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(name for text in given or () for name in split(text))
+def _names(texts: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name for text in texts or () for name in split(text))
 
 
-def _target(given: Sequence[str] | None) -> Any:
+def _target(texts: Sequence[str] | None) -> Any:
     """Columns, or one class of one or several columns."""
-    if not given or not any("=" in text for text in given):
-        return _names(given) or None
-    pairs = [text.partition("=") for text in given]
+    if not texts or not any("=" in text for text in texts):
+        return _names(texts) or None
+    pairs = [text.partition("=") for text in texts]
     if not all(mark and column.strip() and value.strip() for column, mark, value in pairs):
         raise ParameterError("--target names columns, or a class of each: occupation=nurse.")
     return {column.strip(): value.strip() for column, _, value in pairs}

@@ -16,7 +16,7 @@ from equipoise.data.levels import Style
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.doors.cli.method_options import split
-from equipoise.files import FORMATS, KNOWN, format_of, read
+from equipoise.files import KNOWN, format_of, read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
 from equipoise.ground.system import shell_word
 from equipoise.intrusion.who_is_who import in_step
@@ -24,8 +24,8 @@ from equipoise.methods.method import Measure, label
 from equipoise.policies.policy import Policy
 from equipoise.recipe.catalogue import family, methods, parse
 from equipoise.recipe.catalogue import typed as typed_value
-from equipoise.releases.reopen import opened as opened_as
-from equipoise.releases.reopen import reopen
+from equipoise.releases import opened as opened_as
+from equipoise.releases import reopen
 
 ROLES, READING, OUTPUT = "Roles of the columns", "Reading the data", "Output"
 MANY = ("keys", "sensitive", "numeric", "domain", "direct")
@@ -88,28 +88,29 @@ Database = Annotated[
     _role("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
 ]
 Out = Annotated[Path, typer.Option(help="The release folder to make.", metavar="DIR", show_default=False)]
-Format = Annotated[
-    str | None,
-    typer.Option(help=f"{', '.join(FORMATS)}: that of the input when not given.", metavar="NAME", show_default=False),
-]
 Allow = Annotated[
     Names,
     typer.Option(
         help="Columns to release though they look like direct identifiers.", metavar="COLUMNS", show_default=False
     ),
 ]
-Register = Annotated[
-    Path | None,
-    typer.Option(
-        help="The private file that keeps the seeds of random masks, one per data asset.", metavar="FILE",
-        show_default=False,
-    ),
-]  # fmt: skip
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there.", metavar=" ")]
 AsJson = Annotated[
     bool,
     typer.Option("--json", help='One JSON object on stdout, also when it fails: {"error", "exit_code"}.', metavar=" "),
 ]
+
+
+READ = {
+    "hierarchy": Trees, "roles": RolesFile, "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal,
+    "sheet": Sheet, "metadata": Metadata, "query": Query, "database": Database,
+}  # fmt: skip
+"""How data is read."""
+PEOPLE = {
+    "keys": Keys, "sensitive": Sensitive, "numeric": Numeric, "weight": Weight, "household": Household,
+    "domain": Domain, "id": Id,
+}  # fmt: skip
+"""The roles of columns in a file of people."""
 
 
 def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool = True) -> Records:
@@ -236,7 +237,7 @@ def limits(given: Sequence[str], allow: Sequence[str] = ()) -> Policy:
 
 
 @dataclass(frozen=True)
-class ComparedFiles:
+class AttackFiles:
     """Two files to compare, and what an intruder knows."""
 
     released: Records
@@ -244,7 +245,7 @@ class ComparedFiles:
     known: tuple[str, ...]
 
 
-def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> ComparedFiles:
+def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> AttackFiles:
     """The released file and the intruder's, each with the roles of the columns that it has."""
     source, told = asked(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
@@ -258,7 +259,7 @@ def attacked(released: Sequence[Path], against: Path | None, options: Mapping[st
     original = replace(original, roles=_fitting(replace(filed, **given, hierarchies=trees), original))
     original.check()
     found = [reopen(path, Roles(domain=known), **_meant_for(path, told)) for path in released]
-    return ComparedFiles(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
+    return AttackFiles(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
 
 
 def _intruders(source: Path | str, roles: Roles, told: Mapping[str, Any]) -> Records:

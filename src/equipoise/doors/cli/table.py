@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+import equipoise as eq
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.doors.cli import json_answers
 from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.method_options import split
 from equipoise.doors.cli.progress_bar import bar
@@ -19,15 +21,14 @@ from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen
 from equipoise.doors.cli.screen_parts import table as columns_of
 from equipoise.doors.cli.table_screens import doubts, side_by_side
 from equipoise.doors.report.table_page import certificate
-from equipoise.doors.table_folder import tabulate
 from equipoise.ground.errors import ParameterError
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.recipe.catalogue import parse
-from equipoise.releases.tables.tabulate import Tabulated
+from equipoise.releases.tabulate import HOW, TableOptions
+from equipoise.releases.tabulated import Tabulated
 from equipoise.rules import Marked
 from equipoise.tables import CellKey, Round, Suppress
 
-TABLE, HOW = "What the table holds", "How it is protected"
 COLUMNS = "=columns:"
 
 
@@ -35,17 +36,6 @@ def _option(text: str, metavar: str, panel: str) -> Any:
     return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
 
 
-By = Annotated[list[str] | None, _option("The columns of the table: region,industry.", "COLUMNS", TABLE)]
-Value = Annotated[str | None, _option("What is added up; records are counted when not given.", "COLUMN", TABLE)]
-Holding = Annotated[str | None, _option("Whose records are one contribution: the holding, the owner.", "COLUMN", TABLE)]
-Asked = Annotated[str | None, _option("Marks those who asked for protection, for the rule request.", "COLUMN", TABLE)]
-RuleName = Annotated[
-    str | None,
-    _option(
-        "Which cells are sensitive: p-percent:10%, dominance:2,85%, prior-posterior:10%,50%, min-count:3, request, "
-        'marked; joined: "p-percent:10% | min-count:3".', "NAME:VALUES", HOW,
-    ),
-]  # fmt: skip
 Cost = Annotated[
     str | None, _option("What withholding a cell loses: value (the default), count or cells.", "NAME", HOW)
 ]
@@ -64,18 +54,6 @@ Keyed = Annotated[
         rich_help_panel=HOW,
     ),
 ]  # fmt: skip
-Beside = Annotated[
-    o.Names,
-    _option(
-        "Try this method too, for the map: round:5, cell-key, \"suppress(rule='min-count:3')\"; repeat for more.",
-        "METHOD", HOW,
-    ),
-]  # fmt: skip
-Key = Annotated[str | None, _option("The record keys, from 0 up to 1; drawn in secret when not given.", "COLUMN", HOW)]
-Book = Annotated[
-    Path | None,
-    _option("A private file that keeps the tables of this data: a new one must pass the audit with them.", "FILE", HOW),
-]
 Trees = Annotated[
     o.Names,
     _option(
@@ -85,31 +63,18 @@ Trees = Annotated[
         o.ROLES,
     ),
 ]
-Place = Annotated[
-    Path | None,
-    typer.Option(
-        help="A folder for public/ (table, report, evidence) and private/ (statuses, audit, report).", metavar="DIR",
-        show_default=False,
-    ),
-]  # fmt: skip
 
 
+@declared(TableOptions, {"weight": o.Weight}, o.READ | {"hierarchy": Trees})
 def table(
     ctx: typer.Context,
     file: o.File = None,
     *,
-    by: By = None,
-    value: Value = None,
-    rule: RuleName = None,
-    holding: Holding = None,
-    request: Asked = None,
     cost: Cost = None,
     method: Way = None,
     singletons: Insiders = False,
     round: Base = None,
     cell_key: Keyed = False,
-    key: Key = None,
-    compare: Beside = None,
     ready: IsReady = False,
     count: Count = None,
     top: Top = None,
@@ -117,44 +82,28 @@ def table(
     marks: Marks = None,
     levels: Levels = None,
     status: Status = None,
-    register: Book = None,
-    out: Place = None,
-    overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
-    weight: o.Weight = None,
-    hierarchy: Trees = None,
-    roles: o.RolesFile = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
-    query: o.Query = None,
-    database: o.Database = None,
+    **options: Any,
 ) -> None:
     """Make a table with its margins in which nobody can compute a sensitive cell, with the proof.
 
     equipoise table firms.csv --by region,industry --value turnover --rule p-percent:10% --out DIR
     """
-    given = asked_ready(ctx.params)
-    asked = _asked(ctx.params)
+    columns, out = asked_ready(ctx.params), options["out"]
+    fields = field_values(TableOptions, options, by=_names, compare=lambda names: names or ()) | _protection(ctx.params)
     with bar("protecting and auditing the table") as progress:
         records, trees = _opened(file, ctx.params)
-        found = tabulate(
-            records, _names(by), value, holding=holding, request=request, key=key, hierarchies=trees, out=out,
-            register=register, overwrite=overwrite, compare=compare or (), ready=given or False,
-            progress=progress, **asked,
-        )  # fmt: skip
+        tabulated = eq.tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
     if as_json:
-        json_answers.show({"file": str(o.shown(file)), **found.to_plain(), **_places(out)})
+        json_answers.show({"file": str(o.shown(file)), **tabulated.to_plain(), **_places(out)})
     else:
-        _screen(o.shown(file), found, out)
+        _screen(o.shown(file), tabulated, out)
 
 
 # What was asked -------------------------------------------------------------------------------------------------------
 
 
-def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
+def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
     """The rule and the method, before any data is read."""
     if not options["by"] and not options["ready"]:
         raise ParameterError("Missing option '--by': the columns of the table.")
@@ -171,13 +120,8 @@ def _asked(options: Mapping[str, Any]) -> dict[str, Any]:
         return {"rule": rule, "method": CellKey() if options["cell_key"] else Round(options["round"])}
     if rule is None:
         raise ParameterError("Say which cells are sensitive with --rule p-percent:10%, or change all with --round 5.")
-    given = {"cost": options["cost"], "method": options["method"]}
-    return {
-        "rule": rule,
-        "method": Suppress(
-            rule, singletons=options["singletons"], **{name: text for name, text in given.items() if text}
-        ),
-    }
+    parts = {name: options[name] for name in ("cost", "method") if options[name]}
+    return {"rule": rule, "method": Suppress(rule, singletons=options["singletons"], **parts)}
 
 
 def _refuse_unused(options: Mapping[str, Any]) -> None:
@@ -189,16 +133,16 @@ def _refuse_unused(options: Mapping[str, Any]) -> None:
             )
 
 
-def _names(given: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(name for text in given or () for name in split(text))
+def _names(texts: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name for text in texts or () for name in split(text))
 
 
 def _opened(file: Path | None, options: Mapping[str, Any]) -> tuple[Records, dict[str, Hierarchy]]:
     """The records, and the hierarchies that their own columns make."""
-    given = options["hierarchy"] or ()
-    trees = [text for text in given if COLUMNS not in text]
+    texts = options["hierarchy"] or ()
+    trees = [text for text in texts if COLUMNS not in text]
     records = o.opened(file, {**options, "hierarchy": trees}, keys_needed=False)
-    own = [text.partition(COLUMNS) for text in given if COLUMNS in text]
+    own = [text.partition(COLUMNS) for text in texts if COLUMNS in text]
     return records, {column: column_tree(records, column, split(groups)) for column, _, groups in own}
 
 

@@ -15,9 +15,9 @@ from equipoise.ground.system import privacy
 from equipoise.methods.score import Score
 from equipoise.presentation.numbers import said
 from equipoise.recipe.catalogue import to_plain
-from equipoise.releases.tables.balance import TableRelease
-from equipoise.releases.tables.tabulate import Tabulated
-from equipoise.search.table_sweep import TableComparison
+from equipoise.releases.table_release import TableRelease
+from equipoise.releases.tabulated import Tabulated
+from equipoise.search.table_comparison import TableComparison
 
 HEADS = {"exposed": "Exposed", "withheld": "Withheld", "distance": "Distance", "kept_margins": "Totals kept"}
 

@@ -1,20 +1,24 @@
 """The verbs that make a release, and the one that tries to break it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import equipoise as eq
 from equipoise.doors.cli import attack_screen, json_answers, screens, table_screens
 from equipoise.doors.cli import shared_options as o
+from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.progress_bar import bar
-from equipoise.doors.cli.write_to_database import goal, in_memory
+from equipoise.doors.write_to_database import goal, in_memory
+from equipoise.intrusion.attack import AttackOptions
 from equipoise.recipe.catalogue import parse
+from equipoise.releases.balance import BalanceOptions, ProtectOptions
 from equipoise.releases.release import Release
-from equipoise.releases.tables.balance import TableRelease
+from equipoise.releases.table_release import TableRelease
 
 
+@declared(ProtectOptions, o.PEOPLE, {"direct": o.Direct}, o.READ)
 def protect(
     ctx: typer.Context,
     file: o.File = None,
@@ -35,14 +39,6 @@ def protect(
         ),
     ] = None,
     allow: o.Allow = None,
-    format: o.Format = None,
-    register: o.Register = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option(
-            help="Sign the evidence with this private Ed25519 key (PEM).", metavar="KEY.pem", show_default=False
-        ),
-    ] = None,
     into: Annotated[
         str | None,
         typer.Option(
@@ -50,25 +46,8 @@ def protect(
             show_default=False,
         ),
     ] = None,
-    overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
-    keys: o.Keys = None,
-    sensitive: o.Sensitive = None,
-    numeric: o.Numeric = None,
-    weight: o.Weight = None,
-    household: o.Household = None,
-    domain: o.Domain = None,
-    id: o.Id = None,
-    direct: o.Direct = None,
-    hierarchy: o.Trees = None,
-    roles: o.RolesFile = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
-    query: o.Query = None,
-    database: o.Database = None,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Apply masks to a file, in order, and write the release with its report.
 
@@ -82,48 +61,31 @@ def protect(
         policy = o.limits(limit or (), allow or ())
         masks = [parse(text, "mask") for text in mask or ()]
         if table := goal(into, file, ctx.params):
-            table.refuse(overwrite)
+            table.refuse(options["overwrite"])
         records = o.opened(file, ctx.params)
         records = in_memory(records) if table else records
         if progress:
             progress(1, 1, "reading")
-        made = eq.protect(
-            records, masks, out, policy=policy, format=format, overwrite=overwrite, register=register,
-            sign=sign, progress=progress,
-        )  # fmt: skip
+        release = eq.protect(
+            records, masks, out, policy=policy, progress=progress, **field_values(ProtectOptions, options)
+        )
         if table:
-            table.put(made, overwrite)
-    _answer(made, as_json, searched=False)
+            table.put(release, options["overwrite"])
+    _answer(release, as_json, searched=False)
 
 
-def balance(
-    policy: o.PolicyFile,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The release folder, when not as the policy says (beside it, by default).", metavar="DIR",
-            show_default=False,
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            help="A page to write, for internal use, also when the policy refuses.", metavar="REPORT.html",
-            show_default=False,
-        ),
-    ] = None,
-    overwrite: o.Overwrite = False,
-    as_json: o.AsJson = False,
-) -> None:  # fmt: skip
+@declared(BalanceOptions)
+def balance(policy: o.PolicyFile, *, as_json: o.AsJson = False, **options: Any) -> None:
     """The main job: try every candidate of a policy file, and release the best one inside its limits.
 
     A policy with a table section releases a table.
     """
     with bar("measuring and writing the release") as progress:
-        made = eq.balance(policy, out=out, report=report, overwrite=overwrite, progress=progress)
-    _answer(made, as_json, searched=True)
+        release = eq.balance(policy, progress=progress, **field_values(BalanceOptions, options))
+    _answer(release, as_json, searched=True)
 
 
+@declared(AttackOptions, {"sensitive": o.Sensitive, "numeric": o.Numeric, "id": o.RecordId}, o.READ)
 def attack(
     ctx: typer.Context,
     released: Annotated[
@@ -140,41 +102,12 @@ def attack(
             "a database, with --query.", metavar="FILE", show_default=False,
         ),
     ] = None,
-    known: Annotated[
-        o.Names,
-        typer.Option(
-            help="The columns of which the intruder knows the values: age,sex,region.", metavar="COLUMNS",
-            show_default=False,
-        ),
-    ] = None,
-    size: Annotated[int, typer.Option(help="Try every combination of up to so many known columns.", min=1)] = 2,
-    attack: Annotated[
-        o.Names,
-        typer.Option(
-            help="What to try, nearest or interval --width 0.05; repeat for more. All of them when not given.",
-            metavar="NAME[:FIELDS]", show_default=False,
-        ),
-    ] = None,
+    *,
     exposed: Annotated[
         int, typer.Option(help="List so many of the people at most risk, by id or row number.", min=0)
     ] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="A page to write, for internal use.", metavar="REPORT.html", show_default=False)
-    ] = None,
-    overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
-    sensitive: o.Sensitive = None,
-    numeric: o.Numeric = None,
-    id: o.RecordId = None,
-    hierarchy: o.Trees = None,
-    roles: o.RolesFile = None,
-    delimiter: o.Delimiter = None,
-    encoding: o.Encoding = None,
-    decimal: o.Decimal = None,
-    sheet: o.Sheet = None,
-    metadata: o.Metadata = None,
-    query: o.Query = None,
-    database: o.Database = None,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Try to break a release, whatever made it: whom could an intruder find who knows some columns?
 
@@ -183,23 +116,18 @@ def attack(
     All about one: --attack nearest --help
     """
     with bar("writing the page") as progress:
-        methods = [o.attack_named(text) for text in attack or ()] or None
+        fields = field_values(AttackOptions, options, attacks=_attacks)
         files = o.attacked(released, against, ctx.params)
-        found = eq.attack(
-            files.released,
-            files.original,
-            known=files.known,
-            size=size,
-            attacks=methods,
-            progress=progress,
-            out=out,
-            overwrite=overwrite,
-        )
-        people = found.exposed(exposed) if exposed else None
+        outcome = eq.attack(files.released, files.original, progress=progress, **{**fields, "known": files.known})
+        people = outcome.exposed(exposed) if exposed else None
     if as_json:
-        json_answers.show(json_answers.attack(released, o.shown(against), found, people, out))
+        json_answers.show(json_answers.attack(released, o.shown(against), outcome, people, options["out"]))
     else:
-        attack_screen.show_attack(released, o.shown(against), found, people, out)
+        attack_screen.show_attack(released, o.shown(against), outcome, people, options["out"])
+
+
+def _attacks(texts: list[str] | None) -> list[Any] | None:
+    return [o.attack_named(text) for text in texts or ()] or None
 
 
 def _answer(made: Release | TableRelease, as_json: bool, *, searched: bool) -> None:

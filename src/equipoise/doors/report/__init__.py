@@ -13,7 +13,7 @@ from equipoise.intrusion.attack import Attack
 from equipoise.publishing.publish import Published
 from equipoise.releases.refusal import Refused
 from equipoise.releases.report_facts import Report
-from equipoise.releases.tables.tabulate import Tabulated
+from equipoise.releases.tabulated import Tabulated
 
 HOME = "equipoise.doors.report"
 SCRIPTS = ("assets/vega.min.js", "assets/vega-lite.min.js", "assets/vega-embed.min.js", "templates/page.js")

@@ -15,8 +15,8 @@ from equipoise.presentation.numbers import is_share, number, title
 from equipoise.releases.refusal import Refused
 from equipoise.search.explain_choice import LimitMove
 from equipoise.search.risk_utility_map import risk_utility_map
+from equipoise.search.table_comparison import TableComparison
 from equipoise.search.table_map import score_name, score_words, table_map
-from equipoise.search.table_sweep import TableComparison
 from equipoise.trials.trial import Trials
 
 Facts = dict[str, Any]

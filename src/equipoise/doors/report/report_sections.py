@@ -11,6 +11,7 @@ from equipoise.doors.report.choice_section import appendix, candidates, weighed
 from equipoise.doors.report.intruder_section import before_and_after, charted, for_page, in_public, spec_of, told
 from equipoise.doors.report.method_notes import methods
 from equipoise.doors.report.risk_drivers import causes
+from equipoise.doors.report.theory_curve import expected_curve
 from equipoise.doors.report.variable_changes import overlay_facts, variables
 from equipoise.ground.errors import ParameterError
 from equipoise.intrusion.attack import Attack
@@ -18,11 +19,10 @@ from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, said, title
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.release import rounded
+from equipoise.releases.evidence import rounded
 from equipoise.releases.report_facts import Report
 from equipoise.search.frontier import Frontier
 from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
-from equipoise.search.theory_curve import expected_curve
 from equipoise.trials.trial import Trial
 
 Facts = dict[str, Any]

@@ -9,8 +9,8 @@ from equipoise.policies.policy import Limit, scored
 from equipoise.presentation.numbers import listed, said
 from equipoise.recipe.catalogue import parse
 from equipoise.search.risk_utility_map import axes
+from equipoise.search.table_comparison import TableComparison
 from equipoise.search.table_map import score_name, score_words, table_map
-from equipoise.search.table_sweep import TableComparison
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
 

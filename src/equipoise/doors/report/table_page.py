@@ -20,7 +20,7 @@ from equipoise.methods.method import name_of
 from equipoise.policies.dominance_check import parts_of
 from equipoise.presentation.numbers import listed, number, said, title
 from equipoise.recipe.catalogue import parse
-from equipoise.releases.tables.tabulate import Tabulated
+from equipoise.releases.tabulated import Tabulated
 
 Facts = dict[str, Any]
 ROWS, COLUMNS, NARROW = 60, 12, 20

@@ -1,4 +1,4 @@
-"""Which cells of tables to withhold, the proof, and what an attacker can compute of them."""
+"""Which cells of tables to withhold, and the proof that the pattern protects."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,20 +10,14 @@ from equipoise.data.records import Law
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
+from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress
-from equipoise.methods.method import Rule, label
+from equipoise.methods.method import label
 from equipoise.methods.protection_levels import levels
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
-from equipoise.tables.audits.attacker_intervals import AttackerIntervals, audit
 
 if TYPE_CHECKING:
     from equipoise.tables.suppress import Suppress
-
-WHOLE = 300
-"""Withheld cells up to which counts are audited in whole numbers."""
-SAFE = 1e-6
-"""Share of its level by which an interval may fall short: rounding, not disclosure."""
 
 
 def withheld(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
@@ -108,44 +102,3 @@ def _told(table: Table, place: Any, found: Suppression, mask: "Suppress") -> Tab
     known = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(found.gap, 4)}
     law = Law("suppress", table.by, words, known, detail=mask)
     return table.protected(np.where(hidden, np.nan, table.told), status, law)
-
-
-# --- what an attacker can compute ---------------------------------------------------------------------------------
-
-
-def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals, bool]:
-    """The attacker's interval of every cell that no table publishes, and whether whole numbers were asked for."""
-    union = Union.of(tables)
-    hidden = ~union.gathered([~np.isnan(table.told) for table in tables])
-    changed = sum(int((np.abs(table.told - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
-                  for table, p in zip(tables, union.places, strict=True))  # fmt: skip
-    if changed:
-        raise DataError(f"{changed:,} published cells differ from the table's values: audit is for withheld cells.")
-    counted = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in tables)
-    exact = counted and int(hidden.sum()) <= WHOLE if whole is None else whole
-    if exact and not counted:
-        raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
-    high = np.where(union.empty, 0.0, np.inf)
-    return union, audit(union.additive, union.values, hidden, high=high, integer=exact), exact
-
-
-def verdicts(table: Table, place: Any, found: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
-    """A row per withheld cell: its interval, whether it is known exactly, and whether within its protection level."""
-    hidden = np.isnan(table.told)
-    lower, upper, value = found.lower[place], found.upper[place], table.known("value")
-    exposed = np.zeros(len(table), dtype=np.bool_)
-    if rule is not None:
-        wanted = levels(rule, table)
-        slack = SAFE * np.maximum(1.0, wanted["upper"].to_numpy())
-        high, low = value + wanted["upper"].to_numpy(), value - wanted["lower"].to_numpy()
-        exposed = rule.flag(table).to_numpy() & ((upper < high - slack) | (lower > low + slack))
-    told = table.table.select(*table.by, *(("status",) if "status" in table.more.columns else ()), value=value)
-    return told.with_columns(
-        lower=lower, upper=upper, exact=pl.Series(found.disclosed()[place]), exposed=pl.Series(exposed)
-    ).filter(pl.Series(hidden))
-
-
-def rule_of(table: Table) -> Rule | None:
-    """The rule that the table was last protected by."""
-    rules = [law.detail.rule for law in table.history if law.mask == "suppress" and law.detail is not None]
-    return rules[-1] if rules else None

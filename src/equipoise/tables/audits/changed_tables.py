@@ -7,14 +7,18 @@ import numpy as np
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import DataError
+from equipoise.methods.method import Rule
+from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.attacker_intervals import audit
 
 CHANGES = ("round", "cell_key", "adjust")
 """Methods that change numbers in place of withholding them."""
 MOST = 5_000
 """Cells up to which the relations of the table are used to narrow the intervals."""
+SMALL = 3
+"""Cells with fewer contributors may not be computed exactly, where no rule says which are sensitive."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,3 +85,12 @@ def _small(table: Table, told: Floats, base: float) -> tuple[Floats, Floats]:
     low = np.where(inner & ~hidden, told, 0.0)
     high = np.where(inner, np.where(hidden, base, told), np.inf)
     return low, high
+
+
+def guarded(table: Table, rule: Rule | None) -> tuple[Booleans, Floats, Floats]:
+    """Which cells need protection where numbers are changed, and how far below and above."""
+    if rule is None:
+        few, nothing = table.known("contributors"), np.zeros(len(table))
+        return (few > 0) & (few < SMALL), nothing, nothing
+    distances = levels(rule, table)
+    return rule.flag(table).to_numpy(), distances["lower"].to_numpy(), distances["upper"].to_numpy()

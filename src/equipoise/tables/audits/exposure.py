@@ -10,11 +10,8 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
-from equipoise.tables._suppression.suppress_tables import intervals
 from equipoise.tables.audits.changed_tables import CHANGES, narrowed
-
-SAFE = 1e-6
-"""Share of its level by which an interval may fall short: rounding, not disclosure."""
+from equipoise.tables.audits.withheld_cells import SAFE, intervals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,8 +31,8 @@ class Exposure:
         """Sensitive cells whose interval does not reach from x - below to x + above."""
         slack = SAFE * np.maximum(1.0, self.above)
         short = (self.high < self.value + self.above - slack) | (self.low > self.value - self.below + slack)
-        found: Booleans = self.sensitive & short
-        return found
+        exposed: Booleans = self.sensitive & short
+        return exposed
 
     @cached_property
     def shortfall(self) -> Floats:
@@ -49,19 +46,20 @@ class Exposure:
 def exposure(released: Table, original: Table, rule: Rule) -> Exposure:
     """What an attacker can compute from the released table of the cells that the rule calls sensitive in the original.
 
-    A cell published as it is is known. Withheld cells have the interval of `withholding.intervals`, changed ones that
-    of `perturbed.narrowed`. Cost: two linear programs for each cell that is not known, at most.
+    A cell published as it is is known. Withheld cells have the interval of `withheld_cells.intervals`, changed ones
+    that of `changed_tables.narrowed`. Cost: two linear programs for each cell that is not known, at most.
     """
-    value, known = amount(original), levels(rule, original)
-    low, high, notes = _known(released)
-    below, above = (known[side].to_numpy() for side in ("lower", "upper"))
+    value, distances = amount(original), levels(rule, original)
+    low, high, notes = _ranges(released)
+    below, above = (distances[side].to_numpy() for side in ("lower", "upper"))
     return Exposure(rule.flag(original).to_numpy(), value, low, high, below, above, notes)
 
 
-def _known(released: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
+def _ranges(released: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
+    """The attacker's interval of every cell, and what it does not count with."""
     if "published" not in released.more.columns:
         return amount(released), amount(released), ()
     if released.history and released.history[-1].mask in CHANGES:
         return narrowed(released)
-    union, found, _ = intervals([released])
-    return found.lower[union.places[0]], found.upper[union.places[0]], ()
+    union, ranges = intervals([released])
+    return ranges.lower[union.places[0]], ranges.upper[union.places[0]], ()

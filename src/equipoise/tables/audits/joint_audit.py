@@ -16,8 +16,10 @@ from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
 from equipoise.ground.arrays import Booleans, Floats
+from equipoise.methods.method import Rule
 from equipoise.tables.audits.attacker_intervals import audit
-from equipoise.tables.audits.changed_tables import MOST, limits
+from equipoise.tables.audits.changed_tables import MOST, guarded, limits
+from equipoise.tables.audits.withheld_cells import difference
 
 EXACT = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
@@ -40,6 +42,62 @@ class KnownTable:
     guarded: Booleans
     below: Floats
     above: Floats
+
+
+@dataclass(frozen=True)
+class JointAudit:
+    """Guarded cells of all tables that follow `exact`, those known too `close`, and whether relations were used.
+
+    `changed` counts the cells that were published before with another change.
+    """
+
+    exact: int
+    close: int
+    related: bool
+    changed: int = 0
+
+
+def known(table: Table, rule: Rule | None, method: str) -> KnownTable:
+    """What the public can tell of each cell of a table, and which cells need protection."""
+    withholds = method == "suppress"
+    flagged, below, above = guarded(table, rule)
+    low, high = bounds(table, not withholds)
+    below, above = (np.where(flagged, side, 0.0) for side in (below, above))
+    needs = np.isnan(table.told) if withholds else flagged
+    return KnownTable(table, method, table.told, low, high, needs, below, above)
+
+
+def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
+    """What follows from a new table and earlier ones of the same quantity.
+
+    Where all of them withhold cells and change none, small counts are audited as whole numbers. Nothing more is asked
+    where a cell was changed before by another number: whoever has both can average.
+    """
+    if all(known.method == "suppress" for known in (new, *earlier)):
+        cells = difference(new.table, [known.table for known in earlier])
+        close = sum(_short(cells.filter(pl.col("table") == i), known) for i, known in enumerate(earlier, start=1))
+        return JointAudit(int(cells["exact"].sum()), int(cells["exposed"].sum()) + close, True)
+    if other := otherwise(new, earlier):
+        return JointAudit(0, 0, True, other)
+    return JointAudit(*joint([new, *earlier]))
+
+
+def _short(cells: pl.DataFrame, known: KnownTable) -> int:
+    """Sensitive cells of an earlier table that all of them together show to within their levels."""
+    hidden = np.isnan(known.table.told)
+    value, low, high = (cells[name].to_numpy() for name in ("value", "lower", "upper"))
+    return int(too_close(value, low, high, known.below[hidden], known.above[hidden]).sum())
+
+
+def too_close(value: Floats, low: Floats, high: Floats, below: Floats, above: Floats) -> Booleans:
+    """Cells whose interval does not reach as far below and above as it must.
+
+    >>> ends = np.array([[90.0, 110.0], [90.1, 120.0], [50.0, 109.9]])
+    >>> too_close(np.full(3, 100.0), ends[:, 0], ends[:, 1], np.full(3, 10.0), np.full(3, 10.0)).tolist()
+    [False, True, True]
+    """
+    short: Booleans = high < value + above * (1 - SLACK) - SLACK
+    return short | (low > value - below * (1 - SLACK) + SLACK)
 
 
 def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
@@ -74,27 +132,26 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
     high = np.maximum(union.gathered([known.high for known in tables], np.minimum), union.values)
     if union.cells > MOST:
         return union, low, high
-    found = audit(union.additive, union.values, low < high, low=low, high=high)
-    return union, found.lower, found.upper
+    ranges = audit(union.additive, union.values, low < high, low=low, high=high)
+    return union, ranges.lower, ranges.upper
 
 
 def _shown(known: KnownTable, low: Floats, high: Floats) -> tuple[int, int]:
     value = amount(known.table)
     exact = known.guarded & (high - low <= EXACT * np.maximum(1.0, value))
-    short = high < value + known.above * (1 - SLACK) - SLACK
-    short |= low > value - known.below * (1 - SLACK) + SLACK
+    short = too_close(value, low, high, known.below, known.above)
     return int(exact.sum()), int((known.guarded & ~exact & short & (known.below + known.above > 0)).sum())
 
 
 def otherwise(new: KnownTable, earlier: Sequence[KnownTable]) -> int:
     """The cells that were moved by keys in an earlier table as well, and by another number than now."""
-    found = 0
+    cells = 0
     for old in earlier if new.method == "cell_key" else ():
         if old.method == "cell_key":
             union = Union.of([new.table, old.table])
-            here, there = (_placed(union, place, known) for place, known in zip(union.places, (new, old), strict=True))
-            found += int((np.abs(here - there) > CHANGE_TOLERANCE * np.maximum(1.0, np.abs(here))).sum())
-    return found
+            one, two = (_placed(union, place, known) for place, known in zip(union.places, (new, old), strict=True))
+            cells += int((np.abs(one - two) > CHANGE_TOLERANCE * np.maximum(1.0, np.abs(one))).sum())
+    return cells
 
 
 def _placed(union: Union, place: "np.ndarray[tuple[int], np.dtype[np.int64]]", known: KnownTable) -> Floats:

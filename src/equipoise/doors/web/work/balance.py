@@ -15,14 +15,13 @@ from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.progress import Progress, report
 from equipoise.inspection.assess import refuse_unfit
-from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.policies.explain import explain
 from equipoise.policies.first_policy import proposed
 from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import PolicyProblem
-from equipoise.policies.toml_lines import named
-from equipoise.releases.balance import kept_journal, tried
-from equipoise.releases.report_facts import ends
+from equipoise.policies.toml_lines import place_text
+from equipoise.releases.balance import RecordsCase, kept_journal
+from equipoise.releases.plan import tried
 
 UNREAD_PATH = "(not read here)"
 """Stands for the path of the data in a policy that is checked without reading it."""
@@ -72,7 +71,7 @@ def _check(memory: Memory, folder: Path, policy: Policy) -> Plain:
 
 
 def _problem(problem: PolicyProblem) -> Plain:
-    return {"place": named(problem.place), "words": problem.words}
+    return {"place": place_text(problem.place), "words": problem.words}
 
 
 def columns(memory: Memory, folder: Path, policy: Policy) -> Plain:
@@ -106,22 +105,20 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
     report(progress, 0, 0, "reading the file")
     workspace = Workspace.at(folder)
     job = Job.from_plain(policy, folder / POLICY_FILE)
-    records = job.read()
-    safe_records = without_direct(records)
-    refuse_unfit(safe_records, keys_needed=False)
-    place = journal_place(workspace)
+    case, place = RecordsCase(job, job.read()), journal_place(workspace)
     journaled_job = replace(job, search=replace(job.search, journal=str(place)))
-    with kept_journal(journaled_job, folder / RUN_KIND, records, safe_records) as journal:
-        scales, trials = tried(job, safe_records, journal, progress)
-        entries = place.read_text(encoding="utf-8")
-    workspace.put(place, entries)
-    original, nothing = ends(safe_records, scales)
+    with kept_journal(journaled_job, folder / RUN_KIND, case.records, case.kept) as journal:
+        plan = case.plan(journal.seed)
+        trials = tried(job, plan, journal, progress)
+        text = place.read_text(encoding="utf-8")
+    workspace.put(place, text)
+    original, nothing = plan.ends()
     return {
         "trials": [plain_trial(trial) for trial in trials],
         "original": plain_scores(original.scores),
         "nothing": plain_scores(nothing.scores) if nothing else None,
         "left_out": [{"name": recipe.name, "reason": recipe.reason} for recipe in trials.left_out],
-        "records": safe_records.height(),
+        "records": case.kept.height(),
     }
 
 

@@ -1,18 +1,14 @@
 """Publish or suppress: the losses of every cell, weighed once where the data is; a point on the curve at once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
+import equipoise as eq
 from equipoise.data.levels import ORIGINAL
-from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.doors import api as door
 from equipoise.doors.report.intruder_section import for_page
 from equipoise.doors.report.publication_page import (
     by_cost,
@@ -29,15 +25,11 @@ from equipoise.doors.web.work.tables import categories, columns, level_for
 from equipoise.files import read
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.ground.progress import Progress, report
-from equipoise.ground.randomness import Draws
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.losses.expectation import LOSS_KINDS, UNITS
-from equipoise.masks import Recode
 from equipoise.methods.method import name_of
 from equipoise.presentation.numbers import number, percent, said
-from equipoise.publishing.cells_of_domains import COUNTS
-from equipoise.publishing.other_rules import RuleComparison
-from equipoise.publishing.publication import Publication, publication
+from equipoise.publishing import WeighedPublication, curve_steps, fitting_groups, survey_source
 from equipoise.publishing.publish import Published
 from equipoise.recipe.catalogue import form, summary, typed
 
@@ -74,13 +66,14 @@ def settled(held: Memory, folder: Path, policy: Mapping[str, Any], given: Mappin
     known = [column["name"] for column in columns(held, folder, policy)]
     if (given.get("domain") or given.get("target")) and {*given["domain"], *given["target"]} <= set(known):
         return dict(given)
-    made = _proposed(held, folder, policy)
-    if not made["domain"] or not made["target"]:
-        return made
+    proposal = _proposed(held, folder, policy)
+    if not proposal["domain"] or not proposal["target"]:
+        return proposal
     try:
-        return {**made, "loss": {"use": "uniques", "S": fitting(weighed(held, folder, policy, made).found) or 10.0}}
+        groups = fitting_groups(weighed(held, folder, policy, proposal).whole)
+        return {**proposal, "loss": {"use": "uniques", "S": groups or 10.0}}
     except EquipoiseError:
-        return made
+        return proposal
 
 
 def _proposed(held: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
@@ -171,21 +164,6 @@ def loss_form(settings: Mapping[str, Any]) -> Plain:
 # --- weighing -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class WeighedPublication:
-    """A publication with what other rules would give; both are asked again and again."""
-
-    found: Publication
-
-    @cached_property
-    def comparison(self) -> RuleComparison:
-        return self.found.compare()
-
-    def decided(self, risk: float) -> Published:
-        """The decision at a risk."""
-        return Published(self.found, self.found.choose(risk_at_most=risk), self.comparison, notes=self.found.notes)
-
-
 def weighed(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> WeighedPublication:
     """The publication of the settings, weighed once."""
     cells = {name: settings[name] for name in ("domain", "target", "levels", "population")}
@@ -193,23 +171,13 @@ def weighed(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Map
     held.raw(folder, policy["data"])
     name = (frozen(policy["data"]), frozen(policy.get("roles", {})), frozen(cells))
     records = held.records(folder, policy)
-    source = held.once(("publication source", *name), lambda: source_of(records, settings))
+    source = held.once(("publication source", *name), lambda: survey_source(records, settings["levels"]))
 
-    def made(prior: Any = None) -> WeighedPublication:
-        found = WeighedPublication(publication(source, prior, **asked_of(settings)))
-        _ = found.found.trade_off.steps, found.comparison
-        return found
+    def weigh(prior: Any = None) -> WeighedPublication:
+        return WeighedPublication.of(source, prior, **asked_of(settings))
 
-    first = held.once(("publication prior", *name), made)
-    return held.once(("publication", *name, frozen(losses)), lambda: made(first.found.prior))
-
-
-def source_of(records: Records, settings: Mapping[str, Any]) -> Any:
-    """The records with their columns as coarse as asked; where the rows are cells with n, N and y, the table."""
-    for column, level in settings["levels"].items():
-        records = Recode(column, level).apply(records, Draws(0))
-    ready = all(name in records.schema() for name in COUNTS) and not records.roles.weight
-    return records.collect() if ready else records
+    first = held.once(("publication prior", *name), weigh)
+    return held.once(("publication", *name, frozen(losses)), lambda: weigh(first.whole.prior))
 
 
 def asked_of(settings: Mapping[str, Any]) -> Plain:
@@ -221,19 +189,6 @@ def asked_of(settings: Mapping[str, Any]) -> Plain:
         "nonpublication": settings["nonpublication"],
         "population": settings["population"] or None,
     }
-
-
-def fitting(found: Publication) -> float | None:
-    """The S with which the loss expects as many uniques among the records of the cells as there are: two digits."""
-    if found.misfit is None or not found.misfit.counted:
-        return None
-    y = found.data.column("y")
-    counted = float(found.misfit.counted)
-    if counted >= 0.999 * y.sum():
-        return None
-    ends = np.logspace(-1, 12, 600)
-    expected = np.array([(y * np.exp(-y / S)).sum() for S in ends])
-    return float(f"{np.interp(counted, expected, ends):.2g}")
 
 
 # --- what is shown ------------------------------------------------------------------------------------------------
@@ -262,18 +217,17 @@ def point(
     return _at(weighed(held, folder, policy, settled(held, folder, policy, given)), risk, shown)
 
 
-def _curve(made: WeighedPublication, risk: float) -> Plain:
+def _curve(weighed: WeighedPublication, risk: float) -> Plain:
     """The chart with its movable point, the steps it moves along, and what was assumed."""
-    told = made.decided(risk)
-    chart = made.found.chart(told.decision, made.comparison)
-    misfit = made.found.misfit
-    fit = fitting(made.found) if misfit is not None and not misfit.fits else None
+    decision, whole = weighed.decided(risk), weighed.whole
+    chart = whole.chart(decision.decision, weighed.comparison)
+    fit = fitting_groups(whole) if whole.misfit is not None and not whole.misfit.fits else None
     return {
-        "spec": movable({**for_page(chart), "width": chart["width"]}, _rows(told)),
-        "steps": _steps(made.found),
-        "meanings": meanings(told),
-        "notes": list(made.found.notes),
-        "fit": fit if made.found.disclosure.__class__ is LOSS_KINDS["uniques"] else None,
+        "spec": movable({**for_page(chart), "width": chart["width"]}, _rows(decision)),
+        "steps": curve_steps(whole, STEPS),
+        "meanings": meanings(decision),
+        "notes": list(whole.notes),
+        "fit": fit if whole.disclosure.__class__ is LOSS_KINDS["uniques"] else None,
     }
 
 
@@ -302,16 +256,8 @@ def _rows(told: Published) -> Plain:
     return {"guides": corner, "chosen": [row], "chosen_label": [row]}
 
 
-def _steps(found: Publication) -> Plain:
-    """The steps of the curve from everything published to nothing, thinned where there are many."""
-    curve = found.curve()
-    kept = np.unique(np.linspace(0, curve.height - 1, min(STEPS, curve.height)).round().astype(int))
-    thin = curve[kept]
-    return {"withheld": thin["withheld"].round(6).to_list(), "risk": thin["risk"].round(6).to_list()}
-
-
-def _at(made: WeighedPublication, risk: float, shown: Shown) -> Plain:
-    told = made.decided(risk)
+def _at(weighed: WeighedPublication, risk: float, shown: Shown) -> Plain:
+    told = weighed.decided(risk)
     real = told.decision.realised
     return {
         "risk": told.decision.risk,
@@ -328,26 +274,21 @@ def _at(made: WeighedPublication, risk: float, shown: Shown) -> Plain:
             for row in by_cost(told).iter_rows(named=True)
         ],
         "rows": _rows(told),
-        **listed(made.found, told, shown),
+        **listed(told, shown),
     }  # fmt: skip
 
 
-def listed(found: Publication, told: Published, shown: Shown) -> Plain:
+def listed(decision: Published, shown: Shown) -> Plain:
     """Cells in their order of publication around the line; or all withheld, the most dangerous first; or published."""
-    order, many = found.trade_off.order, told.counts["published"]
-    if shown == "line":
-        places = order[max(0, many - WINDOW) : many + WINDOW]
-    else:
-        places = order[many:][::-1][:MOST] if shown == "withheld" else order[:many][::-1][:MOST]
-    total = {"line": len(order), "withheld": len(order) - many, "published": many}[shown]
-    names = list(found.data.keys) or ["cell"]
-    table = found.table[places].with_columns(mean=found.posterior.mean[places])
-    publish = told.decision.cells["publish"].gather(places).to_list()
+    places, whole = decision.in_order(shown, WINDOW if shown == "line" else MOST), decision.publication
+    counts, names = decision.counts, list(whole.data.keys) or ["cell"]
+    table = whole.table[places].with_columns(mean=whole.posterior.mean[places])
+    publish = decision.decision.cells["publish"].gather(places).to_list()
     rows = [
-        _cell(row, names, int(p), said)
-        for row, p, said in zip(table.iter_rows(named=True), places, publish, strict=True)
+        _cell(row, names, int(place), choice)
+        for row, place, choice in zip(table.iter_rows(named=True), places, publish, strict=True)
     ]
-    return {"names": names, "cells": rows, "shown": shown, "of": total}
+    return {"names": names, "cells": rows, "shown": shown, "of": counts["total" if shown == "line" else shown]}
 
 
 def _cell(row: Plain, names: Sequence[str], place: int, publish: bool) -> Plain:
@@ -377,7 +318,11 @@ def decide(
     if "metadata" in data:
         data["metadata"] = folder / data["metadata"]
     records = without_direct(replace(read(path, **data), roles=Roles.from_plain(policy.get("roles", {}), folder)))
-    found = door.publish(
-        source_of(records, settings), risk_at_most=settings["risk"], out=out, name=path.name, **asked_of(settings)
+    decision = eq.publish(
+        survey_source(records, settings["levels"]),
+        risk_at_most=settings["risk"],
+        out=out,
+        name=path.name,
+        **asked_of(settings),
     )
-    return {"folder": out.name, "words": found.words, "counts": found.counts}
+    return {"folder": out.name, "words": decision.words, "counts": decision.counts}

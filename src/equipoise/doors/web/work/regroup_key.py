@@ -11,10 +11,9 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, bits
 from equipoise.ground.arrays import Integers
 from equipoise.ground.packed_keys import code, group, order_of
-from equipoise.utility.entropy import bits
 
 SMALL_CLASS_RECORDS = 3
 """Classes with fewer records than this are small."""

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from equipoise.doors import api as door
+import equipoise as eq
 from equipoise.doors.report.report_sections import balance, drawn, limit_row
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
 from equipoise.policies.policy import Policy
 from equipoise.policies.policy_file import Job
 from equipoise.releases.release import Release
-from equipoise.releases.tables.balance import TableRelease
-from equipoise.releases.verify import verify
+from equipoise.releases.table_release import TableRelease
 
 REFUSAL = "refused.html"
 
@@ -20,7 +19,7 @@ def release(progress: Progress, policy: Path, out: Path, page: Path, overwrite: 
     """Balance and release; a refusal is a result too, with its report page."""
     page.unlink(missing_ok=True)
     try:
-        published = door.balance(policy, out=out, report=page, overwrite=overwrite, progress=progress)
+        published = eq.balance(policy, out=out, report=page, overwrite=overwrite, progress=progress)
     except RefusedError as error:
         return {"released": False, "words": str(error), "page": page.is_file()}
     return {"released": True, "folder": out.name, **_release_facts(published, Job.load(policy).policy())}
@@ -36,5 +35,5 @@ def _release_facts(published: Release | TableRelease, policy: Policy) -> dict[st
 def verify_release(progress: Progress, folder: Path) -> dict[str, Any]:
     """Verify a release folder: the outcome and every check."""
     progress(0, 1, "making the release again")
-    verdict = verify(folder)
+    verdict = eq.verify(folder)
     return {"outcome": verdict.outcome, "words": verdict.words, "checks": verdict.to_plain()["checks"]}

@@ -9,7 +9,6 @@ from equipoise.data.tables.table import Table
 from equipoise.doors.report.intruder_section import for_page
 from equipoise.doors.report.table_map_section import compared_facts
 from equipoise.doors.report.table_page import table_facts
-from equipoise.doors.table_folder import write
 from equipoise.doors.web.work.table_settings import Plain
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
@@ -19,12 +18,14 @@ from equipoise.policies.table_section import rules_of
 from equipoise.presentation.numbers import number
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.release import FRESH
-from equipoise.releases.tables.balance import audited_by
-from equipoise.releases.tables.tabulate import Tabulated, certified
+from equipoise.releases.evidence import FRESH
+from equipoise.releases.table_release import TableContents, audited_by, write_table
+from equipoise.releases.tabulated import Tabulated, certified
+from equipoise.search.table_comparison import TableComparison, diagnoses
 from equipoise.search.table_map import table_map
-from equipoise.search.table_sweep import TableComparison, attempted, diagnoses, original_trial
 from equipoise.tables import Distance, Exposed, Suppress, Withheld
+from equipoise.trials.runner import attempted
+from equipoise.trials.trial import original_trial
 
 
 def protect(progress: Progress, folder: Path, policy: Mapping[str, Any], out: Path) -> Plain:
@@ -32,17 +33,17 @@ def protect(progress: Progress, folder: Path, policy: Mapping[str, Any], out: Pa
     job = Job.from_plain(policy, folder / "table.toml")
     assert job.table is not None
     report(progress, 0, 1, "counting the table")
-    given, seed = job.read(), new_seed()
-    records = job.table.prepared(given)
-    recipe = replace(job.recipes(records)[0], seed=seed)
+    records, seed = job.read(), new_seed()
+    coarse = job.table.prepared(records)
+    recipe = replace(job.recipes(coarse)[0], seed=seed)
     method: Any = recipe.masks[-1]
-    made = job.table.made(records, job.folder, recipe.masks, rules_of((method, *job.scales())), seed)
-    shown = protected(made, method, recipe, progress)
+    original = job.table.made(coarse, job.folder, recipe.masks, rules_of((method, *job.scales())), seed)
+    released = protected(original, method, recipe, progress)
     report(progress, 0, 1, "auditing what is published")
-    found = certified(made, shown, method, audited_by(recipe, job.policy()), seed)
-    source = Path(job.data.path).name
-    write(found, out, False, source, records=given, kept={"policy.toml": job.again(given).to_toml()}, title=job.title)
-    return {"folder": out.name, **told(found, source)}
+    table = certified(original, released, method, audited_by(recipe, job.policy()), seed)
+    contents = TableContents(table, records, Path(job.data.path).name, job.title)
+    write_table(contents, out, overwrite=False, texts={"policy.toml": job.again(records).to_toml()})
+    return {"folder": out.name, **told(table, contents.source)}
 
 
 def protected(made: Table, method: Any, recipe: Recipe, progress: Progress) -> Table:
@@ -91,13 +92,13 @@ def compare(
     recipes = [Recipe((method,), seed) for method in used]
     rule = next(measure.rule for measure in job.scales() if isinstance(measure, Exposed))
     scales = (Exposed(rule), Withheld(), Withheld("value"), Distance("mean", skip=True), Distance())
-    made = job.table.made(records, job.folder, used, rules_of((*used, *scales)), seed)
-    tried = attempted(made, recipes, scales, progress=progress)
-    if not tried:
-        raise ParameterError(f"None of {len(recipes)} ways can be taken with this table. {tried.left_out[0].reason}")
-    done = [trial.recipe.masks[-1] for trial in tried]
-    found = TableComparison(tried, original_trial(made, scales), tried[0], diagnoses=diagnoses(made, done))
-    return compared(found, made, own)
+    original = job.table.made(records, job.folder, used, rules_of((*used, *scales)), seed)
+    trials = attempted(original, recipes, scales, progress=progress)
+    if not trials:
+        raise ParameterError(f"None of {len(recipes)} ways can be taken with this table. {trials.left_out[0].reason}")
+    warnings = diagnoses(original, [trial.recipe.masks[-1] for trial in trials])
+    comparison = TableComparison(trials, original_trial(original, scales), trials[0], diagnoses=warnings)
+    return compared(comparison, original, own)
 
 
 def _by_rule(method: str) -> bool:

@@ -21,7 +21,7 @@ from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.policies.dominance_check import diagnose
 from equipoise.policies.table_section import Tabulation, top_of
 from equipoise.recipe.catalogue import parse
-from equipoise.releases.tables.tabulate import Tabulated
+from equipoise.releases.tabulated import Tabulated
 from equipoise.tables import Suppress
 
 MOST_VALUES = 400

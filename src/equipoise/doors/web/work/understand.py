@@ -14,13 +14,13 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError, RolesError
 from equipoise.inspection.assess import by_category, by_key, refuse_unfit, standard
 from equipoise.inspection.worst_records import helps, mildest, worst
+from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import Measure
 from equipoise.methods.score import Score
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.numbers import percent
 from equipoise.presentation.style import BLUE, GREY, SCHEMA, VERMILLION, Spec, labels, look
 from equipoise.risk import AttributeDisclosure, Household, Individual, PopulationUniques, Prosecutor, Uniques
-from equipoise.risk.mean_reciprocal import of_cells
 
 CLASS_SIZE_LIMITS = (2, 3, 5)
 """Sizes for which the records in smaller classes are counted."""

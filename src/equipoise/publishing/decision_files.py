@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from equipoise.doors.report import render_publish
-from equipoise.doors.write_page import put, refuse_page
 from equipoise.ground.errors import DataError
-from equipoise.publishing.publish import Published
-from equipoise.releases.release import staged
+from equipoise.ground.whole_files import put, refuse_page, staged
+from equipoise.presentation.pages import page
+
+if TYPE_CHECKING:
+    from equipoise.publishing.publish import Published
 
 FILES = ("decision.csv", "decision.json", "report.html")
 KINDS = {".csv": FILES[0], ".json": FILES[1], ".html": FILES[2]}
@@ -26,28 +27,28 @@ def refuse(place: Path, overwrite: bool) -> None:
 def _refuse_folder(folder: Path, overwrite: bool) -> None:
     if not folder.is_dir():
         raise DataError(f"{str(folder)!r} is a file: name a folder, or a file that ends in .csv, .json or .html.")
-    held = {file.name for file in folder.iterdir()}
-    if held and not overwrite:
+    names = {file.name for file in folder.iterdir()}
+    if names and not overwrite:
         raise DataError(f"The folder {str(folder)!r} exists already: name another, or ask to overwrite it.")
-    if held - set(FILES):
+    if names - set(FILES):
         raise DataError(f"The folder {str(folder)!r} holds other files than a decision: it is not overwritten.")
 
 
-def write(found: Published, place: Path, overwrite: bool, source: str) -> tuple[Path, ...]:
+def write(decision: "Published", place: Path, overwrite: bool, source: str) -> tuple[Path, ...]:
     """Write the folder or the file whole or not at all, for its owner only; give what was written."""
     if name := KINDS.get(place.suffix.lower()):
-        put(place, _text(found, name, source))
+        put(place, _text(decision, name, source))
         return (place,)
     with staged(place, overwrite, refuse=refuse, private=True) as stage:
         for name in FILES:
-            put(stage / name, _text(found, name, source))
+            put(stage / name, _text(decision, name, source))
     return tuple(place / name for name in FILES)
 
 
-def _text(found: Published, name: str, source: str) -> str:
+def _text(decision: "Published", name: str, source: str) -> str:
     if name == FILES[0]:
-        return found.cells.write_csv()
+        return decision.cells.write_csv()
     if name == FILES[1]:
-        told: dict[str, Any] = {"file": source, **found.to_plain(values=True)}
-        return json.dumps(told, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    return render_publish(found, source)
+        plain: dict[str, Any] = {"file": source, **decision.to_plain(values=True)}
+        return json.dumps(plain, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return page(decision, source)

@@ -13,8 +13,8 @@ from equipoise.policies.sections import Candidate, Data
 from equipoise.policies.table_section import Tabulation
 from equipoise.provenance.seed_register import Register
 from equipoise.releases.evidence import hashes, sealed
-from equipoise.releases.tables import table_register
 from equipoise.releases.verify import verify
+from equipoise.tables.audits.joint_audit import too_close
 
 RULE = "min-count:3"
 
@@ -217,17 +217,13 @@ def test_on_the_command_line(people: eq.Records, tmp_path: Path, capfd: pytest.C
     assert main(["verify", str(tmp_path / "one")]) == 0
 
 
-def test_earlier_cells_known_too_closely(tmp_path: Path) -> None:
+def test_earlier_cells_known_too_closely() -> None:
     """Values 100 with levels of 10 both ways: 90 to 110 is wide enough, one step less on either side is not."""
     ends = [(90.0, 110.0), (90.1, 120.0), (50.0, 109.9), (0.0, 200.0)]
-    told = pl.DataFrame(
-        {"k": [*"abcd"], "value": [100.0] * 4, "lower": [e[0] for e in ends], "upper": [e[1] for e in ends]}
-    )
-    known = pl.DataFrame({"k": [*"abc"], "below": [10.0] * 3, "above": [10.0] * 3})
-    known.write_parquet(tmp_path / "levels.parquet")
-    assert table_register._shown(told, tmp_path) == 2
-    known.clear().write_parquet(tmp_path / "levels.parquet")
-    assert table_register._shown(told, tmp_path) == 0
+    low, high = np.array(ends).T
+    values, levels = np.full(4, 100.0), np.array([10.0, 10.0, 10.0, 0.0])
+    assert too_close(values, low, high, levels, levels).tolist() == [False, True, True, False]
+    assert not too_close(values, low, high, 0 * levels, 0 * levels).any()
 
 
 def test_cells_are_changed_alike_in_every_table(people: eq.Records, tmp_path: Path) -> None:
@@ -242,8 +238,8 @@ def test_cells_are_changed_alike_in_every_table(people: eq.Records, tmp_path: Pa
 
 
 def test_a_policy_s_tables_are_registered_too(people: eq.Records, tmp_path: Path) -> None:
-    from equipoise.doors.table_folder import balance_table
     from equipoise.policies.policy_file import Job
+    from equipoise.releases.balance import balanced
 
     def job(rule: str) -> Job:
         masks = ({"use": "suppress", "rule": rule},)
@@ -252,8 +248,8 @@ def test_a_policy_s_tables_are_registered_too(people: eq.Records, tmp_path: Path
             table=Tabulation(by=("k", "s")), register="register.json", folder=tmp_path,
         )  # fmt: skip
 
-    balance_table(job("min-count:6"), tmp_path / "one", overwrite=False)
+    balanced(job("min-count:6"), tmp_path / "one")
     assert len(Register(tmp_path / "register.json").tables(people)) == 1
     with pytest.raises(eq.RefusedError, match="together with 1 earlier table"):
-        balance_table(job("min-count:2"), tmp_path / "two", overwrite=False)
+        balanced(job("min-count:2"), tmp_path / "two")
     assert not (tmp_path / "two").exists()

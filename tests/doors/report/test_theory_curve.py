@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.doors.report.theory_curve import expected_curve
 from equipoise.search.risk_utility_map import risk_utility_map
-from equipoise.search.theory_curve import expected_curve
 
 
 def trials() -> tuple[eq.Trial, ...]:

@@ -9,11 +9,12 @@ import pytest
 import equipoise as eq
 from equipoise.data.tables.table import Table
 from equipoise.recipe.catalogue import parse
-from equipoise.releases.tables.tabulate import tabulate
+from equipoise.releases.tabulate import tabulate
+from equipoise.search.table_comparison import TableComparison, standard
 from equipoise.search.table_map import score_name, score_words, table_map
-from equipoise.search.table_sweep import TableComparison, original_trial, standard
 from equipoise.tables import Adjust, CellKey, Distance, Exposed, Round, Suppress, Withheld
 from equipoise.trials.table_method_names import method_text, rule_text
+from equipoise.trials.trial import original_trial
 
 P10, FEW = eq.rules.PPercent(0.1), eq.rules.MinCount(3)
 
@@ -68,7 +69,7 @@ def test_a_suppression_without_a_pattern_does_not_end_the_sweep(made: Table) -> 
     found = eq.sweep(made, eq.recipes([tight, Suppress(FEW)]), [Exposed(FEW)])
     assert [left.name for left in found.left_out] == ["suppress by min-count:3, publish contributors"]
     assert len(found) == 1
-    with pytest.raises(eq.InfeasibleError, match=r"None of 1 candidates can be made of this table\. No pattern"):
+    with pytest.raises(eq.InfeasibleError, match=r"None of 1 candidates can be made of this data\. No pattern"):
         eq.sweep(made, [eq.Recipe([tight])], [Exposed(FEW)])
 
 

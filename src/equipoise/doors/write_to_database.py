@@ -7,8 +7,7 @@ from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.doors.cli.shared_options import asked
-from equipoise.files import load, query, store
-from equipoise.files.database import quoted
+from equipoise.files import load, query, quoted, store
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, RolesError
 from equipoise.releases.release import Release
 

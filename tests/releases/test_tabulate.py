@@ -11,8 +11,8 @@ import equipoise as eq
 from equipoise.data.records import Law
 from equipoise.data.tables.table import Table
 from equipoise.policies.column_hierarchies import column_tree
-from equipoise.releases.tables import tabulate as flow
-from equipoise.releases.tables.tabulate import protect_tables, tabulate
+from equipoise.releases.tabulate import protect_tables, tabulate
+from equipoise.tables.audits import certificate
 
 
 def firms(seed: int = 1, many: int = 400) -> eq.Records:
@@ -100,7 +100,7 @@ def test_counts_say_whether_they_were_audited_as_whole(monkeypatch: pytest.Monke
     found = tabulate(firms(), ["region", "trade"], rule="min-count:5")
     assert any("used that counts are whole" in note for note in found.notes)
     assert (found.audit["lower"] == found.audit["lower"].round()).all()
-    monkeypatch.setattr(flow, "WHOLE", 1)
+    monkeypatch.setattr(certificate, "WHOLE", 1)
     assert any("does not use" in note for note in tabulate(firms(), ["region", "trade"], rule="min-count:5").notes)
     assert not any("whole" in note for note in tabulate(firms(), "trade", "turnover", rule="min-count:20").notes)
 
@@ -277,7 +277,7 @@ def test_a_union_that_gives_something_away_is_refused(monkeypatch: pytest.Monkey
     made = eq.table(firms(), "trade", "turnover")
     strict, lax = (eq.tables.Suppress(eq.rules.MinCount(many)) for many in (30, 1))
     apart = [method.together([made])[0] for method in (strict, lax)]
-    assert flow.difference(apart[0], apart[1])["exact"].any()
+    assert eq.tables.difference(apart[0], apart[1])["exact"].any()
     monkeypatch.setattr(eq.tables.Suppress, "together", lambda self, tables: apart)
     with pytest.raises(eq.RefusedError, match="the audit failed"):
         protect_tables([made, made], strict)

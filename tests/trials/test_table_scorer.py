@@ -11,11 +11,11 @@ import tomli_w
 
 import equipoise as eq
 from equipoise.provenance.journal import beside
-from equipoise.releases.tables.balance import TableRelease
+from equipoise.releases.table_release import TableRelease
 from equipoise.search.explain_choice import refusal
 from equipoise.tables import Round, Suppress
-from equipoise.trials import table_runner
-from equipoise.trials.table_runner import TableRunner
+from equipoise.trials.runner import Runner
+from equipoise.trials.table_scorer import drawn_once
 from equipoise.trials.trial import LeftOut, Trial
 
 EXPOSED = "exposed(rule='p_percent')"
@@ -138,7 +138,7 @@ def test_a_sweep_in_python(here: Path) -> None:
 
 def test_none_is_made_twice_and_what_fails_is_left_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = eq.table(eq.read(here / "firms.csv", eq.Roles()), "region", "turnover")
-    runner = TableRunner(table, [eq.tables.Distance()])
+    runner = Runner(table, [eq.tables.Distance()])
     first = runner.run([eq.Recipe((Round(5),), 1), eq.Recipe((Round(5),), 1)])
     assert runner.pace.timed == 1
     assert isinstance(first[0], Trial)
@@ -148,7 +148,7 @@ def test_none_is_made_twice_and_what_fails_is_left_out(here: Path, monkeypatch: 
 
     monkeypatch.setattr(Round, "apply", fails)
     assert runner.run([eq.Recipe((Round(9),), 1)]) == [LeftOut("round to 9", "It cannot be done.")]
-    assert table_runner.sure(eq.Recipe())
+    assert drawn_once(eq.Recipe())
 
 
 def test_a_refusal_is_in_the_words_of_records(here: Path) -> None:

@@ -13,8 +13,8 @@ import tomli_w
 import equipoise as eq
 from equipoise.policies.policy import Policy
 from equipoise.policies.policy_file import Job
-from equipoise.releases.tables import balance
-from equipoise.releases.tables.balance import TableRelease, audited_by, scales
+from equipoise.releases import table_release
+from equipoise.releases.table_release import TableRelease, audited_by, table_measures
 from equipoise.tables import Distance, Exposed, Round, Suppress
 
 CANARY = "Canary-4471"
@@ -206,7 +206,7 @@ def test_a_failed_audit_releases_nothing(here: Path, tmp_path: Path, monkeypatch
     def refused(*args: Any) -> Any:
         raise eq.RefusedError("Nothing was published, the audit failed.")
 
-    monkeypatch.setattr(balance, "certified", refused)
+    monkeypatch.setattr(table_release, "certified", refused)
     with pytest.raises(eq.RefusedError, match="the audit failed"):
         eq.balance(write(here), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -223,7 +223,7 @@ def test_what_the_final_audit_goes_by() -> None:
 
 def test_a_policy_without_utility_measures_the_distance(here: Path) -> None:
     job = Job.load(write(here, limits={EXPOSED: "<= 0"}, measures=[]))
-    assert scales(job) == (Exposed(eq.rules.PPercent(0.1)), Distance())
+    assert table_measures(job) == (Exposed(eq.rules.PPercent(0.1)), Distance())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,287 @@
+"""Count records, or take the cells of a ready table, into a Table with all its margins."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from equipoise.data import engines
+from equipoise.data.hierarchy import Hierarchy
+from equipoise.data.records import Records
+from equipoise.data.roles import names
+from equipoise.data.tables.axes import Axis, completed
+from equipoise.data.tables.ready_table import Ready, ready_cells
+from equipoise.data.tables.table import Table, labelled_cells
+from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.packed_keys import MAX_PACKED_ID, code
+
+DEFAULT_TOP = 3
+"""Number of largest contributions that a table keeps by default."""
+KEY_UNITS = 10**10
+"""Record keys are added up in whole units of 1 / KEY_UNITS, so that no order of addition changes a cell's key."""
+
+
+def table(
+    records: Records,
+    by: str | Sequence[str] = (),
+    value: str | None = None,
+    *,
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    holding: str | None = None,
+    weight: str | None = None,
+    request: str | None = None,
+    key: str | None = None,
+    top: int = DEFAULT_TOP,
+    ready: bool | Ready = False,
+) -> Table:
+    """Count, add up and rank records into a table with all its margins.
+
+    Each cell has `n` records, `total` (their weight), `value` (the weighted sum of that column; of counts it is
+    `total`), `contributors` (records, or different holdings) and the `top` largest contributions. With a `holding` all
+    records of one holding in a cell are one contribution, and `holder` is the number of the only one, -1 where there
+    are several. With a weight w a contribution x counts as w contributions of x each, as in tau-ARGUS: top1 + ... +
+    topk = sum of x times the share of its w that falls within the first k. With a `request` column `requested` is the
+    largest contribution by a record in which that column is not 0 or false. With a `key` column of record keys in [0,
+    1), the `key` of a cell is the fractional part of their sum.
+
+    Every value of a column, every group of its hierarchy and the total are rows of the table, crossed with those of the
+    other columns; combinations without records too, up to a million cells, beyond that only the occupied. Cost: one
+    pass over the records, then for each axis one join with its nodes and one grouping.
+
+    With `ready` the records are the cells of an existing table, one in each row; `tables.Ready` gives the roles of its
+    columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
+    For a file with tau-ARGUS metadata `by` and `value` are optional.
+
+    >>> from equipoise.data.roles import Roles
+    >>> frame = pl.DataFrame({"region": ["a", "a", "b"], "turnover": [5, 7, 1]})
+    >>> cells = table(Records.of(frame, Roles(numeric="turnover")), "region", "turnover")
+    >>> cells.table.select("region", "n", "value", "top1", "top2").rows()
+    [('Total', 3, 13.0, 7.0, 5.0), ('a', 2, 12.0, 7.0, 5.0), ('b', 1, 1.0, 1.0, 0.0)]
+    """
+    columns = names(by, "by")
+    if ready:
+        _refuse_with_ready(holding=holding, weight=weight or records.roles.weight, request=request, key=key)
+        return _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
+    if records.source and records.source.format == "tab":
+        raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
+    if not columns:
+        raise ParameterError("by names no column: a table needs at least one.")
+    if top < 1:
+        raise ParameterError(f"top must be at least 1, got {top!r}.")
+    weight = weight or records.roles.weight
+    needed = _Needed(columns, value, holding, weight, request, key)
+    needed.refuse(records)
+    trees = {**records.roles.hierarchies, **(hierarchies or {})}
+    pieces = list(_pieces(records, needed, top))
+    axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
+    return _built(axes, _coded(pieces, axes, needed), needed, top)
+
+
+def _refuse_with_ready(**columns: str | None) -> None:
+    for name, column in columns.items():
+        if column:
+            raise ParameterError(f"{name} is about records: the rows of a ready table are cells already.")
+
+
+def _from_ready(
+    records: Records, by: tuple[str, ...], value: str | None, hierarchies: Mapping[str, Hierarchy], ready: Ready
+) -> Table:
+    """The table of a ready file, whose rows are cells."""
+    if not by:
+        by, numeric = records.roles.keys, records.roles.numeric
+        value = numeric[0] if value is None and len(numeric) == 1 else value
+    if not by:
+        raise ParameterError("by names no column: a table needs at least one.")
+    axes, cells = ready_cells(records, by, value, {**records.roles.hierarchies, **hierarchies}, ready)
+    return replace(labelled_cells(cells, by), axes=axes, measured=value)
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """The columns that a table is built from."""
+
+    by: tuple[str, ...]
+    value: str | None
+    holding: str | None
+    weight: str | None
+    request: str | None
+    key: str | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        others = (self.value, self.holding, self.weight, self.request, self.key)
+        return tuple(dict.fromkeys((*self.by, *(c for c in others if c))))
+
+    def refuse(self, records: Records) -> None:
+        schema = records.schema()
+        for column in self.columns:
+            if column not in schema:
+                raise RolesError.missing(column, list(schema))
+        for column in filter(None, (self.value, self.weight, self.request, self.key)):
+            flag = column == self.request and schema[column] == nw.Boolean
+            if not (flag or schema[column].is_numeric()):
+                raise DataError(f"Column {column!r} is {schema[column]}, not a number: it cannot be added up.")
+
+    def plain(self, piece: pl.DataFrame) -> pl.DataFrame:
+        """Dimensions, `holder`, contribution `x` and weight `w`; values that cannot be added up are refused."""
+        x = pl.col(self.value).cast(pl.Float64) if self.value else pl.lit(1.0)
+        w = pl.col(self.weight).cast(pl.Float64) if self.weight else pl.lit(1.0)
+        holder = [pl.col(self.holding).alias("_holder")] if self.holding else []
+        requested = pl.col(self.request).cast(pl.Float64).fill_null(0.0) != 0 if self.request else pl.lit(value=False)
+        asked_for = pl.when(requested).then(x).otherwise(0.0).alias("_r")
+        rows = piece.select(*self.by, *holder, x.alias("_x"), w.alias("_w"), asked_for, self._units(piece).alias("_k"))
+        for name, column in (("_x", self.value), ("_w", self.weight)):
+            self._refuse_values(rows[name], column)
+        if self.holding and rows["_holder"].null_count():
+            raise DataError(f"{rows['_holder'].null_count():,} records have no holding in {self.holding!r}.")
+        return rows
+
+    def _units(self, piece: pl.DataFrame) -> pl.Expr:
+        """Record keys as whole units."""
+        if not self.key:
+            return pl.lit(0, dtype=pl.Int64)
+        keys = piece[self.key].cast(pl.Float64)
+        wrong = len(keys) - int(keys.is_between(0.0, 1.0, closed="left").sum())
+        if wrong:
+            raise DataError(f"{wrong:,} records have no key from 0 up to 1 in {self.key!r}.")
+        return (pl.col(self.key).cast(pl.Float64) * KEY_UNITS).round().cast(pl.Int64)
+
+    def _refuse_values(self, values: pl.Series, column: str | None) -> None:
+        bad = values.null_count() + int((~values.is_finite()).sum() or 0)
+        if bad:
+            raise DataError(f"{bad:,} records have no finite number in {column!r}: fill or remove them first.")
+        negative = int((values < 0).sum())
+        if negative:
+            raise DataError(
+                f"{negative:,} records have a negative number in {column!r}: the rules for magnitudes and the "
+                "attacker's bounds hold for contributions of at least 0. Tabulate gains and losses apart."
+            )
+
+
+def _pieces(records: Records, needed: _Needed, top: int) -> Iterator[pl.DataFrame]:
+    """The contributions batch by batch, added up within a batch: by cell and holding, or the sums and the largest."""
+    whole = records.in_memory or not records.frame.implementation.is_polars()
+    frame = records.frame.select(list(needed.columns))
+    for piece in (engines.collect(frame),) if whole else engines.batches(frame):
+        yield _reduced(needed.plain(piece), needed, top)
+
+
+def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
+    """One row per cell and holding; or, without holdings, per cell a row of sums and rows of its largest.
+
+    Rows have `n`, `w`, `wx`, `k` to add up, and `x`, `v` (its weight) where they are contributions.
+    """
+    keys = list(needed.by)
+    wx = (pl.col("_w") * pl.col("_x")).sum().alias("_wx")
+    sums = (pl.len().alias("_n"), pl.col("_w").sum(), wx, pl.col("_k").sum(), pl.col("_r").max())
+    if needed.holding:
+        holdings = plain.group_by([*keys, "_holder"], maintain_order=True).agg(*sums)
+        return holdings.with_columns(_x=pl.col("_wx"), _v=pl.lit(1.0))
+    cells = plain.group_by(keys, maintain_order=True).agg(*sums).with_columns(_x=pl.lit(0.0), _v=pl.lit(0.0))
+    if not needed.value:
+        return cells
+    largest = _largest(plain.with_columns(_v=pl.col("_w")), keys, top)
+    none = pl.lit(0.0)
+    nothing = {"_n": pl.lit(0, dtype=pl.UInt32), "_w": none, "_wx": none, "_k": pl.lit(0, dtype=pl.Int64), "_r": none}
+    return pl.concat([cells, largest.with_columns(**nothing).select(cells.columns)])
+
+
+def _largest(rows: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
+    """The contributions of each cell, largest first, until they fill `top` places.
+
+    Where each fills a place at least, those below the `top` largest of a cell cannot count and are left out first.
+    """
+    positive = rows.filter(pl.col("_v") > 0)
+    if not (positive["_v"] < 1).any():
+        positive = positive.filter(pl.col("_x") >= pl.col("_x").top_k(top).min().over(keys))
+    ordered = positive.sort("_x", descending=True)
+    before = (pl.col("_v").cum_sum() - pl.col("_v")).over(keys)
+    return ordered.filter(before < top)
+
+
+def _values(pieces: list[pl.DataFrame], column: str) -> pl.Series:
+    return code(pl.concat([piece[column].unique() for piece in pieces])).values.alias(column)
+
+
+def _coded(pieces: list[pl.DataFrame], axes: tuple[Axis, ...], needed: _Needed) -> pl.DataFrame:
+    """All contributions, their leaves numbered."""
+    rows = pl.concat(pieces)
+    if needed.holding:
+        rows = rows.with_columns(pl.Series("_holder", code(rows["_holder"]).codes.astype(np.int64)))
+    return rows.with_columns(pl.Series(a.name, code(rows[a.name]).codes.astype(np.int64)) for a in axes)
+
+
+def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int) -> Table:
+    """Roll up axis by axis: each row counts in every node above its leaf."""
+    keys = [axis.name for axis in axes]
+    if prod(len(axis) for axis in axes) > MAX_PACKED_ID:
+        raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
+    added = (pl.col("_n", "_w", "_wx", "_k").sum(), pl.col("_r").max())
+    sums = rows.select(*keys, "_n", "_w", "_wx", "_k", "_r", *_holder(needed))
+    parts = rows.filter(pl.col("_v") > 0).select(*keys, "_x", "_v", *_holder(needed))
+    for axis in axes:
+        sums = _up(sums, axis).group_by([*keys, *_holder(needed)], maintain_order=True).agg(*added)
+        parts = _up(parts, axis)
+        if needed.holding:
+            parts = parts.group_by([*keys, "_holder"], maintain_order=True).agg(
+                pl.col("_x").sum(), pl.lit(1.0).alias("_v")
+            )
+        else:
+            parts = _largest(parts, keys, top)
+    contributors = pl.len() if needed.holding else pl.col("_n").sum()
+    alone = [pl.when(pl.len() == 1).then(pl.col("_holder").min()).otherwise(-1)] if needed.holding else []
+    cells = sums.group_by(keys, maintain_order=True).agg(
+        *added, *alone, contributors.cast(pl.Int64).alias("contributors")
+    )
+    ranked = cells.join(_tops(_largest(parts, keys, top), keys, top), on=keys, how="left") if parts.height else cells
+    return _labelled_table(axes, ranked, needed, top)
+
+
+def _holder(needed: _Needed) -> list[str]:
+    return ["_holder"] if needed.holding else []
+
+
+def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
+    """Every row once for each node above its leaf."""
+    members = axis.members.select(_leaf="leaf", _node="node")
+    joined = rows.join(members, left_on=axis.name, right_on="_leaf", how="inner", maintain_order="left")
+    return joined.drop(axis.name).rename({"_node": axis.name})
+
+
+def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
+    """top1, top2, ...: the contribution at each rank, where a weight w fills w ranks."""
+    after = pl.col("_v").cum_sum().over(keys)
+    placed = largest.with_columns(_after=after).with_columns(_before=pl.col("_after") - pl.col("_v"))
+    shares = [
+        (pl.min_horizontal("_after", pl.lit(k)) - pl.max_horizontal("_before", pl.lit(k - 1))).clip(0)
+        for k in range(1, top + 1)
+    ]
+    return placed.group_by(keys, maintain_order=True).agg(
+        (pl.col("_x") * share).sum().alias(f"top{k}") for k, share in enumerate(shares, start=1)
+    )
+
+
+def _labelled_table(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed, top: int) -> Table:
+    """The table with labels instead of node numbers; cells without records are 0."""
+    cells = completed(cells, axes)
+    labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
+    tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.holding]
+    numbers = {
+        "n": cells["_n"].cast(pl.Int64),
+        "total": cells["_w"],
+        "value": cells["_wx"],
+        "contributors": cells["contributors"],
+    }
+    rest: dict[str, Any] = {name: cells[name].fill_null(0.0) for name in tops if name in cells.columns}
+    rest |= {"requested": cells["_r"]} if needed.request else {}
+    rest |= {"holder": cells["_holder"]} if needed.holding else {}
+    rest |= {"key": (cells["_k"] % KEY_UNITS) / KEY_UNITS} if needed.key else {}
+    for axis in axes:
+        if axis.name in numbers or axis.name in rest:
+            raise ParameterError(f"A table says something else under {axis.name!r}: rename that column.")
+    table = labelled_cells(pl.DataFrame({**{s.name: s for s in labels}, **numbers, **rest}), needed.by)
+    return replace(table, axes=axes, measured=needed.value)

@@ -1,0 +1,242 @@
+"""Checks of released records and tables: measured and audited again, and made again from the original."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from equipoise import risk
+from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.files import read
+from equipoise.ground.errors import EquipoiseError
+from equipoise.methods.score import Score, Scores
+from equipoise.presentation.missing_both_ways import both_ways
+from equipoise.provenance.findings import Check, failing
+from equipoise.provenance.fingerprint import content_hash, content_of, hash_of, keyed_hash
+from equipoise.provenance.registered_tables import CELLS, cells_of
+from equipoise.recipe.catalogue import parse
+from equipoise.releases.codebook import codebook
+from equipoise.releases.evidence import finite, rounded, same_versions, told
+from equipoise.releases.release import write_data
+from equipoise.releases.replay import Again, again, data_format, read_secret, table_again
+from equipoise.tables import audit
+from equipoise.trials.trial import Trial
+
+ALONE = (
+    risk.Uniques, risk.KAnonymity, risk.Individual, risk.Household, risk.Prosecutor, risk.SpecialUniques,
+    risk.PopulationUniques, risk.AttributeDisclosure,
+)  # fmt: skip
+"""Measures that look at the released data alone."""
+NAME = "table.csv"
+LOOSE = 1e-6
+"""How far the ends of an interval may differ, as a share."""
+Evidence = dict[str, Any]
+Original = Records | str | Path | None
+
+
+def records_checks(
+    public: Path, private: Path | None, evidence: Evidence, *, original: Original, intact: bool
+) -> Iterator[Check]:
+    """Scores measured again; the release made again where its private part and its files are there."""
+    yield _alone(public, evidence)
+    if private is None or not intact:
+        reason = "private/ is not here" if private is None else "its files are not those that were released"
+        yield _not_made("release", reason)
+        return
+    yield from _made_again(public.parent, evidence, original)
+
+
+def table_checks(
+    public: Path, private: Path | None, evidence: Evidence, *, original: Original, intact: bool
+) -> Iterator[Check]:
+    """What can be checked of a table beyond hashes and signature. Cost: that of its audit, and of making it again."""
+    yield _alike(public)
+    if private is None:
+        yield _not_made("table", "private/ is not here")
+        return
+    yield _numbers(public, private)
+    yield _audited(private, evidence)
+    yield _table_again(public, private, evidence, original)
+
+
+def _not_made(what: str, reason: str) -> Check:
+    return Check("again", None, f"The {what} was not made again: {reason}.")
+
+
+def _another_input(records: Records, evidence: Evidence, private: Path) -> bool:
+    digest = evidence.get("input", {}).get("hmac_sha256")
+    return digest is not None and keyed_hash(records, bytes.fromhex(read_secret(private)["hash_key"])) != digest
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def _alone(public: Path, evidence: Evidence) -> Check:
+    """The scores that need only the released data, measured again."""
+    wanted = {name: m for name in evidence["scores"] if isinstance(m := _measure(name), ALONE)}
+    if not wanted:
+        return Check("scores", None, "No score can be measured on the released data alone.")
+    try:
+        roles = Roles.from_plain(evidence["roles"])
+        released = read(public / Path(str(evidence["output"]["file"])).name, roles)
+        found = Scores(measure.measure(released, released) for measure in wanted.values())
+    except (EquipoiseError, KeyError, TypeError, OSError):
+        return Check("scores", None, "The released data could not be measured on its own.")
+    many = f"{len(found)} {'score' if len(found) == 1 else 'scores'}"
+    return failing("scores", _different(found, evidence), f"Measured again on the released data, {many} as told.")
+
+
+def _measure(name: str) -> Any:
+    try:
+        return parse(name, "measure")
+    except EquipoiseError:
+        return None
+
+
+def _different(found: Iterable[Score], evidence: Evidence) -> Iterator[str]:
+    """Scores that are not as the evidence has them, by their names."""
+    for score in found:
+        said = evidence["scores"].get(score.name, {}).get("value")
+        if finite(rounded(score.value, score.unit)) != said:
+            yield f"{score.name} is {rounded(score.value, score.unit):g}, not {said}."
+
+
+def _made_again(place: Path, evidence: Evidence, original: Original) -> list[Check]:
+    """Run the recipe once more on the original, and compare data, laws, scores, limits and codebook."""
+    try:
+        first = again(place, original)
+        records = first.records
+    except EquipoiseError as error:
+        return [_not_made("release", str(error).rstrip("."))]
+    if _another_input(records, evidence, place / "private"):
+        return [Check("original", False, "The original is not the file that was released.")]
+    try:
+        released = first.recipe.run(records, first.draw)
+        checks = [_same_data(place, evidence, released, first)]
+        checks.append(_same_scores(evidence, released, records, first))
+        checks.append(_same_words(place, evidence, released, records))
+    except EquipoiseError as error:
+        return [Check("again", False, f"The release cannot be made again: {error}")]
+    return checks
+
+
+def _same_data(place: Path, evidence: Evidence, released: Records, found: Again) -> Check:
+    """The data written once more: byte for byte, or with the same content."""
+    name, kind = str(evidence["output"]["file"]), data_format(place)
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / f"data.{kind}"
+        write_data(released, path, kind, tuple(evidence["withheld"]), found.recipe.seed)
+        if hash_of(path) == hash_of(place / "public" / Path(name).name):
+            return Check("again", True, "Made again from the original, the data is the same byte for byte.", proof=True)
+        content = content_hash(path)
+    if content is not None and content == content_hash(place / "public" / Path(name).name):
+        return Check("again", True, "Made again from the original, the data has the same content.", proof=True)
+    other = "" if same_versions(evidence["versions"]) else " The versions differ from those of the release."
+    return Check("again", False, f"Made again from the original, the data is another one.{other}")
+
+
+def _same_scores(evidence: Evidence, released: Records, records: Records, found: Again) -> Check:
+    """Every score measured once more, and judged by the limits of the policy."""
+    policy = found.job.policy()
+    scores = Scores(both_ways(measure, released, records) for measure in found.measures)
+    faults = list(_different(scores, evidence))
+    if dict(policy.limits) != evidence["limits"]:
+        faults.append("The limits are not those of the policy.")
+    elif {s.name for s in scores} >= {limit.score for limit in policy.parsed}:
+        faults += [r + "." for r in policy.judge(Trial(found.recipe, scores)).reasons if "outside" in r]
+    lacking = [name for name in evidence["scores"] if name not in scores.keys()]  # noqa: SIM118
+    left = f" Not measured: {', '.join(lacking)}." if lacking else ""
+    return failing("limits", faults, f"Measured again, {len(scores)} scores are as told and within the limits.{left}")
+
+
+def _same_words(place: Path, evidence: Evidence, released: Records, records: Records) -> Check:
+    """The laws of the masks and the codebook, as the same versions write them."""
+    if not same_versions(evidence["versions"]):
+        return Check("codebook", None, "Codebook and laws were not compared: the versions differ.")
+    laws = json.loads(json.dumps([told(law) for law in released.history]))
+    faults = [] if laws == evidence["masks"] else ["The masks are not those of the release."]
+    pages = [place / "public" / name for name in ("codebook.json", "codebook.md")]
+    found = [page.read_text(encoding="utf-8") if page.is_file() else "" for page in pages]
+    title = str(_title(found[0]))
+    book = codebook(released, records, title=title, file=str(evidence["output"]["file"]), withheld=evidence["withheld"])
+    if [book.to_json(), book.to_markdown()] != found:
+        faults.append("The codebook is another one.")
+    return failing("codebook", faults, "The laws of the masks and the codebook are as made again.")
+
+
+def _title(text: str) -> Any:
+    try:
+        return json.loads(text)["title"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def _alike(public: Path) -> Check:
+    """The same table in both formats."""
+    try:
+        one, two = pl.read_csv(public / NAME, infer_schema_length=None), pl.read_parquet(public / "table.parquet")
+    except (OSError, pl.exceptions.PolarsError):
+        return Check("formats", False, "The released table cannot be read.")
+    same = content_of(one) == content_of(two)
+    return failing("formats", [] if same else ["table.csv and table.parquet differ."], "Both formats hold one table.")
+
+
+def _numbers(public: Path, private: Path) -> Check:
+    """What is published is what the private table says of each cell."""
+    try:
+        shown = pl.read_csv(public / NAME, infer_schema_length=None)
+        inside = pl.read_csv(private / NAME, infer_schema_length=None)
+        kept = inside.select(c for c in shown.columns if c != "status")
+        faults = (
+            [] if content_of(shown.drop("status")) == content_of(kept) else ["The numbers are not those of private/."]
+        )
+        hidden = shown.filter((pl.col("status") == "withheld") != pl.col("published").is_null()).height
+    except (OSError, pl.exceptions.PolarsError):
+        return Check("numbers", False, "The private table cannot be read, or has other columns.")
+    faults += ["A withheld cell has a number, or a published one has none."] if hidden else []
+    return failing("numbers", faults, "Every number is that of the private table.")
+
+
+def _audited(private: Path, evidence: Evidence) -> Check:
+    """No withheld cell can be computed, and the intervals are those of the audit that was written."""
+    if evidence.get("method") != "suppress":
+        return Check("audit", None, "Numbers were changed: they are audited when the table is made again.")
+    try:
+        table = cells_of(private)
+        found, said = audit(table), pl.read_csv(private / "audit.csv", infer_schema_length=None)
+    except (EquipoiseError, OSError, pl.exceptions.PolarsError):
+        return Check("audit", None, f"{CELLS} could not be read back.")
+    faults = ["A withheld cell can be computed exactly."] if found["exact"].any() else []
+    if said.height != found.height:
+        faults.append("Other cells are withheld than were audited.")
+    elif said.height and not _close(found, said, table.by):
+        faults.append("The intervals of withheld cells are not those of the audit.")
+    return failing("audit", faults, "Audited again, no withheld cell can be computed.")
+
+
+def _close(found: pl.DataFrame, said: pl.DataFrame, by: tuple[str, ...]) -> bool:
+    names = dict.fromkeys(by, pl.String)
+    one, two = (frame.cast(names).sort(by).select(*by, "lower", "upper") for frame in (found, said))  # type: ignore[arg-type]
+    if not one.select(by).equals(two.select(by)):
+        return False
+    gaps = [(one[end] - two[end]).abs() <= LOOSE * (1 + two[end].abs()) for end in ("lower", "upper")]
+    return all(bool(gap.fill_null(value=True).all()) for gap in gaps)
+
+
+def _table_again(public: Path, private: Path, evidence: Evidence, original: Original) -> Check:
+    try:
+        table, records = table_again(private, original)
+    except EquipoiseError as error:
+        return _not_made("table", str(error).rstrip("."))
+    if _another_input(records, evidence, private):
+        return Check("original", False, "The original is not the file that the table was made from.")
+    if content_of(table.public) == content_of(pl.read_csv(public / NAME, infer_schema_length=None)):
+        return Check("again", True, "Made again from the original and audited, the table is the same.", proof=True)
+    return Check("again", False, "Made again from the original, the table is another one.")

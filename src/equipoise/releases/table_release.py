@@ -1,0 +1,307 @@
+"""Release of a table: what a policy makes of it, the audit with earlier tables, and what its folder holds."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+
+from equipoise.data.records import Records
+from equipoise.data.tables.table import Table
+from equipoise.files import metadata_files
+from equipoise.ground import system
+from equipoise.ground.errors import RefusedError
+from equipoise.ground.progress import Progress
+from equipoise.methods.method import Measure, Rule, label, name_of
+from equipoise.policies.dominance_check import parts_of
+from equipoise.policies.policy import Policy, Verdict, refused
+from equipoise.policies.policy_file import Job
+from equipoise.policies.table_section import rules_of
+from equipoise.presentation.numbers import number
+from equipoise.presentation.pages import page
+from equipoise.provenance.fingerprint import hash_of, keyed_hash
+from equipoise.provenance.registered_tables import earlier_tables, keep_table
+from equipoise.provenance.seed_register import Register
+from equipoise.recipe.catalogue import parse
+from equipoise.recipe.recipe import Recipe
+from equipoise.releases.evidence import FORMAT, FRESH, hashes, versions
+from equipoise.releases.plan import Plan, candidates_of, chosen_of, recipes_of, tried
+from equipoise.releases.release_folder import ReleaseFolder, journal_text, write_release
+from equipoise.releases.tabulated import Tabulated, certified
+from equipoise.search.frontier import Frontier
+from equipoise.search.table_comparison import TableComparison, diagnoses, measured
+from equipoise.tables import Distance, Exposed, Suppress
+from equipoise.tables.audits import JointAudit, together
+from equipoise.trials.trial import Trial, Trials, original_trial
+
+FILES = ("table.csv", "table.parquet")
+
+
+@dataclass(frozen=True)
+class TableRelease(ReleaseFolder):
+    """A table that was released: what was published with its audit, the verdict, and the limits it was judged by."""
+
+    table: Tabulated
+    verdict: Verdict
+    policy: Policy
+
+    @property
+    def comparison(self) -> TableComparison:
+        assert self.table.compared is not None
+        return self.table.compared
+
+    @property
+    def trial(self) -> Trial:
+        return self.comparison.chosen
+
+    @property
+    def original(self) -> Trial:
+        return self.comparison.original
+
+    @property
+    def frontier(self) -> Frontier:
+        return self.comparison.frontier
+
+
+# --- what a policy makes of a table -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableCase:
+    """A policy that releases a table of these records."""
+
+    job: Job
+    records: Records
+
+    @property
+    def kept(self) -> Records:
+        """The records whose roles scores depend on."""
+        return self.records
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the register, which goes before that of the policy."""
+        book = self.job.registered()
+        return book.table_seed(self.records) if book else None
+
+    @property
+    def depends(self) -> dict[str, Any]:
+        """What the table is made of beside the records."""
+        assert self.job.table is not None
+        layout = self.job.table.written(self.job.table.prepared(self.records), self.job.folder)
+        return {part.name: getattr(layout, part.name) for part in fields(layout)}
+
+    def plan(self, seed: int) -> Plan:
+        job, layout, measures = self.job, self.job.table, table_measures(self.job)
+        assert layout is not None
+        records = layout.prepared(self.records)
+        recipes = recipes_of(job, records, seed)
+        methods = [mask for recipe in recipes for mask in recipe.masks]
+        original = layout.made(records, job.folder, methods, rules_of((*methods, *measures)), seed)
+        raw = original_trial(original, measures)
+        return Plan(original, measures, recipes, candidates_of(job, records, seed)[1], lambda: (raw, None))
+
+    def certified(self, plan: Plan, trials: Trials, chosen: Trial, seed: int) -> tuple[Tabulated, Verdict]:
+        """The best trial run afresh, judged and audited: a draw that no search has looked at.
+
+        Raises RefusedError when it breaks a limit, or when the audit fails: a withheld cell that can be computed
+        exactly, a cell that the rule of the suppression calls sensitive known to within its level, or, where numbers
+        were changed, one that a limit of no exposure is about.
+        """
+        limits, recipe, original = self.job.policy(), chosen.recipe, cast(Table, plan.data)
+        released = recipe.run(original, FRESH)
+        trial = measured(original, released, recipe, plan.measures)
+        verdict = limits.judge(trial)
+        if not verdict:
+            raise refused(trial, verdict)
+        table = certified(original, released, recipe.masks[-1], audited_by(recipe, limits), seed)
+        methods = [mask for one in plan.recipes for mask in one.masks]
+        warnings = diagnoses(original, (*methods, *plan.measures))
+        return replace(table, compared=TableComparison(trials, plan.ends()[0], trial, limits, warnings)), verdict
+
+    def again(self, seed: int) -> Tabulated:
+        """Search, choose, protect and audit once more; nothing is written."""
+        plan = self.plan(seed)
+        trials = tried(self.job, plan)
+        return self.certified(plan, trials, chosen_of(trials, self.job.policy()), seed)[0]
+
+    def release(
+        self, plan: Plan, trials: Trials, chosen: Trial, *, seed: int, folder: Path, overwrite: bool,
+        progress: Progress | None = None,
+    ) -> TableRelease:  # fmt: skip
+        """Release the chosen trial; with a register it is audited together with the earlier tables of the data."""
+        job, weight = self.job, (self.job.table.weight if self.job.table else None) or self.records.roles.weight
+        table, verdict = self.certified(plan, trials, chosen, seed)
+        table = audited_together(table, job.registered(), self.records, weight)
+        write_table(
+            TableContents(table, self.records, Path(job.data.path).name, job.title), folder, overwrite=overwrite,
+            texts={"policy.toml": job.again(self.records).to_toml(),
+                   "journal.jsonl": journal_text(trials, chosen, trials.left_out)},
+            sign=job.folder / job.output.sign if job.output.sign else None, register=job.registered(), weight=weight,
+        )  # fmt: skip
+        return TableRelease(folder, table, verdict, job.policy())
+
+
+def table_measures(job: Job) -> tuple[Measure, ...]:
+    """The measures of the policy; where none says what users lose, the distance."""
+    measures = job.scales()
+    return measures if any(not isinstance(one, Exposed) for one in measures) else (*measures, Distance())
+
+
+def audited_by(recipe: Recipe, limits: Policy) -> Rule | None:
+    """The rule of the final audit: that of the suppression, or those of which no cell may be exposed."""
+    method: Any = recipe.masks[-1]
+    if isinstance(method, Suppress):
+        return method.rule
+    strict = {label(parse(one.score, "measure")) for one in limits.parsed if one.sign == "<=" and one.bound <= 0}
+    rules = [m.rule for m in limits.measures() if isinstance(m, Exposed) and label(m) in strict]
+    return reduce(or_, rules) if rules else None
+
+
+# --- the audit with earlier tables --------------------------------------------------------------------------------
+
+
+def audited_together(table: Tabulated, register: Register | None, records: Records, weight: str | None) -> Tabulated:
+    """Refuse a table that gives something away together with earlier ones; note what it was held against.
+
+    No withheld cell of any of them may be computed exactly, and no sensitive one to within its protection level; of
+    tables whose numbers were changed without a rule no small cell exactly; and no cell may be changed by other keys
+    than before. Does not guard against tables of other quantities: they are not held against it, which is said. Cost:
+    one audit of all.
+    """
+    if register is None:
+        return table
+    earlier, others = earlier_tables(register, records, measured=table.table.measured, weight=weight)
+    joint = together(table.known, earlier) if earlier else JointAudit(0, 0, True)
+    if joint.changed:
+        raise RefusedError(
+            f"Nothing was published: {number(joint.changed)} cells were published before with another change. Whoever "
+            "has both can average it out: take the record keys and the perturbation table of the first."
+        )
+    if joint.exact or joint.close:
+        raise RefusedError(_reason(joint, len(earlier), table.withholds))
+    return replace(table, notes=(*table.notes, *_joint_notes(len(earlier), others, joint.related)))
+
+
+def _reason(joint: JointAudit, earlier: int, withholds: bool) -> str:
+    exact, close = f"{number(joint.exact)} withheld cells exactly", f"{number(joint.close)} sensitive cells too closely"
+    cells = exact if joint.exact else close
+    cells = cells if withholds else cells.replace("withheld", "small or sensitive")
+    tip = "Protect them together with eq.protect_tables, or publish" if withholds else "Publish"
+    return (
+        f"Nothing was published: together with {_earlier(earlier)} anybody can compute {cells}. {tip} the same groups "
+        "as before."
+    )
+
+
+def _earlier(many: int) -> str:
+    return f"{number(many)} earlier {'table' if many == 1 else 'tables'} of this data"
+
+
+def _joint_notes(earlier: int, others: int, related: bool) -> tuple[str, ...]:
+    """What was audited and what was not."""
+    notes = (f"Audited together with {_earlier(earlier)}.",) if earlier else ()
+    if earlier and not related:
+        notes = (*notes, "All tables together have too many cells to use how they add up: shared cells were compared.")
+    if others:
+        act = "counts or adds up" if others == 1 else "count or add up"
+        notes = (*notes, f"Not audited together with {_earlier(others)}, which {act} something else.")
+    return notes
+
+
+# --- the folder ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TableContents:
+    """What a release folder of a table holds; `records` are those it was made from, `source` the name of their file.
+
+    `public/` has nothing that tells sensitive cells from helpers, and no parameter of the rule; `private/` has
+    statuses, audit and internal report.
+    """
+
+    table: Tabulated
+    records: Records
+    source: str
+    title: str | None = None
+
+    @property
+    def seed(self) -> int:
+        return self.table.seed
+
+    @property
+    def key(self) -> bytes:
+        """Made from the seed, and again with it."""
+        return hashlib.sha256(f"equipoise table {self.seed}".encode()).digest()
+
+    def put_public(self, public: Path) -> None:
+        self.table.public.write_csv(public / FILES[0])
+        self.table.public.write_parquet(public / FILES[1])
+        system.write(public / "report.html", page(self.table, self.source, public=True, title=self.title))
+
+    def evidence(self, public: Path) -> dict[str, Any]:
+        """What the public may check: the kind of rule without its parameters, how many cells, what was written.
+
+        The hash of the input is keyed; how many records it has is not told, for that may be a cell.
+        """
+        table = self.table
+        return {
+            "format": FORMAT,
+            "made": datetime.now(UTC).date().isoformat(),
+            "versions": versions(name_of(type(table.method)), *kinds(table)),
+            "input": {"hmac_sha256": keyed_hash(self.records, self.key)},
+            "table": {"by": list(table.table.by), "value": table.table.measured or "records"},
+            "method": name_of(type(table.method)),
+            "rule": kinds(table),
+            "words": table.public_words,
+            "cells": {"total": table.counts["cells"], "withheld": table.counts["withheld"]},
+            "audit": "passed",
+            "output": [{"file": name, "sha256": hash_of(public / name)} for name in FILES],
+            "files": hashes(public),
+        }
+
+    def put_private(self, private: Path) -> None:
+        table = self.table
+        table.internal.write_csv(private / FILES[0])
+        system.write(private / "table.sbs", _sbs(table.internal, table.table.by))
+        for name, text in metadata_files(table.table.axes, "table").items():
+            system.write(private / name, text)
+        table.audit.write_csv(private / "audit.csv")
+        system.write(private / "report.html", page(table, self.source, public=False, title=self.title))
+
+
+def write_table(
+    contents: TableContents,
+    folder: Path,
+    *,
+    overwrite: bool,
+    texts: Mapping[str, str],
+    sign: str | Path | None = None,
+    register: Register | None = None,
+    weight: str | None = None,
+) -> None:
+    """Write the folder of a table, and keep the table in the register where there is one."""
+    table = contents.table
+    keep: Callable[[Path], None] | None = None
+    if register is not None:
+        keep = partial(_keep, register, contents.records, table, weight)
+    write_release(contents, folder, overwrite=overwrite, texts=texts, sign=sign, register=keep)
+
+
+def _keep(register: Register, records: Records, table: Tabulated, weight: str | None, private: Path) -> None:
+    keep_table(register, records, table.known, private=private, seed=table.seed, weight=weight)
+
+
+def kinds(table: Tabulated) -> list[str]:
+    """The kinds of rule that were used, without parameters: offices keep these to themselves."""
+    return list(dict.fromkeys(name_of(type(part)) for part in parts_of(table.rule)))
+
+
+def _sbs(cells: pl.DataFrame, by: tuple[str, ...]) -> str:
+    """A line per cell as tau-ARGUS writes them: labels, value, contributors, status number."""
+    return cells.select(*by, "value", "contributors", "code").write_csv(include_header=False, quote_style="non_numeric")

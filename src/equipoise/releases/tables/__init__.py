@@ -1,1 +1,0 @@
-"""The same for tables: tabulate, balance, register, verify."""

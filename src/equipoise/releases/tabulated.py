@@ -1,0 +1,217 @@
+"""Protected table with its certificate: what may be published, what stays inside, and the outcome in words."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.cells import amount
+from equipoise.data.tables.table import Table
+from equipoise.ground.arrays import Floats
+from equipoise.ground.errors import RefusedError
+from equipoise.methods.method import Rule, label, name_of
+from equipoise.policies.dominance_check import Diagnosis, diagnose
+from equipoise.presentation.notebook import tabulated_html
+from equipoise.presentation.numbers import number, said
+from equipoise.search.table_comparison import TableComparison
+from equipoise.tables import Adjust, CellKey, Round, Suppress
+from equipoise.tables.audits import Certificate, KnownTable, certify, known
+
+CODES = {"published": 1, "changed": 1, "sensitive": 3, "helper": 11}
+EMPTY = 14
+"""The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own."""
+LEAST_GAP = 1e-4
+"""Below this a pattern counts as the cheapest."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tabulated:
+    """A protected table with its certificate: every audited cell and the interval an attacker can compute for it.
+
+    `audit` and all that tells sensitive cells from helpers is internal; `public` is what may be published.
+    """
+
+    table: Table
+    audit: pl.DataFrame
+    method: Any
+    rule: Rule | None = None
+    diagnosis: Diagnosis | None = None
+    notes: tuple[str, ...] = ()
+    seed: int = field(default=0, repr=False)
+    compared: TableComparison | None = None
+
+    @property
+    def withholds(self) -> bool:
+        """Whether cells are withheld, not changed."""
+        return isinstance(self.method, Suppress)
+
+    @property
+    def known(self) -> KnownTable:
+        """What the public can tell of each cell, and which need protection."""
+        return known(self.table, self.rule, name_of(type(self.method)))
+
+    @cached_property
+    def statuses(self) -> pl.Series:
+        """What became of each cell: published, changed, sensitive or helper."""
+        return self.table.more["status"]
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Cells, those that are sensitive, withheld, helpers or changed, and those that failed the audit: none."""
+        cells = {name: int((self.statuses == name).sum()) for name in ("sensitive", "helper", "changed")}
+        return {
+            "cells": len(self.table),
+            "sensitive": cells["sensitive"] if self.withholds else self.audit.height,
+            "withheld": cells["sensitive"] + cells["helper"],
+            "helpers": cells["helper"],
+            "changed": cells["changed"],
+            "exposed": int(self.audit["exposed"].sum()),
+            "exact": int(self.audit["exact"].sum()),
+        }
+
+    @property
+    def share(self) -> float:
+        """The share of the value that is in withheld inner cells."""
+        value, hidden = amount(self.table), np.isnan(self.table.told)
+        everything = float(value[self.table.inner].sum())
+        return float(value[self.table.inner & hidden].sum()) / everything if everything else 0.0
+
+    @property
+    def narrowest(self) -> float | None:
+        """The smallest width of a sensitive cell's interval, as a share of the cell."""
+        cells = self.audit.filter(pl.col("status") == "sensitive") if self.withholds else self.audit
+        widths = cells.select(w=(pl.col("upper") - pl.col("lower")) / pl.col("value")).filter(pl.col("w").is_finite())
+        return None if widths.is_empty() else float(widths["w"].min())  # type: ignore[arg-type]
+
+    @property
+    def warnings(self) -> tuple[Diagnosis, ...]:
+        """What is wrong with the rules that were used here or compared, each once."""
+        others = self.compared.diagnoses if self.compared else ()
+        warnings = (*([self.diagnosis] if self.diagnosis else ()), *others)
+        return tuple({warning.rule: warning for warning in warnings}.values())
+
+    @property
+    def words(self) -> str:
+        """The outcome in one sentence, for internal use."""
+        counts = self.counts
+        if not self.withholds:
+            return f"{_cells(counts['changed'])} changed of {counts['cells']:,}: {self._certified}."
+        cells = f"{_cells(counts['sensitive'], 'sensitive ')} and {_helpers(counts['helpers'])} withheld"
+        if not counts["withheld"]:
+            return f"No cell of {counts['cells']:,} is sensitive: everything is published."
+        return f"{cells}: {said(self.share, 'share')} of the value; {self._certified}."
+
+    @property
+    def _certified(self) -> str:
+        if self.audit.is_empty():
+            return "none was sensitive"
+        if self.rule is None:
+            return "no small cell can be computed exactly"
+        return "every sensitive cell is uncertain by at least its protection level"
+
+    @property
+    def public_words(self) -> str:
+        """The outcome without what tells sensitive cells from helpers."""
+        counts = self.counts
+        if self.withholds:
+            return (
+                f"{_cells(counts['withheld'])} of {counts['cells']:,} withheld to protect those who contributed; they "
+                "cannot be computed from what is published."
+            )
+        law = self.table.history[-1]
+        return law.words[:1].upper() + law.words[1:].rstrip(".") + "."
+
+    @cached_property
+    def public(self) -> pl.DataFrame:
+        """What may be published: labels, the `published` number, and whether it is `published` or `withheld`."""
+        numbers = pl.Series(self.table.told).fill_nan(None)
+        status = pl.when(numbers.is_null()).then(pl.lit("withheld")).otherwise(pl.lit("published"))
+        labels = self.table.table.select(self.table.by)
+        return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())
+
+    @cached_property
+    def internal(self) -> pl.DataFrame:
+        """Every cell with its true value, contributors, what is published, its status and tau-ARGUS' code for it."""
+        cells = self.table.table.select(*self.table.by, "n", "contributors").with_columns(
+            value=_plain(pl.Series(amount(self.table))), published=_plain(pl.Series(self.table.told).fill_nan(None)),
+            status=self.statuses, code=self.statuses.replace_strict(CODES, return_dtype=pl.Int64),
+        )  # fmt: skip
+        return cells.with_columns(
+            code=pl.when(pl.col("n") == 0).then(EMPTY).otherwise("code"),
+            n=pl.when(pl.col("contributors").is_not_null()).then("n"),
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data with stable keys, without labels and without values."""
+        return {
+            "words": self.words.replace("\xa0", " "),
+            "by": list(self.table.by),
+            "value": self.table.measured,
+            "rule": label(self.rule) if self.rule is not None else None,
+            "method": name_of(type(self.method)),
+            "counts": self.counts,
+            "share_withheld": self.share if self.withholds else None,
+            "narrowest": self.narrowest,
+            "warning": self.diagnosis.words if self.diagnosis else None,
+            "notes": list(self.notes),
+            "compared": self.compared.to_plain() if self.compared else None,
+        }
+
+    def _repr_html_(self) -> str:
+        return tabulated_html(self)
+
+    def __repr__(self) -> str:
+        return f"Tabulated({self.words!r})"
+
+
+def certified(original: Table, released: Table, method: Any, rule: Rule | None, seed: int) -> Tabulated:
+    """What was made of a table, audited, and refused where the audit fails."""
+    certificate = certify(released, rule)
+    refuse(certificate, method)
+    diagnosis = diagnose(original, rule) if rule is not None else None
+    notes = (*(_gap(released) if isinstance(method, Suppress) else ()), *certificate.notes)
+    return Tabulated(released, certificate.cells, method, rule, diagnosis, notes, seed)
+
+
+def _gap(released: Table) -> tuple[str, ...]:
+    """How far the pattern of withheld cells is from the cheapest."""
+    gap = released.history[-1].parameters.get("gap")
+    if gap is None or not np.isfinite(gap):
+        return ()
+    if gap < LEAST_GAP:
+        return ("No pattern of withheld cells costs less: this one is proven the cheapest.",)
+    return (f"The pattern costs at most {said(float(gap), 'share')} more than the cheapest there can be.",)
+
+
+def refuse(certificate: Certificate, method: Any) -> None:
+    """Nothing is published when the audit fails."""
+    if not certificate.exact and not certificate.exposed:
+        return
+    failures = [f"{_cells(certificate.exact)} exactly"] if certificate.exact else []
+    if certificate.exposed:
+        failures.append(f"{_cells(certificate.exposed, 'sensitive ')} to within the protection level")
+    tip = {
+        Round: "take a larger base, or withhold cells",
+        CellKey: "allow larger changes, or withhold cells",
+        Adjust: "let other cells move further, or withhold cells",
+    }.get(type(method), "publish coarser groups")
+    cells = " and ".join(failures)
+    raise RefusedError(f"Nothing was published, the audit failed: anybody can compute {cells}. Instead, {tip}.")
+
+
+def _cells(many: int, what: str = "") -> str:
+    return f"{number(many)} {what}{'cell' if many == 1 else 'cells'}"
+
+
+def _helpers(many: int) -> str:
+    return f"{number(many)} {'helper' if many == 1 else 'helpers'}"
+
+
+def _plain(numbers: pl.Series) -> pl.Series:
+    """Whole numbers as such where all are; others to the twelve digits that adding up leaves."""
+    values: Floats = numbers.drop_nulls().to_numpy()
+    if np.array_equal(values, np.round(values)):
+        return numbers.cast(pl.Int64)
+    return numbers.round_sig_figs(12)
