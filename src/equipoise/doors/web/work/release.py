@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import equipoise as eq
-from equipoise.doors.report.report_sections import balance, drawn, limit_row
+from equipoise.doors.report.report_sections import balance, find_axes, limit_row
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
 from equipoise.policies.policy import Policy
@@ -28,7 +28,7 @@ def release(progress: Progress, policy: Path, out: Path, page: Path, overwrite: 
 def _release_facts(published: Release | TableRelease, policy: Policy) -> dict[str, Any]:
     """Facts of a release for the page: the balance in a sentence, the limits with their margins, and the steps."""
     rows = [limit_row(limit, published.trial, published.trial) for limit in policy.parsed]
-    words = balance(published.trial, published.original, drawn(published.trial.scores, policy))
+    words = balance(published.trial, published.original, find_axes(published.trial.scores, policy))
     return {"words": words, "limits": rows, "done": list(published.trial.recipe.words().split("; "))}
 
 
