@@ -1,4 +1,4 @@
-"""The verb `coarsen`: the best levels of all hierarchies for a rule, and the release that they make."""
+"""The verb `coarsen`: the best combination of hierarchy levels for a rule, and its release."""
 
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,9 @@ from equipoise.recipe.catalogue import parse, typed
 from equipoise.rules import MinCount
 from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarsening, read_loss
 
-WHAT = "What must hold, and what it may cost"
+PANEL = "What must hold, and what it may cost"
 
-
-_option = partial(o.option, panel=WHAT)
+_option = partial(o.option, panel=PANEL)
 Least = Annotated[int | None, _option("Every class needs at least so many records (k-anonymity).", "K")]
 RuleNames = Annotated[
     o.Names,
@@ -40,7 +39,7 @@ MeanRisk = Annotated[
 Weights = Annotated[
     o.Names, _option("How much a key counts in the loss, 1 when not given: age=0.5; repeat for more.", "KEY=WEIGHT")
 ]
-Share = Annotated[str, _option("Share of the records that may be withheld instead, 2% when not given.", "SHARE")]
+Share = Annotated[str, _option("Share of the records that may be suppressed instead, 2% when not given.", "SHARE")]
 LossName = Annotated[
     str, _option(f"What coarsening costs: {', '.join(LOSSES).replace('_', '-')}; granularity when not given.", "NAME")
 ]
