@@ -80,14 +80,12 @@ def _support(m: Floats) -> Floats:
 def _weighted_sum(term: Term, rows: Integers, t: Floats, m: Floats, a: Floats, b: Floats) -> Floats:
     """Sum over t of P(T = t) term(t), without values beyond m."""
     values = _product(term, rows, np.minimum(t, m[rows, None]), m, a, b)
-    sums: Floats = np.where(t <= m[rows, None], values, 0.0).sum(axis=1)
-    return sums
+    return np.where(t <= m[rows, None], values, 0.0).sum(axis=1)
 
 
 def _product(term: Term, rows: Integers, t: Floats, m: Floats, a: Floats, b: Floats) -> Floats:
     chance = np.exp(log_pmf(t, m[rows, None], a[rows, None], b[rows, None]))
-    products: Floats = chance * term(rows, t)
-    return products
+    return chance * term(rows, t)
 
 
 def _long_sums(term: Term, rows: Integers, m: Floats, a: Floats, b: Floats, smooth: bool) -> Floats:
@@ -117,8 +115,7 @@ def _panels(m: Floats, a: Floats, b: Floats, even: int, far: int) -> Floats:
     p, q = a / (a + b), b / (a + b)
     spread = np.sqrt((a + b + m) / (a + b + 1) / (m * p * q))
     around = np.log(p / q)[:, None] + np.minimum(spread, 1.0)[:, None] * np.arange(-far, far + 1, 3)
-    ends: Floats = np.sort(np.clip(np.concatenate([wide, around], axis=1), -last[:, None], last[:, None]), axis=1)
-    return ends
+    return np.sort(np.clip(np.concatenate([wide, around], axis=1), -last[:, None], last[:, None]), axis=1)
 
 
 def _integral(term: Term, rows: Integers, edges: Floats, points: int, m: Floats, a: Floats, b: Floats) -> Floats:
@@ -129,8 +126,7 @@ def _integral(term: Term, rows: Integers, edges: Floats, points: int, m: Floats,
     length = m[rows, None]
     share = 1 / (1 + np.exp(-u))
     step = (length + 1) * share * (1 - share) * (half * weight).reshape(len(rows), -1)
-    integrals: Floats = (_product(term, rows, (length + 1) * share - 0.5, m, a, b) * step).sum(axis=1)
-    return integrals
+    return (_product(term, rows, (length + 1) * share - 0.5, m, a, b) * step).sum(axis=1)
 
 
 def _one_by_one(term: Term, rows: Integers, m: Floats, a: Floats, b: Floats) -> Floats:

@@ -75,8 +75,7 @@ def _log_decay(m: Floats, a: Floats, b: Floats, rate: Floats, nodes: int) -> Flo
     log_base = np.where(c * p < 0.5, np.log1p(-np.minimum(c * p, 0.5)), np.log(base))
     gap = (tall * b - a * long) / (a + b) - m * c * p * q / base
     shift = _log_shift(p, q, a, b, gap / (tall + long))
-    logs: Floats = np.minimum(top + np.log(area * step * width) + shift + m * log_base - _log_area(a, b), 0.0)
-    return logs
+    return np.minimum(top + np.log(area * step * width) + shift + m * log_base - _log_area(a, b), 0.0)
 
 
 def _log_shift(p: Floats, q: Floats, a: Floats, b: Floats, gap: Floats) -> Floats:
@@ -86,14 +85,12 @@ def _log_shift(p: Floats, q: Floats, a: Floats, b: Floats, gap: Floats) -> Float
         near = np.abs(away) < 0.5 * mean
         return np.where(near, np.log1p(np.where(near, away / mean, 0.0)), np.log(x / mean))
 
-    logs: Floats = a * log(p, a / (a + b), gap) + b * log(q, b / (a + b), -gap)
-    return logs
+    return a * log(p, a / (a + b), gap) + b * log(q, b / (a + b), -gap)
 
 
 def _log_area(a: Floats, b: Floats) -> Floats:
     """ln B(a, b) - a ln(a / (a + b)) - b ln(b / (a + b)): the area under p^a q^b over logits, its mode being 1."""
-    logs: Floats = 0.5 * np.log(2 * np.pi * (1 / a + 1 / b)) + _remainder(a) + _remainder(b) - _remainder(a + b)
-    return logs
+    return 0.5 * np.log(2 * np.pi * (1 / a + 1 / b)) + _remainder(a) + _remainder(b) - _remainder(a + b)
 
 
 def _remainder(x: Floats) -> Floats:
@@ -104,10 +101,7 @@ def _remainder(x: Floats) -> Floats:
     s = r * r
     series = r * (1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s / 1188))))
     low = np.minimum(x, 20.0)
-    remainder: Floats = np.where(
-        x >= 20.0, series, gammaln(low) - (low - 0.5) * np.log(low) + low - 0.5 * np.log(2 * np.pi)
-    )
-    return remainder
+    return np.where(x >= 20.0, series, gammaln(low) - (low - 0.5) * np.log(low) + low - 0.5 * np.log(2 * np.pi))
 
 
 def _mode(m: Floats, a: Floats, b: Floats, z: Floats, c: Floats) -> tuple[Floats, Floats]:
@@ -122,8 +116,7 @@ def _mode(m: Floats, a: Floats, b: Floats, z: Floats, c: Floats) -> tuple[Floats
 
 def _reach(bend: Floats) -> Floats:
     """Distance d from the mode at which exp(-bend d^2 / (2 + d)) has fallen to exp(-LOG_DEPTH)."""
-    distance: Floats = (LOG_DEPTH + np.sqrt(LOG_DEPTH * LOG_DEPTH + 8 * LOG_DEPTH * bend)) / (2 * bend)
-    return distance
+    return (LOG_DEPTH + np.sqrt(LOG_DEPTH * LOG_DEPTH + 8 * LOG_DEPTH * bend)) / (2 * bend)
 
 
 def _ends(far: Floats, width: Floats, law: tuple[Floats, ...]) -> Floats:
@@ -146,5 +139,4 @@ def _log_integrand(d: Floats, m: Floats, size: Floats, head: Floats, share: Floa
     with np.errstate(divide="ignore"):
         one = np.log1p(share[:, None] * grown) + rest
         other = np.log1p(tilt[:, None] * grown) + rest
-    logs: Floats = head[:, None] * d - (size + m)[:, None] * one + m[:, None] * other
-    return logs
+    return head[:, None] * d - (size + m)[:, None] * one + m[:, None] * other

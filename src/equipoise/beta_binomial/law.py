@@ -40,8 +40,7 @@ def log_pmf(y: Floats, n: Floats, alpha: Floats | float, beta: Floats | float) -
     drift = drift + _divergence(y, n * yes, -shift) + _divergence(rest, n * no, shift)
     prior = _remainder(a, 0) + _remainder(b, 0) - _remainder(phi, 0)
     posterior = _remainder(a + y, 0) + _remainder(b + rest, 0) - _remainder(phi + n, 0)
-    logs: Floats = posterior - prior - drift + (_remainder(n, 1) - _remainder(y, 1) - _remainder(rest, 1))
-    return logs
+    return posterior - prior - drift + (_remainder(n, 1) - _remainder(y, 1) - _remainder(rest, 1))
 
 
 def _divergence(x: Floats, mean: Floats, difference: Floats) -> Floats:
@@ -51,8 +50,7 @@ def _divergence(x: Floats, mean: Floats, difference: Floats) -> Floats:
     ratio = np.divide(difference, x, out=np.full(x.shape, np.inf), where=x > 0)
     far = np.divide(x, mean, out=np.zeros(x.shape), where=mean > 0)
     near = np.abs(difference) <= 0.1 * x
-    parts: Floats = np.where(near, -x * _log1pmx(np.where(near & (x > 0), ratio, 0.0)), xlogy(x, far) + difference)
-    return parts
+    return np.where(near, -x * _log1pmx(np.where(near & (x > 0), ratio, 0.0)), xlogy(x, far) + difference)
 
 
 def _log1pmx(t: Floats) -> Floats:
@@ -60,8 +58,7 @@ def _log1pmx(t: Floats) -> Floats:
     r = t / (2 + t)
     square = r * r
     tail = reduce(lambda sum_, odd: sum_ * square + 1 / odd, (15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0), np.zeros_like(r))
-    logs: Floats = 2 * r * square * tail - r * t
-    return logs
+    return 2 * r * square * tail - r * t
 
 
 def _remainder(x: Floats, one: int) -> Floats:
@@ -71,15 +68,13 @@ def _remainder(x: Floats, one: int) -> Floats:
     large = x >= STIRLING_MIN
     big, small = np.where(large, x, STIRLING_MIN), np.where(large, STIRLING_MIN, x)
     asymptotic = (one - 0.5) * np.log(big) + 0.5 * log(2 * pi) + _series(big)
-    remainder: Floats = np.where(large, asymptotic, gammaln(small + one) - xlogy(small, small) + small)
-    return remainder
+    return np.where(large, asymptotic, gammaln(small + one) - xlogy(small, small) + small)
 
 
 def _series(x: Floats) -> Floats:
     """Stirling's series for log Gamma: 1/(12 x) - 1/(360 x^3) + ..."""
     inverse = 1 / (x * x)
-    total: Floats = reduce(lambda sum_, term: sum_ * inverse + term, reversed(STIRLING), np.zeros_like(x)) / x
-    return total
+    return reduce(lambda sum_, term: sum_ * inverse + term, reversed(STIRLING), np.zeros_like(x)) / x
 
 
 def rise(x: Floats | float, k: Floats, order: int) -> Floats:
@@ -136,15 +131,13 @@ def _trigamma(x: Floats) -> Floats:
 def _digamma_tail(x: Floats) -> Floats:
     """psi(x) - log x + 1/(2 x): the derivative of Stirling's series."""
     i = 1 / (x * x)
-    tail: Floats = -i * (1 / 12 - i * (1 / 120 - i * (1 / 252 - i * (1 / 240 - i / 132))))
-    return tail
+    return -i * (1 / 12 - i * (1 / 120 - i * (1 / 252 - i * (1 / 240 - i / 132))))
 
 
 def _trigamma_tail(x: Floats) -> Floats:
     """psi'(x) - 1/x - 1/(2 x^2)."""
     i = 1 / (x * x)
-    tail: Floats = i / x * (1 / 6 - i * (1 / 30 - i * (1 / 42 - i * (1 / 30 - i * 5 / 66))))
-    return tail
+    return i / x * (1 / 6 - i * (1 / 30 - i * (1 / 42 - i * (1 / 30 - i * 5 / 66))))
 
 
 def cdf(y: Floats, n: Floats, alpha: Floats | float, beta: Floats | float) -> Floats:
@@ -196,8 +189,7 @@ def _integral(y: Floats, n: Floats, a: Floats, b: Floats) -> Floats:
     p, q, r, s = (np.where(sampling, *pair)[:, None] for pair in ((c, a), (d, b), (a, d), (b, c)))
     logit, density = _logit_beta(p, q)
     inner = betainc(r, s, expit(np.where(sampling[:, None], logit, -logit)))
-    mean: Floats = (density * inner).sum(axis=1) / density.sum(axis=1)
-    return mean
+    return (density * inner).sum(axis=1) / density.sum(axis=1)
 
 
 def _logit_beta(p: Floats, q: Floats) -> tuple[Floats, Floats]:
@@ -215,8 +207,7 @@ def _logit_beta(p: Floats, q: Floats) -> tuple[Floats, Floats]:
 
 def _fall(distance: Floats, p: Floats, q: Floats) -> Floats:
     """Drop of the log-density of the logit of Beta(p, q) from its mode to a point this distance to the left."""
-    lower: Floats = p * distance + (p + q) * np.log1p(p / (p + q) * np.expm1(-distance))
-    return lower
+    return p * distance + (p + q) * np.log1p(p / (p + q) * np.expm1(-distance))
 
 
 def _reach(p: Floats, q: Floats) -> Floats:

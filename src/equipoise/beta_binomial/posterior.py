@@ -56,14 +56,12 @@ class Posterior:
     @cached_property
     def mean(self) -> Floats:
         """E Y = y + (N - n) a / (a + b)."""
-        means: Floats = self.y + self.rest * (self.a / (self.a + self.b))
-        return means
+        return self.y + self.rest * (self.a / (self.a + self.b))
 
     @cached_property
     def variance(self) -> Floats:
         p, size = self.a / (self.a + self.b), self.a + self.b
-        variances: Floats = self.rest * p * (self.b / size) * (size + self.rest) / (size + 1)
-        return variances
+        return self.rest * p * (self.b / size) * (size + self.rest) / (size + 1)
 
     @cached_property
     def kinds(self) -> "tuple[Posterior, Integers]":
@@ -154,8 +152,7 @@ def _newton(tail: float, t: Floats, m: Floats, below: Floats, chance: Floats) ->
     has, side = np.maximum(has, 1e-300), np.maximum(side, 0.5)
     power = np.log(goal / has) * has / np.maximum(chance * side, 1e-300)
     distance = side * np.exp(np.clip(power, -3.0, 3.0))
-    quantile: Floats = m - distance if upper else distance
-    return quantile
+    return m - distance if upper else distance
 
 
 def evaluate_loss(function: Function, y: Floats, Y: Floats, n: Floats, N: Floats) -> Floats:  # noqa: N803

@@ -138,8 +138,7 @@ class Folds:
         """Change of the packed integer of a class when a key is coarsened, by its counted value."""
         ladder = self.ladders[j]
         before = np.arange(ladder.size) if old < 0 else ladder.steps[old]
-        change: Integers = (ladder.steps[new] - before) * self.strides[j]
-        return change
+        return (ladder.steps[new] - before) * self.strides[j]
 
     def _grouped(self, stand: Integers, levels: Levels) -> Integers:
         """Packed integers where all digits do not fit in one: the classes are numbered first."""

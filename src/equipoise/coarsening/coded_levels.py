@@ -118,8 +118,7 @@ def _function(fine: Integers, coarse: Integers) -> bool:
 def _by_first_occurrence(codes: Integers) -> Integers:
     """Codes numbered by first occurrence, increasing along the tree."""
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    rank: Integers = np.argsort(np.argsort(first))[inverse]
-    return rank
+    return np.argsort(np.argsort(first))[inverse]
 
 
 def _domain(values: pl.Series, levels: tuple[Level, ...]) -> int:

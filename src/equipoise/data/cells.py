@@ -130,8 +130,7 @@ class Cells:
             cube = self.cube.keep([self.place(column) for column in by])
             hierarchies = {c: h for c, h in self.hierarchies.items() if c in by}
             self.memo[by] = Cells(by, cube, hierarchies, open=self.open)
-        margin: Cells = self.memo[by]
-        return margin
+        return self.memo[by]
 
     def relabel(self, column: str, change: Relabel, keep_hierarchy: bool = False) -> "Cells":
         """Give each value of a column a new one and add up the cells that become equal. O(cells)."""
@@ -248,8 +247,7 @@ def _weights(records: Records, weight: str | None) -> Floats | None:
         return None
     if ("weight",) not in records.memo:
         records.memo["weight",] = records.collect(weight)[weight].cast(pl.Float64).to_numpy()
-    weights: Floats = records.memo["weight",]
-    return weights
+    return records.memo["weight",]
 
 
 def _batch(piece: pl.DataFrame, by: tuple[str, ...], weight: str | None) -> Cube:
@@ -286,8 +284,7 @@ def cell_places(records: Records, cells: Cells) -> Integers | None:
         return None
     at = np.zeros(prod(sizes), dtype=np.int64)
     at[pack(cells.cube.codes, sizes)] = np.arange(len(cells))
-    places: Integers = at[pack([c.codes for c in columns], sizes)]
-    return places
+    return at[pack([c.codes for c in columns], sizes)]
 
 
 def bits(counts: Integers) -> float:

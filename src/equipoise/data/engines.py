@@ -76,8 +76,7 @@ def collect(frame: Frame) -> pl.DataFrame:
     """Bring a frame into memory as Polars."""
     try:
         if frame.implementation.is_polars():
-            table: pl.DataFrame = frame.to_native().collect()
-            return table
+            return frame.to_native().collect()
         return frame.collect(backend="polars").to_native()
     except EquipoiseError:
         raise
@@ -122,8 +121,7 @@ def replaced(frame: Frame, column: str, old: pl.Series, new: pl.Series) -> Frame
     kind = nw.from_native(new, series_only=True).dtype
     if frame.implementation.is_polars():
         expression = pl.col(column).replace_strict(old, new, default=None, return_dtype=new.dtype)
-        changed: Frame = nw.from_native(frame.to_native().with_columns(expression.alias(column)))
-        return changed
+        return nw.from_native(frame.to_native().with_columns(expression.alias(column)))
     if frame.implementation.is_duckdb():
         swap = nw.col(column).replace_strict(old.to_list(), new.to_list(), default=None, return_dtype=kind)
         return frame.with_columns(swap.alias(column))
@@ -153,8 +151,7 @@ def shuffled(frame: Frame, seed: int) -> Frame:
     """A Spark frame in random order."""
     from pyspark.sql import functions
 
-    shuffled_frame: Frame = nw.from_native(frame.to_native().orderBy(functions.rand(seed % (1 << 62))))
-    return shuffled_frame
+    return nw.from_native(frame.to_native().orderBy(functions.rand(seed % (1 << 62))))
 
 
 class _ArrowChange:

@@ -40,8 +40,7 @@ class Split:
     @property
     def shares(self) -> Floats:
         """The share of each row in its class."""
-        shares: Floats = self.n / self.records[self.ids]
-        return shares
+        return self.n / self.records[self.ids]
 
     @property
     def whole(self) -> Floats:
@@ -49,8 +48,7 @@ class Split:
         if self.overall is not None:
             return self.overall
         counts = np.bincount(self.codes, weights=self.n, minlength=len(self.values))
-        shares: Floats = counts / counts.sum()
-        return shares
+        return counts / counts.sum()
 
     def add(self, amounts: Integers) -> Floats:
         """Sum of amounts of the rows over each class."""

@@ -27,8 +27,7 @@ class ColumnMoments:
 
     @property
     def covariance(self) -> Floats:
-        covariance: Floats = self.sd[:, None] * self.correlation * self.sd
-        return covariance
+        return self.sd[:, None] * self.correlation * self.sd
 
 
 def share(value: Any, name: str, most: float = 1.0, open_: bool = False) -> None:
@@ -74,8 +73,7 @@ def times(x: Floats, right: Floats) -> Floats:
     >>> times(beside([np.array([1.0, 2.0]), np.array([3.0, 4.0])]), np.array([[1.0], [2.0]])).tolist()
     [[7.0], [10.0]]
     """
-    product: Floats = (right.T @ x.T).T
-    return product
+    return (right.T @ x.T).T
 
 
 def moments(records: Records, columns: tuple[str, ...], *, joint: bool = False) -> ColumnMoments:
@@ -105,8 +103,7 @@ def root(matrix: Floats) -> Floats:
     [[2.0, 0.0], [0.0, 0.0]]
     """
     values, vectors = np.linalg.eigh(matrix)
-    square_root: Floats = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    return square_root
+    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
 
 
 def significant(value: float, digits: int = 3) -> float:

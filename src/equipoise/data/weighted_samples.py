@@ -27,8 +27,7 @@ class WeightedSample:
 
     @property
     def present(self) -> Integers:
-        present: Integers = ~np.isnan(self.values)
-        return present
+        return ~np.isnan(self.values)
 
     def means(self) -> Floats:
         """Weighted means over known values; NaN where there is none."""

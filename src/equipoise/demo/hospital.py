@@ -161,8 +161,7 @@ def _days(rng: np.random.Generator, patient: Integers, length: Integers) -> Inte
     span = np.zeros(PATIENTS, dtype=np.int64)
     np.maximum.at(span, patient, since + length)
     begun = np.clip(np.floor(start), 0, np.maximum(PERIOD_DAYS - 1 - span, 0)).astype(np.int64)
-    day: Integers = (FIRST_DAY - date(1970, 1, 1)).days + begun[patient] + since
-    return day
+    return (FIRST_DAY - date(1970, 1, 1)).days + begun[patient] + since
 
 
 def _ageing(age: Integers, day: Integers) -> Integers:
@@ -174,8 +173,7 @@ def _deaths(rng: np.random.Generator, chapter: Integers, age: Integers, patient:
     """Who dies in hospital: only at the last stay."""
     chance = np.array([c[5] for c in CHAPTERS.values()])[chapter] * np.exp(0.045 * (age - 70))
     last = np.append(patient[1:] != patient[:-1], True)
-    died: NDArray[np.bool_] = last & (rng.random(len(patient)) < chance)
-    return died
+    return last & (rng.random(len(patient)) < chance)
 
 
 def _outcomes(rng: np.random.Generator, died: NDArray[np.bool_]) -> Integers:
@@ -191,5 +189,4 @@ def _hospitals(rng: np.random.Generator, district: Integers) -> Integers:
 def _costs(rng: np.random.Generator, length: Integers) -> Integers:
     """Cost of a stay: a fixed part, the days, and a skewed rest."""
     rest = np.exp(6.3 + 0.9 * rng.standard_normal(len(length)))
-    cost: Integers = np.rint(COST_OF_STAY + COST_PER_DAY * length + rest).astype(np.int64)
-    return cost
+    return np.rint(COST_OF_STAY + COST_PER_DAY * length + rest).astype(np.int64)

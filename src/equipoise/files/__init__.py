@@ -174,8 +174,7 @@ def with_codes(records: Records, format: str) -> Frame:
     if not frame.implementation.is_polars() or records.height() != gaps.height:
         return frame
     code_columns = gaps.lazy().rename({name: CODE_COLUMN_PREFIX + name for name in gaps.columns})
-    both: Frame = nw.from_native(pl.concat([frame.to_native(), code_columns], how="horizontal"))
-    return both
+    return nw.from_native(pl.concat([frame.to_native(), code_columns], how="horizontal"))
 
 
 def _loaded(path: Path, options: Mapping[str, Any]) -> tuple[Loaded, str]:

@@ -243,8 +243,7 @@ def pack(codes: Sequence[Integers], sizes: Sequence[int]) -> Integers:
     for column, size in zip(codes[1:], sizes[1:], strict=True):
         packed *= size
         packed += column
-    places: Integers = packed.astype(np.intp, copy=False)
-    return places
+    return packed.astype(np.intp, copy=False)
 
 
 def unpack(packed: Integers, sizes: Sequence[int]) -> tuple[Integers, ...]:

@@ -139,8 +139,7 @@ class CellLaw:
             around = self.spread(self.per_block(full))[cells] - odds
             rivals = around * leave / np.maximum(1 - leave, ROUNDING_TOLERANCE)
         still[cells] = 1.0 / (t + rivals)
-        probabilities: Floats = still
-        return probabilities
+        return still
 
 
 def odds_ratio(strength: Any, share: Any) -> Any:

@@ -83,5 +83,4 @@ def _by_share(
     before = np.r_[0.0, reached][start]
     ends = np.r_[0.0, reached][start + size]
     ranks = np.searchsorted(reached, before[at] + second * (ends - before)[at], side="right")
-    picked: Integers = moving[np.clip(ranks, start[at], start[at] + size[at] - 1)]
-    return picked
+    return moving[np.clip(ranks, start[at], start[at] + size[at] - 1)]

@@ -33,5 +33,4 @@ def relative(weights: KeyWeights, lattice: Lattice) -> Floats:
     each = np.array([chosen.get(key, 1.0) for key in keys])
     if not each.any():
         raise ParameterError("All keys have weight 0, so that no coarsening costs anything: give one of them more.")
-    scaled: Floats = each / each.mean()
-    return scaled
+    return each / each.mean()

@@ -43,8 +43,7 @@ def read(loss: Any) -> Loss:
         return Silence(loss) if loss in UNITS else _parse(loss.strip())  # type: ignore[arg-type]
     if not callable(loss) or isinstance(loss, type):
         raise ParameterError("A loss is a name like 'uniques:10', one of eq.losses, or a function of (y, Y, n, N).")
-    function: Loss = loss
-    return function
+    return loss
 
 
 def as_text(loss: Any) -> str:

@@ -292,8 +292,7 @@ def _sort_parts(columns: Floats, ranked: Integers, ranks: Integers, order: Integ
     by = spread.argmax(axis=0)[part]
     packed = part * n + ranks[by, order]
     packed.sort()
-    records: Integers = ranked[by, packed - part * n]
-    return records
+    return ranked[by, packed - part * n]
 
 
 def within_share(points: Floats, groups: Integers) -> float:
@@ -310,8 +309,7 @@ def means(points: Floats, groups: Integers) -> Floats:
     """Each record's group mean, in every column."""
     counts = np.maximum(1, np.bincount(groups))
     centres = np.stack([np.bincount(groups, weights=column) for column in points.T], axis=1) / counts[:, None]
-    group_means: Floats = centres[groups]
-    return group_means
+    return centres[groups]
 
 
 def _refuse_few(records: int, size: int) -> None:

@@ -160,10 +160,8 @@ class _Check:
 def _unsafe(rule: Any, classes: Classes) -> Integers:
     if isinstance(rule, Either | Both):
         parts = [_unsafe(part, classes) for part in rule.rules]
-        joined: Integers = np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
-        return joined
-    unsafe: Integers = rule.unsafe(classes)
-    return unsafe
+        return np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
+    return rule.unsafe(classes)
 
 
 def _on_classes(rule: Any) -> bool:
@@ -220,8 +218,7 @@ def _released(span: Span, low: Integers, high: Integers) -> pl.Series | None:
     if [span.names[rung] for rung in used] == [ORIGINAL]:
         return None
     if len(used) == 1:
-        labels: pl.Series = span.texts[used[0]].gather(pl.Series(low))
-        return labels
+        return span.texts[used[0]].gather(pl.Series(low))
     texts = pl.concat(_distinct(span, used))
     return texts.gather(pl.Series(np.searchsorted(used, rungs) * span.size + low))
 

@@ -190,8 +190,7 @@ def _caps(caps: Any) -> int | tuple[str, ...] | None:
     """One number for all keys, also as text or in a list of one, or a text for each key."""
     lone = caps[0] if isinstance(caps, tuple | list) and len(caps) == 1 else caps
     if isinstance(lone, int | float) or (isinstance(lone, str) and "=" not in lone):
-        cap: int = _number(lone, "max_per_key", int)
-        return cap
+        return _number(lone, "max_per_key", int)
     return _texts(caps, "max_per_key", int)
 
 

@@ -319,8 +319,7 @@ class _Means:
         self.shape = (spread.shape[0], sums.shape[1])
 
     def __matmul__(self, other: Floats) -> Floats:
-        product: Floats = self.spread @ (self.sums @ other)
-        return product
+        return self.spread @ (self.sums @ other)
 
 
 def _by(text: str, table: pl.DataFrame) -> list[str]:
@@ -346,8 +345,7 @@ def _pattern(a: Any) -> Any:
 
 
 def _from_left(a: Any, x: Floats) -> Floats:
-    product: Floats = x if a is None else a @ x
-    return product
+    return x if a is None else a @ x
 
 
 def _masked_table(

@@ -222,5 +222,4 @@ def _modes(codes: Integers, groups: Integers) -> Integers:
     pairs, counts = np.unique(groups * size + codes, return_counts=True)
     best = np.lexsort((pairs, -counts, pairs // size))
     group_ids, first = np.unique((pairs // size)[best], return_index=True)
-    modes: Integers = (pairs % size)[best][first][np.searchsorted(group_ids, groups)]
-    return modes
+    return (pairs % size)[best][first][np.searchsorted(group_ids, groups)]

@@ -58,8 +58,7 @@ class Sample:
         if homes.null_count():
             raise DataError(f"{homes.null_count():,} records have no household: whole households cannot be drawn.")
         coded = code(homes)
-        uniform: Floats = draws.uniform(coded.values.cast(pl.String))[coded.codes]
-        return uniform
+        return draws.uniform(coded.values.cast(pl.String))[coded.codes]
 
     def _rows(self, uniform: Floats) -> tuple[Integers, float]:
         """The rows of the smallest draws, in the order of the file, and the share of units kept."""

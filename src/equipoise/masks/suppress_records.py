@@ -75,5 +75,4 @@ class SuppressRecords:
         has_key = np.zeros(len(cells), dtype=np.bool_)
         for key in keys:
             has_key |= cells.table[key].is_not_null().to_numpy()
-        unsafe: Integers = flagged(self.rule, cells, keys) & has_key
-        return unsafe
+        return flagged(self.rule, cells, keys) & has_key

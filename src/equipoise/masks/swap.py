@@ -196,8 +196,7 @@ class _Units:
     def _rows(self, units: Integers) -> Integers:
         size = np.diff(self.starts)[units]
         inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        rows: Integers = self.rows[np.repeat(self.starts[units], size) + inside]
-        return rows
+        return self.rows[np.repeat(self.starts[units], size) + inside]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

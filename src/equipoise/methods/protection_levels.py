@@ -97,8 +97,7 @@ def levels(rule: Any, cells: Cells) -> pl.DataFrame:
     A rule without levels requires only that the value is not known exactly.
     """
     if hasattr(rule, "levels"):
-        both_sides: pl.DataFrame = rule.levels(cells)
-        return both_sides
+        return rule.levels(cells)
     return protection(rule.flag(cells).to_numpy(), np.zeros(len(cells)), cells)
 
 
@@ -122,8 +121,7 @@ def tops(cells: Cells, many: int) -> Floats:
             f"The table does not say its {many} largest contributions (no column {lacking[0]!r}): "
             f"make it from microdata with a value, eq.table(..., top={many}), or name them with Ready(top=...)."
         )
-    sums: Floats = np.sum([cells.known(f"top{k}") for k in range(1, many + 1)], axis=0)
-    return sums
+    return np.sum([cells.known(f"top{k}") for k in range(1, many + 1)], axis=0)
 
 
 def refuse_uncounted(cells: Cells) -> None:
@@ -135,8 +133,7 @@ def refuse_uncounted(cells: Cells) -> None:
 def exceeds(lack: Floats, value: Floats, ties: bool) -> Integers:
     """Whether a cell's deficit is positive; a tie counts if `ties`. A cell of value 0 has nobody to protect."""
     close = np.abs(lack) <= TIE_TOLERANCE * value
-    flags: Integers = (value > 0) & np.where(close, ties, lack > 0)
-    return flags
+    return (value > 0) & np.where(close, ties, lack > 0)
 
 
 def one(cell: Mapping[str, Any], ask: Callable[[Cells], Any]) -> Any:

@@ -94,8 +94,7 @@ def merging(rule: Any) -> Merging:
         return "" if "" in kinds else "safe" if "safe" in kinds else "any"
     if isinstance(rule, Both):
         return "any" if {merging(part) for part in rule.rules} == {"any"} else ""
-    kind: Merging = getattr(rule, "merging", "")
-    return kind
+    return getattr(rule, "merging", "")
 
 
 def sensitive_of(rules: Sequence[Any]) -> tuple[str, ...]:
@@ -110,8 +109,7 @@ def sensitive_of(rules: Sequence[Any]) -> tuple[str, ...]:
 def chosen(rule: Any, data: Records, keys: Sequence[str], table: pl.DataFrame) -> Integers:
     """Flags of the records of a table in unsafe classes of equal keys, counted in the whole data."""
     cells = count(data, tuple(dict.fromkeys((*keys, *sensitive_of([rule])))))
-    flags: Integers = flagged(rule, cells, keys)[cell_of(table, cells)]
-    return flags
+    return flagged(rule, cells, keys)[cell_of(table, cells)]
 
 
 def flagged(rule: Any, cells: Cells, keys: Sequence[str]) -> Integers:
@@ -121,13 +119,10 @@ def flagged(rule: Any, cells: Cells, keys: Sequence[str]) -> Integers:
     """
     if isinstance(rule, Either | Both):
         parts = [flagged(part, cells, keys) for part in rule.rules]
-        joined: Integers = np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
-        return joined
+        return np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
     own = sensitive_of([rule])
     inner = tuple(column for column in cells.by if column in own or column not in keys)
     classes = Classes.of(cells, inner)
     if hasattr(rule, "unsafe"):
-        flags: Integers = rule.unsafe(classes)[classes.ids]
-        return flags
-    hits: Integers = rule.flag(cells.margin(tuple(c for c in cells.by if c not in inner))).to_numpy()[classes.ids]
-    return hits
+        return rule.unsafe(classes)[classes.ids]
+    return rule.flag(cells.margin(tuple(c for c in cells.by if c not in inner))).to_numpy()[classes.ids]

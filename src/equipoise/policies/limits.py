@@ -82,8 +82,7 @@ def tables(entry: Any, name: str) -> tuple[LimitTable, ...]:
 def _table(entry: Any, name: str) -> LimitTable:
     if isinstance(entry, Mapping):
         by = entry.get("by", ())
-        table: LimitTable = typed({**entry, "by": (by,) if isinstance(by, str) else by}, LimitTable, f"limits.{name}")
-        return table
+        return typed({**entry, "by": (by,) if isinstance(by, str) else by}, LimitTable, f"limits.{name}")
     return LimitTable(str(entry))
 
 

@@ -150,8 +150,7 @@ def _masks(recipe: Recipe, records: Records) -> list[dict[str, Any]]:
     """The masks as in policy files, and the roles they depend on."""
     roles = {name: value for name, value in records.roles.to_plain().items() if name in MASKING_ROLES}
     plain = [roles, *(to_plain(mask) for mask in recipe.masks)]
-    masks: list[dict[str, Any]] = json.loads(json.dumps(plain, default=str))
-    return masks
+    return json.loads(json.dumps(plain, default=str))
 
 
 def _in_current_words(masks: list[dict[str, Any]]) -> list[dict[str, Any]]:

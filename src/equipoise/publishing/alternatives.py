@@ -164,8 +164,7 @@ class _Study:
         coarseness = _sums(silent, start, stop) - np.divide(
             _sums(silent * y, start, stop), union.y, out=_sums(silent, start, stop), where=union.y > 0
         )
-        price: Floats = expected(self.disclosure, union) + self.terms.cutoff * self.terms.coarseness * coarseness
-        return price
+        return expected(self.disclosure, union) + self.terms.cutoff * self.terms.coarseness * coarseness
 
     def union(self, start: Integers, stop: Integers) -> Posterior:
         """The law of the populations of pieces."""
@@ -190,8 +189,7 @@ class _Study:
 
 def _sums(values: Floats, start: Integers, stop: Integers) -> Floats:
     totals = np.append(0.0, np.cumsum(values))
-    sums: Floats = totals[stop] - totals[start]
-    return sums
+    return totals[stop] - totals[start]
 
 
 def _answers(study: _Study, row: _PathCells, cut: Cut, notes: tuple[str, ...]) -> Answers:
@@ -220,5 +218,4 @@ def _whole(nodes: Integers, starts: Integers, stops: Integers) -> Integers:
     """Which ranges are whole nodes."""
     firsts = np.flatnonzero(np.append(True, nodes[1:] != nodes[:-1]))
     ends = np.isin(starts, firsts) & np.isin(stops, np.append(firsts[1:], len(nodes)))
-    whole: Integers = ends & (nodes[starts] == nodes[stops - 1])
-    return whole
+    return ends & (nodes[starts] == nodes[stops - 1])

@@ -99,8 +99,7 @@ def built_in(of: "Publication", ties: Any = "stated") -> dict[str, TradeOff]:
 
 def _weighted(of: "Publication") -> Floats:
     """N times the (weighted) share of the class in the domain's own sample."""
-    estimate: Floats = of.posterior.N * of.data.column("y_eff") / of.data.column("n_eff")
-    return estimate
+    return of.posterior.N * of.data.column("y_eff") / of.data.column("n_eff")
 
 
 def _synthetic(of: "Publication") -> Floats:
@@ -109,5 +108,4 @@ def _synthetic(of: "Publication") -> Floats:
     codes = of.data.classes()
     code = np.zeros(len(of), dtype=np.int64) if codes is None else codes.astype(np.int64)
     rate = np.bincount(code, weights=share * y) / np.bincount(code, weights=share * n)
-    estimate: Floats = of.posterior.N * rate[code]
-    return estimate
+    return of.posterior.N * rate[code]

@@ -267,8 +267,7 @@ def _spread(spans: pl.DataFrame, edges: Floats) -> Floats:
     inner = edges[1:-1]
     reached = np.clip((inner[None, :] - low[:, None]) / wide[:, None], 0.0, 1.0)
     below = np.concatenate([[0.0], many @ reached, [many.sum()]])
-    shares: Floats = np.diff(below) / (float(many.sum()) or 1.0)
-    return shares
+    return np.diff(below) / (float(many.sum()) or 1.0)
 
 
 def _ticks(edges: Floats, even: bool, raw: pl.Series) -> Sequence[float]:

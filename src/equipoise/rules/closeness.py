@@ -67,8 +67,7 @@ class Closeness(Attribute):
 
 def _ordered_distance(extra: Floats) -> Floats:
     """Earth mover's distance over ordered values: each step between neighbours carries the surplus before it."""
-    distances: Floats = np.abs(np.cumsum(extra, axis=1)).sum(axis=1) / max(1, extra.shape[1] - 1)
-    return distances
+    return np.abs(np.cumsum(extra, axis=1)).sum(axis=1) / max(1, extra.shape[1] - 1)
 
 
 def _tree(split: Split) -> list[Integers]:

@@ -46,5 +46,4 @@ class DeltaDisclosure(Attribute):
         odds = np.zeros(len(split.n))
         odds[occupied] = np.abs(np.log2(split.shares[occupied] / split.whole[split.codes[occupied]]))
         absent = split.add(occupied.astype(np.float64)) < (split.whole > 0).sum()
-        unsafe: Integers = split.any(odds > self.delta - TIE_TOLERANCE) | absent
-        return unsafe
+        return split.any(odds > self.delta - TIE_TOLERANCE) | absent

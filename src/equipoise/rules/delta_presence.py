@@ -56,8 +56,7 @@ class DeltaPresence(Attribute):
     def within(self, split: Split) -> Integers:
         marked = (as_text(split.values) == self.value).fill_null(False).to_numpy()
         share = split.add(split.n * marked[split.codes]) / np.maximum(split.records, 1)
-        flags: Integers = (share < self.low - TIE_TOLERANCE) | (share > self.high + TIE_TOLERANCE)
-        return flags
+        return (share < self.low - TIE_TOLERANCE) | (share > self.high + TIE_TOLERANCE)
 
 
 def _share(bound: Any) -> bool:

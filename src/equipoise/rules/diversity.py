@@ -56,15 +56,13 @@ class Diversity(Attribute):
 
     def within(self, split: Split) -> Integers:
         if self.kind == "distinct":
-            flags: Integers = split.add((split.n > 0).astype(np.float64)) < self.l
-            return flags
+            return split.add((split.n > 0).astype(np.float64)) < self.l
         return self._entropy(split) if self.kind == "entropy" else self._recursive(split)
 
     def _entropy(self, split: Split) -> Integers:
         p = split.shares
         bits = -split.add(p * np.log(np.maximum(p, 1e-300)))
-        flags: Integers = bits < np.log(self.l) - TIE_TOLERANCE
-        return flags
+        return bits < np.log(self.l) - TIE_TOLERANCE
 
     def _recursive(self, split: Split) -> Integers:
         assert self.c is not None

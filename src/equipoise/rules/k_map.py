@@ -91,8 +91,7 @@ class KMap(Together):
         ids, first = group(codes, [len(values) for values in axes])
         total = np.bincount(ids, people).astype(np.float64, copy=False)
         cube = Cube(tuple(axes), tuple(c[first] for c in codes), np.ones(len(first), np.int64), total)
-        matched: Floats = alike(cube, open)[1][ids]
-        return matched
+        return alike(cube, open)[1][ids]
 
     def _coarse(self, cells: Cells, values: pl.Series) -> pl.Series:
         chosen = {key: level for key, _, level in (text.rpartition("=") for text in self.coarsen)}

@@ -51,8 +51,7 @@ class MinCount(Together):
 
     def unsafe(self, classes: Classes) -> Integers:
         """Flags of the unsafe classes."""
-        flags: Integers = classes.alike < self.n
-        return flags
+        return classes.alike < self.n
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         value = amount(cells)

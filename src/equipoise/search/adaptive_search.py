@@ -292,15 +292,13 @@ class Aims:
     def behind(self, best: float, trials: Sequence[Trial]) -> Floats:
         """Trials by how far they are behind the best, drawn out near it."""
         gaps = np.array([self.aim(trial) for trial in trials]) - best
-        distances: Floats = np.arcsinh(gaps / _unit(gaps.tolist()))
-        return distances
+        return np.arcsinh(gaps / _unit(gaps.tolist()))
 
     def against(self, place: int, trials: Sequence[Trial]) -> Floats:
         """Scores by their distance from a limit, drawn out near it."""
         limit = self.limits[place]
         gaps = np.array([scored(trial, limit).value - limit.bound for trial in trials])
-        distances: Floats = np.arcsinh(np.nan_to_num(gaps) / self.units[place])
-        return distances
+        return np.arcsinh(np.nan_to_num(gaps) / self.units[place])
 
 
 def _unit(gaps: Sequence[float]) -> float:
@@ -327,8 +325,7 @@ def improvement(behind: Surface, room: Sequence[Surface], unit: Floats) -> Float
         rho = correlation(behind.white, surface.white)
         conditional = middle[:, None] + rho * wide[:, None] * nodes
         worth = worth * ndtr(conditional / (wide[:, None] * np.sqrt(1 - rho**2)))
-    expected: Floats = worth.sum(axis=1)
-    return expected
+    return worth.sum(axis=1)
 
 
 def correlation(one: Floats, two: Floats) -> float:

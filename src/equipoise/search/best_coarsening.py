@@ -197,12 +197,10 @@ def read_loss(loss: Any, weights: Mapping[str, float] | None = None) -> Coarseni
         name = snake(loss).replace("-", "_")
         if name not in LOSSES:
             raise ParameterError(f"No loss of coarsening {loss!r}.{hint(name, list(LOSSES))}")
-        default: CoarseningLoss = LOSSES[name](**_weighted(name, weights or {}))
-        return default
+        return LOSSES[name](**_weighted(name, weights or {}))
     if not all(hasattr(loss, verb) for verb in ("of", "least", "parts", "total")) or isinstance(loss, type):
         raise ParameterError(f"loss must be one of: {', '.join(LOSSES)}.")
-    priced: CoarseningLoss = loss
-    return priced
+    return loss
 
 
 def _weighted(name: str, weights: Mapping[str, float]) -> dict[str, Any]:

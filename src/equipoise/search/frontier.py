@@ -92,5 +92,4 @@ def _beaten(losses: Floats, errors: Floats, others: Floats, theirs: Floats) -> B
             tied = np.abs(gap) <= theirs[:, place, None] + errors[None, :, place]
             worse &= tied | (gap < 0)
             better |= ~tied & (gap < 0)
-    beaten: Booleans = np.asarray((worse & better).any(axis=0))
-    return beaten
+    return np.asarray((worse & better).any(axis=0))

@@ -41,8 +41,7 @@ class Ptable:
         """
         row = np.minimum(counts, self.largest)
         place = np.searchsorted(self.i + self.upper / 2, row + keys / 2, side="left")
-        change: Floats = self.v[np.minimum(place, np.searchsorted(self.i, row, side="right") - 1)]
-        return change
+        return self.v[np.minimum(place, np.searchsorted(self.i, row, side="right") - 1)]
 
     def variance(self, counts: Integers) -> Floats:
         """The variance of the change of each count."""
@@ -130,8 +129,7 @@ def _shape(v: Floats, a: float, b: float) -> Floats:
     if rising > 1 and (np.diff(logs[:rising]) < 0).any():
         logs = np.append(isotonic_regression(logs[:rising]).x, logs[rising:])
     p = np.exp(logs - logs.max())
-    probabilities: Floats = p / p.sum()
-    return probabilities
+    return p / p.sum()
 
 
 @cache

@@ -34,8 +34,7 @@ def settle(holds: Any, parts: Floats, draws: Floats) -> Integers:
     search = _RoundingSearch(holds, parts, draws)
     while search.steps < STEPS and (search.single() or search.double()):
         pass
-    rounded: Integers = search.up.astype(np.int64)
-    return rounded
+    return search.up.astype(np.int64)
 
 
 class _RoundingSearch:
@@ -53,8 +52,7 @@ class _RoundingSearch:
     def gains(self) -> Floats:
         """What each flip would take off the sum of squares."""
         sign = np.where(self.up, -1.0, 1.0)
-        gains: Floats = 2.0 * sign * self.pull - self.groups
-        return gains
+        return 2.0 * sign * self.pull - self.groups
 
     def flip(self, part: int) -> None:
         groups = self.by_part.indices[self.by_part.indptr[part] : self.by_part.indptr[part + 1]]

@@ -192,5 +192,4 @@ class _Problem:
         size = len(self.values)
         change = self.scale * (answer.values[:size] - answer.values[size : 2 * size])
         inner = (self.values + (np.round(change) if self.counted else change))[table.inner]
-        adjusted: Floats = holds(table) @ np.maximum(inner, 0.0)
-        return adjusted
+        return holds(table) @ np.maximum(inner, 0.0)

@@ -77,8 +77,7 @@ def _rebuilt(table: Table, published: Floats) -> Floats:
     step = lsmr(members[visible], published[visible] - members[visible] @ start, atol=1e-10, btol=1e-10, maxiter=2000)[
         0
     ]
-    rebuilt: Floats = np.round(members @ np.maximum(start + step, 0.0))
-    return rebuilt
+    return np.round(members @ np.maximum(start + step, 0.0))
 
 
 def _errors(published: Floats, rebuilt: Floats, x: Floats) -> tuple[str, ...]:

@@ -110,8 +110,7 @@ class Round:
         start = bases[inner]
         start[free] = np.floor(start[free])
         start[free] += settle(members[:, free], parts[inner][free], number[inner][free])
-        sums: Floats = np.round(self.base * (members @ start), 6)
-        return sums
+        return np.round(self.base * (members @ start), 6)
 
     def _law(self, note: str = "", more: dict[str, Any] | None = None) -> Law:
         parameters = {"base": self.base, "kind": self._kind, "additive": False} | (more or {})

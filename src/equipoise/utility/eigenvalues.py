@@ -65,8 +65,7 @@ def _spectrum(side: WeightedSample, unit: Floats) -> Floats:
     share = whole.weights / whole.weights.sum()
     scaled = (whole.values - share @ whole.values) / unit
     matrix = (scaled.T * share) @ scaled * n / (n - 1)
-    eigenvalues: Floats = np.maximum(np.linalg.eigvalsh(matrix)[::-1], 0.0)
-    return eigenvalues
+    return np.maximum(np.linalg.eigvalsh(matrix)[::-1], 0.0)
 
 
 def _detail(new: Floats, old: Floats) -> pl.DataFrame:

@@ -90,8 +90,7 @@ class Truth:
 
     def risk(self) -> Floats:
         """Probability that each true pair is made: pairs made / (a b), as the records of a cell are exchangeable."""
-        risk: Floats = np.minimum(self.flow / (self.files.first_counts[self.a] * self.files.second_counts[self.b]), 1.0)
-        return risk
+        return np.minimum(self.flow / (self.files.first_counts[self.a] * self.files.second_counts[self.b]), 1.0)
 
 
 class Belief:

@@ -116,8 +116,7 @@ class Additive:
 
     def residuals(self, values: Floats) -> Floats:
         """Sum of each relation, zero where it adds up."""
-        sums: Floats = np.asarray(self.matrix @ values)
-        return sums
+        return np.asarray(self.matrix @ values)
 
     def check(self, values: Floats, tolerance: float = RELATION_TOLERANCE) -> None:
         """Refuse values that do not add up: |sum| over `tolerance` times the sum of absolute values of the relation."""
@@ -190,8 +189,7 @@ class _Grid:
 
     def codes(self, dimension: int) -> Integers:
         stride = int(_strides(np.array([len(tree) for tree in self.parents]))[dimension])
-        codes: Integers = self.keys // stride % len(self.parents[dimension])
-        return codes
+        return self.keys // stride % len(self.parents[dimension])
 
     def find(self, keys: Integers) -> Integers:
         """The cells with these keys, -1 where there is none."""

@@ -125,8 +125,7 @@ def _number_nodes(
         nodes[i] = numbers.setdefault((key_sum, label), len(labels))
         if nodes[i] == len(labels):
             labels.append(label)
-    leaf_nodes: Integers = nodes[place]
-    return leaf_nodes
+    return nodes[place]
 
 
 def _distinct_labels(labels: list[str]) -> list[str]:

@@ -52,8 +52,7 @@ class Union:
 
     @cached_property
     def values(self) -> Floats:
-        amounts: Floats = self.gathered([amount(table) for table in self.tables])
-        return amounts
+        return self.gathered([amount(table) for table in self.tables])
 
     def gathered(self, parts: Sequence[Any], how: Any = np.maximum) -> Any:
         """One number for each cell from those of the tables, combined by `how`: the largest by default."""

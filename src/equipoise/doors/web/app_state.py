@@ -74,8 +74,7 @@ class Office:
 
 
 def office_of(request: Request) -> Office:
-    office: Office = request.app.state.office
-    return office
+    return request.app.state.office
 
 
 Here = Annotated[Office, Depends(office_of)]

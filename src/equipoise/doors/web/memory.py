@@ -65,8 +65,7 @@ class Memory:
             self.answers[name] = make()
             self._forget()
         self.answers.move_to_end(name)
-        answer: T = self.answers[name]
-        return answer
+        return self.answers[name]
 
     def _forget(self) -> None:
         """Drop the oldest answers, large ones sooner."""

@@ -38,8 +38,7 @@ class Session:
 
     @property
     def policy(self) -> Mapping[str, Any]:
-        policy: Mapping[str, Any] = self.draft["policy"]
-        return policy
+        return self.draft["policy"]
 
     @property
     def undoes(self) -> str:

@@ -91,8 +91,7 @@ class Groups:
         on = x == np.repeat(first, self.counts)
         next_ = extreme.reduceat(np.where(on, beyond, x), self.starts)
         next_ = np.where(np.add.reduceat(on.astype(np.int64), self.starts) > 1, first, next_)
-        second: Integers = np.where(on, np.repeat(next_, self.counts), np.repeat(first, self.counts))
-        return second
+        return np.where(on, np.repeat(next_, self.counts), np.repeat(first, self.counts))
 
     @cached_property
     def spared(self) -> Floats:
@@ -104,8 +103,7 @@ class Groups:
     @cached_property
     def single(self) -> Integers:
         """Items that are one record, in a class with others: they may move."""
-        movable: Integers = (self.weights == 1) & np.repeat(self.counts > 1, self.counts)
-        return movable
+        return (self.weights == 1) & np.repeat(self.counts > 1, self.counts)
 
     @cached_property
     def worst(self) -> Integers:
@@ -181,8 +179,7 @@ def _swap(groups: Groups, x: Integers, y: Integers) -> Floats:
     own, to, point = groups.labels[x], groups.labels[y], (groups.codes, groups.codes)
     own_cost = joint(groups.spans, groups.without, x, point, y)
     other_cost = joint(groups.spans, groups.without, y, point, x)
-    saved: Floats = groups.size[own] * (groups.cost[own] - own_cost) + groups.size[to] * (groups.cost[to] - other_cost)
-    return saved
+    return groups.size[own] * (groups.cost[own] - own_cost) + groups.size[to] * (groups.cost[to] - other_cost)
 
 
 def founded(groups: Groups, rng: Any) -> Groups:

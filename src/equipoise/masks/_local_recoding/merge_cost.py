@@ -142,5 +142,4 @@ def _worth(ladder: CodedLevels, level: int, worth: Worth) -> Floats:
     if ladder.domain == 1:
         return np.zeros(ladder.size)
     least = 1 / ladder.domain
-    loss: Floats = np.maximum((ladder.shares[level] - least) / (1 - least), 0.0)
-    return loss
+    return np.maximum((ladder.shares[level] - least) / (1 - least), 0.0)

@@ -91,8 +91,7 @@ class SuppressionProblem:
         values, ids = np.unique(row_ids, return_inverse=True)
         spot = np.minimum(np.searchsorted(values, right), len(values) - 1)
         met = values[spot] == right
-        sizes: Integers = np.bincount(spot[met], self.n[others[met]], len(values)).astype(np.int64)[ids]
-        return sizes
+        return np.bincount(spot[met], self.n[others[met]], len(values)).astype(np.int64)[ids]
 
     def ids(self, first: Integers, second: Integers, keys: Sequence[int]) -> tuple[Integers, Integers]:
         """A number for the values of each row on these keys: equal numbers, equal values."""
@@ -149,8 +148,7 @@ class SuppressionProblem:
 
 
 def _any(parts: Sequence[Integers]) -> Integers:
-    any_part: Integers = np.any(parts, axis=0)
-    return any_part
+    return np.any(parts, axis=0)
 
 
 def bits(keys: Sequence[int]) -> int:

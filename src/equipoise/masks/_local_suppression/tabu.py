@@ -195,8 +195,7 @@ def _fitting(differ: Integers, n: Integers, sets: Integers) -> Integers:
     """For each set the records that differ in no other key."""
     values, ids = np.unique(differ, return_inverse=True)
     many = np.bincount(ids, n, len(values)).astype(np.int64)
-    records: Integers = ((values[:, None] & ~sets[None, :].astype(np.int64)) == 0).T @ many
-    return records
+    return ((values[:, None] & ~sets[None, :].astype(np.int64)) == 0).T @ many
 
 
 def _patterns(problem: SuppressionProblem, used: Integers) -> Integers:

@@ -33,8 +33,7 @@ class Smoothed:
 
         def draw(places: Integers) -> Floats:
             shift = rng.normal(size=(len(places), len(numbers))) @ root
-            shifted: Floats = (centres[places] + shift) / np.sqrt(1 + width**2)
-            return shifted
+            return (centres[places] + shift) / np.sqrt(1 + width**2)
 
         limits = [_limits(self.variables[name], self.bounds.get(name)) for name in numbers]
         points = within(draw, len(rows), (np.array(limits)[:, 0], np.array(limits)[:, 1]) if self.bounds else None)
@@ -71,5 +70,4 @@ def _root(scaled: Floats) -> Floats:
     spread = np.sqrt(np.diag(covariance))
     spread[spread == 0] = 1.0
     values, vectors = np.linalg.eigh(covariance / np.outer(spread, spread))
-    symmetric: Floats = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
-    return symmetric
+    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T

@@ -115,8 +115,7 @@ def ordered(codes: Integers, size: int, target: Any) -> Floats:
     shares = np.bincount(codes * many + target, minlength=size * many).reshape(size, many) / counts[:, None]
     centred = shares - np.average(shares, axis=0, weights=counts)
     axis = np.linalg.eigh((centred.T * counts) @ centred)[1][:, -1]
-    order: Floats = np.round(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])), 12)
-    return order
+    return np.round(centred @ (axis * np.sign(axis[np.abs(axis).argmax()])), 12)
 
 
 def _from_leaves(old: Integers, new: Integers, chances: Floats, rng: np.random.Generator) -> Integers:
@@ -126,5 +125,4 @@ def _from_leaves(old: Integers, new: Integers, chances: Floats, rng: np.random.G
     start, stop = np.searchsorted(old[order], new, side="left"), np.searchsorted(old[order], new, side="right")
     below = np.r_[0.0, reached][start]
     ranks = np.searchsorted(reached, below + rng.random(len(new)) * (reached[stop - 1] - below), side="right")
-    picked: Integers = order[np.clip(ranks, start, stop - 1)]
-    return picked
+    return order[np.clip(ranks, start, stop - 1)]

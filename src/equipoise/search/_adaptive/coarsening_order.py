@@ -50,8 +50,7 @@ class Partitions:
     def at(self, points: Sequence[Point]) -> Integers:
         """The combination each point of the family stands for."""
         places = np.array(points, dtype=np.int64).reshape(len(points), -1)
-        combinations: Integers = np.ravel_multi_index(tuple(places[:, list(self.axes)].T), self.sizes)
-        return combinations
+        return np.ravel_multi_index(tuple(places[:, list(self.axes)].T), self.sizes)
 
     def finer(self, points: Sequence[Point], others: Sequence[Point]) -> NDArray[np.bool_]:
         """Whether each point keeps apart all that each of the others keeps apart. O(others x places x values) once."""
@@ -122,8 +121,7 @@ class Alone:
         spread = self.spread + np.sum([c.spread[at] for c, at in zip(columns, places, strict=True)], axis=0)
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         expected = self.records * 2.0 ** -(bits[:, None] + np.sqrt(spread)[:, None] * nodes)
-        shares: Floats = np.exp(-np.minimum(expected, 700.0)) @ (weights / weights.sum())
-        return shares
+        return np.exp(-np.minimum(expected, 700.0)) @ (weights / weights.sum())
 
 
 def _of_column(column: str, steps: Sequence[Made], sizes: Point, records: Records) -> Partitions | None:
@@ -149,8 +147,7 @@ def _of_column(column: str, steps: Sequence[Made], sizes: Point, records: Record
 def _codes(cells: Cells) -> Integers:
     """The class of each value, numbered without gaps."""
     labels, places = cells.cube.codes
-    inverse: Integers = np.unique(np.asarray(labels, np.int64)[np.argsort(places)], return_inverse=True)[1]
-    return inverse
+    return np.unique(np.asarray(labels, np.int64)[np.argsort(places)], return_inverse=True)[1]
 
 
 def _information(classes: Integers, n: Integers) -> tuple[float, float]:

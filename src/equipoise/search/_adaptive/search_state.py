@@ -155,5 +155,4 @@ def beyond(points: Floats, scored: Floats, values: Floats, bad: NDArray[np.bool_
     over = (turned[:, None, :] >= turned[None, :, :]).all(axis=2)
     if (over & (values[:, None] < values[None, :] - CHANCE * np.ptp(values))).any():
         return none
-    outside: NDArray[np.bool_] = (ahead[:, None, :] >= turned[bad][None, :, :]).all(axis=2).any(axis=1)
-    return outside
+    return (ahead[:, None, :] >= turned[bad][None, :, :]).all(axis=2).any(axis=1)

@@ -50,5 +50,4 @@ def mean_risk(node: Node) -> float:
 
 def _risks(node: Node) -> Floats:
     """The sum of 1 / f over the records of each class."""
-    risks: Floats = node.n / np.maximum(node.classes.alike, 1)
-    return risks
+    return node.n / np.maximum(node.classes.alike, 1)

@@ -51,17 +51,13 @@ def node_at(lattice: Lattice, rule: Any, fold: Fold) -> Node:
 def _unsafe(lattice: Lattice, rule: Any, fold: Fold, classes: Classes, stand: Integers) -> Integers:
     if isinstance(rule, Either | Both):
         parts = [_unsafe(lattice, part, fold, classes, stand) for part in rule.rules]
-        joined: Integers = np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
-        return joined
+        return np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
     if hasattr(rule, "unsafe"):
-        unsafe: Integers = rule.unsafe(classes)
-        return unsafe
+        return rule.unsafe(classes)
     cells = _cells(lattice, fold, classes, stand)
     if hasattr(rule, "unsafe_at"):
-        few: Integers = rule.unsafe_at(lattice, fold.levels, cells)
-        return few
-    flagged: Integers = rule.flag(cells).to_numpy()
-    return flagged
+        return rule.unsafe_at(lattice, fold.levels, cells)
+    return rule.flag(cells).to_numpy()
 
 
 def _cells(lattice: Lattice, fold: Fold, classes: Classes, stand: Integers) -> Cells:

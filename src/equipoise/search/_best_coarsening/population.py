@@ -45,8 +45,7 @@ class PeopleInClasses:
         people = np.concatenate([np.zeros(len(classes)), self.people])
         places = [classes.by.index(key) for key in lattice.open]
         size = KMap.people_alike(classes.cube.axes, codes, people, places)[: len(classes)]
-        unsafe: Integers = np.maximum(size, classes.alike[0]) < self.k
-        return unsafe
+        return np.maximum(size, classes.alike[0]) < self.k
 
 
 def count_people(rule: Any, cells: Cells, keys: tuple[str, ...]) -> Any:

@@ -67,8 +67,7 @@ class TableMove:
     def scaled(self, cell: int, sign: int, level: float) -> Floats:
         """The change of each of its cells when `cell` moves by `level` in a direction."""
         at = self.by[np.searchsorted(self.cells, cell)]
-        change: Floats = self.by * (sign * level / at)
-        return change
+        return self.by * (sign * level / at)
 
 
 @dataclass(eq=False, repr=False)
@@ -210,8 +209,7 @@ class _Part:
 
     def _change(self, answer: Solution) -> Floats:
         rise, fall = np.split(answer.values, 2)
-        change: Floats = rise - fall
-        return change
+        return rise - fall
 
     def _move(self, answer: Solution, cell: int, level: float) -> TableMove:
         change = self._change(answer)

@@ -54,8 +54,7 @@ class SuppressionTable:
     @cached_property
     def movable(self) -> Booleans:
         """Cells that could have another value at all; a zero known to be zero could not."""
-        movable: Booleans = (self.up > 0) | (self.down > 0)
-        return movable
+        return (self.up > 0) | (self.down > 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -45,8 +45,7 @@ class Suppression:
 
     @property
     def secondary(self) -> Booleans:
-        secondary: Booleans = self.suppressed & ~self.primary
-        return secondary
+        return self.suppressed & ~self.primary
 
     @property
     def gap(self) -> float:
@@ -156,8 +155,7 @@ class Protection:
 
     @property
     def safe(self) -> Booleans:
-        safe: Booleans = self.upwards & self.downwards
-        return safe
+        return self.upwards & self.downwards
 
 
 def protected(

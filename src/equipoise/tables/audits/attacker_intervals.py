@@ -43,8 +43,7 @@ class AttackerIntervals:
     def disclosed(self, tolerance: float = 1e-9) -> Booleans:
         """Suppressed cells that can be computed exactly (to a share of their value, or of one)."""
         scale = tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(self.upper), self.upper, 0.0)))
-        found: Booleans = self.suppressed & (self.width <= scale)
-        return found
+        return self.suppressed & (self.width <= scale)
 
 
 def audit(

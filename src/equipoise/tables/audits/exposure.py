@@ -31,8 +31,7 @@ class Exposure:
         """Sensitive cells whose interval does not reach from x - below to x + above."""
         slack = SAFE * np.maximum(1.0, self.above)
         short = (self.high < self.value + self.above - slack) | (self.low > self.value - self.below + slack)
-        exposed: Booleans = self.sensitive & short
-        return exposed
+        return self.sensitive & short
 
     @cached_property
     def shortfall(self) -> Floats:

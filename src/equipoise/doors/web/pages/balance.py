@@ -277,8 +277,7 @@ def _has_limits(office: Office) -> bool:
 
 def _run_inputs(policy: Mapping[str, Any]) -> Plain:
     """The parts of the policy that trials depend on, stored with a run."""
-    about: Plain = json.loads(json.dumps({"data": {}, **work.fingerprint(policy)}, default=str))
-    return about
+    return json.loads(json.dumps({"data": {}, **work.fingerprint(policy)}, default=str))
 
 
 def _stale_note(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -318,8 +318,7 @@ def _values_text(values: Sequence[Any]) -> str:
 
 def _step(candidates: Sequence[Mapping[str, Any]], candidate: int, steps: Steps, step: int) -> Plain:
     try:
-        mask: Plain = candidates[candidate][steps][step]
-        return mask
+        return candidates[candidate][steps][step]
     except (IndexError, KeyError):
         raise ParameterError("There is no such step any more: load the page again.") from None
 

@@ -141,8 +141,7 @@ def file(office: Here, name: File) -> Response:
 
 
 def _settings(office: Office) -> dict[str, Any]:
-    settings: dict[str, Any] = office.ask(work.settled, office.session.draft["publish"])
-    return settings
+    return office.ask(work.settled, office.session.draft["publish"])
 
 
 def _edit(

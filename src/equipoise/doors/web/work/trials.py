@@ -52,8 +52,7 @@ def plain_trial(trial: Trial) -> Plain:
 
 def plain_mask(mask: Mask) -> Plain:
     """A mask as plain data, as in a policy."""
-    plain: Plain = json.loads(json.dumps(to_plain(mask), default=_json_value))
-    return plain
+    return json.loads(json.dumps(to_plain(mask), default=_json_value))
 
 
 def _json_value(value: Any) -> Any:
@@ -79,8 +78,7 @@ def recipe_of(masks: Sequence[Mapping[str, Any]], seed: int = DISPLAY_SEED) -> R
 @lru_cache(maxsize=2000)
 def _mask(text: str) -> Mask:
     parameters = json.loads(text)
-    mask: Mask = build(parameters.pop("use"), "mask", parameters)
-    return mask
+    return build(parameters.pop("use"), "mask", parameters)
 
 
 def trial_of(plain: Mapping[str, Any]) -> Trial:
