@@ -150,10 +150,11 @@ def _whole_lines(path: Path) -> tuple[list[Any], int]:
 
 
 def _line(line: Any) -> tuple[tuple[str, int], tuple[Scores, float]]:
-    return (line["recipe"], line["draw"]), (_scores(line["scores"]), line["seconds"])
+    return (line["recipe"], line["draw"]), (scores_of(line["scores"]), line["seconds"])
 
 
-def _scores(plain: Sequence[Mapping[str, Any]]) -> Scores:
+def scores_of(plain: Sequence[Mapping[str, Any]]) -> Scores:
+    """Scores from plain data."""
     return Scores(Score(**{**one, "interval": _pair(one["interval"]), "notes": tuple(one["notes"])}) for one in plain)
 
 

@@ -30,6 +30,7 @@ from equipoise.presentation.style import (
 from equipoise.presentation.svg import Chart
 from equipoise.search.frontier import Frontier
 from equipoise.search.limit_area import Limits, rectangle
+from equipoise.search.ranking import loss
 from equipoise.trials.trial import Trial
 
 MOST = 600
@@ -75,7 +76,7 @@ def undominated(trials: Iterable[Trial], shown: Axes) -> tuple[Trial, ...]:
     Intervals are left aside here, so that the frontier is a line; the map draws them as error bars.
     """
     pairs = ((trial, *shown.of(trial)) for trial in trials if _drawable(trial, shown))
-    losses = [(_loss(utility), _loss(risk), trial) for trial, risk, utility in pairs]
+    losses = [(loss(utility), loss(risk), trial) for trial, risk, utility in pairs]
     kept: list[Trial] = []
     least, last = inf, (inf, inf)
     for lost, risk, trial in sorted(losses, key=lambda item: item[:2]):
@@ -83,10 +84,6 @@ def undominated(trials: Iterable[Trial], shown: Axes) -> tuple[Trial, ...]:
             kept.append(trial)
             least, last = risk, (lost, risk)
     return tuple(kept)
-
-
-def _loss(score: Score) -> float:
-    return score.value if score.better == "lower" else -score.value
 
 
 def risk_utility_map(

@@ -17,6 +17,7 @@ from equipoise.ground.errors import EquipoiseError, ParameterError
 from equipoise.policies.limits import Limit
 
 router = APIRouter()
+Text = Annotated[str, Form(max_length=1000)]
 RUN = "coarsening"
 Column = Annotated[str, Field(max_length=1000)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e15, le=1e15)]
@@ -147,12 +148,7 @@ def keep(request: Request, office: Here, level_request: KeepRequest) -> HTMLResp
 
 
 @router.post("/shape/level", response_class=HTMLResponse)
-def choose(
-    request: Request,
-    office: Here,
-    column: Annotated[str, Form(max_length=1000)],
-    level: Annotated[str, Form(max_length=1000)],
-) -> HTMLResponse:
+def choose(request: Request, office: Here, column: Text, level: Text) -> HTMLResponse:
     """Set the current level of a key."""
     name = office.ask(work.level_of, column, level)
     words = f"{column}: {'as it came' if name == ORIGINAL else f'level {name}'}"
@@ -161,12 +157,7 @@ def choose(
 
 
 @router.post("/shape/drop", response_class=HTMLResponse)
-def drop(
-    request: Request,
-    office: Here,
-    column: Annotated[str, Form(max_length=1000)],
-    level: Annotated[str, Form(max_length=1000)],
-) -> HTMLResponse:
+def drop(request: Request, office: Here, column: Text, level: Text) -> HTMLResponse:
     """Remove a level."""
     tree = office.ask(work.hierarchy_without, column, level)
     words = f"{column}: level {level} taken away"
@@ -216,7 +207,7 @@ def stop(request: Request, office: Here) -> HTMLResponse:
 
 
 @router.post("/shape/take", response_class=HTMLResponse)
-def take(request: Request, office: Here, key: Annotated[str, Form(max_length=1000)] = "") -> HTMLResponse:
+def take(request: Request, office: Here, key: Text = "") -> HTMLResponse:
     """Set all keys to the suggested levels."""
     run = office.runs.latest(RUN)
     if run is None or run.state != "done":

@@ -148,10 +148,7 @@ def protect(request: Request, office: Here) -> HTMLResponse:
 @router.get("/tables/run", response_class=HTMLResponse)
 def run(request: Request, office: Here) -> HTMLResponse:
     """The progress of the protection; the whole body of the page when it is done."""
-    latest = office.runs.latest(RUN)
-    if latest is not None and latest.state == "running":
-        return part(request, "tables_running.html", run=latest, again="/tables/run")
-    return _replace_body(_body(request, office))
+    return _progress(request, office, RUN, "/tables/run")
 
 
 @router.post("/tables/stop", response_class=HTMLResponse)
@@ -189,9 +186,13 @@ def compare(
 @router.get("/tables/compared", response_class=HTMLResponse)
 def comparison(request: Request, office: Here) -> HTMLResponse:
     """The progress of the comparison; the whole body of the page when it is done."""
-    latest = office.runs.latest(COMPARE)
+    return _progress(request, office, COMPARE, "/tables/compared")
+
+
+def _progress(request: Request, office: Here, kind: str, address: str) -> HTMLResponse:
+    latest = office.runs.latest(kind)
     if latest is not None and latest.state == "running":
-        return part(request, "tables_running.html", run=latest, again="/tables/compared")
+        return part(request, "tables_running.html", run=latest, again=address)
     return _replace_body(_body(request, office))
 
 

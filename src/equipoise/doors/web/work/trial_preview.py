@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
+from equipoise.doors.report.variable_changes import uses_roots
 from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.policy_file import JOURNAL
 from equipoise.doors.web.work.trials import Plain, recipe_of
@@ -23,8 +24,6 @@ from equipoise.utility import Entropy
 
 HISTOGRAM_WIDTH, HISTOGRAM_HEIGHT = 300, 90
 """Size of a small histogram in pixels."""
-MAX_BAR_RATIO = 4
-"""Ratio of the two highest bars above which heights are drawn as square roots."""
 Masks = Sequence[Mapping[str, Any]]
 
 
@@ -108,7 +107,7 @@ def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], mas
 def picture(overlay: Overlay) -> Plain:
     """A variable before and after masking: shares per bar, and the two outlines of a histogram."""
     movement = f"{said(overlay.moved, 'share')} of records in another bar than before" if overlay.moved > 5e-4 else ""
-    rooted = _needs_roots(overlay)
+    rooted = uses_roots(overlay)
     notes = (overlay.words, movement, "heights are square roots" if rooted else "")
     most = max((*overlay.before[:BARS], *overlay.after[:BARS]), default=0.0) or 1.0
     rows = [
@@ -118,11 +117,6 @@ def picture(overlay: Overlay) -> Plain:
     ]
     outlines = _outlines(overlay, 0.5 if rooted else 1.0) if overlay.kind == "histogram" else None
     return {"column": overlay.column, "words": "; ".join(filter(None, notes)), "rows": rows, "drawn": outlines}
-
-
-def _needs_roots(overlay: Overlay) -> bool:
-    highest = sorted(map(max, zip(overlay.before, overlay.after, strict=True)), reverse=True)
-    return overlay.kind == "histogram" and len(highest) > 2 and highest[0] > MAX_BAR_RATIO * highest[1]
 
 
 def _outlines(overlay: Overlay, power: float) -> Plain:

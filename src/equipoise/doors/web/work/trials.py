@@ -16,7 +16,7 @@ from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import is_share, said, title
-from equipoise.provenance.journal import SCORE_FIELDS
+from equipoise.provenance.journal import SCORE_FIELDS, scores_of
 from equipoise.recipe.catalogue import build, to_plain
 from equipoise.recipe.recipe import Recipe
 from equipoise.search.frontier import Frontier
@@ -59,15 +59,6 @@ def _json_value(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return dict(value) if isinstance(value, Mapping) else str(value)
-
-
-def scores_of(plain: Sequence[Mapping[str, Any]]) -> Scores:
-    """Scores from plain data."""
-    return Scores(Score(**{**one, "interval": _pair(one["interval"]), "notes": tuple(one["notes"])}) for one in plain)
-
-
-def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
-    return None if ends is None else (ends[0], ends[1])
 
 
 def recipe_of(masks: Sequence[Mapping[str, Any]], seed: int = DISPLAY_SEED) -> Recipe:
