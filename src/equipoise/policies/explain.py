@@ -10,7 +10,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.methods.method import Coarsening, Measure, OnCells, label
 from equipoise.policies.checks import WAIVABLE_ATTACK, changes
-from equipoise.policies.limits import Limit, ends, is_share
+from equipoise.policies.limits import SIGN_WORDS, Limit, ends, is_share
 from equipoise.policies.policy_file import Job
 from equipoise.policies.presets import preset_named, presets, slots_of
 from equipoise.policies.scoped_measures import Wanted, scale
@@ -19,7 +19,6 @@ from equipoise.presentation.numbers import said
 from equipoise.recipe.catalogue import family, find, form, summary
 from equipoise.recipe.recipe import spread
 
-SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 ROLE_WORDS = {
     "keys": "An intruder may know",
     "sensitive": "Nobody may learn",

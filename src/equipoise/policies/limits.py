@@ -20,6 +20,7 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 LIMIT_PATTERN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
 SHARE_UTILITIES = ("changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "withheld")
 """Utilities that are shares; all risks and attacks are."""

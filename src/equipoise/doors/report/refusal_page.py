@@ -7,9 +7,10 @@ from typing import Any
 from equipoise.doors.report.choice_section import every_trial
 from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import methods
-from equipoise.doors.report.report_sections import PACKAGES, SIGN_WORDS, limit_row
+from equipoise.doors.report.report_sections import PACKAGES, limit_row
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
+from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, scored
 from equipoise.presentation.numbers import is_share, number, title
 from equipoise.releases.refusal import Refused

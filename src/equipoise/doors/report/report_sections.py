@@ -17,6 +17,7 @@ from equipoise.doors.report.variable_changes import overlay_facts, variables
 from equipoise.ground.errors import ParameterError
 from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
+from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, said, title
 from equipoise.recipe.recipe import Recipe
@@ -27,7 +28,6 @@ from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
 from equipoise.trials.trial import Trial
 
 Facts = dict[str, Any]
-SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 SCORE_PHRASES = {
     "value_disclosure": "a snooper who finds a record knows {}",
     "moments": "means, variances and correlations change by {} on average",

@@ -3,9 +3,9 @@
 from typing import Any
 
 from equipoise.doors.report.intruder_section import for_page
-from equipoise.doors.report.report_sections import SIGN_WORDS
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
+from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, scored
 from equipoise.presentation.numbers import listed, said
 from equipoise.recipe.catalogue import parse

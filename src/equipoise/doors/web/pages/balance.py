@@ -16,7 +16,7 @@ from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import page, part
 from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import trial_preview
-from equipoise.doors.web.work.limits import SIGN_WORDS, slots, with_bounds, with_preset
+from equipoise.doors.web.work.limits import slots, with_bounds, with_preset
 from equipoise.doors.web.work.trials import (
     Plain,
     PolicyChoice,
@@ -35,6 +35,7 @@ from equipoise.doors.web.work.trials import (
     value,
 )
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
+from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Policy, scored
 from equipoise.presentation.numbers import said, title
 from equipoise.search.explain_choice import Choice, refusal

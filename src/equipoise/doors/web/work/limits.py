@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.ground.errors import EquipoiseError, ParameterError
-from equipoise.policies.limits import Limit, as_scored, expanded, is_share, limits_of, tables
+from equipoise.policies.limits import SIGN_WORDS, Limit, as_scored, expanded, is_share, limits_of, tables
 from equipoise.policies.presets import extended
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder, LimitTable
 from equipoise.presentation.numbers import said, title
 
-SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 Plain = dict[str, Any]
 Policy = Mapping[str, Any]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.doors.report.intruder_section import for_page
-from equipoise.doors.web.work.limits import SIGN_WORDS, Slot, known_scenarios, with_preset
+from equipoise.doors.web.work.limits import Slot, known_scenarios, with_preset
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
+from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import is_share, said, title
 from equipoise.provenance.journal import SCORE_FIELDS, scores_of
