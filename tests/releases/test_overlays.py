@@ -16,7 +16,7 @@ from equipoise.releases.overlays import changed_columns, overlays
 def _name_all(monkeypatch, request):
     """Files of a few records are counted by hand here: every category is named, but where that is the question."""
     if "rare" not in request.node.name:
-        monkeypatch.setattr(module, "NAMED", 1)
+        monkeypatch.setattr(module, "MIN_NAMED_RECORDS", 1)
 
 
 def test_rare_categories_are_counted_and_not_named():
@@ -146,8 +146,8 @@ def test_the_variables_that_were_touched_and_those_that_matter():
 def test_twelve_variables_at_most_and_none_of_huge_files(monkeypatch):
     frame = pl.DataFrame({f"c{k}": ["a", "b"] for k in range(20)})
     file = eq.read(frame, eq.Roles(["c0"]))
-    assert len(overlays(file, file, frame.columns)) == module.MOST
-    monkeypatch.setattr(module, "MOST_RECORDS", 1)
+    assert len(overlays(file, file, frame.columns)) == module.MAX_OVERLAYS
+    monkeypatch.setattr(module, "MAX_RECORDS", 1)
     assert overlays(file, file, frame.columns) == ()
 
 

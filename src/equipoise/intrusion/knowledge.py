@@ -80,33 +80,33 @@ def sweep(
     columns: Known, plan: KnowledgePlan, attempt: Try, whole: Score | None, progress: Progress | None
 ) -> pl.DataFrame:
     """Success by what is known, the most dangerous first; `whole` is the success of who knows all, where known."""
-    found: dict[Known, Score] = {columns: whole} if whole is not None else {}
-    done = 0
+    scores: dict[Known, Score] = {columns: whole} if whole is not None else {}
+    step = 0
     for size in range(1, plan.reach + 1):
-        for known in _next(columns, size, plan, found):
-            report(progress, done, plan.total, "trying what an intruder may know")
-            if known not in found:
-                found[known] = attempt(known)
-            done += 1
+        for combination in _next(columns, size, plan, scores):
+            report(progress, step, plan.total, "trying what an intruder may know")
+            if combination not in scores:
+                scores[combination] = attempt(combination)
+            step += 1
     report(progress, plan.total, plan.total, "trying what an intruder may know")
-    rows = [_row(known, score) for known, score in found.items() if isfinite(score.value)]
+    rows = [_row(combination, score) for combination, score in scores.items() if isfinite(score.value)]
     return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort(
         "value", "size", "known", descending=[True, False, False]
     )
 
 
-def _next(columns: Known, size: int, plan: KnowledgePlan, found: dict[Known, Score]) -> list[Known]:
+def _next(columns: Known, size: int, plan: KnowledgePlan, scores: dict[Known, Score]) -> list[Known]:
     """The combinations of a size: all, or those that extend the best of the size before."""
     if size <= plan.full:
         return list(combinations(columns, size))
-    smaller = [known for known in found if len(known) == size - 1]
-    best = max(smaller, key=lambda known: found[known].value)
+    smaller = [combination for combination in scores if len(combination) == size - 1]
+    best = max(smaller, key=lambda combination: scores[combination].value)
     return [tuple(c for c in columns if c in best or c == more) for more in columns if more not in best]
 
 
-def _row(known: Known, score: Score) -> tuple[Any, ...]:
+def _row(combination: Known, score: Score) -> tuple[Any, ...]:
     low, high = score.interval or (score.value, score.value)
-    return ", ".join(known), len(known), score.value, score.baseline, low, high
+    return ", ".join(combination), len(combination), score.value, score.baseline, low, high
 
 
 def growth(knowledge: pl.DataFrame) -> pl.DataFrame:
@@ -140,16 +140,16 @@ def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
         "layer": [
             _guessing(guess, foot),
             _points("tried", rest, foot, GREY, size=45, opacity=0.85),
-            error_bars("value", "y", [_drawn(row, foot) for row in best.iter_rows(named=True)]),
+            error_bars("value", "y", [_point(row, foot) for row in best.iter_rows(named=True)]),
             _line(best, foot),
             _points("best", best, foot, BLUE, size=80),
-            labels("best_label", _named(best, foot), align="center", dy=-14),
+            labels("best_label", _labelled(best, foot), align="center", dy=-14),
         ],
         "config": look(),
     }
 
 
-def _drawn(row: dict[str, Any], foot: float) -> Spec:
+def _point(row: dict[str, Any], foot: float) -> Spec:
     """A combination as the chart draws it; what a logarithm cannot show stands at its foot."""
     return {
         "size": row["size"],
@@ -168,7 +168,7 @@ def _points(name: str, table: pl.DataFrame, foot: float, colour: str, **mark: An
     ]
     return {
         "name": name,
-        "data": {"values": [_drawn(row, foot) for row in table.iter_rows(named=True)]},
+        "data": {"values": [_point(row, foot) for row in table.iter_rows(named=True)]},
         "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
         "encoding": {"tooltip": tooltip, "description": {"field": "known", "type": "nominal"}},
     }
@@ -177,24 +177,24 @@ def _points(name: str, table: pl.DataFrame, foot: float, colour: str, **mark: An
 def _line(best: pl.DataFrame, foot: float) -> Spec:
     return {
         "name": "best_line",
-        "data": {"values": [_drawn(row, foot) for row in best.iter_rows(named=True)]},
+        "data": {"values": [_point(row, foot) for row in best.iter_rows(named=True)]},
         "mark": {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False},
         "encoding": {"order": {"field": "size", "type": "quantitative"}},
     }
 
 
-def _named(best: pl.DataFrame, foot: float) -> list[Spec]:
+def _labelled(best: pl.DataFrame, foot: float) -> list[Spec]:
     """The best of each size by its columns."""
     widest = int(best["size"].to_list()[-1])
     return [
-        {**_drawn(row, foot), "label": _label(row["known"].split(", "), widest)} for row in best.iter_rows(named=True)
+        {**_point(row, foot), "label": _label(row["known"].split(", "), widest)} for row in best.iter_rows(named=True)
     ]
 
 
-def _label(known: Sequence[str], widest: int) -> str:
-    if len(known) <= 2:
-        return ", ".join(known)
-    return f"all {widest}" if len(known) == widest else f"{known[0]}, {known[1]} and {len(known) - 2} more"
+def _label(columns: Sequence[str], widest: int) -> str:
+    if len(columns) <= 2:
+        return ", ".join(columns)
+    return f"all {widest}" if len(columns) == widest else f"{columns[0]}, {columns[1]} and {len(columns) - 2} more"
 
 
 def _guessing(guess: float, foot: float) -> Spec:

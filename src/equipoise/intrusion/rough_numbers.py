@@ -67,8 +67,8 @@ class RunProgress:
         self.done += 1
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
+def _free(name: str, names: Sequence[str]) -> str:
+    while name in names:
         name += "_"
     return name
 

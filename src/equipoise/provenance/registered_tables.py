@@ -20,7 +20,7 @@ from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.provenance.fingerprint import hash_of
 from equipoise.provenance.seed_register import Register
-from equipoise.tables.audits import KnownTable, bounds, kept, read_back
+from equipoise.tables.audits import KnownTable, bounds, frame, read_back
 
 CELLS, LEVELS, BOUNDS = "table.sbs", "levels.parquet", "bounds.parquet"
 """Private files: every cell with its status, the levels of sensitive ones, what the public can tell of each."""
@@ -60,7 +60,7 @@ def keep_table(
     if released.method == "suppress":
         _levels(released).write_parquet(stage / LEVELS)
     else:
-        kept(released).write_parquet(stage / BOUNDS)
+        frame(released).write_parquet(stage / BOUNDS)
         entry |= {"bounds": hash_of(stage / BOUNDS), "method": released.method}
     register.shelve(stage, _folder(entry))
     register.record_table(records, entry)

@@ -105,9 +105,9 @@ class RecordsCase:
     @cached_property
     def kept(self) -> Records:
         """The records without direct identifiers, as masks see them."""
-        kept = without_direct(self.records)
-        refuse_unfit(kept, keys_needed=False)
-        return kept
+        masking_input = without_direct(self.records)
+        refuse_unfit(masking_input, keys_needed=False)
+        return masking_input
 
     @property
     def seed(self) -> int | None:
@@ -178,7 +178,7 @@ def hinted(chosen: Trial) -> Iterator[None]:
 
 @contextmanager
 def kept_journal(
-    job: Job, folder: Path, records: Records, kept: Records, *, seed: int | None = None, table: Any = None
+    job: Job, folder: Path, records: Records, masking_input: Records, *, seed: int | None = None, table: Any = None
 ) -> Iterator[Journal]:
     """The journal of a run: kept when the run is stopped or fails, gone when it ends in a release or a refusal.
 
@@ -188,7 +188,7 @@ def kept_journal(
     depends = json.dumps(
         {
             "data": {f.name: getattr(job.data, f.name) for f in fields(job.data)},
-            "roles": kept.roles.to_plain(),
+            "roles": masking_input.roles.to_plain(),
             "measures": [repr(measure) for measure in job.scales()],
             "scenarios": [repr(scenario) for scenario in job.scenarios],
             **({"table": table} if table is not None else {}),
@@ -234,11 +234,11 @@ def tidy(folder: Path) -> None:
     if not folder.parent.is_dir() or not beside(folder).is_file():
         return
     marked = re.compile(re.escape(f".{folder.name}.") + r"[0-9a-f]{8}\.(partial|old)")
-    for left in [path for path in folder.parent.iterdir() if marked.fullmatch(path.name) and path.is_dir()]:
-        if left.suffix == ".old" and not folder.exists():
-            system.move(left, folder)
+    for leftover in [path for path in folder.parent.iterdir() if marked.fullmatch(path.name) and path.is_dir()]:
+        if leftover.suffix == ".old" and not folder.exists():
+            system.move(leftover, folder)
         else:
-            system.remove_folder(left)
+            system.remove_folder(leftover)
 
 
 @dataclass(frozen=True)

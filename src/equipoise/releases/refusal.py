@@ -65,6 +65,6 @@ def refused_of(
 ) -> Refused:
     """What an error refused, from what was tried; `ends` are the original and no data at all."""
     fresh = error.about if isinstance(error.about, Trial) else None
-    left = trials.left_out if isinstance(trials, Trials) else ()
+    left_out = trials.left_out if isinstance(trials, Trials) else ()
     near = fresh or ahead_of(trials, policy)
-    return Refused(title, policy, tuple(trials), near, str(error), fresh is not None, *ends, left, table)
+    return Refused(title, policy, tuple(trials), near, str(error), fresh is not None, *ends, left_out, table)

@@ -17,12 +17,12 @@ from equipoise.presentation.notebook import tabulated_html
 from equipoise.presentation.numbers import number, said
 from equipoise.search.table_comparison import TableComparison
 from equipoise.tables import Adjust, CellKey, Round, Suppress
-from equipoise.tables.audits import Certificate, KnownTable, certify, known
+from equipoise.tables.audits import Certificate, KnownTable, certify, view_of
 
-CODES = {"published": 1, "changed": 1, "sensitive": 3, "helper": 11}
-EMPTY = 14
+STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "helper": 11}
+EMPTY_CELL_CODE = 14
 """The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own."""
-LEAST_GAP = 1e-4
+MIN_REPORTED_GAP = 1e-4
 """Below this a pattern counts as the cheapest."""
 
 
@@ -48,9 +48,9 @@ class Tabulated:
         return isinstance(self.method, Suppress)
 
     @property
-    def known(self) -> KnownTable:
+    def known_cells(self) -> KnownTable:
         """What the public can tell of each cell, and which need protection."""
-        return known(self.table, self.rule, name_of(type(self.method)))
+        return view_of(self.table, self.rule, name_of(type(self.method)))
 
     @cached_property
     def statuses(self) -> pl.Series:
@@ -136,10 +136,10 @@ class Tabulated:
         """Every cell with its true value, contributors, what is published, its status and tau-ARGUS' code for it."""
         cells = self.table.table.select(*self.table.by, "n", "contributors").with_columns(
             value=_plain(pl.Series(amount(self.table))), published=_plain(pl.Series(self.table.told).fill_nan(None)),
-            status=self.statuses, code=self.statuses.replace_strict(CODES, return_dtype=pl.Int64),
+            status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
         )  # fmt: skip
         return cells.with_columns(
-            code=pl.when(pl.col("n") == 0).then(EMPTY).otherwise("code"),
+            code=pl.when(pl.col("n") == 0).then(EMPTY_CELL_CODE).otherwise("code"),
             n=pl.when(pl.col("contributors").is_not_null()).then("n"),
         )
 
@@ -180,7 +180,7 @@ def _gap(released: Table) -> tuple[str, ...]:
     gap = released.history[-1].parameters.get("gap")
     if gap is None or not np.isfinite(gap):
         return ()
-    if gap < LEAST_GAP:
+    if gap < MIN_REPORTED_GAP:
         return ("No pattern of withheld cells costs less: this one is proven the cheapest.",)
     return (f"The pattern costs at most {said(float(gap), 'share')} more than the cheapest there can be.",)
 

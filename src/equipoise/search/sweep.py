@@ -140,7 +140,7 @@ def _near(runner: Runner, trial: Trial | LeftOut, draws: int, policy: Policy | N
     if draws == 1 or policy is None or isinstance(trial, LeftOut) or drawn_once(trial.recipe):
         return trial
     gaps = [abs(scored(trial, limit).value - limit.bound) / (abs(limit.bound) or 1.0) for limit in policy.parsed]
-    return runner.run([trial.recipe], draws, counted=False)[0] if min(gaps, default=1.0) < EDGE else trial
+    return runner.run([trial.recipe], draws, counts=False)[0] if min(gaps, default=1.0) < EDGE else trial
 
 
 def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None) -> Trials:
@@ -158,7 +158,7 @@ def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None)
 def _drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
     """The trials, some of them drawn to the full; one that fails in a later draw is left out."""
     few = [trial for trial in some if not drawn_once(trial.recipe) and len(trial.draws) < draws]
-    full = runner.run([trial.recipe for trial in few], draws, counted=False)
+    full = runner.run([trial.recipe for trial in few], draws, counts=False)
     instead = {id(trial): more for trial, more in zip(few, full, strict=True)}
     return _sorted([*(instead.get(id(trial), trial) for trial in trials), *trials.left_out])
 

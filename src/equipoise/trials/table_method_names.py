@@ -19,10 +19,10 @@ def rule_text(rule: Any) -> str:
     """
     if hasattr(rule, "mark"):
         return f" {rule.mark} ".join(rule_text(part) for part in rule.rules)
-    told = [(f.name, getattr(rule, f.name), f.default) for f in fields(rule) if f.init]
-    kept = [_plain(value) for name, value, _ in told[:2] if name in ("n", "k", "p", "q")]
-    kept += [f"{name}={_plain(value)}" for name, value, default in told if name not in "nkpq" and value != default]
-    return name_of(type(rule)).replace("_", "-") + (f":{','.join(kept)}" if kept else "")
+    parts = [(f.name, getattr(rule, f.name), f.default) for f in fields(rule) if f.init]
+    texts = [_plain(value) for name, value, _ in parts[:2] if name in ("n", "k", "p", "q")]
+    texts += [f"{name}={_plain(value)}" for name, value, default in parts if name not in "nkpq" and value != default]
+    return name_of(type(rule)).replace("_", "-") + (f":{','.join(texts)}" if texts else "")
 
 
 def _plain(value: Any) -> str:

@@ -11,7 +11,7 @@ from equipoise.ground.lazy_exports import export_lazily
 if TYPE_CHECKING:
     from equipoise.tables.audits.certificate import Certificate, certify
     from equipoise.tables.audits.exposure import Exposure, exposure
-    from equipoise.tables.audits.joint_audit import JointAudit, KnownTable, bounds, kept, known, read_back, together
+    from equipoise.tables.audits.joint_audit import JointAudit, KnownTable, bounds, frame, read_back, together, view_of
     from equipoise.tables.audits.withheld_cells import audit, difference
 
 __all__ = [
@@ -24,10 +24,10 @@ __all__ = [
     "certify",
     "difference",
     "exposure",
-    "kept",
-    "known",
+    "frame",
     "read_back",
     "together",
+    "view_of",
 ]
 
 export_lazily(
@@ -41,8 +41,8 @@ export_lazily(
     certify="certificate",
     difference="withheld_cells",
     exposure="exposure",
-    kept="joint_audit",
-    known="joint_audit",
+    frame="joint_audit",
+    view_of="joint_audit",
     read_back="joint_audit",
     together="joint_audit",
 )

@@ -43,8 +43,8 @@ class AttackerIntervals:
     def disclosed(self, tolerance: float = 1e-9) -> Booleans:
         """Suppressed cells that can be computed exactly (to a share of their value, or of one)."""
         scale = tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(self.upper), self.upper, 0.0)))
-        found: Booleans = self.suppressed & (self.width <= scale)
-        return found
+        exact: Booleans = self.suppressed & (self.width <= scale)
+        return exact
 
 
 def audit(
@@ -113,8 +113,8 @@ class _System:
         order = columns[np.argsort(label[columns], kind="stable")]
         starts = np.flatnonzero(np.diff(label[order], prepend=-1))
         by_column = matrix.tocsc()
-        for done, group in enumerate(np.split(order, starts[1:]) if len(order) else []):
-            report(progress, done, len(starts), "computing the attacker's intervals")
+        for number, group in enumerate(np.split(order, starts[1:]) if len(order) else []):
+            report(progress, number, len(starts), "computing the attacker's intervals")
             group = np.sort(group)
             yield _Component(by_column[:, group].tocsr(), group, -self.down[group], self.up[group])
 
@@ -139,9 +139,9 @@ def reduced(matrix: Any) -> tuple[Integers, Floats]:
         first = folded.indptr[:-1][terms == 2]
         if not len(first):
             return owner, factor
-        kept, gone, ratio = _pairs(folded, first)
+        owners, merged, ratio = _pairs(folded, first)
         into, by = np.arange(count), np.ones(count)
-        into[gone], by[gone] = kept, ratio
+        into[merged], by[merged] = owners, ratio
         factor *= by[owner]
         owner = into[owner]
 
@@ -151,12 +151,12 @@ def _pairs(folded: Any, first: Integers) -> tuple[Integers, Integers, Floats]:
     one, two = folded.indices[first], folded.indices[first + 1]
     p, q = folded.data[first], folded.data[first + 1]
     swap = one > two
-    kept, gone = np.where(swap, two, one), np.where(swap, one, two)
+    owners, merged = np.where(swap, two, one), np.where(swap, one, two)
     ratio = np.where(swap, -q / p, -p / q)
-    gone, at = np.unique(gone, return_index=True)
-    kept, ratio = kept[at], ratio[at]
-    free = np.isin(kept, gone, invert=True)
-    return kept[free], gone[free], ratio[free]
+    merged, at = np.unique(merged, return_index=True)
+    owners, ratio = owners[at], ratio[at]
+    free = np.isin(owners, merged, invert=True)
+    return owners[free], merged[free], ratio[free]
 
 
 def _folded(matrix: Any, owner: Integers, factor: Floats) -> Any:
@@ -258,8 +258,8 @@ def implied(matrix: Any, low: Floats, high: Floats) -> tuple[Floats, Floats]:
             endless = np.isinf(least)
             finite = np.where(endless, 0.0, least)
             total = np.bincount(rows, finite, matrix.shape[0])[rows] - finite
-            known = np.bincount(rows, endless, matrix.shape[0])[rows] - endless == 0
-            rising, falling = known & (a > 0), known & (a < 0)
+            bounded = np.bincount(rows, endless, matrix.shape[0])[rows] - endless == 0
+            rising, falling = bounded & (a > 0), bounded & (a < 0)
             np.minimum.at(high, columns[rising], -total[rising] / a[rising])
             np.maximum.at(low, columns[falling], -total[falling] / a[falling])
         if np.array_equal(before[0], low) and np.array_equal(before[1], high):

@@ -45,8 +45,8 @@ def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
             high,
             (f"The relations of a table of more than {MOST:,} cells were not used to narrow its intervals.",),
         )
-    found = audit(additive(table), value, np.ones(len(table), dtype=np.bool_), low=low, high=high)
-    return found.lower, found.upper, notes(table)
+    intervals = audit(additive(table), value, np.ones(len(table), dtype=np.bool_), low=low, high=high)
+    return intervals.lower, intervals.upper, notes(table)
 
 
 def notes(table: Table) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def notes(table: Table) -> tuple[str, ...]:
 
 def limits(table: Table) -> tuple[Floats, Floats]:
     """What each cell can be by itself: as far from what is published as the law allows."""
-    law, told = table.history[-1], table.told
+    law, published = table.history[-1], table.told
     if len(table.history) > 1:
         raise DataError("A table that was changed more than once cannot be audited: take one method.")
     if law.mask == "adjust" and isinstance(law.detail, Room):
@@ -69,21 +69,21 @@ def limits(table: Table) -> tuple[Floats, Floats]:
     if law.mask == "cell_key":
         weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
         far = law.parameters["most"] * weight
-        return np.maximum(told - far, 0.0), told + far
+        return np.maximum(published - far, 0.0), published + far
     if law.mask != "round":
         raise DataError(f"How far {law.mask or 'this method'!r} may change a cell is not known: it cannot be audited.")
     base = float(law.parameters["base"])
     if law.parameters["kind"] == "small":
-        return _small(table, told, base)
+        return _small(table, published, base)
     far = base * (1 + int(law.parameters.get("beyond", 0)))
-    return np.maximum(told - far, 0.0), told + far
+    return np.maximum(published - far, 0.0), published + far
 
 
-def _small(table: Table, told: Floats, base: float) -> tuple[Floats, Floats]:
+def _small(table: Table, published: Floats, base: float) -> tuple[Floats, Floats]:
     """Inner counts published as 0 or the base may be any below it; other inner ones are true, margins are free."""
-    hidden, inner = (told == 0) | (told == base), table.inner
-    low = np.where(inner & ~hidden, told, 0.0)
-    high = np.where(inner, np.where(hidden, base, told), np.inf)
+    hidden, inner = (published == 0) | (published == base), table.inner
+    low = np.where(inner & ~hidden, published, 0.0)
+    high = np.where(inner, np.where(hidden, base, published), np.inf)
     return low, high
 
 

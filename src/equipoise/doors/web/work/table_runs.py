@@ -18,7 +18,7 @@ from equipoise.policies.table_section import rules_of
 from equipoise.presentation.numbers import number
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.evidence import FRESH
+from equipoise.releases.evidence import RELEASE_DRAW
 from equipoise.releases.table_release import TableContents, audited_by, write_table
 from equipoise.releases.tabulated import Tabulated, certified
 from equipoise.search.table_comparison import TableComparison, diagnoses
@@ -51,7 +51,7 @@ def protected(made: Table, method: Any, recipe: Recipe, progress: Progress) -> T
     if isinstance(method, Suppress):
         return method.apply(made, Draws(0), progress)
     report(progress, 0, 1, "changing the numbers")
-    return recipe.run(made, FRESH)
+    return recipe.run(made, RELEASE_DRAW)
 
 
 def told(found: Tabulated, source: str) -> Plain:
