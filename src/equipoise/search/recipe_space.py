@@ -164,8 +164,8 @@ def _step(table: dict[str, Any]) -> MaskStep | None:
     fixed = {key: values[0] for key, values in grids.items() if len(values) == 1}
 
     def make(*chosen: Any) -> Mask:
-        made: Mask = build(name, "mask", {**fixed, **dict(zip(turned, chosen, strict=True))})
-        return made
+        mask: Mask = build(name, "mask", {**fixed, **dict(zip(turned, chosen, strict=True))})
+        return mask
 
     return MaskStep(tuple(grids[key] for key in turned), make, coarse)
 

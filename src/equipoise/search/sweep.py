@@ -146,16 +146,16 @@ def _near(runner: Runner, trial: Trial | LeftOut, draws: int, policy: Policy | N
 def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None) -> Trials:
     """The same trials, those that count drawn to the full: the frontier, and what the policy would choose."""
     best = {id(trial) for trial in frontier(trials)}
-    trials = _drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
+    trials = _fully_drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
     while policy is not None and policy.parsed:
         ahead = ahead_of(trials, policy)
         if drawn_once(ahead.recipe) or len(ahead.draws) == draws:
             break
-        trials = _drawn(runner, trials, [ahead], draws)
+        trials = _fully_drawn(runner, trials, [ahead], draws)
     return trials
 
 
-def _drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
+def _fully_drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
     """The trials, some of them drawn to the full; one that fails in a later draw is left out."""
     few = [trial for trial in some if not drawn_once(trial.recipe) and len(trial.draws) < draws]
     full = runner.run([trial.recipe for trial in few], draws, counts=False)
