@@ -100,7 +100,7 @@ def test_counts_say_whether_they_were_audited_as_whole(monkeypatch: pytest.Monke
     found = tabulate(firms(), ["region", "trade"], rule="min-count:5")
     assert any("used that counts are whole" in note for note in found.notes)
     assert (found.audit["lower"] == found.audit["lower"].round()).all()
-    monkeypatch.setattr(certificate, "WHOLE", 1)
+    monkeypatch.setattr(certificate, "MAX_WHOLE", 1)
     assert any("does not use" in note for note in tabulate(firms(), ["region", "trade"], rule="min-count:5").notes)
     assert not any("whole" in note for note in tabulate(firms(), "trade", "turnover", rule="min-count:20").notes)
 

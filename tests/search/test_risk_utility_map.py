@@ -188,7 +188,7 @@ def test_too_many_points_are_thinned_and_the_frontier_is_kept():
     spec = risk_utility_map(frontier([*many, *TRIALS]))
     assert names(spec, "best") == {"a", "b", "d"}
     assert spec["usermeta"] == {"tried": 5_004, "drawn": len(rows(spec, "tried")) + len(rows(spec, "best"))}
-    assert len(rows(spec, "tried")) <= charts.MOST
+    assert len(rows(spec, "tried")) <= charts.MAX_DRAWN_TRIALS
 
 
 def test_the_frontier_makes_its_own_map():

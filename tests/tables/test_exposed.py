@@ -166,7 +166,7 @@ def test_large_changed_tables_say_that_relations_were_not_used(monkeypatch: pyte
     made = counts(1)
     shown = Round(3, controlled=False).apply(made, Draws(1))
     told = Exposed(FEW, "shortfall").measure(shown, made)
-    monkeypatch.setattr(changed_tables, "MOST", 4)
+    monkeypatch.setattr(changed_tables, "MAX_CELLS", 4)
     loose = Exposed(FEW, "shortfall").measure(shown, made)
     assert any("were not used" in note for note in loose.notes)
     assert loose.value <= told.value

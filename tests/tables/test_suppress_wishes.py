@@ -13,7 +13,7 @@ import equipoise as eq
 from equipoise.ground.randomness import Draws
 from equipoise.rules import MinCount, PPercent
 from equipoise.tables import Suppress
-from equipoise.tables._suppression.singletons import WEAK
+from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
 
 
 def made(seed: int, holdings: int | None = None, n: int = 40) -> eq.Cells:
@@ -120,7 +120,7 @@ def test_a_holding_that_knows_its_cells_is_kept_out_as_far_as_can_be(seed: int) 
                 if known[cell]:
                     continue
                 possible = far(table, ~known & (table.n > 0), cell, sign, low, high, level)
-                wanted = level if possible >= level * (1 - 1e-6) else WEAK * possible
+                wanted = level if possible >= level * (1 - 1e-6) else WEAK_LEVEL_SHARE * possible
                 short |= wanted < level
                 assert far(table, hidden & ~known, cell, sign, low, high, level) >= wanted * (1 - 1e-6)
         weaker += short

@@ -24,7 +24,7 @@ from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, tracked
 from equipoise.ground.whole_files import put, refuse_page
 from equipoise.intrusion import knowledge as steps
-from equipoise.intrusion.scenario import WORDS, Known, Scenario, kind_of, known_to, scenario
+from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, scenario
 from equipoise.intrusion.who_is_who import Pair, Truth, pair
 from equipoise.methods.method import Measure, label, name_of
 from equipoise.methods.score import Score
@@ -34,7 +34,7 @@ from equipoise.presentation.pages import page, source_name
 from equipoise.presentation.svg import Chart
 from equipoise.recipe.catalogue import find, methods
 
-MOST_RECORDS, WORK = 250_000, 2_000_000
+MAX_RECORDS, MAX_RECORD_TRIES = 250_000, 2_000_000
 """What a report bears: so many records at most, and so many records times combinations of columns."""
 Variants = dict[str, tuple[dict[str, Any], ...]]
 VARIANTS: Variants = {
@@ -43,7 +43,7 @@ VARIANTS: Variants = {
     "singling_out": ({}, {"mode": "multivariate"}),
 }
 """The attacks that are tried in several ways."""
-REPORTED: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
+REPORT_VARIANTS: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
 """Those of a report that comes with every release: without what learns long."""
 UNALIGNED = ("nearest", "inference", "singling_out")
 """Attacks on files in which nobody knows whose record is whose; linkage, which estimates, takes equal rows for equal
@@ -198,12 +198,12 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
     They cannot without a key or a number, on an engine outside memory, and on more than 250,000 records.
     """
     readable, columns = released.in_memory or released.source is not None, original.roles.keys or original.roles.numeric
-    if not readable or not columns or not 1 < original.height() <= MOST_RECORDS:
-        return f"that takes a key or a number, and at most {MOST_RECORDS:,} records in memory."
+    if not readable or not columns or not 1 < original.height() <= MAX_RECORDS:
+        return f"that takes a key or a number, and at most {MAX_RECORDS:,} records in memory."
     try:
         files = pair(released, original, columns)
-        attacks = _every(files, _Aim.of(files, columns, files.original.roles.sensitive), REPORTED)
-        plan = steps.KnowledgePlan.of(len(columns), 2, files.original.height(), WORK)
+        attacks = _every(files, _Aim.of(files, columns, files.original.roles.sensitive), REPORT_VARIANTS)
+        plan = steps.KnowledgePlan.of(len(columns), 2, files.original.height(), MAX_RECORD_TRIES)
         return _attack_with(files, columns, attacks, plan, strict=False, progress=progress)
     except Cancelled:
         raise
@@ -349,7 +349,7 @@ def _scenarios(
     if not tries:
         raise next(iter(untried.values()), EquipoiseError("No attack fits these files."))
     notes = [f"{name} was not tried: {error}" for name, error in untried.items()]
-    order = sorted(tries, key=lambda intruder: list(WORDS).index(intruder[0]))
+    order = sorted(tries, key=lambda intruder: list(SENTENCES).index(intruder[0]))
     return tuple(scenario(files, columns, tries[intruder]) for intruder in order), notes
 
 
@@ -381,7 +381,7 @@ def _swept(
     nearest = find("nearest", "measure")
     scores = [score for scenario in scenarios for score in scenario.tried]
     if files.released.synthetic:
-        return pl.DataFrame(schema=steps.COLUMNS)
+        return pl.DataFrame(schema=steps.SWEEP_SCHEMA)
 
     def attempt(columns: Known) -> Score:
         method = _filled(nearest(), files, _Aim(columns, (), ()))

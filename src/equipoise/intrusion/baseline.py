@@ -8,7 +8,7 @@ from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score
 from equipoise.recipe.catalogue import parse
 
-MOST_RECORDS = 250_000
+MAX_RECORDS = 250_000
 """More records than this are not attacked a second time."""
 
 
@@ -17,7 +17,7 @@ def on_original(attack: Attack, original: Records) -> tuple[Score | None, ...]:
 
     None where that could not be tried. Cost: that of the attacks, without the combinations of columns.
     """
-    if attack.records > MOST_RECORDS:
+    if attack.records > MAX_RECORDS:
         return tuple(None for _ in attack.scenarios)
     return tuple(_strongest([score.name for score in scenario.tried], original) for scenario in attack.scenarios)
 

@@ -13,11 +13,11 @@ from equipoise.methods.score import Score
 from equipoise.presentation.numbers import listed, said
 from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, error_bars, labels, look
 
-MOST = 500
+MAX_COMBINATIONS = 500
 """Combinations tried at most."""
-WORK = 20_000_000
+MAX_RECORD_TRIES = 20_000_000
 """Records times combinations, at most; 4 columns of a million records are still tried one by one and in pairs."""
-COLUMNS = {
+SWEEP_SCHEMA = {
     "known": pl.String,
     "size": pl.Int64,
     "value": pl.Float64,
@@ -25,7 +25,7 @@ COLUMNS = {
     "low": pl.Float64,
     "high": pl.Float64,
 }
-STEEP = 20.0
+LOG_SCALE_FACTOR = 20.0
 """A success that grows by more than this factor is drawn on a logarithmic scale."""
 Known = tuple[str, ...]
 Try = Callable[[Known], Score]
@@ -42,13 +42,13 @@ class KnowledgePlan:
     allowed: int
 
     @classmethod
-    def of(cls, columns: int, size: int, records: int, work: int = WORK) -> "KnowledgePlan":
+    def of(cls, columns: int, size: int, records: int, work: int = MAX_RECORD_TRIES) -> "KnowledgePlan":
         """The largest plan within the bound.
 
         >>> KnowledgePlan.of(4, 2, 1000)
         KnowledgePlan(columns=4, asked=2, full=2, reach=4, allowed=500)
         """
-        allowed = max(1, min(MOST, work // max(1, records)))
+        allowed = max(1, min(MAX_COMBINATIONS, work // max(1, records)))
         full = reach = max((k for k in range(1, min(size, columns) + 1) if _all(columns, k) <= allowed), default=1)
         spent = _all(columns, full)
         while reach < columns and spent + columns - reach <= allowed:
@@ -90,7 +90,7 @@ def sweep(
             step += 1
     report(progress, plan.total, plan.total, "trying what an intruder may know")
     rows = [_row(combination, score) for combination, score in scores.items() if isfinite(score.value)]
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort(
+    return pl.DataFrame(rows, schema=SWEEP_SCHEMA, orient="row").sort(
         "value", "size", "known", descending=[True, False, False]
     )
 
@@ -126,7 +126,7 @@ def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
     values, sizes = knowledge["value"].to_list(), best["size"].to_list()
     guess = max((value for value in knowledge["baseline"] if value is not None), default=0.0)
     least = min((value for value in (*values, guess) if value > 0), default=0.0)
-    steep = least > 0 and max(values) > STEEP * least
+    steep = least > 0 and max(values) > LOG_SCALE_FACTOR * least
     foot = least * 0.7 if steep else 0.0
     high = max(knowledge["high"]) * (2.5 if steep else 1.15) or 1.0
     rest = knowledge.join(best, on="known", how="anti")

@@ -12,9 +12,9 @@ from equipoise.presentation.numbers import listed, said, title
 
 Known = tuple[str, ...]
 Kind = Literal["link", "interval", "inference", "singling_out"]
-KINDS: dict[str, Kind] = {"interval": "interval", "inference": "inference", "singling_out": "singling_out"}
+KIND_OF_ATTACK: dict[str, Kind] = {"interval": "interval", "inference": "inference", "singling_out": "singling_out"}
 """What an attack is after, where that is not linking people to records."""
-WORDS: dict[Kind, tuple[str, str]] = {
+SENTENCES: dict[Kind, tuple[str, str]] = {
     "link": ("Knowing {known}, {value} of people are linked correctly", "guessing would give {guess}"),
     "inference": ("Knowing {known}, the {sensitive} of {value} of people is guessed right{within}", "{apart} {guess}"),
     "interval": (
@@ -54,7 +54,7 @@ def scenario(files: Pair, columns: Known, tries: Sequence[tuple[Measure, Score]]
 
 def kind_of(method: Measure) -> Kind:
     """What an attack is after."""
-    return KINDS.get(name_of(type(method)), "link")
+    return KIND_OF_ATTACK.get(name_of(type(method)), "link")
 
 
 def known_to(method: Measure, columns: Known) -> Known:
@@ -77,7 +77,7 @@ def sentence(kind: Kind, score: Score, facts: dict[str, str], *, estimated: bool
     """How an intruder fares, in words."""
     if not isfinite(score.value):
         return f"{title(score.name.partition('(')[0])}: {score.notes[0] if score.notes else 'Not applicable.'}"
-    text, guess = WORDS[kind]
+    text, guess = SENTENCES[kind]
     claim = text.format(value=said(score.value, "share"), **facts)
     between = f" ({ends})" if score.interval and (ends := _ends(score.interval)) else ""
     against = guess.format(guess=said(score.baseline, "share"), **facts) if score.baseline is not None else ""

@@ -15,9 +15,9 @@ from equipoise.ground.randomness import Draws
 from equipoise.recipe.catalogue import build
 
 Truth = Literal["id", "row", "unknown"]
-FEW = 50
+MIN_RECORDS = 50
 """Of fewer records it cannot be told whether rows go together: they are taken to."""
-SURE = 4.0
+MIN_STANDARD_ERRORS = 4.0
 """Standard errors above chance from which a column says that rows go together."""
 
 
@@ -132,10 +132,10 @@ def in_step(released: Records, original: Records) -> bool:
     ordered = all(side.in_memory or side.source is not None for side in (released, original))
     if not ordered or released.height() != original.height():
         return False
-    if original.height() < FEW or (released.history and released.source == original.source):
+    if original.height() < MIN_RECORDS or (released.history and released.source == original.source):
         return True
     released_rows, original_rows = released.collect(*common), original.collect(*common)
-    return any(_beyond_chance(released_rows[column], original_rows[column]) > SURE for column in common)
+    return any(_beyond_chance(released_rows[column], original_rows[column]) > MIN_STANDARD_ERRORS for column in common)
 
 
 def _beyond_chance(released: pl.Series, original: pl.Series) -> float:

@@ -20,11 +20,11 @@ from equipoise.publishing import decision_files
 from equipoise.publishing.alternatives import Answers, Ways
 from equipoise.publishing.other_rules import RuleComparison
 from equipoise.publishing.prior_fit import Residuals
-from equipoise.publishing.publication import MODEL, Decision, Publication, PublicationOptions, publication
+from equipoise.publishing.publication import MODEL_PANEL, Decision, Publication, PublicationOptions, publication
 
-LIMIT, MORE = "How far to go: one of these", "More answers"
+LIMIT, ANSWERS_PANEL = "How far to go: one of these", "More answers"
 """Where the command line lists the rest."""
-WRONG = 10.0
+WRONG_S_FACTOR = 10.0
 """How many times too small or too large a wrong S is, when no other losses are named to compare with."""
 
 
@@ -144,16 +144,16 @@ class PublishOptions(PublicationOptions):
     )  # fmt: skip
     compare: Iterable[Any] = option(
         (), "What would another loss cost? Also of both: uniques:1/cell. Repeatable.", cli="names",
-        metavar="NAME:VALUES", panel=MODEL,
+        metavar="NAME:VALUES", panel=MODEL_PANEL,
     )  # fmt: skip
     merge: str | None = option(
         None, "Also cut the hierarchy of this column: merge cells, or tell coarser ones.", cli="text", metavar="COLUMN",
-        panel=MORE,
+        panel=ANSWERS_PANEL,
     )  # fmt: skip
     hierarchy: Hierarchy | None = option(None, "The hierarchy of that column; that of the roles unless given.")
     ways: Ways | None = option(
         None, "What else can be done with a cell: the shares of both losses it leaves, as round=0.5,0.1.", cli="names",
-        flag="way", metavar="NAME=DISCLOSURE,SILENCE", panel=MORE,
+        flag="way", metavar="NAME=DISCLOSURE,SILENCE", panel=ANSWERS_PANEL,
     )  # fmt: skip
     out: str | Path | None = option(
         None, "A folder for decision.csv, decision.json and report.html, or one such file; they name cells.",
@@ -225,7 +225,7 @@ def _wrong(disclosure: Any, nonpublication: Any) -> dict[str, tuple[Any, Any]]:
     loss: Any = read(disclosure)
     if not is_dataclass(loss) or not hasattr(loss, "S"):
         return {}
-    losses = [replace(loss, S=_plainly(loss.S * factor)) for factor in (1 / WRONG, WRONG)]  # type: ignore[type-var]
+    losses = [replace(loss, S=_plainly(loss.S * factor)) for factor in (1 / WRONG_S_FACTOR, WRONG_S_FACTOR)]  # type: ignore[type-var]
     return {as_text(other): (other, nonpublication) for other in losses}
 
 

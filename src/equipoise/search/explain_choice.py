@@ -14,11 +14,11 @@ from equipoise.search.frontier import frontier
 from equipoise.search.ranking import Spread, best, inside, loss, ranking, shortfall
 from equipoise.trials.trial import Trial
 
-MOVED = 0.1
+LIMIT_SHIFT = 0.1
 """Share by which limits are moved to see whether the choice holds."""
-DIGITS = 4
+LIMIT_DIGITS = 4
 """Digits of a limit that is proposed."""
-SHOWN = 3
+MAX_NEXT_STEPS = 3
 """Next steps on each side that are told."""
 
 
@@ -75,7 +75,7 @@ class LimitMove:
         Limit(score='uniques', sign='<=', bound=0.01235)
         """
         way = ROUND_CEILING if self.limit.sign[0] == "<" else ROUND_FLOOR
-        bound = float(Context(prec=DIGITS, rounding=way).create_decimal(repr(float(self.bound))))
+        bound = float(Context(prec=LIMIT_DIGITS, rounding=way).create_decimal(repr(float(self.bound))))
         return replace(self.limit, sign=f"{self.limit.sign[0]}=", bound=bound)
 
     def words(self) -> str:
@@ -170,7 +170,7 @@ class Choice:
         neighbours: list[Trial] = []
         for name in (pair[1], pair[0]):
             ahead = [t for t in others if t.scores[name].gap(at.scores[name]) < 0 and t not in neighbours]
-            neighbours += sorted(ahead, key=lambda t: loss(t.scores[name]), reverse=True)[:SHOWN]
+            neighbours += sorted(ahead, key=lambda t: loss(t.scores[name]), reverse=True)[:MAX_NEXT_STEPS]
         return tuple(FrontierStep(t, _changes(t, at, pair), self.broken(t)) for t in neighbours)
 
     def broken(self, trial: Trial) -> tuple[Limit, ...]:
@@ -226,7 +226,7 @@ class Choice:
     def _by_limits(self) -> Iterator[Shift]:
         limits = self.policy.parsed
         for place, limit in enumerate(limits):
-            for share in (-MOVED, MOVED):
+            for share in (-LIMIT_SHIFT, LIMIT_SHIFT):
                 shifted = replace(limit, bound=limit.bound * (1 + share))
                 if abs(shifted.bound) > 1 >= abs(limit.bound) or not limit.bound:
                     continue
@@ -274,7 +274,7 @@ class Choice:
             f"{limit.words()} refused {all_:,} trials, {only:,} of them alone." for limit, all_, only in self.refused
         ]
         if self.ties:
-            reasons.append(f"Tied within error: {listed([trial.words() for trial in self.ties[:SHOWN]])}.")
+            reasons.append(f"Tied within error: {listed([trial.words() for trial in self.ties[:MAX_NEXT_STEPS]])}.")
         changed = [shift.words() for shift in self.shifts if not shift.same]
         firmness = f"The choice stays the same in {len(self.shifts) - len(changed)} of {len(self.shifts)} variations."
         return (*reasons, firmness, *changed)

@@ -32,7 +32,7 @@ from equipoise.search.frontier import Frontier
 from equipoise.search.limit_area import Limits, rectangle
 from equipoise.trials.trial import Trial
 
-MOST = 600
+MAX_DRAWN_TRIALS = 600
 """More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
 TITLE = {
     "text": "Risk-utility map",
@@ -165,7 +165,7 @@ def _drawable(trial: Trial, axes: Axes) -> bool:
 
 def _thinned(trials: Sequence[Trial]) -> Sequence[Trial]:
     """All trials, or an even choice where there are too many to draw."""
-    return trials[:: max(1, -(-len(trials) // MOST))]
+    return trials[:: max(1, -(-len(trials) // MAX_DRAWN_TRIALS))]
 
 
 def _limits(axes: Axes, policy: Policy | None, scores: Scores) -> Limits:

@@ -26,7 +26,7 @@ from equipoise.trials.trial import LeftOut, Trial, Trials, original_trial
 from equipoise.trials.worker_count import refuse_processes
 
 How = Literal["grid", "adaptive"]
-EDGE = 0.3
+LIMIT_DISTANCE = 0.3
 """Distance from a limit, as a share of it, within which a random recipe is drawn as often as told."""
 
 
@@ -140,7 +140,7 @@ def _near(runner: Runner, trial: Trial | LeftOut, draws: int, policy: Policy | N
     if draws == 1 or policy is None or isinstance(trial, LeftOut) or drawn_once(trial.recipe):
         return trial
     gaps = [abs(scored(trial, limit).value - limit.bound) / (abs(limit.bound) or 1.0) for limit in policy.parsed]
-    return runner.run([trial.recipe], draws, counts=False)[0] if min(gaps, default=1.0) < EDGE else trial
+    return runner.run([trial.recipe], draws, counts=False)[0] if min(gaps, default=1.0) < LIMIT_DISTANCE else trial
 
 
 def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None) -> Trials:

@@ -12,15 +12,15 @@ from equipoise.search.table_comparison import TableComparison
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
 
-LOOKS = {
+METHOD_STYLES = {
     "suppress": ("#1f83c4", "circle"),
     "round": ("#bd8200", "square"),
     "cell key": ("#c2669f", "triangle-up"),
     "adjust": ("#14906b", "cross"),
 }
 """Colour and shape of each method: told apart by either, on white and on black."""
-OTHER = ("#6e7781", "triangle-down")
-AXES = {
+OTHER_STYLE = ("#6e7781", "triangle-down")
+AXIS_TITLES = {
     "exposed": "Share of sensitive cells an attacker could bound too closely",
     "exposed shortfall": "Share of their protection levels that an attacker can exclude",
     "withheld": "Share of cells withheld",
@@ -34,11 +34,11 @@ AXES = {
     "rebuild": "Share of small counts an attacker can rebuild",
 }
 """The axes in plain words, by the measure and what sort of it was asked for."""
-UNDRAWN = ("tried", "best", "chosen", "chosen_label")
+REPLACED_LAYERS = ("tried", "best", "chosen", "chosen_label")
 """Layers of the map of records that are drawn here in another way; so are the curves."""
-NEAR = (0.035, 0.06)
+LABEL_GAP = (0.035, 0.06)
 """Points nearer than these shares of the width and the height share a label."""
-BELOW = 0.08
+ROOM_BELOW_ZERO = 0.08
 """Room below a risk of 0, as a part of the height: there is much to see at 0."""
 
 
@@ -56,7 +56,7 @@ def score_words(score: Score) -> str:
     within = getattr(measure, "within", 0)
     if name == "kept_margins" and within:
         return f"Share of totals published to within {percent(within)}"
-    return AXES.get(f"{name} {kind}") or AXES.get(name) or title(score.name)
+    return AXIS_TITLES.get(f"{name} {kind}") or AXIS_TITLES.get(name) or title(score.name)
 
 
 def score_name(score: Score) -> str:
@@ -101,11 +101,11 @@ def _explain(channel: Spec, score: Score) -> None:
     channel["axis"] |= {"title": score_words(score), "labelExpr": "datum.value < 0 ? '' : datum.label"}
     if channel["scale"].get("type") == "pow":
         high = 1.06 * channel["scale"]["domain"][1]
-        channel["scale"]["domain"] = [-high * BELOW**2, high]
+        channel["scale"]["domain"] = [-high * ROOM_BELOW_ZERO**2, high]
 
 
 def _elsewhere(name: str) -> bool:
-    return name in UNDRAWN or name.startswith("curve")
+    return name in REPLACED_LAYERS or name.startswith("curve")
 
 
 def _renamed(layer: Spec, axes: Axes) -> Spec:
@@ -128,7 +128,7 @@ def _renamed(layer: Spec, axes: Axes) -> Spec:
 def _methods(compared: TableComparison, axes: Axes) -> Spec:
     """A point for every trial; the legend names the methods."""
     families = list(dict.fromkeys(trial.recipe.family for trial in compared.trials))
-    looks = [LOOKS.get(name, OTHER) for name in families]
+    looks = [METHOD_STYLES.get(name, OTHER_STYLE) for name in families]
     legend = {"title": None, "orient": "top", "symbolSize": 110, "labelFontSize": 13, "labelColor": "#57606a"}
     names = compared.chosen.scores.keys()
     scores = [{"field": f"s{i}", "type": "nominal", "title": title(name)} for i, name in enumerate(names)]
@@ -160,7 +160,7 @@ def _numbers(compared: TableComparison, axes: Axes, scales: Spec) -> Spec:
     groups: list[list[tuple[int, float, float]]] = []
     places = [(number, *_spot(trial, axes, scales)) for number, trial in enumerate(compared.trials, start=1)]
     for number, x, y in sorted(places, key=lambda place: place[1:]):
-        near = next((g for g in groups if abs(g[-1][1] - x) < NEAR[0] and abs(g[0][2] - y) < NEAR[1]), None)
+        near = next((g for g in groups if abs(g[-1][1] - x) < LABEL_GAP[0] and abs(g[0][2] - y) < LABEL_GAP[1]), None)
         groups.append([(number, x, y)]) if near is None else near.append((number, x, y))
     rows = [_label(sorted(number for number, _, _ in group), compared, axes) for group in groups]
     return labels("method_numbers", rows, align="center", dy=-14, fontSize=12, fontWeight="bold")

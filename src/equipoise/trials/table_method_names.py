@@ -6,7 +6,7 @@ from typing import Any
 from equipoise.methods.method import Rule, name_of
 from equipoise.recipe.recipe import Recipe
 
-LEADS = {"rule": "by ", "base": "to "}
+PARAMETER_LEADS = {"rule": "by ", "base": "to "}
 """What stands before the parameters that make the name of a method."""
 
 
@@ -41,8 +41,8 @@ def method_text(method: Any) -> str:
     name, more = name_of(type(method)).replace("_", " "), []
     for f in fields(method):
         value = getattr(method, f.name)
-        if f.name in LEADS:
-            name += " " + LEADS[f.name] + (rule_text(value) if isinstance(value, Rule) else _plain(value))
+        if f.name in PARAMETER_LEADS:
+            name += " " + PARAMETER_LEADS[f.name] + (rule_text(value) if isinstance(value, Rule) else _plain(value))
         elif isinstance(value, bool) and value != f.default:
             more.append(f.name if value else f"not {f.name}")
         elif value != f.default:

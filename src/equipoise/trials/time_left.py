@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import fmean
 
-ENOUGH = 3
+MIN_TIMED_TRIALS = 3
 """Trials that must have been timed before an estimate is given."""
 
 
@@ -35,7 +35,7 @@ class Pace:
 
     def seconds_left(self, waiting: dict[str, int]) -> float | None:
         """Seconds that so many trials of each kind will take; a kind not seen yet counts as the slowest seen."""
-        if self.timed < ENOUGH:
+        if self.timed < MIN_TIMED_TRIALS:
             return None
         means = {kind: fmean(seconds) for kind, seconds in self.spent.items()}
         slowest = max(means.values())

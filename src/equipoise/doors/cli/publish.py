@@ -28,7 +28,7 @@ from equipoise.doors.report.publication_page import (
 from equipoise.files import read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
 from equipoise.presentation.numbers import number, said
-from equipoise.publishing.cells_of_domains import COUNTS
+from equipoise.publishing.cells_of_domains import COUNT_COLUMNS
 from equipoise.publishing.publish import Published, PublishOptions
 
 MOST_SHOWN = 15
@@ -136,11 +136,11 @@ def _source(file: Path | None, options: Mapping[str, Any]) -> tuple[Any, Records
     areas = {**options, "domain": options["domain"] or None}
     records = o.opened(file, areas, keys_needed=False)
     schema = records.schema()
-    lacking = [name for name in COUNTS if name not in schema]
+    lacking = [name for name in COUNT_COLUMNS if name not in schema]
     sampled = records.roles.weight or options["population"]
     if not lacking and not sampled:
         return records.collect(), records
-    if lacking and len(lacking) < len(COUNTS) and not sampled and not options["target"]:
+    if lacking and len(lacking) < len(COUNT_COLUMNS) and not sampled and not options["target"]:
         raise RolesError(f"A table of cells needs the columns n, N and y: there is no {' and no '.join(lacking)}.")
     return records, records
 

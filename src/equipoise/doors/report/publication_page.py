@@ -12,7 +12,7 @@ from equipoise.doors.report.method_notes import described
 from equipoise.losses.expectation import LOSS_KINDS, as_text
 from equipoise.presentation.numbers import number, percent, said
 from equipoise.publishing.alternatives import Answers
-from equipoise.publishing.chart import TITLES, rule_title
+from equipoise.publishing.chart import CURVE_TITLES, rule_title
 from equipoise.publishing.publication import publication
 from equipoise.publishing.publish import Published
 
@@ -124,7 +124,7 @@ def points(cost: float) -> str:
 
 def sentence(rule: str) -> str:
     """A rule at the beginning of a line; losses as they are written."""
-    return rule_title(rule).capitalize() if rule in TITLES else rule
+    return rule_title(rule).capitalize() if rule in CURVE_TITLES else rule
 
 
 def _alternative(row: Facts, found: Published) -> Facts:

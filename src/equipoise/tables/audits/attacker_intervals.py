@@ -19,11 +19,11 @@ from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution, Unbounded
 from equipoise.tables._suppression.problem import SuppressionTable, marked
 
-SAME = 1e-8
+BOUND_TOLERANCE = 1e-8
 """Share of the typical room within which two bounds are equal."""
-ROUNDS = 4
+BOUND_ROUNDS = 4
 """Times that bounds are passed on through the relations."""
-SMALL = 3_000
+MAX_WHOLE = 3_000
 """Unknowns up to which whole numbers are asked for."""
 
 
@@ -183,12 +183,12 @@ class _Component:
 
     def settle(self, whole: bool) -> int:
         """Find all bounds; says how many programs that took."""
-        if whole and len(self.columns) > SMALL:
-            raise ParameterError(f"An audit in whole numbers takes up to {SMALL:,} unknowns that hang together.")
+        if whole and len(self.columns) > MAX_WHOLE:
+            raise ParameterError(f"An audit in whole numbers takes up to {MAX_WHOLE:,} unknowns that hang together.")
         low, high = self.low / self.unit, self.high / self.unit
         self.program = Program(self.matrix, np.zeros(len(low)), low, high, primal=True)
         self.program.sharpen()
-        self.solved, slack = 0, SAME * self.unit
+        self.solved, slack = 0, BOUND_TOLERANCE * self.unit
         if not whole:
             self._sweep()
         for column in range(len(self.columns)):
@@ -250,7 +250,7 @@ def implied(matrix: Any, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Bounds that each relation alone implies, passed on a few times: a_j z_j <= -(least of the other terms)."""
     low, high = low.copy(), high.copy()
     rows, columns, data = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices, matrix.data
-    for _ in range(ROUNDS):
+    for _ in range(BOUND_ROUNDS):
         before = low.copy(), high.copy()
         for sign in (1.0, -1.0):
             a = sign * data

@@ -13,11 +13,11 @@ from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.attacker_intervals import audit
 
-CHANGES = ("round", "cell_key", "adjust")
+CHANGING_METHODS = ("round", "cell_key", "adjust")
 """Methods that change numbers in place of withholding them."""
-MOST = 5_000
+MAX_CELLS = 5_000
 """Cells up to which the relations of the table are used to narrow the intervals."""
-SMALL = 3
+MIN_CONTRIBUTORS = 3
 """Cells with fewer contributors may not be computed exactly, where no rule says which are sensitive."""
 
 
@@ -32,19 +32,16 @@ class Room:
 def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
     """The least and the most each cell can be, given the published numbers and how far the law may have changed each.
 
-    The attacker knows the law (a base, a largest change), that nothing is negative and, for up to `MOST` cells, all
+    The attacker knows the law (a base, a largest change), that nothing is negative and, up to `MAX_CELLS` cells, all
     relations: two linear programs for each cell. Misleads when he knows that counts are whole, or how likely a change
     is: then the interval is not all that he knows.
     """
     value = amount(table)
     low, high = limits(table)
     low, high = np.minimum(low, value), np.maximum(high, value)
-    if len(table) > MOST:
-        return (
-            low,
-            high,
-            (f"The relations of a table of more than {MOST:,} cells were not used to narrow its intervals.",),
-        )
+    if len(table) > MAX_CELLS:
+        note = f"The relations of a table of more than {MAX_CELLS:,} cells were not used to narrow its intervals."
+        return low, high, (note,)
     intervals = audit(additive(table), value, np.ones(len(table), dtype=np.bool_), low=low, high=high)
     return intervals.lower, intervals.upper, notes(table)
 
@@ -91,6 +88,6 @@ def guarded(table: Table, rule: Rule | None) -> tuple[Booleans, Floats, Floats]:
     """Which cells need protection where numbers are changed, and how far below and above."""
     if rule is None:
         few, nothing = table.known("contributors"), np.zeros(len(table))
-        return (few > 0) & (few < SMALL), nothing, nothing
+        return (few > 0) & (few < MIN_CONTRIBUTORS), nothing, nothing
     distances = levels(rule, table)
     return rule.flag(table).to_numpy(), distances["lower"].to_numpy(), distances["upper"].to_numpy()

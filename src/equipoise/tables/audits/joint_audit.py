@@ -18,12 +18,12 @@ from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.attacker_intervals import audit
-from equipoise.tables.audits.changed_tables import MOST, guarded, limits
+from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
 from equipoise.tables.audits.withheld_cells import difference
 
-EXACT = 1e-9
+EXACT_TOLERANCE = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
-SLACK = 1e-6
+LEVEL_TOLERANCE = 1e-6
 """Share of a level by which an interval may miss it."""
 
 
@@ -96,8 +96,8 @@ def too_close(value: Floats, low: Floats, high: Floats, below: Floats, above: Fl
     >>> too_close(np.full(3, 100.0), ends[:, 0], ends[:, 1], np.full(3, 10.0), np.full(3, 10.0)).tolist()
     [False, True, True]
     """
-    short: Booleans = high < value + above * (1 - SLACK) - SLACK
-    return short | (low > value - below * (1 - SLACK) + SLACK)
+    short: Booleans = high < value + above * (1 - LEVEL_TOLERANCE) - LEVEL_TOLERANCE
+    return short | (low > value - below * (1 - LEVEL_TOLERANCE) + LEVEL_TOLERANCE)
 
 
 def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
@@ -118,7 +118,7 @@ def joint(tables: Sequence[KnownTable]) -> tuple[int, int, bool]:
     """
     union, low, high = intervals(tables)
     counts = [_exact_and_close(view, low[place], high[place]) for view, place in zip(tables, union.places, strict=True)]
-    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MOST
+    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MAX_CELLS
 
 
 def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
@@ -130,7 +130,7 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
     union = Union.of([view.table for view in tables])
     low = np.minimum(union.gathered([view.low for view in tables]), union.values)
     high = np.maximum(union.gathered([view.high for view in tables], np.minimum), union.values)
-    if union.cells > MOST:
+    if union.cells > MAX_CELLS:
         return union, low, high
     ranges = audit(union.additive, union.values, low < high, low=low, high=high)
     return union, ranges.lower, ranges.upper
@@ -138,7 +138,7 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
 
 def _exact_and_close(view: KnownTable, low: Floats, high: Floats) -> tuple[int, int]:
     value = amount(view.table)
-    exact = view.guarded & (high - low <= EXACT * np.maximum(1.0, value))
+    exact = view.guarded & (high - low <= EXACT_TOLERANCE * np.maximum(1.0, value))
     short = too_close(value, low, high, view.below, view.above)
     return int(exact.sum()), int((view.guarded & ~exact & short & (view.below + view.above > 0)).sum())
 

@@ -15,9 +15,9 @@ from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
 
-WHOLE = 300
+MAX_WHOLE = 300
 """Withheld cells up to which counts are audited in whole numbers."""
-SAFE = 1e-6
+LEVEL_TOLERANCE = 1e-6
 """Share of its level by which an interval may fall short: rounding, not disclosure."""
 
 
@@ -81,7 +81,7 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
     if changes:
         raise DataError(f"{changes:,} published cells differ from the table's values: audit is for withheld cells.")
     counts = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in tables)
-    exact = counts and int(hidden.sum()) <= WHOLE if whole is None else whole
+    exact = counts and int(hidden.sum()) <= MAX_WHOLE if whole is None else whole
     if exact and not counts:
         raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
     high = np.where(union.empty, 0.0, np.inf)
@@ -95,7 +95,7 @@ def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | N
     exposed = np.zeros(len(table), dtype=np.bool_)
     if rule is not None:
         distances = levels(rule, table)
-        slack = SAFE * np.maximum(1.0, distances["upper"].to_numpy())
+        slack = LEVEL_TOLERANCE * np.maximum(1.0, distances["upper"].to_numpy())
         high, low = value + distances["upper"].to_numpy(), value - distances["lower"].to_numpy()
         exposed = rule.flag(table).to_numpy() & ((upper < high - slack) | (lower > low + slack))
     cells = table.table.select(*table.by, *(("status",) if "status" in table.more.columns else ()), value=value)

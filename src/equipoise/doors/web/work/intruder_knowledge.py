@@ -12,7 +12,7 @@ from equipoise.doors.web.work.open_file import role_of
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
 from equipoise.intrusion import exact_matching
-from equipoise.intrusion.exact_matching import INNER, Matching, refuse_inner
+from equipoise.intrusion.exact_matching import WITHHELD_ROLES, Matching, refuse_inner
 
 MANY = 50
 """A number with more distinct values than this may be known roughly."""
@@ -36,7 +36,7 @@ def columns(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, 
         role = role_of(roles, name)
         row = {"place": place, "name": name, "label": records.labels.of(name).label or "", "role": role}
         rough = _rough(held, records, policy, name, role)
-        if role in INNER:
+        if role in WITHHELD_ROLES:
             choices["left"].append(row)
             continue
         if rough:
@@ -49,7 +49,7 @@ def columns(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, 
 def _rough(held: Memory, records: Records, policy: Mapping[str, Any], name: str, role: str) -> bool:
     """Whether a column is a number that is rather known roughly than exactly."""
     kind = records.schema()[name]
-    if not kind.is_numeric() or role in INNER:
+    if not kind.is_numeric() or role in WITHHELD_ROLES:
         return False
     if role == "numeric":
         return True
