@@ -160,23 +160,23 @@ def _places(out: Path | None) -> dict[str, str | None]:
     }
 
 
-def _screen(file: Path, found: Tabulated, place: Path | None) -> None:
+def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
     out = screen()
-    what = found.table.measured or "records"
-    say(out, "Table", one_line(f"{what} by {', '.join(found.table.by)} from {file.name}, {len(found.table):,} cells"))
+    what = result.table.measured or "records"
+    say(out, "Table", one_line(f"{what} by {', '.join(result.table.by)} from {file.name}, {len(result.table):,} cells"))
     out.print()
-    out.print(indented(Text(flat(found.words), "bold")))
+    out.print(indented(Text(flat(result.words), "bold")))
     title(out, "Audit: passed")
     rows = columns_of("", "")
     rows.show_header = False
-    for name, number in certificate(found):
+    for name, number in certificate(result):
         rows.add_row(name, flat(number))
     out.print(indented(rows))
-    if found.compared:
-        side_by_side(out, found.compared)
-    doubts(out, found)
-    if found.notes:
-        listed(out, "Notes", map(flat, found.notes))
+    if result.compared:
+        side_by_side(out, result.compared)
+    doubts(out, result)
+    if result.notes:
+        listed(out, "Notes", map(flat, result.notes))
     out.print()
     if place is None:
         out.print("Nothing was written: name a folder with --out.", style="dim")

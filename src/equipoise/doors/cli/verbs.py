@@ -130,10 +130,10 @@ def _attacks(texts: list[str] | None) -> list[Any] | None:
     return [o.attack_named(text) for text in texts or ()] or None
 
 
-def _answer(made: Release | TableRelease, as_json: bool, *, searched: bool) -> None:
-    if isinstance(made, TableRelease):
-        json_answers.show(table_screens.plain_release(made)) if as_json else table_screens.released(made)
+def _answer(release: Release | TableRelease, as_json: bool, *, searched: bool) -> None:
+    if isinstance(release, TableRelease):
+        json_answers.show(table_screens.plain_release(release)) if as_json else table_screens.released(release)
     elif as_json:
-        json_answers.show(json_answers.release(made, searched=searched))
+        json_answers.show(json_answers.release(release, searched=searched))
     else:
-        screens.release(made, searched=searched)
+        screens.release(release, searched=searched)
