@@ -15,7 +15,7 @@ import pytest
 import equipoise as eq
 from equipoise.doors.cli import main, table
 from equipoise.doors.report import render_table
-from equipoise.doors.report.table_page import ordered
+from equipoise.doors.report.table_page import node_depths
 from equipoise.presentation.pages import PAGES
 
 CANARY = "Canary-7731"
@@ -228,7 +228,7 @@ def test_the_pages(folder: Path) -> None:
 def test_groups_stand_above_what_they_hold() -> None:
     tree = eq.Hierarchy.mapping({"n1": "North", "n2": "North", "s1": "South", "s2": "South"})
     axis = eq.table(eq.Records.of(frame(), eq.Roles()), "region", hierarchies={"region": tree}).axes[0]
-    told = [(axis.nodes[node], depth) for node, depth in ordered(axis)]
+    told = [(axis.nodes[node], depth) for node, depth in node_depths(axis)]
     assert told == [("Total", 0), ("North", 1), ("n1", 2), ("n2", 2), ("South", 1), ("s1", 2), ("s2", 2)]
 
 

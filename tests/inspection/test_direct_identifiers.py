@@ -11,7 +11,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.inspection.column_facts import facts_of
-from equipoise.inspection.direct_identifiers import found
+from equipoise.inspection.direct_identifiers import find_identifier
 from equipoise.releases.release import release
 
 SIZE = 300
@@ -99,7 +99,7 @@ def test_direct_cannot_be_anything_else() -> None:
 
 def test_which_are_certain(planted: tuple[pl.DataFrame, set[str]]) -> None:
     """Refused in a release: all that were planted, none of the others."""
-    seen = {c.name for c in planted[0].iter_columns() if (f := found(facts_of(c))) and f.certain}
+    seen = {c.name for c in planted[0].iter_columns() if (f := find_identifier(facts_of(c))) and f.certain}
     assert seen == planted[1]
 
 
@@ -109,13 +109,13 @@ def test_random_numbers_are_no_identifiers(digits: int) -> None:
     for seed in range(5):
         drawn = np.random.default_rng(seed).integers(10 ** (digits - 1), 10**digits, 500)
         for values in (pl.Series("v", drawn), pl.Series("v", drawn).cast(pl.String)):
-            finding = found(facts_of(values))
+            finding = find_identifier(facts_of(values))
             assert finding is None or not finding.certain
 
 
 @pytest.mark.parametrize("name", ["survey", "business", "hospital"])
 def test_no_false_alarm_on_the_demos(name: str) -> None:
-    assert [c.name for c in getattr(eq.demo, name)().iter_columns() if found(facts_of(c))] == []
+    assert [c.name for c in getattr(eq.demo, name)().iter_columns() if find_identifier(facts_of(c))] == []
 
 
 def test_lost_zeros_are_given_back() -> None:
@@ -123,21 +123,21 @@ def test_lost_zeros_are_given_back() -> None:
     stems = np.random.default_rng(0).integers(1_000_000, 99_999_999, 400)
     checks = [sum(int(d) * w for d, w in zip(f"{s:08d}", range(9, 1, -1), strict=True)) % 11 for s in stems]
     numbers = [int(f"{s:08d}{c}") for s, c in zip(stems, checks, strict=True) if c < 10]
-    assert found(facts_of(pl.Series("v", numbers))) is not None
+    assert find_identifier(facts_of(pl.Series("v", numbers))) is not None
 
 
 def test_few_values_identify_nobody() -> None:
-    assert found(facts_of(pl.Series("surname", ["Smith", "Jones"] * 50))) is None
-    assert found(facts_of(pl.Series("birth_date", [None, None], dtype=pl.Date))) is None
-    assert found(facts_of(pl.Series("lat", [52.1, 52.2] * 50))) is None
+    assert find_identifier(facts_of(pl.Series("surname", ["Smith", "Jones"] * 50))) is None
+    assert find_identifier(facts_of(pl.Series("birth_date", [None, None], dtype=pl.Date))) is None
+    assert find_identifier(facts_of(pl.Series("lat", [52.1, 52.2] * 50))) is None
 
 
 def test_a_label_speaks_where_the_name_does_not() -> None:
     values = pl.Series("q17", [f"0{n}" for n in np.random.default_rng(1).integers(600_000_000, 699_999_999, 100)])
-    finding = found(facts_of(values), "Numéro de téléphone")
+    finding = find_identifier(facts_of(values), "Numéro de téléphone")
     assert finding is not None
     assert finding.certain
-    blind = found(facts_of(values))
+    blind = find_identifier(facts_of(values))
     assert blind is None or not blind.certain
 
 
@@ -157,7 +157,7 @@ def test_a_label_speaks_where_the_name_does_not() -> None:
 )
 def test_shapes_without_check_digits(shape: str, values: list[str]) -> None:
     drawn = [text.format(i) for text in values for i in range(10, 40)]
-    finding = found(facts_of(pl.Series("v", drawn)))
+    finding = find_identifier(facts_of(pl.Series("v", drawn)))
     assert finding is not None
     assert (finding.kind, finding.certain) == (shape, True)
 
@@ -179,7 +179,7 @@ def test_shapes_without_check_digits(shape: str, values: list[str]) -> None:
     ids=["clock", "coicop", "ranges", "versions", "months", "codes", "regions", "times", "bands", "spaced"],
 )
 def test_codes_are_no_identifiers(values: list[str]) -> None:
-    finding = found(facts_of(pl.Series("v", values)))
+    finding = find_identifier(facts_of(pl.Series("v", values)))
     assert finding is None or not finding.certain
 
 
@@ -188,6 +188,6 @@ def test_swedish_numbers_with_the_century() -> None:
 
     days = [f"{1940 + i}{1 + i % 12:02d}{1 + i % 28:02d}{100 + 7 * i}" for i in range(60)]
     right = [day + str(next(c for c in range(10) if luhn.is_valid(f"{day[2:]}{c}"))) for day in days]
-    finding = found(facts_of(pl.Series("v1", [f"{text[:8]}-{text[8:]}" for text in right])))
+    finding = find_identifier(facts_of(pl.Series("v1", [f"{text[:8]}-{text[8:]}" for text in right])))
     assert finding is not None
     assert finding.words == "Swedish personal numbers"

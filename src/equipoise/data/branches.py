@@ -65,7 +65,7 @@ class Intervals:
     def levels(self) -> tuple[Level, ...]:
         common = (self.closed, self.start, self.top, self.bottom, self.alone, self.labels)
         levels = tuple(Bands(number_text(w), w, (), *common) for w in self.widths)
-        return _rooted(levels, self.root)
+        return _with_root(levels, self.root)
 
     def finest(self) -> int:
         """How many of the levels, the original first, are finer than the floor."""
@@ -108,7 +108,7 @@ class Breaks:
             Bands(name, None, level, self.closed, 0, None, None, self.alone, text)
             for name, level, text in zip(names, self.breaks, labels, strict=True)
         )
-        return _rooted(levels, self.root)
+        return _with_root(levels, self.root)
 
     def finest(self) -> int:
         return _place(self.floor, self.levels())
@@ -148,7 +148,7 @@ class ValueMapping:
     def levels(self) -> tuple[Level, ...]:
         leaves = {row[0]: row[1:] for row in self.groups}
         names = _names(self.names, len(self.groups[0]) - 1)
-        return _rooted(tuple(Lookup(name, i, leaves, self.other) for i, name in enumerate(names)), self.root)
+        return _with_root(tuple(Lookup(name, i, leaves, self.other) for i, name in enumerate(names)), self.root)
 
     def finest(self) -> int:
         return _place(self.floor, self.levels())
@@ -174,7 +174,7 @@ class Prefix:
                 )
 
     def levels(self) -> tuple[Level, ...]:
-        return _rooted(tuple(Head(str(length), length) for length in self.lengths), self.root)
+        return _with_root(tuple(Head(str(length), length) for length in self.lengths), self.root)
 
     def finest(self) -> int:
         return _place(self.floor, self.levels())
@@ -211,7 +211,7 @@ class Dates:
                 raise ParameterError(f"Level {coarse!r} is not a function of the finer level {fine!r}.")
 
     def levels(self) -> tuple[Level, ...]:
-        return _rooted(tuple(DatePart(part) for part in self.parts), self.root)
+        return _with_root(tuple(DatePart(part) for part in self.parts), self.root)
 
     def finest(self) -> int:
         return _place(self.floor, self.levels())
@@ -230,7 +230,7 @@ def plain_branch(branch: Branch) -> dict[str, Any]:
 
 
 def in_current_words(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A hierarchy of a file with the words of this version.
+    """A hierarchy of a file with old kinds and fields replaced by those of this version.
 
     >>> in_current_words({"kind": "leaves", "rows": [["a", "x"]]})
     {'kind': 'mapping', 'groups': [['a', 'x']]}
@@ -240,19 +240,19 @@ def in_current_words(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def old_words(table: Mapping[str, Any]) -> list[str]:
-    """What of a hierarchy of a file is written in words of an older version, and what to write instead."""
+    """Old kinds and fields in a hierarchy of a file, and what to write instead."""
     kind = str(table.get("kind"))
     notes = [f"kind = {kind!r} is now kind = {OLD_KINDS[kind]!r}"] if kind in OLD_KINDS else []
     return notes + [f"{name} is now {OLD_FIELDS[name]}" for name in table if name in OLD_FIELDS]
 
 
 def _rows(groups: Any) -> tuple[tuple[str, ...], ...]:
-    """Rows of texts, however the groups of values were told."""
+    """Rows of texts from any accepted form of groups."""
     rows = [(value, *as_tuple(group)) for value, group in groups.items()] if isinstance(groups, Mapping) else groups
     return tuple(tuple(map(leaf_text, row)) for row in rows)
 
 
-def _rooted(levels: tuple[Level, ...], root: bool) -> tuple[Level, ...]:
+def _with_root(levels: tuple[Level, ...], root: bool) -> tuple[Level, ...]:
     return (*levels, Everything()) if root else levels
 
 
@@ -274,7 +274,7 @@ def _names(names: tuple[str, ...], count: int) -> tuple[str, ...]:
 
 
 def _plain_numbers(branch: Any, *names: str) -> None:
-    """Python's own numbers, one alone as a tuple where several may stand; anything else is refused."""
+    """Numbers as Python numbers, a single one as a tuple where several are allowed; anything else is refused."""
     plural = ("widths", "breaks", "alone")
     for name in names:
         value = getattr(branch, name)

@@ -187,12 +187,12 @@ class Hierarchy:
     @classmethod
     def from_csv(cls, path: str | Path, **fields: Any) -> "Hierarchy":
         """The old name of `csv`, for one version more."""
-        return _renamed(cls.csv, "from_csv", path, fields)
+        return _under_old_name(cls.csv, "from_csv", path, fields)
 
     @classmethod
     def from_hrc(cls, path: str | Path, **fields: Any) -> "Hierarchy":
         """The old name of `hrc`, for one version more."""
-        return _renamed(cls.hrc, "from_hrc", path, fields)
+        return _under_old_name(cls.hrc, "from_hrc", path, fields)
 
     def __post_init__(self) -> None:
         if not self.branches:
@@ -246,7 +246,7 @@ def kind_fields(kind: str) -> dict[str, Any]:
     return {name: hint for name, hint in hints.items() if name not in ("kind", "_", "return")}
 
 
-def _renamed(kind: Callable[..., Hierarchy], name: str, path: str | Path, fields: dict[str, Any]) -> Hierarchy:
+def _under_old_name(kind: Callable[..., Hierarchy], name: str, path: str | Path, fields: dict[str, Any]) -> Hierarchy:
     warnings.warn(f"Hierarchy.{name} is now Hierarchy.{kind.__name__}.", EquipoiseWarning, stacklevel=3)
     return kind(path, **fields)
 

@@ -1,4 +1,4 @@
-"""Levels: one coarsening of a column each, as the label of every value."""
+"""Levels of a hierarchy: each one coarsening of a column, which gives every value a label."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -186,7 +186,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class DatePart:
-    """The calendar period a date falls in."""
+    """The calendar period of a date."""
 
     name: Part
 
@@ -277,15 +277,15 @@ def _range(low: float, high: float, closed: Closed, whole: bool) -> str:
     >>> _range(65, np.inf, "left", True), _range(65, np.inf, "right", True), _range(-np.inf, 18, "right", False)
     ('65+', '>65', '<=18')
     """
-    left = closed == "left"
+    left_closed = closed == "left"
     if np.isinf(low) and np.isinf(high):
         return "*"
     if np.isinf(high):
-        return f"{number_text(low)}+" if left else f">{number_text(low)}"
+        return f"{number_text(low)}+" if left_closed else f">{number_text(low)}"
     if np.isinf(low):
-        return f"<{number_text(high)}" if left else f"<={number_text(high)}"
+        return f"<{number_text(high)}" if left_closed else f"<={number_text(high)}"
     if whole and float(low).is_integer() and float(high).is_integer():
-        first, last = (low, high - 1) if left else (low + 1, high)
+        first, last = (low, high - 1) if left_closed else (low + 1, high)
         return (
             number_text(first)
             if first == last
@@ -293,4 +293,4 @@ def _range(low: float, high: float, closed: Closed, whole: bool) -> str:
             if first >= 0
             else f"{number_text(first)} to {number_text(last)}"
         )
-    return f"[{number_text(low)}, {number_text(high)})" if left else f"({number_text(low)}, {number_text(high)}]"
+    return f"[{number_text(low)}, {number_text(high)})" if left_closed else f"({number_text(low)}, {number_text(high)}]"

@@ -1,4 +1,4 @@
-"""Roles: what each column means to an intruder and to a user."""
+"""Roles of the columns: keys, sensitive, numeric, weight, household, domain, id, sample, direct."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
 from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint
 
 Missing = Literal["category", "any"]
-RESERVED = ("n", "total", "risk")
+RESERVED_COLUMNS = ("n", "total", "risk")
 """Names of the columns that cell tables add; a key cannot have them."""
 
 
@@ -68,7 +68,7 @@ class Roles:
             if its:
                 raise RolesError(f"Column {column!r} cannot be both direct and {its[0]}: what is direct is withheld.")
         for column in self.keys:
-            if column in RESERVED:
+            if column in RESERVED_COLUMNS:
                 raise RolesError(
                     f"A key cannot be named {column!r}, the name of a column of the cell table: rename it."
                 )
@@ -137,7 +137,7 @@ class Roles:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """Read a TOML file, or say in one sentence why not."""
+    """Read a TOML file; an error in one sentence where it cannot be read."""
     import tomllib
 
     try:
@@ -167,7 +167,7 @@ def _hierarchy(tree: Any, column: str, folder: Path) -> Hierarchy:
 
 def _branches(table: dict[str, Any], column: str, folder: Path) -> tuple[Branch, ...]:
     """The branches of one table, its fields checked by the kind itself."""
-    kind, fields = table["kind"], {k: _frozen(v) for k, v in table.items() if k != "kind"}
+    kind, fields = table["kind"], {k: _freeze(v) for k, v in table.items() if k != "kind"}
     try:
         if kind in FILE_KINDS:
             tree: Hierarchy = getattr(Hierarchy, kind)(folder / fields.pop("path"), **fields)
@@ -181,8 +181,8 @@ def _branches(table: dict[str, Any], column: str, folder: Path) -> tuple[Branch,
     raise ParameterError(f"No hierarchy kind {kind!r}.{hint(str(kind), [*BRANCHES, *FILE_KINDS])}")
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple(_freeze(v) for v in value) if isinstance(value, list) else value
 
 
 def names(value: str | Iterable[str] | None, role: str) -> tuple[str, ...]:

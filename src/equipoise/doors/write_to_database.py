@@ -1,4 +1,4 @@
-"""Released data back into the database that the query asked."""
+"""Write released data into the database that the records were queried from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from equipoise.releases.release import Release
 
 @dataclass(frozen=True)
 class Goal:
-    """A table of a database; its address may hold a password."""
+    """The database table to write to; the address of the database may hold a password."""
 
     table: str
     database: str
 
     def refuse(self, overwrite: bool) -> None:
-        """Refuse a table that is there already, before any work."""
+        """Refuse a table that exists already, before any work."""
         if not overwrite and self._exists():
             raise DataError(f"There is a table {self.table!r} already: name another, or add --overwrite.")
 
@@ -31,17 +31,17 @@ class Goal:
             return False
         return True
 
-    def put(self, made: Release, overwrite: bool) -> None:
-        """The data of a release that was written, as the table."""
-        data = load(made.public / made.evidence["output"]["file"])
+    def put(self, release: Release, overwrite: bool) -> None:
+        """Write the data of a release to the table."""
+        data = load(release.public / release.evidence["output"]["file"])
         try:
             store(data, self.table, self.database, overwrite=overwrite)
         except EquipoiseError as error:
-            raise type(error)(f"The release is in {str(made.folder)!r}, but not in the database: {error}") from None
+            raise type(error)(f"The release is in {str(release.folder)!r}, but not in the database: {error}") from None
 
 
 def goal(into: str | None, file: Path | None, options: Mapping[str, Any]) -> Goal | None:
-    """Where released data goes beside the release folder, if anywhere."""
+    """The database table that released data also goes to, if any."""
     if into is None:
         return None
     database = asked(file, options)[1].get("database")
@@ -51,5 +51,5 @@ def goal(into: str | None, file: Path | None, options: Mapping[str, Any]) -> Goa
 
 
 def in_memory(records: Records) -> Records:
-    """The records, without the connection that keeps others from writing into the database."""
+    """The records in memory, without the connection that would lock the database."""
     return Records.of(records.collect(), records.roles, records.source, records.labels)

@@ -1,1 +1,1 @@
-"""Before anything is done: assess a file, suggest roles, find direct identifiers."""
+"""Inspection of a file before protection: assess its risk, suggest roles, find direct identifiers."""

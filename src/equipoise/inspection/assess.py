@@ -1,4 +1,4 @@
-"""Assess: what is at stake in a file as it is."""
+"""Assessment of a file as it is: its risk and utility scores, and the keys and categories behind its uniques."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ NO_KEYS = pl.DataFrame(schema={"key": pl.String, "categories": pl.Int64, "unique
 NO_CATEGORIES = pl.DataFrame(
     schema={"key": pl.String, "category": pl.String, "records": pl.Int64, "uniques": pl.Int64, "share": pl.Float64}
 )
-MOST_CATEGORIES = 50_000
+MAX_CATEGORIES = 50_000
 """A key with more categories than this, and no hierarchy to coarsen it by, is an identifier."""
 
 
@@ -75,7 +75,7 @@ def assess(
 
 
 def profile(records: Records) -> Assessment:
-    """Which keys and categories are behind the uniques; nothing where there are no keys."""
+    """The keys and categories behind the uniques; empty where there are no keys."""
     if not records.roles.keys:
         return Assessment(records.height(), Scores(), NO_KEYS, NO_CATEGORIES)
     cells = count(records)
@@ -83,7 +83,7 @@ def profile(records: Records) -> Assessment:
 
 
 def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, ...]:
-    """The measures an officer looks at first, of a raw file or of what a recipe makes of it."""
+    """The default measures, of a raw file or of the result of a recipe."""
     if recipe is not None and any(isinstance(mask, Pram) for mask in recipe.masks):
         return MatchProbability(), CorrectMatches(), Changed(), VarianceInflation(), Entropy()
     if recipe is not None and (not recipe.coarsens or not records.roles.keys):
@@ -100,7 +100,7 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
 
 
 def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
-    """What a snooper knows of perturbed numbers and what users lose, and how the tables of the keys changed."""
+    """Measures for perturbed data: value disclosure and moments of numbers, and changes in the tables of the keys."""
     schema = records.schema()
     touched = dict.fromkeys(column for mask in recipe.masks for column in _columns(mask))
     labels = {mask.column for mask in recipe.masks if isinstance(mask, Recode)}
@@ -133,9 +133,9 @@ def refuse_unfit(records: Records, keys_needed: bool = True) -> None:
         values = cells.values(key)
         if values.null_count() == len(values):
             raise DataError(f"The key {key!r} has no values: every record is missing it. Leave it out of the keys.")
-        if len(values) > MOST_CATEGORIES and key not in records.roles.hierarchies:
+        if len(values) > MAX_CATEGORIES and key not in records.roles.hierarchies:
             raise DataError(
-                f"The key {key!r} has {len(values):,} categories, more than {MOST_CATEGORIES:,}: "
+                f"The key {key!r} has {len(values):,} categories, more than {MAX_CATEGORIES:,}: "
                 "it is an identifier rather than a key. Give it a hierarchy, another role, or leave it out."
             )
 

@@ -1,4 +1,4 @@
-"""What a look at a column tells: its kind, how many values, how often they repeat. Nothing here is shown as a value."""
+"""Facts about a column: its kind, how many values, how often they repeat. No value is ever shown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ KIND_WORDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """One column as it was looked at, missing values apart."""
+    """Facts about one column, missing values excluded."""
 
     name: str
     kind: Kind
@@ -75,7 +75,7 @@ class Facts:
         return float(low), float(high)
 
     def words(self) -> str:
-        """How many values of what kind."""
+        """The number of distinct values and their kind, in words."""
         if self.distinct < 2:
             return "one value only" if self.distinct else "no values"
         if self.unique:
@@ -84,7 +84,7 @@ class Facts:
 
 
 def facts_of(values: pl.Series) -> Facts:
-    """Look at one column.
+    """Collect the facts of one column.
 
     >>> facts_of(pl.Series("age", [31.0, 32.0, None, float("nan")])).words()
     '2 distinct whole numbers'
@@ -112,14 +112,14 @@ def _kind(values: pl.Series) -> Kind:
 
 
 def _dates(texts: pl.Series) -> bool:
-    """Nearly every text is a full date, year first or last."""
+    """Whether nearly all texts are full dates, year first or last."""
     distinct = texts.unique(maintain_order=True).head(MAX_SHAPED_VALUES)
     shape = r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{2}:\d{2}.*)?$|^\d{1,2}[-/.]\d{1,2}[-/.](19|20)\d{2}$"
     return len(distinct) > 0 and float(distinct.str.contains(shape).cast(pl.Float64).sum()) >= 0.95 * len(distinct)
 
 
 def look(records: Records, rows: int | None = None) -> pl.DataFrame:
-    """The records, or an even sample of a larger file that leaves the rest unread where the engine can.
+    """The records, or an even sample of a larger file, without reading the rest where the engine can.
 
     Cost: at most LOOKED_AT records in memory. DuckDB and Spark give their first records.
     """
@@ -137,7 +137,7 @@ def look(records: Records, rows: int | None = None) -> pl.DataFrame:
 
 
 def skim(records: Records) -> pl.DataFrame:
-    """Every so manieth record of records that masks have changed, in one pass and in bounded memory."""
+    """A systematic sample of masked records, in one pass and in bounded memory."""
     step = max(1, records.height() // SAMPLE_RECORDS)
     if not records.frame.implementation.is_polars():
         return engines.collect(records.frame.head(SAMPLE_RECORDS))

@@ -1,4 +1,4 @@
-"""What a column's name or label says, in eight languages; the table itself is column_names.toml."""
+"""Meaning of a column by its name or label, in eight languages; the phrases are in column_names.toml."""
 
 import re
 import tomllib
@@ -52,7 +52,7 @@ class Phrase:
 
 
 def _standing(words: tuple[str, ...]) -> Iterable[Phrase]:
-    """The phrases that are all of a name, or whose words follow each other in it."""
+    """The phrases that are the whole name, or whose words follow each other in it."""
     yield from _joined().get("".join(words), ())
     for start in range(len(words)):
         for end in range(start + 1, len(words) + 1):
@@ -110,7 +110,7 @@ def spelled_out(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 
 def unbound(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words without the small ones that bind them: factor de elevacion is factor elevacion.
+    """The words without articles and prepositions: factor de elevacion is factor elevacion.
 
     >>> unbound(("date", "of", "birth")), unbound(("de",))
     (('date', 'birth'), ('de',))
@@ -119,7 +119,7 @@ def unbound(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def scaled(words: tuple[str, ...]) -> bool:
-    """Whether a name has a unit of mass or length in it: what is weighed in kilograms is no survey weight.
+    """Whether a name has a unit of mass or length in it: a weight in kilograms is no survey weight.
 
     >>> scaled(split("weight_kg")), scaled(split("sampling weight"))
     (True, False)

@@ -1,4 +1,4 @@
-"""Direct identifiers: columns that say who it is, found by the shape of their values and by their names.
+"""Direct identifiers: columns that identify a person, found by the pattern of their values and by their names.
 
 Shapes come with check digits where the numbers have them, as python-stdnum knows them. A random number of ten digits is
 right once in ten or eleven times, so a column in which nearly all are right is no accident. A finding is `certain` when
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern that whole values have, separators in `strip` taken out first, and its module in `stdnum`.
+    """A pattern of whole values, after removing separators in `strip`, and its check-digit module in `stdnum`.
 
     `least` is the share of distinct values that must have it, lower where nothing else looks like it; `spread` the
     distinct values per record that it needs; `length` that of numbers without letters, read from whole numbers too;
@@ -70,29 +70,30 @@ class Pattern:
         return np.array([fit and valid(text) for text, fit in zip(bare, fits, strict=True)], dtype=np.bool_)
 
 
-FREE = r"[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
-HEX, PART = r"[0-9A-Fa-f]{1,4}", r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-SIX = rf"(?:{HEX}:){{7}}{HEX}|(?:{HEX}(?::{HEX})*)?::(?:{HEX}(?::{HEX})*)?"
-LONG = r"(?:25[0-5]|2[0-4]\d|1\d\d)"
-FOUR = "|".join(r"\.".join(LONG if i == place else PART for i in range(4)) for place in range(4))
+EMAIL = r"[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
+IPV6_GROUP, IPV4_PART = r"[0-9A-Fa-f]{1,4}", r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+IPV6 = rf"(?:{IPV6_GROUP}:){{7}}{IPV6_GROUP}|(?:{IPV6_GROUP}(?::{IPV6_GROUP})*)?::(?:{IPV6_GROUP}(?::{IPV6_GROUP})*)?"
+IPV4_LONG_PART = r"(?:25[0-5]|2[0-4]\d|1\d\d)"
+IPV4 = "|".join(r"\.".join(IPV4_LONG_PART if i == place else IPV4_PART for i in range(4)) for place in range(4))
 """One part of three digits at least: 1.2.3.4 is a code of a classification."""
-ITALIAN = r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]"
-FAR, NEAR = r"(?:\+|00)[1-9][\d ()./-]{6,20}\d", r"\(?0\d{1,5}\)?[ ./-]\d[\d ./-]{3,14}\d"
-AMERICAN = r"\(\d{3}\) ?\d{3}[- ]\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4}"
-PHONES = rf"{FAR}|{NEAR}|{AMERICAN}|\d{{3}}[- ]\d{{2,3}}[- ]\d{{2}}[- ]\d{{2}}|[5679]\d{{2}}(?: \d{{3}}){{2}}"
-WEB = r"(?i)(?:https?://|www\.)\S+|[a-z0-9-]+(\.[a-z0-9-]+)*\.(?:com|org|net)/\S*"
-HOUSE = r"^\d{1,4}\p{L}?,? \p{L}{2,}|\p{L}{3,},? \d{1,4} ?\p{L}?(?:,|$)"
-FRENCH = r"[1-4]\d{4}[\dAB]{2}\d{8}"
+ITALIAN_CODE = r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]"
+FOREIGN_PHONE, NATIONAL_PHONE = r"(?:\+|00)[1-9][\d ()./-]{6,20}\d", r"\(?0\d{1,5}\)?[ ./-]\d[\d ./-]{3,14}\d"
+AMERICAN_PHONE = r"\(\d{3}\) ?\d{3}[- ]\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4}"
+OTHER_PHONE = r"\d{3}[- ]\d{2,3}[- ]\d{2}[- ]\d{2}|[5679]\d{2}(?: \d{3}){2}"
+PHONE = "|".join((FOREIGN_PHONE, NATIONAL_PHONE, AMERICAN_PHONE, OTHER_PHONE))
+WEB_ADDRESS = r"(?i)(?:https?://|www\.)\S+|[a-z0-9-]+(\.[a-z0-9-]+)*\.(?:com|org|net)/\S*"
+HOUSE_NUMBER = r"^\d{1,4}\p{L}?,? \p{L}{2,}|\p{L}{3,},? \d{1,4} ?\p{L}?(?:,|$)"
+FRENCH_NIR = r"[1-4]\d{4}[\dAB]{2}\d{8}"
 SHAPES: tuple[Pattern, ...] = (
-    Pattern("email", "e-mail addresses", FREE, least=0.2, few=2),
-    Pattern("url", "web addresses", WEB, least=0.5),
-    Pattern("ip", "IP addresses", f"{FOUR}|{SIX}", least=0.5),
+    Pattern("email", "e-mail addresses", EMAIL, least=0.2, few=2),
+    Pattern("url", "web addresses", WEB_ADDRESS, least=0.5),
+    Pattern("ip", "IP addresses", f"{IPV4}|{IPV6}", least=0.5),
     Pattern("mac", "hardware addresses", r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}", least=0.5),
     Pattern("coordinates", "geographical coordinates", r"\(?-?\d{1,2}\.\d{3,}[,; ]+-?\d{1,3}\.\d{3,}\)?", least=0.5),
     Pattern("iban", "bank accounts (IBAN)", r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", "iban", least=0.5, few=2),
-    Pattern("italian code", "Italian tax codes (codice fiscale)", ITALIAN, "it.codicefiscale", least=0.5, few=2),
+    Pattern("italian code", "Italian tax codes (codice fiscale)", ITALIAN_CODE, "it.codicefiscale", least=0.5, few=2),
     Pattern("dni", "Spanish identity numbers (DNI, NIE)", r"[0-9XYZ]\d{7}[A-Z]", "es.nif", least=0.5),
-    Pattern("nir", "French social security numbers (NIR)", FRENCH, "fr.nir", least=0.5, length=15),
+    Pattern("nir", "French social security numbers (NIR)", FRENCH_NIR, "fr.nir", least=0.5, length=15),
     Pattern("ahv", "Swiss insurance numbers (AHV)", r"756\d{10}", "ch.ssn", least=0.5, length=13),
     Pattern("pesel", "Polish personal numbers (PESEL)", r"\d{11}", "pl.pesel", length=11),
     Pattern("tax id", "German tax numbers", r"[1-9]\d{10}", "de.idnr", length=11),
@@ -111,17 +112,17 @@ SHAPES: tuple[Pattern, ...] = (
     Pattern("nino", "British national insurance numbers", r"(?i)[A-CEGHJ-PR-TW-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]"),
     Pattern("insurance number", "German insurance numbers", r"\d{2} ?[0-3]\d[01]\d{3} ?[A-Z] ?\d{3}"),
     Pattern("hetu", "Finnish personal codes", r"[0-3]\d[01]\d{3}[-+A]\d{3}[0-9A-Y]"),
-    Pattern("phone", "telephone numbers", PHONES, least=0.6, spread=0.3, digits=7),
+    Pattern("phone", "telephone numbers", PHONE, least=0.6, spread=0.3, digits=7),
 )  # fmt: skip
 
 
-def found(facts: Facts, label: str | None = None) -> Finding | None:
-    """The direct identifier that a column looks like, if any; its label speaks where its name does not.
+def find_identifier(facts: Facts, label: str | None = None) -> Finding | None:
+    """The direct identifier that a column looks like, if any; its label is used where its name says nothing.
 
     Misleads when identifiers have a shape of their own and repeat (staff numbers): only a name can tell then. Cost: a
     few dozen patterns on at most 2,000 distinct values.
 
-    >>> found(facts_of(pl.Series("v1", ["ann@example.org", "bo@example.org"])))
+    >>> find_identifier(facts_of(pl.Series("v1", ["ann@example.org", "bo@example.org"])))
     Finding(kind='email', words='e-mail addresses', certain=True)
     """
     meaning = meaning_of(facts.name) or (meaning_of(label) if label else None)
@@ -132,10 +133,10 @@ def found(facts: Facts, label: str | None = None) -> Finding | None:
 
 
 def shaped(facts: Facts) -> Finding | None:
-    """By the shape of the values alone."""
+    """The direct identifier that the pattern of the values alone suggests."""
     if facts.kind not in ("text", "whole") or facts.distinct < 2:
         return None
-    texts = facts.shaped if facts.kind == "text" else _padded(facts)
+    texts = facts.shaped if facts.kind == "text" else _pad(facts)
     for shape in SHAPES:
         if (
             facts.distinct < shape.few
@@ -146,13 +147,13 @@ def shaped(facts: Facts) -> Finding | None:
         fits = shape.fits(texts)
         if fits.sum() >= max(shape.few, shape.least * len(texts)):
             return Finding(shape.kind, shape.words, True)
-    if facts.kind == "text" and texts.str.contains(FREE).sum() >= max(MIN_SHAPE_VALUES, 0.05 * len(texts)):
+    if facts.kind == "text" and texts.str.contains(EMAIL).sum() >= max(MIN_SHAPE_VALUES, 0.05 * len(texts)):
         return Finding("email", "texts with e-mail addresses in them", True)
     return None
 
 
-def _padded(facts: Facts) -> pl.Series:
-    """Whole numbers as text, the leading zeros they may have lost given back."""
+def _pad(facts: Facts) -> pl.Series:
+    """Whole numbers as text, with the leading zeros they may have lost."""
     low, high = facts.range()
     if low < 0 or high >= 2**63:
         return pl.Series("value", [], dtype=pl.String)
@@ -162,13 +163,13 @@ def _padded(facts: Facts) -> pl.Series:
 
 
 def _long_enough(shape: Pattern, texts: pl.Series) -> bool:
-    """A number without letters has the shape only where most of the column has its length."""
+    """Whether most values of a column of whole numbers have the length of the pattern."""
     sizes = texts.str.strip_chars_start("0").str.len_chars()
     return bool(shape.length and len(texts) and (sizes >= shape.length - 2).mean() > 0.9)  # type: ignore[operator]
 
 
 def _by_name(facts: Facts, meaning: Meaning | None) -> Finding | None:
-    """By the name, where the values agree with it: surely, or possibly."""
+    """The direct identifier that the name suggests, certain or possible depending on the values."""
     if meaning is None or meaning.role != "direct" or facts.distinct < MIN_SHAPE_VALUES:
         return None
     many, text = facts.distinct >= MIN_PERSON_VALUES, facts.kind == "text"
@@ -184,7 +185,7 @@ def _by_name(facts: Facts, meaning: Meaning | None) -> Finding | None:
 
 
 def _births(facts: Facts) -> Finding | None:
-    """Dates that nothing names and that lie forty years apart or more may be dates of birth."""
+    """Dates without a telling name that span forty years or more: possible dates of birth."""
     if facts.kind != "date" or facts.distinct < MIN_PERSON_VALUES:
         return None
     years = facts.shaped.str.extract(r"((?:18|19|20)\d{2})").cast(pl.Int64).drop_nulls()
@@ -193,7 +194,7 @@ def _births(facts: Facts) -> Finding | None:
 
 
 def _places(facts: Facts) -> bool:
-    """Degrees with three decimals or more."""
+    """Whether values are geographical degrees with three decimals or more."""
     if facts.kind != "decimal" or facts.distinct < MIN_PERSON_VALUES:
         return False
     low, high = facts.range()
@@ -211,13 +212,13 @@ def degrees(facts: Facts) -> bool:
 
 
 def wordy(facts: Facts) -> bool:
-    """Nearly all values are words of letters."""
+    """Whether nearly all values are words of letters."""
     share = facts.shaped.str.contains(r"^[\p{L}][\p{L}' .,-]*$").mean()
     return isinstance(share, float) and share > 0.9
 
 
 def _people(facts: Facts) -> Finding | None:
-    """By common names of people among the words."""
+    """Names of people, recognised by common first and last names among the words."""
     if facts.kind != "text" or facts.distinct < MIN_PERSON_VALUES or not wordy(facts):
         return None
     words = [set(plain(text).replace(",", " ").split()) for text in facts.shaped]
@@ -232,7 +233,7 @@ def common_names() -> frozenset[str]:
 
 
 def _prose(facts: Facts) -> Finding | None:
-    """Sentences that differ from record to record, though some repeat: whoever wrote them may have named people."""
+    """Free text: sentences that differ from record to record and may name people."""
     if facts.kind != "text" or facts.distinct < MIN_PERSON_VALUES or facts.share < 0.2:
         return None
     words = facts.shaped.str.count_matches(r"\p{L}{2,}").median()
@@ -244,10 +245,10 @@ def _prose(facts: Facts) -> Finding | None:
 
 
 def _addresses(facts: Facts) -> Finding | None:
-    """Several words with many numbers before or after them, as street and house number."""
+    """Postal addresses: words with a number before or after them."""
     if facts.kind != "text" or facts.distinct < MIN_UNIQUE_TEXT_RECORDS or facts.share < 0.2:
         return None
-    fits = facts.shaped.filter(facts.shaped.str.contains(HOUSE))
+    fits = facts.shaped.filter(facts.shaped.str.contains(HOUSE_NUMBER))
     streets = fits.str.replace_all(r"\d+\p{L}?\b", "").n_unique()
     numbers = fits.str.extract(r"(\d+)").n_unique()
     if len(fits) < 0.8 * len(facts.shaped) or streets < 3 or numbers < MIN_PERSON_VALUES:
@@ -256,7 +257,7 @@ def _addresses(facts: Facts) -> Finding | None:
 
 
 def _near_unique(facts: Facts) -> Finding | None:
-    """Texts that hardly repeat: certain where they are words, names and addresses rather than codes."""
+    """Texts that hardly repeat: certain where they are words rather than codes."""
     if facts.kind != "text" or facts.share < 0.9 or facts.records < MIN_SHAPE_VALUES:
         return None
     spoken = facts.shaped.str.contains(r"\p{L}{3,}[ ,;.]+\S").mean()
@@ -285,7 +286,7 @@ def refuse_identifiers(released: Records, allowed: tuple[str, ...], withheld: tu
     exempt = {*allowed, *withheld}
     for column in skim(released).iter_columns():
         label = released.labels.of(column.name).label
-        finding = found(facts_of(column), label) if column.name not in exempt else None
+        finding = find_identifier(facts_of(column), label) if column.name not in exempt else None
         if finding and finding.certain:
             raise RefusedError(
                 f"Nothing was released: column {column.name!r} looks like a direct identifier ({finding.words}). "

@@ -1,4 +1,4 @@
-"""Hierarchies proposed from a column: round intervals, prefixes of codes, the calendar, rare categories merged."""
+"""Hierarchies proposed from the values of a column: round intervals, code prefixes, dates, merged rare categories."""
 
 from collections.abc import Iterable
 from math import floor, log10
@@ -68,7 +68,7 @@ def prefixes(facts: Facts) -> Hierarchy | None:
 
 
 def joints(texts: pl.Series) -> list[int]:
-    """Where letters, digits and marks meet, long to short, if all codes are built alike: 3 and 1 for J45.0.
+    """The positions where letters, digits and marks meet, if all codes are built alike: 3 and 1 for J45.0.
 
     >>> joints(pl.Series(["J45.0", "C10.1"])), joints(pl.Series(["10311", "20110"]))
     ([3, 1], [])
@@ -149,7 +149,7 @@ def round_up(value: float) -> tuple[int, float]:
 
 
 def one_figure(value: float) -> float:
-    """A number to one figure, for a break that is nobody's value."""
+    """A number to one significant figure, so that a break is nobody's value."""
     scale = 10.0 ** floor(log10(abs(value)))
     return round(value / scale) * scale
 

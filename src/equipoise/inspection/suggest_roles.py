@@ -14,12 +14,12 @@ from equipoise.data.branches import plain_branch
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Labels
 from equipoise.data.records import Records
-from equipoise.data.roles import RESERVED, Roles
+from equipoise.data.roles import RESERVED_COLUMNS, Roles
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.inspection.column_facts import Facts, facts_of, look
 from equipoise.inspection.column_names import Meaning, meaning_of
-from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, found
+from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, find_identifier
 from equipoise.inspection.propose_hierarchies import nested
 
 Role = Literal[
@@ -81,7 +81,7 @@ class Suggestion:
 
     @property
     def direct(self) -> tuple[str, ...]:
-        """The columns that say who it is."""
+        """The columns proposed as direct identifiers."""
         return self.of("direct")
 
     @cached_property
@@ -188,12 +188,12 @@ def suggest_roles(source: Any, **options: Any) -> Suggestion:
     if not table.width:
         raise DataError("The data has no columns.")
     drafts = _with_places([_draft(facts_of(column), records.labels) for column in table.iter_columns()])
-    return Suggestion(tuple(_settled(drafts)), rows, table.height)
+    return Suggestion(tuple(_settle(drafts)), rows, table.height)
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """A column under consideration."""
+    """A column with its facts and its proposal so far."""
 
     facts: Facts
     meaning: Meaning | None
@@ -209,20 +209,20 @@ class _Draft:
 
 
 def _draft(facts: Facts, labels: Labels) -> _Draft:
-    """One column by itself."""
+    """The draft of one column, without regard to the others."""
     labels_of_column = labels.of(facts.name)
     name_meaning = meaning_of(facts.name)
     meaning = name_meaning or (meaning_of(labels_of_column.label) if labels_of_column.label else None)
     labelled = name_meaning is None and meaning is not None
-    finding = found(facts, labels_of_column.label)
-    role, why, confidence = _judged(facts, finding, meaning, coded=bool(labels_of_column.values), labelled=labelled)
-    if role == "key" and facts.name in RESERVED:
+    finding = find_identifier(facts, labels_of_column.label)
+    role, why, confidence = _judge(facts, finding, meaning, coded=bool(labels_of_column.values), labelled=labelled)
+    if role == "key" and facts.name in RESERVED_COLUMNS:
         role, why, confidence = "none", f"a key, but {facts.name!r} is a name of our cell tables: rename it", "medium"
     return _Draft(facts, meaning, labelled, role, why, confidence)
 
 
 def _with_places(drafts: list[_Draft]) -> list[_Draft]:
-    """Two neighbours without telling names that look like degrees are a place on the map."""
+    """The drafts, with two neighbouring columns that look like degrees marked as coordinates."""
     fine = [d.meaning is None and d.role == "numeric" and degrees(d.facts) for d in drafts]
     pair = [any(fine[i] and fine[j] for j in (i - 1, i + 1) if 0 <= j < len(fine)) for i in range(len(fine))]
     why = "looks like geographical coordinates, with its neighbour; "
@@ -232,11 +232,11 @@ def _with_places(drafts: list[_Draft]) -> list[_Draft]:
     ]
 
 
-Judged = tuple[Role, str, Confidence]
+Judgement = tuple[Role, str, Confidence]
 
 
-def _judged(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, coded: bool, labelled: bool) -> Judged:
-    """Constant, a direct identifier, what the name says, or what the values look like."""
+def _judge(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, coded: bool, labelled: bool) -> Judgement:
+    """The role of a column: constant, direct identifier, by its name, or by its values."""
     if facts.kind == "other":
         return "none", "values that are not single", "high"
     if facts.distinct < 2 and not (meaning and meaning.role == "weight" and facts.numeric and facts.records):
@@ -286,7 +286,7 @@ def _by_name(facts: Facts, meaning: Meaning, coded: bool) -> tuple[Role, Confide
 
 
 def _key(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
-    """A key by name: an age up to 130, a date, categories that repeat."""
+    """The role of a column whose name says key: an age up to 130, a date, categories that repeat."""
     if meaning.name == "age":
         young = facts.kind == "text" or (facts.numeric and facts.range()[0] >= -1 and facts.range()[1] <= MAX_AGE_YEARS)
         return ("key", "high") if young else None
@@ -315,8 +315,8 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
     return None
 
 
-def _by_values(facts: Facts, coded: bool) -> Judged:
-    """What a column without a telling name looks like."""
+def _by_values(facts: Facts, coded: bool) -> Judgement:
+    """The role of a column without a telling name, by its values."""
     words = facts.words()
     if facts.unique and facts.records > MIN_SHAPE_VALUES and _numbering(facts):
         return "id", f"no telling name; {words}", "medium" if _counting(facts) else "low"
@@ -338,33 +338,33 @@ def _by_values(facts: Facts, coded: bool) -> Judged:
 
 
 def _years(facts: Facts) -> bool:
-    """Whole numbers of recent centuries, many more records than values."""
+    """Whether values are years: whole numbers of recent centuries, many more records than values."""
     low, high = facts.range()
     return low >= 1800 and high <= 2100 and facts.share <= MAX_KEY_SPREAD
 
 
 def _dense(facts: Facts) -> bool:
-    """Nearly every whole number from the lowest to the highest, none above a great age."""
+    """Whether values are nearly all whole numbers of a range, none above a great age."""
     low, high = facts.range()
     return low >= 0 and high <= MAX_AGE_YEARS and facts.distinct >= 0.9 * (high - low + 1)
 
 
 def _numbering(facts: Facts) -> bool:
-    """Texts, or whole numbers that run without gaps or have one length: not amounts."""
+    """Whether values may number records: texts, or whole numbers without gaps or of one length."""
     if facts.kind == "whole":
         return _counting(facts) or facts.shaped.str.len_chars().n_unique() == 1
     return facts.kind == "text"
 
 
 def _counting(facts: Facts) -> bool:
-    """Whole numbers that run without gaps."""
+    """Whether values are whole numbers without gaps."""
     if facts.kind != "whole":
         return False
     low, high = facts.range()
     return high - low + 1 == facts.records
 
 
-def _settled(drafts: list[_Draft]) -> Iterable[Proposal]:
+def _settle(drafts: list[_Draft]) -> Iterable[Proposal]:
     """One id, weight, household and sample for the file: the surest, then the first."""
     order = {"high": 0, "medium": 1, "low": 2}
     best = {
@@ -380,13 +380,13 @@ def _settled(drafts: list[_Draft]) -> Iterable[Proposal]:
 
 
 def _general(draft: _Draft) -> bool:
-    """A weight of households comes after one of persons."""
+    """Whether a weight is one of households, which comes after one of persons."""
     name = draft.facts.name.lower()
     return draft.role == "weight" and ("household" in name or "hh" in name)
 
 
 def _second(draft: _Draft, chosen: _Draft) -> Proposal:
-    """What a further id, weight, household or sample is."""
+    """The role of a further id, weight, household or sample."""
     name, why = draft.facts.name, f"{draft.why}; the {draft.role} is {chosen.facts.name!r}"
     if draft.role == "id" and draft.facts.kind == "whole" and draft.meaning is None and not _counting(draft.facts):
         return Proposal(name, "numeric", _by_values(draft.facts, False)[1], "low", nested(draft.facts))

@@ -1,4 +1,4 @@
-"""What is at stake in a file: the records most at risk, by id alone, and which coarsening would help most."""
+"""Records most at risk, by id alone, and the coarsenings of single keys that remove most uniques."""
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ from equipoise.laws.mean_reciprocal import of_cells
 WORST_RECORDS = 10
 """Records named at most."""
 SUGGESTION_RECORDS = 20_000
-"""Records whose values say which bands a key suggests."""
+"""Records from whose values the hierarchy of a key is proposed."""
 
 NO_HELP = pl.DataFrame(
     schema={"key": pl.String, "level": pl.String, "words": pl.String, "left": pl.Int64, "removed": pl.Float64}
@@ -60,7 +60,7 @@ def helps(cells: Cells) -> pl.DataFrame:
 
 
 def _levels(cells: Cells, key: str, alone: int) -> list[dict[str, object]]:
-    tree = cells.hierarchies.get(key) or _suggested(cells, key)
+    tree = cells.hierarchies.get(key) or _suggest_hierarchy(cells, key)
     if tree is None:
         return []
     rows = list[dict[str, object]]()
@@ -80,7 +80,7 @@ def _uniques(cells: Cells) -> int:
     return int((cells.alike[0] == 1).sum())
 
 
-def _suggested(cells: Cells, key: str) -> Hierarchy | None:
+def _suggest_hierarchy(cells: Cells, key: str) -> Hierarchy | None:
     """The hierarchy that the values of a key suggest, from as many of them as there are records, but not too many."""
     values, counts = cells.values(key), cells.counts(key)
     times = np.ceil(counts * min(1.0, SUGGESTION_RECORDS / max(1, cells.records))).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Limits and the policy file that holds them: read, check, explain, propose a first one."""
+"""Policies: limits and policy files; read, check, explain, propose a first one."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What can be wrong in a policy file before any data is read: every problem, each with its place."""
+"""Checks of a policy file before any data is read: every problem with its place."""
 
 import json
 import re
@@ -27,17 +27,17 @@ TRUTHFUL_MASKS = (
     "shuffle_order",
     "suppress_records",
 )
-"""Masks that leave out or coarsen, record by record: what is left is true."""
+"""Masks that only coarsen or leave out: remaining values are true."""
 RISKS_OF_CHANGED_VALUES = ("match_probability", "correct_matches", "value_disclosure", "recognisable")
 """Risks of files whose values were changed; every attack is one too."""
 UNKNOWN_KEY_ERRORS = ("unexpected_keyword_argument", "extra_forbidden")
-"""What the validation says of keys that are not known."""
+"""Pydantic error types of unknown keys."""
 WAIVABLE_ATTACK = "attack"
-"""What a policy may waive, with its reason."""
+"""The check that a policy may waive, with its reason."""
 
 
 def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tuple[dict[str, Any], list[PolicyProblem]]:
-    """The fields of a dataclass from plain data, each by itself, and what is wrong with the others."""
+    """The valid fields of a dataclass from plain data, and the problems of the others."""
     from pydantic import TypeAdapter, ValidationError
 
     hints = {name: its for name, its in get_type_hints(kind).items() if name not in (*skip, "__pydantic_config__")}
@@ -50,12 +50,12 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
         errors = _strict_errors(hints[name], value)
         problems += [_sentence(name, value, error, hints[name]) for error in errors]
         with suppress(ValidationError):
-            values[name] = TypeAdapter(hints[name]).validate_python(_spared(value, [error["loc"] for error in errors]))
+            values[name] = TypeAdapter(hints[name]).validate_python(_sound(value, [error["loc"] for error in errors]))
     return values, problems
 
 
 def _strict_errors(kind: Any, value: Any) -> list[Any]:
-    """What the validation refuses; "yes" for true and "3" for 3 too."""
+    """Errors of strict validation, which also refuses "yes" for true and "3" for 3."""
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -65,19 +65,19 @@ def _strict_errors(kind: Any, value: Any) -> list[Any]:
     return []
 
 
-def _spared(value: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
-    """The same without the keys that nobody knows or that hold what they cannot, so that the rest can be looked at."""
+def _sound(value: Any, strangers: Sequence[tuple[str | int, ...]]) -> Any:
+    """The section without unknown keys and invalid values, so that the rest can be checked."""
     inner: dict[Any, list[tuple[str | int, ...]]] = {}
     for loc in filter(None, strangers):
         inner.setdefault(loc[0], []).append(loc[1:])
     if isinstance(value, Mapping):
         sound = {k: v for k, v in value.items() if () not in inner.get(k, [])}
-        return {k: _spared(v, inner.get(k, [])) for k, v in sound.items()}
-    return [_spared(v, inner.get(i, [])) for i, v in enumerate(value)] if isinstance(value, list) else value
+        return {k: _sound(v, inner.get(k, [])) for k, v in sound.items()}
+    return [_sound(v, inner.get(i, [])) for i, v in enumerate(value)] if isinstance(value, list) else value
 
 
 def _sentence(name: str, value: Any, error: Any, kind: Any) -> PolicyProblem:
-    """One finding of the validation, at the deepest place that the file has."""
+    """One validation error as a problem, at the deepest place that the file has."""
     place: list[str | int] = [name]
     inner = value
     for part in error["loc"]:
@@ -104,7 +104,7 @@ def _keys(kind: Any) -> list[str]:
 
 
 def of_roles(plain: Mapping[str, Any], folder: Path) -> Iterator[PolicyProblem]:
-    """Unknown roles, each hierarchy by itself, then all together."""
+    """Problems of [roles]: unknown roles, each hierarchy alone, then all together."""
     roles = [f.name for f in fields(Roles)]
     yield from (PolicyProblem(("roles", n), f"No role {n!r}.{hint(n, roles)}") for n in plain if n not in roles)
     trees = plain.get("hierarchies", {})
@@ -135,7 +135,7 @@ def readable(plain: Mapping[str, Any], folder: Path, columns: Iterable[str]) -> 
 
 
 def _role_place(words: str, plain: Mapping[str, Any]) -> Place:
-    """The role that a message names, where it does."""
+    """The place of the role that a message names, if any."""
     role = next((n for n in plain if re.search(rf"role '{n}'|^{n} ", words)), None)
     return ("roles", role) if role else ("roles",)
 
@@ -218,7 +218,7 @@ def of_measures(names: Iterable[str], scenarios: tuple[Intruder, ...]) -> Iterat
 
 
 def of_weights(choose: Choose) -> Iterator[PolicyProblem]:
-    """Weights are of utilities, 0 or more, and count only where utility is preferred."""
+    """Problems of weights: they must be of utilities, 0 or more, and need utility to be preferred."""
     for name, weight in choose.weights.items():
         place: Place = ("choose", "weights", name)
         try:
@@ -247,7 +247,7 @@ def of_candidates(candidates: Sequence[Candidate]) -> Iterator[PolicyProblem]:
 
 
 def _of_mask(table: dict[str, Any], place: Place) -> Iterator[PolicyProblem]:
-    """One mask: its name, each parameter by itself, then the mask with the first value of each."""
+    """Problems of one mask: its name, each parameter alone, then the mask with the first value of each."""
     name = str(table.pop("use", ""))
     if not name:
         yield PolicyProblem(place, 'each mask needs use = "its name".')
@@ -258,11 +258,11 @@ def _of_mask(table: dict[str, Any], place: Place) -> Iterator[PolicyProblem]:
         yield PolicyProblem((*place, "use"), str(error))
         return
     problems = list(mask_problems(table, name, method, place))
-    yield from problems or _built(name, method, table, place)
+    yield from problems or _build_problems(name, method, table, place)
 
 
-def _built(name: str, method: type, table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
-    """What a mask refuses when it is made: each value of a grid beside the first ones of the others."""
+def _build_problems(name: str, method: type, table: Mapping[str, Any], place: Place) -> Iterator[PolicyProblem]:
+    """Errors of building a mask: each value of a grid with the first values of the others."""
     kinds = {field.name: field.kind for field in form(method)}
     grids = {k: spread(v, "tuple" in kinds[k.replace("-", "_")]) for k, v in table.items()}
     first = {k: values[0] for k, values in grids.items()}
@@ -278,19 +278,19 @@ def _built(name: str, method: type, table: Mapping[str, Any], place: Place) -> I
 
 
 def changes(mask: Mask | type) -> bool:
-    """Whether a mask shows values that are not true: it neither coarsens nor leaves out."""
+    """Whether a mask is perturbative: it neither coarsens nor leaves out."""
     kind = mask if isinstance(mask, type) else type(mask)
     return not hasattr(kind, "roll_up") and name_of(kind) not in TRUTHFUL_MASKS and family(kind) == "masks"
 
 
 def suited(measure: Measure) -> bool:
-    """Whether a risk means something where values were changed."""
+    """Whether a risk is meaningful for perturbed values."""
     kind = type(getattr(measure, "inner", measure))
     return family(kind) == "attacks" or name_of(kind) in RISKS_OF_CHANGED_VALUES
 
 
 def unattacked(masks: Iterable[type], limited: Sequence[Measure]) -> str:
-    """Why an attack must be limited: a mask changes values, and every risk that is limited only counts classes."""
+    """Why the policy must limit an attack: a mask perturbs values, and all limited risks only count classes."""
     changing = sorted({name_of(kind) for kind in masks if changes(kind)})
     risks = [m for m in limited if family(type(getattr(m, "inner", m))) in ("risk", "attacks")]
     if not changing or not risks or any(suited(m) for m in risks):

@@ -1,4 +1,4 @@
-"""What does not fit the data: columns that are not there, masks for numbers on a text, levels that no hierarchy has."""
+"""Checks of a policy against its data: missing columns, masks for numbers on texts, levels that no hierarchy has."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,7 +37,7 @@ def misfits(
     measures: Iterable[str],
     scenarios: Sequence[Intruder],
 ) -> Iterator[PolicyProblem]:
-    """Every misfit of a policy and the columns of its data; what cannot be read is passed over."""
+    """Every problem of a policy with the columns of its data; sections that cannot be read are skipped."""
     schema = records.schema()
     for i, candidate in enumerate(candidates):
         for name, steps in (("masks", candidate.masks), ("then", candidate.then)):
@@ -53,7 +53,7 @@ def misfits(
 
 
 def role_misfits(records: Records, roles: Mapping[str, Any]) -> Iterator[PolicyProblem]:
-    """Columns under [roles] that the data does not have, or that are no numbers where numbers are needed."""
+    """Columns under [roles] that are missing in the data, or not numeric where they must be."""
     schema = records.schema()
     for role, entry in roles.items():
         place: Place = ("roles", role)
@@ -79,7 +79,7 @@ def _uncut(column: str, tree: Any, schema: Mapping[str, Any], place: Place) -> I
 
 
 def _groups(name: str, entry: Any) -> Iterator[tuple[Place, tuple[str, ...]]]:
-    """The columns by which each limit on a measure goes, with its place; one that cannot be read is passed over."""
+    """The grouping columns of each limit on a measure, with their place; invalid limits are skipped."""
     several = isinstance(entry, list | tuple)
     for i, one in enumerate(entry if several else [entry]):
         place: Place = ("limits", name, i) if several else ("limits", name)
@@ -142,7 +142,7 @@ def _unfit(name: str, column: str, kind: Any) -> str:
 def _of_levels(
     table: Mapping[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place
 ) -> Iterator[PolicyProblem]:
-    """A level that the hierarchy of the column has, and allows."""
+    """Problems of levels that the hierarchy of the column does not have or does not allow."""
     columns = [c for c in _values(table["column"], False) if c in schema]
     for column in columns:
         if column not in roles.hierarchies:

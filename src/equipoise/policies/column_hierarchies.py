@@ -1,4 +1,4 @@
-"""Hierarchies that the data has itself: a column whose groups are other columns."""
+"""Hierarchies given by columns of the data: the groups of a column are other columns."""
 
 from collections.abc import Sequence
 from itertools import pairwise

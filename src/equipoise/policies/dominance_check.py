@@ -1,4 +1,4 @@
-"""What a dominance rule misses in the table it is used on."""
+"""Diagnosis of dominance rules: cells of a table that they call safe although the p% rule does not."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from equipoise.presentation.numbers import said
 from equipoise.trials.table_method_names import rule_text
 
 REFERENCE_RULE = rules.PPercent(0.1)
-"""What dominance is held against."""
+"""The rule that dominance is compared with."""
 CLOSE_SHARE = 1e-6
 """A share below which an estimate is exact."""
 
@@ -41,7 +41,7 @@ def parts_of(rule: Any) -> tuple[Any, ...]:
 
 
 def diagnose(table: Table, rule: Rule) -> Diagnosis | None:
-    """What the rule misses; None where it has no dominance in it. Cost: O(cells)."""
+    """The cells that a dominance rule misses; None where the rule has no dominance part. Cost: O(cells)."""
     dominance = next((part for part in parts_of(rule) if isinstance(part, rules.Dominance)), None)
     if dominance is None:
         return None
@@ -82,7 +82,7 @@ def _general(rule: rules.Dominance) -> str:
 
 
 def _example(table: Table, missed: pl.DataFrame) -> str | None:
-    """The worst of the cells that are missed, by its labels."""
+    """The labels of the worst missed cell."""
     if missed.is_empty():
         return None
     row: dict[str, Any] = missed.row(0, named=True)

@@ -1,4 +1,4 @@
-"""A policy explained back in plain words: what is read, what must hold and why, what is tried, what is doubtful."""
+"""Explanation of a policy in plain words: data, limits and reasons, candidates, amount of work, warnings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ ROLE_WORDS = {
 
 @dataclass(frozen=True)
 class Explained:
-    """Sentences under headings, the number of recipes and of runs, and what is doubtful."""
+    """An explained policy: sentences under headings, the numbers of recipes and runs, and warnings."""
 
     parts: Mapping[str, tuple[str, ...]]
     recipes: int
@@ -51,7 +51,7 @@ class Explained:
 
 
 def explain(job: Job, records: Records | None = None) -> Explained:
-    """Say what a policy means; with the records also how large the work is."""
+    """Explain a policy; with the records also the amount of work."""
     roles = records.roles if records else job.read_roles()
     recipes = sum(recipe_count(candidate, roles) for candidate in job.candidates)
     runs = sum(recipe_count(c, roles) * (job.draws if _random(c) else 1) for c in job.candidates)
@@ -67,7 +67,7 @@ def explain(job: Job, records: Records | None = None) -> Explained:
 
 
 def recipe_count(candidate: Candidate, roles: Roles) -> int:
-    """How many recipes a candidate stands for."""
+    """The number of recipes of a candidate."""
     trees = [roles.hierarchies[key] for key in roles.keys if key in roles.hierarchies]
     recipes = prod(len(tree.allowed) for tree in trees) if candidate.coarsenings and trees else 0
     recipes *= prod(map(_alternatives, candidate.then))
@@ -112,7 +112,7 @@ def _scenarios(job: Job) -> Iterator[str]:
 
 
 def _limits(job: Job) -> Iterator[str]:
-    """Each limit with what it measures and why it is there."""
+    """Each limit with what it measures and its reason."""
     for limit in job.policy().parsed:
         measure = scale(limit.score, job.scenarios)
         inner = getattr(measure, "inner", measure)
@@ -186,7 +186,7 @@ def _choice(job: Job) -> Iterator[str]:
 
 
 def _warnings(job: Job) -> Iterator[str]:
-    """What is allowed, and doubtful."""
+    """Warnings about choices that are valid but doubtful."""
     limits = job.policy().parsed
     sides = {limit.score: _family(scale(limit.score, job.scenarios)) for limit in limits}
     if not any(side in ("risk", "attacks", "tables") for side in sides.values()):
@@ -219,7 +219,7 @@ def _old_words(job: Job) -> Iterator[str]:
 
 
 def _finer(job: Job) -> Iterator[str]:
-    """Keys that must be coarsened, and that a candidate releases as they are."""
+    """Keys with a floor that a candidate releases at full detail."""
     floors = {column for column, tree in job.read_roles().hierarchies.items() if tree.allowed[0] != tree.levels[0]}
     for place, candidate in enumerate(job.candidates, 1):
         recoded = {str(value) for mask in candidate.masks for value in (mask.get("column"),)}

@@ -1,4 +1,4 @@
-"""A first policy, written by looking at the data: commented in plain words, to be read and changed before it is run."""
+"""First policy proposed from the data, commented in plain words, to be read and changed before it is run."""
 
 import re
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_WORDS, Proposal
 from equipoise.policies.presets import Preset, preset_named, slots_of
 
 DEFAULT_UNIQUES_SHARE = 0.02
-"""The share of records that may stand alone, unless a preset says otherwise."""
+"""The share of unique records allowed, unless a preset says otherwise."""
 MAX_GRID_RECIPES = 500
-"""Combinations of levels that are all tried; beyond, a few levels of each key are."""
+"""Most combinations of levels that are all tried; with more, a few levels of each key are tried."""
 NO_ROLES_MESSAGE = "No column looks like something an intruder may know or users analyse: write the roles by hand."
 MAX_TABLE_CATEGORIES = 30
 """Categories of a column by which a table may go."""
@@ -30,7 +30,7 @@ MAX_TABLE_CATEGORIES = 30
 
 @dataclass(frozen=True)
 class FileFindings:
-    """What was seen in the data: the roles it suggests, and how many stand alone now and at the coarsest."""
+    """Findings in the data: the suggested roles, and the share of uniques now and at the coarsest levels."""
 
     name: str
     path: str
@@ -67,19 +67,19 @@ def initial(source: str | Path, *, path: str | None = None, preset: str | None =
 
 
 def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
-    """What a first policy measures, limits and tries, for records whose roles are known, as a policy file has it.
+    """The sections measures, limits and candidates of a first policy, for records with roles.
 
     `cells` are those of the keys, where they are counted already.
     """
     import tomllib
 
-    findings = _with_uniques(FileFindings("", "", _as_suggestion(records.roles), records), cells)
+    findings = _with_counts(FileFindings("", "", _suggestion_of(records.roles), records), cells)
     plain = tomllib.loads("\n".join([*_measures(findings), *_body(findings, None)]))
     return {name: plain[name] for name in ("measures", "limits", "candidates") if name in plain}
 
 
-def _as_suggestion(roles: Roles) -> Suggestion:
-    """Roles that were chosen, as if they had been suggested."""
+def _suggestion_of(roles: Roles) -> Suggestion:
+    """Chosen roles as a suggestion."""
     values = {role: getattr(roles, ROLE_FIELDS.get(role, role), None) for role in ROLE_WORDS}
     columns = {role: (its,) if isinstance(its, str) else its or () for role, its in values.items()}
     proposals = [
@@ -89,7 +89,7 @@ def _as_suggestion(roles: Roles) -> Suggestion:
 
 
 def _body(findings: FileFindings, preset: Preset | None) -> list[str]:
-    """Limits and candidates."""
+    """The lines of limits and candidates."""
     if not findings.roles.of("key"):
         return _numbers(findings, preset)
     return [*_limits(findings, preset), *_candidates(findings, preset)]
@@ -102,13 +102,13 @@ def _look(source: str | Path, path: str, reading: dict[str, Any]) -> FileFinding
         raise DataError(NO_ROLES_MESSAGE)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
-    return _with_uniques(
+    return _with_counts(
         FileFindings(Path(path).name, path, roles, records, reading={k: str(v) for k, v in reading.items()})
     )
 
 
-def _with_uniques(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
-    """With the levels of the keys, and who stands alone at the finest and the coarsest."""
+def _with_counts(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
+    """The findings with the levels of the keys, and the share of uniques at the finest and the coarsest."""
     records = findings.records
     if not findings.roles.of("key"):
         return findings
@@ -212,17 +212,17 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         yield f"\n# Try every combination of the levels above: {findings.combinations:,} of them."
         yield "[[candidates]]"
         yield "coarsenings = true"
-        if tidied := _tidied(findings):
+        if tidied := _final_masks(findings):
             yield f"then = [{', '.join(tidied)}]    # old numbers and the old order may give people away"
     else:
         yield f"\n# There are {findings.combinations:,} combinations of levels: some levels of each key are tried."
-        yield from _recodes(_thinned(findings.levels), _tidied(findings))
+        yield from _recodes(_thin_levels(findings.levels), _final_masks(findings))
     least = _least(preset)
     if preset is not None or not findings.levels or findings.coarsest >= DEFAULT_UNIQUES_SHARE:
         yield f"\n# Withhold the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
         yield from _recodes(
-            {key: names[-1:] for key, names in findings.levels.items()}, [_drop(least), *_tidied(findings)]
+            {key: names[-1:] for key, names in findings.levels.items()}, [_drop(least), *_final_masks(findings)]
         )
     if findings.roles.of("numeric"):
         column = _quoted(list(findings.roles.of("numeric"))[:1])
@@ -232,13 +232,13 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
 
 
 def _least(preset: Preset | None) -> int:
-    """The least size of a class that the preset names."""
+    """The minimum class size that the preset names."""
     sizes = re.findall(r"(?:min-count:|\(k=)(\d+)", preset.text) if preset else []
-    prosecutor = "prosecutor" in _limited(preset) if preset else False
+    prosecutor = "prosecutor" in _limited_scores(preset) if preset else False
     return 12 if prosecutor else max(2, *map(int, sizes[:1])) if sizes else 2
 
 
-def _limited(preset: Preset) -> tuple[str, ...]:
+def _limited_scores(preset: Preset) -> tuple[str, ...]:
     under = preset_named(str(preset.plain["extends"])).plain if "extends" in preset.plain else {}
     return (*preset.plain.get("limits", {}), *under.get("limits", {}))
 
@@ -247,7 +247,7 @@ def _drop(least: int) -> str:
     return f'{{ use = "suppress_records", rule = "min-count:{least}" }}'
 
 
-def _tidied(findings: FileFindings) -> list[str]:
+def _final_masks(findings: FileFindings) -> list[str]:
     """New numbers for the groups and, where ids tell records apart, a new order: the old ones may be known."""
     masks = {"renumber": findings.roles.of("household"), "shuffle_order": findings.roles.of("id")}
     return [f'{{ use = "{mask}" }}' for mask, columns in masks.items() if columns]
@@ -264,8 +264,8 @@ def _recodes(levels: dict[str, list[str]], then: list[str]) -> Iterator[str]:
     yield "]"
 
 
-def _thinned(levels: dict[str, list[str]]) -> dict[str, list[str]]:
-    """So few levels of each key that their combinations are not too many; the coarsest stays."""
+def _thin_levels(levels: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Fewer levels of each key, so that their combinations are at most MAX_GRID_RECIPES; the coarsest stays."""
     thinner = dict(levels)
     while prod(map(len, thinner.values())) > MAX_GRID_RECIPES:
         longest = max(thinner, key=lambda key: len(thinner[key]))
@@ -274,7 +274,7 @@ def _thinned(levels: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _numbers(findings: FileFindings, preset: Preset | None) -> list[str]:
-    """Limits and candidates of a file without keys: its numbers are changed."""
+    """Limits and candidates of a file without keys: its numeric columns are perturbed."""
     numbers = list(findings.roles.of("numeric"))
     if not numbers:
         raise DataError(NO_ROLES_MESSAGE)

@@ -1,4 +1,4 @@
-"""The JSON schema of policy files, for editors: of a pydantic model made from the sections and the listed methods."""
+"""JSON schema of policy files, for editors: from a pydantic model made from the sections and the listed methods."""
 
 import json
 import re
@@ -34,12 +34,12 @@ def schema() -> Schema:
 
 
 def schema_text() -> str:
-    """The schema as a file."""
+    """The schema as JSON text."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def _without_null(schema: Any) -> Any:
-    """TOML has no null: a key is left out."""
+    """The schema without null, which TOML does not have."""
     if isinstance(schema, list):
         return [_without_null(part) for part in schema if part != {"type": "null"}]
     if not isinstance(schema, dict):

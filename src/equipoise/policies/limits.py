@@ -1,4 +1,4 @@
-"""Limits of a policy as they are written: strings, tables or lists of them; and which cannot all hold."""
+"""Limits of a policy: parsing of strings, tables and lists, and limits that contradict each other."""
 
 import operator
 import re
@@ -27,7 +27,7 @@ SHARE_UTILITIES = ("changed", "eigenvalues", "moments", "additivity", "exposed",
 
 @dataclass(frozen=True)
 class Limit:
-    """One score, a comparison as written, a bound, and why.
+    """A limit: a score, a comparison, a bound, and the reason.
 
     >>> Limit.of("uniques", "< 2%")
     Limit(score='uniques', sign='<', bound=0.02)
@@ -60,7 +60,7 @@ class Limit:
 
 
 def _percent(limit: Limit) -> str:
-    """Why a limit on a share is none, and how to write a percentage where one may have been meant."""
+    """Why a limit on a share is invalid, with a hint where a percentage may have been meant."""
     if limit.percent:
         return f"{limit.score} is a share: the limit {limit.sign} {100 * limit.bound:g}% lies outside 0 to 100 %."
     hint = f" Write {limit.bound:g} % as {limit.bound / 100:g}, or as '{limit.sign} {limit.bound:g}%'."
@@ -74,7 +74,7 @@ def limits_of(score: str, text: str, reason: str = "") -> tuple[Limit, ...]:
 
 
 def tables(entry: Any, name: str) -> tuple[LimitTable, ...]:
-    """What is written for one measure, as tables."""
+    """The limits on one measure as tables."""
     entries = entry if isinstance(entry, list | tuple) else [entry]
     return tuple(item if isinstance(item, LimitTable) else _table(item, name) for item in entries)
 
@@ -104,7 +104,7 @@ def as_scored(name: str) -> str:
 
 
 def expanded(name: str, table: LimitTable, scenarios: tuple[Intruder, ...]) -> tuple[str, ...]:
-    """The names of the scores that a limit is about: one for each scenario unless it names one."""
+    """The names of the scores that a limit applies to: one for each scenario unless it names one."""
     scope = Wanted.of(as_scored(name))
     scope = Wanted(scope.measure, table.scenario or scope.scenario, table.by or scope.by, table.worst or scope.worst)
     if scope.scenario or not scenarios:
@@ -140,7 +140,7 @@ def written_out(
 
 
 def ends(measure: Measure) -> tuple[float, float]:
-    """Between which numbers a measure lies."""
+    """The smallest and largest possible value of a measure."""
     kind, inner = type(measure), getattr(measure, "inner", None)
     if inner is not None:
         return ends(inner)
@@ -152,12 +152,12 @@ def ends(measure: Measure) -> tuple[float, float]:
 
 
 def is_share(measure: Measure) -> bool:
-    """Whether a limit on it is a share, so that 2 must have been meant as 2 %."""
+    """Whether a measure is a share, so that a limit of 2 must mean 2 %."""
     return ends(measure)[1] == 1.0 and name_of(type(measure)) != "marginals"
 
 
 def never(limit: Limit, measure: Measure) -> str:
-    """Why a limit alone can never hold; nothing where it can."""
+    """Why a single limit can never hold; empty where it can."""
     low, high = ends(measure)
     if is_share(measure) and abs(limit.bound) > 1:
         return _percent(limit)
@@ -167,7 +167,7 @@ def never(limit: Limit, measure: Measure) -> str:
 
 
 def at_odds(limits: Iterable[Limit], scenarios: tuple[Intruder, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Scores whose limits cannot all hold, each with the words."""
+    """Scores whose limits contradict each other, each with the reason."""
     ladder: dict[str, list[tuple[Limit, int]]] = {}
     scores: dict[str, list[Limit]] = {}
     for limit in limits:
@@ -191,7 +191,7 @@ def at_odds(limits: Iterable[Limit], scenarios: tuple[Intruder, ...] = ()) -> It
 
 
 def _step(limit: Limit, scenarios: tuple[Intruder, ...]) -> tuple[str, int] | None:
-    """Small classes are nested: whoever is in a class of at most 2 is in one of at most 3."""
+    """Scope and class size of a limit on small classes, which are nested: classes of at most 2, of at most 3."""
     scope = Wanted.of(limit.score)
     try:
         measure: Any = parse(scope.measure, "measure")
@@ -217,5 +217,5 @@ def _between(limits: Iterable[Limit], low: float, high: float) -> bool:
 
 
 def _meet(upper: Limit, lower: Limit) -> bool:
-    """Whether something at most the one can be at least the other."""
+    """Whether an upper and a lower limit can both hold."""
     return _between([Limit("", upper.sign, upper.bound), Limit("", lower.sign, lower.bound)], -inf, inf)

@@ -51,7 +51,7 @@ def _mask_model(name: str, method: type) -> type:
     from pydantic import AfterValidator, WithJsonSchema
 
     def kind(field: Field) -> Any:
-        check = AfterValidator(partial(_checked, field, f"{name}: {field.name}"))
+        check = AfterValidator(partial(_check_value, field, f"{name}: {field.name}"))
         return Annotated[Any, check, WithJsonSchema(_grid(field))]
 
     names = tuple(dict.fromkeys([name, name.replace("_", "-"), method.__name__]))
@@ -60,7 +60,7 @@ def _mask_model(name: str, method: type) -> type:
     return table_model(name, summary(method), types, needed)
 
 
-def _checked(field: Field, what: str, value: Any) -> Any:
+def _check_value(field: Field, what: str, value: Any) -> Any:
     """A value of a parameter, or every value of its grid, of the type of the field."""
     for one in spread(value, "tuple" in field.kind):
         typed(one, field.type, what)

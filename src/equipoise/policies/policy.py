@@ -31,7 +31,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits on scores (all must hold, strict or not as written) and what to prefer inside them.
+    """Limits on scores, all of which must hold, and which side to prefer among accepted trials.
 
     The rectangle of Massell (1999), section III.d, with a risk of 0 acceptable. `allow` names the columns that may be
     released though they look like direct identifiers. A limit is a text, a table (`limit`, `reason`, `scenario`, `by`,
@@ -78,7 +78,7 @@ class Policy:
         return tuple(dict.fromkeys(scale(score, self.scenarios) for score in (*self.limits, *self.weights)))
 
     def judge(self, trial: Trial) -> Verdict:
-        """Say whether the trial meets every limit, and why."""
+        """The verdict on a trial: whether it meets every limit, with reasons."""
         reasons, accepted = [], True
         for limit in self.parsed:
             score = scored(trial, limit)
@@ -148,23 +148,23 @@ class Policy:
 
 
 def refused(trial: Trial, verdict: Verdict) -> RefusedError:
-    """The refusal of what was to be released, for the limits it breaks."""
+    """The error that refuses a release, with the limits it breaks."""
     error = RefusedError("Nothing was released: " + "; ".join(r for r in verdict.reasons if "outside" in r) + ".")
     error.about = trial
     return error
 
 
 def scored(trial: Trial, limit: Limit) -> Score:
-    """The score a limit is about, also where the limit spells its measure in another way: uniques:3, Uniques(3)."""
+    """The score that a limit applies to, however the limit spells its measure: uniques:3, Uniques(3)."""
     if limit.score not in trial.scores.keys():  # noqa: SIM118 (a tuple of scores, found by name)
         try:
-            return trial.scores.named(_spelled(limit.score))
+            return trial.scores.named(_score_name(limit.score))
         except ParameterError:
             pass
     return trial.scores.named(limit.score)
 
 
 @cache
-def _spelled(score: str) -> str:
+def _score_name(score: str) -> str:
     """The name of the score that a measure, written in any way, gives."""
     return label(parse(score, "measure"))

@@ -1,4 +1,4 @@
-"""Job: a policy file, checked and turned into roles, candidates, limits and a place to write to."""
+"""Policy file: read, checked and turned into roles, candidates, limits and an output folder."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,14 +48,14 @@ from equipoise.recipe.recipe import Recipe, recipes, refuse_strangers, spread
 from equipoise.tables import Exposed
 
 INTERNAL_FIELDS = ("folder", "written")
-"""What a policy file does not say itself."""
+"""Fields that are not keys of a policy file."""
 POLICY_FORMAT: Literal[1] = 1
 """Version of the policy format."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """The file a policy stands in: its name, and the lines of its keys."""
+    """The source file of a policy: its name, and the lines of its keys."""
 
     name: str = "policy.toml"
     lines: Lines = field(default_factory=dict)
@@ -112,11 +112,11 @@ class Job:
         problems += job._problems(failed={p.place[0] for p in problems})
         if problems:
             absent = job.absent() if lines else []
-            raise refusal(path.name, [*problems, *absent, *job._unfit()], source.lines)
+            raise refusal(path.name, [*problems, *absent, *job._data_problems()], source.lines)
         return job
 
-    def _unfit(self) -> list[PolicyProblem]:
-        """What does not fit the data, where it can be read: a policy that has other problems is told of all at once."""
+    def _data_problems(self) -> list[PolicyProblem]:
+        """Problems with the data, where it can be read, so that all problems are listed at once."""
         if self.absent():
             return []
         try:
@@ -127,7 +127,7 @@ class Job:
             return []
 
     def _problems(self, failed: set[str | int]) -> list[PolicyProblem]:
-        """Everything that can be wrong before data is read; what failed already is not looked at again."""
+        """All problems that need no data; sections that failed already are skipped."""
         problems = [
             *of_roles(self.roles, self.folder), *of_scenarios(self.scenarios),
             *of_limits(self.limits, self.scenarios), *of_measures(self.measures, self.scenarios),
@@ -139,7 +139,7 @@ class Job:
             if name != WAIVABLE_ATTACK or not why.strip()
         ]
         if not problems and not failed & {"limits", "candidates", "table", "measures", "scenarios", "choose"}:
-            problems += self._at_odds()
+            problems += self._contradictions()
         lacking = {
             "set at least one, or name one candidate without alternatives.": (
                 "limits", not self.limits and "limits" not in failed and self.searches
@@ -150,10 +150,10 @@ class Job:
         problems += [PolicyProblem((place,), words) for words, (place, wrong) in lacking.items() if wrong]
         if (kind := self.output.format) is not None and kind not in FORMATS:
             problems.append(PolicyProblem(("output", "format"), f"No format {kind!r}.{hint(kind, FORMATS)}"))
-        return problems + (list(self._unsearched()) if "search" not in failed else [])
+        return problems + (list(self._search_problems()) if "search" not in failed else [])
 
-    def _unsearched(self) -> Iterator[PolicyProblem]:
-        """What [search] asks for, and what would be passed over in silence."""
+    def _search_problems(self) -> Iterator[PolicyProblem]:
+        """Problems of [search], also settings that would be ignored."""
         how = self.search
         for name in ("budget", "seconds") if how.search == "grid" else ():
             if getattr(how, name) is not None:
@@ -163,8 +163,8 @@ class Job:
         if self.table is not None and how.processes not in (None, 1):
             yield PolicyProblem(("search", "processes"), "The methods for a table are tried in one process.")
 
-    def _at_odds(self) -> Iterator[PolicyProblem]:
-        """What does not go together."""
+    def _contradictions(self) -> Iterator[PolicyProblem]:
+        """Problems of settings that contradict each other."""
         if (why := self.unattacked()) and WAIVABLE_ATTACK not in self.waive:
             yield PolicyProblem(("limits",), why)
         if self.table is not None:
@@ -177,7 +177,7 @@ class Job:
                 yield PolicyProblem((place,) if in_section else ("table",), words if in_section else str(error))
 
     def unattacked(self) -> str:
-        """Why this policy must limit an attack; nothing where it need not."""
+        """Why this policy must limit an attack; empty where it need not."""
         masks = (find(str(table["use"]), "mask") for c in self.candidates for table in (*c.masks, *c.then))
         return unattacked(masks, self.policy().measures())
 
@@ -192,7 +192,7 @@ class Job:
             return False
 
     def _check_table(self) -> None:
-        """A policy with [table] holds methods and measures of tables."""
+        """Refuse a policy with [table] without methods and measures for tables."""
         if self.table is None:
             return
         if any(candidate.coarsenings for candidate in self.candidates):
@@ -226,7 +226,7 @@ class Job:
         try:
             records = self._records(roles)
         except RolesError:
-            if problems := self._unfit():
+            if problems := self._data_problems():
                 raise refusal(self.written.name, problems, self.written.lines) from None
             raise
         if problems := [*role_misfits(records, self.roles), *self.misfits(records)]:
@@ -239,13 +239,13 @@ class Job:
         return read(self.folder / self.data.path, roles, **options)
 
     def misfits(self, records: Records) -> list[PolicyProblem]:
-        """What does not fit the columns of the data."""
+        """Problems of the policy with the columns of the data."""
         if self.table is not None:
             return list(table_misfits(records, self.table, self.folder))
         return list(misfits(records, self.candidates, self.limits, self.measures, self.scenarios))
 
     def absent(self) -> list[PolicyProblem]:
-        """Files that the policy names and that are not there."""
+        """Problems of files that the policy names and that do not exist."""
         paths: dict[tuple[str, ...], str | None] = {
             ("data", "metadata"): self.data.metadata,
             ("seed_file",): self.seed_file,
@@ -260,17 +260,17 @@ class Job:
         ]
 
     def recipes(self, records: Records) -> tuple[Recipe, ...]:
-        """Every recipe the candidates stand for."""
+        """All recipes of the candidates."""
         candidates: list[Recipe] = []
         for candidate in self.candidates:
             after = recipes(*map(_masks, candidate.then))
-            candidates += _followed(coarsenings(records), after) if candidate.coarsenings else ()
+            candidates += _append_each(coarsenings(records), after) if candidate.coarsenings else ()
             candidates += recipes(*_alternatives(candidate)) if candidate.masks else ()
         seed = self.seed()
         return tuple(candidates if seed is None else (replace(recipe, seed=seed) for recipe in candidates))
 
     def seed(self) -> int | None:
-        """The secret seed, where a file has it."""
+        """The secret seed from its file, if any."""
         return read_seed(self.folder / self.seed_file) if self.seed_file else None
 
     def registered(self) -> Register | None:
@@ -282,11 +282,11 @@ class Job:
         return self.folder / self.output.folder if self.output.folder else path.with_name(f"{path.stem}-release")
 
     def to_toml(self) -> str:
-        """The policy as it makes the same release again from the private folder."""
+        """The policy as TOML that reproduces the release from the private folder."""
         import tomli_w
 
         return tomli_w.dumps(
-            _plain_toml({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
+            _as_toml({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
         )
 
     def again(self, records: Records) -> "Job":
@@ -298,7 +298,7 @@ class Job:
             roles=records.roles.to_plain(),
             seed_file="seed.json",
             register=None,
-            table=self.table.written(self.table.prepared(records), self.folder) if self.table else None,
+            table=self.table.with_plain_trees(self.table.prepared(records), self.folder) if self.table else None,
             output=Output(format=self.output.format),
             search=replace(self.search, journal=None),
             extends=self.extends if self.extends in presets() else None,
@@ -306,7 +306,7 @@ class Job:
 
 
 def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None = None) -> Job:
-    """The policy file that makes a release of one recipe again."""
+    """The policy file that reproduces a release of one recipe."""
     masks = tuple(to_plain(mask) for mask in recipe.masks)
     job = Job(
         data=Data(records.source.path if records.source else "the original data"),
@@ -337,12 +337,12 @@ def read_seed(path: Path) -> int:
 
 
 def _alternatives(candidate: Candidate) -> list[list[Mask]]:
-    """For each step of a candidate, the masks it may be."""
+    """The alternative masks of each step of a candidate."""
     return [_masks(table) for table in candidate.masks]
 
 
-def _followed(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
-    """Every recipe with each of those that follow."""
+def _append_each(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
+    """Every recipe followed by each of the next ones."""
     return (Recipe((*one.masks, *then.masks)) for one in first for then in after)
 
 
@@ -359,12 +359,10 @@ def _masks(mask: Mapping[str, Any]) -> list[Mask]:
     return [build(name, "mask", mask) for mask in choices]
 
 
-def _plain_toml(value: Any) -> Any:
-    """Plain TOML data without what was not given."""
+def _as_toml(value: Any) -> Any:
+    """Plain TOML data without default values."""
     if isinstance(value, Mapping):
-        return {k: _plain_toml(v) for k, v in value.items() if v is not None and v != () and v != {}}
+        return {k: _as_toml(v) for k, v in value.items() if v is not None and v != () and v != {}}
     if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | SearchSection):
-        return _plain_toml(
-            {f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default}
-        )
-    return [_plain_toml(v) for v in value] if isinstance(value, tuple | list) else value
+        return _as_toml({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
+    return [_as_toml(v) for v in value] if isinstance(value, tuple | list) else value

@@ -1,4 +1,4 @@
-"""Presets: policies of agencies, with their sources; where a policy that extends one says something, that holds."""
+"""Presets: policies of agencies with their sources; a policy that extends one overrides its values."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -83,11 +83,11 @@ def extended(plain: Mapping[str, Any], folder: Path, path: tuple[str, ...] = ())
         raise ParameterError(f"The preset {name!r} is about records, and this policy has [table].")
     if "data" in plain:
         _refuse_slots(preset, plain)
-    return _joined(_measured(under, preset, plain), plain)
+    return _join(_drop_measures(under, preset, plain), plain)
 
 
 def _refuse_slots(preset: Preset, plain: Mapping[str, Any]) -> None:
-    """A preset that is about certain columns must be told some of them, and none that it does not know."""
+    """Refuse unknown slots, and a preset with slots of which none is filled."""
     names, slots = slots_of(preset), _table(plain, "slots")
     if names and not any(slots.get(name) for name in names):
         raise ParameterError(
@@ -98,8 +98,8 @@ def _refuse_slots(preset: Preset, plain: Mapping[str, Any]) -> None:
             raise ParameterError(f"The preset {preset.name!r} has no slot {name!r}.{hint(name, names)}")
 
 
-def _measured(under: Mapping[str, Any], preset: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the measures whose role no column has."""
+def _drop_measures(under: Mapping[str, Any], preset: Preset, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The preset without measures of roles that no column has."""
     roles = plain.get("roles", {})
     needs = {m: role for m, role in preset.needs.items() if not isinstance(roles, Mapping) or not roles.get(role)}
     if "measures" not in under:
@@ -107,9 +107,9 @@ def _measured(under: Mapping[str, Any], preset: Preset, plain: Mapping[str, Any]
     return {**under, "measures": [m for m in under["measures"] if m not in needs]}
 
 
-def _joined(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _join(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     slots = {**_table(under, "slots"), **_table(own, "slots")}
-    under = _filled(under, slots)
+    under = _fill_slots(under, slots)
     policy = {**under, **own}
     for name in JOINED_SECTIONS:
         if isinstance(under.get(name), Mapping) and isinstance(own.get(name), Mapping):
@@ -136,8 +136,8 @@ def _limits(under: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return {**{n: v for n, v in under.items() if as_scored(n) not in scores}, **own}
 
 
-def _filled(under: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
-    """The preset with the policy's columns in its slots; steps and hierarchies of slots that are not filled go."""
+def _fill_slots(under: Mapping[str, Any], slots: Mapping[str, Any]) -> dict[str, Any]:
+    """The preset with the policy's columns in its slots; steps and hierarchies of unfilled slots are dropped."""
     preset = dict(under)
     trees = _table(_table(under, "roles"), "hierarchies")
     if trees:

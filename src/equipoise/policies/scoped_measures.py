@@ -1,4 +1,4 @@
-"""Scales: a measure taken for one intruder, within groups, or of the worst record, under a name that says so."""
+"""Scoped measures: a measure for one intruder scenario, within groups, or of the worst record."""
 
 import json
 import re
@@ -37,7 +37,7 @@ Pair = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a limit is about, as its name says: `uniques(k=3)[journalist] by region (worst record)`.
+    """The measure and scope that a name states: `uniques(k=3)[journalist] by region (worst record)`.
 
     >>> Wanted.of("uniques(k=3)[journalist] by region, sex")
     Wanted(measure='uniques(k=3)', scenario='journalist', by=('region', 'sex'), worst=False)
@@ -66,7 +66,7 @@ class Wanted:
 
     @property
     def plain(self) -> bool:
-        """Nothing but a measure."""
+        """Whether the name is a measure without scope."""
         return not (self.scenario or self.by or self.worst)
 
 
@@ -81,10 +81,10 @@ def scale(name: str, scenarios: tuple[Intruder, ...] = ()) -> Measure:
     if family(type(inner)) == "tables":
         raise ParameterError(f"{scope.measure!r} measures a table: it has no scenario and no groups.")
     kind = CellScale if isinstance(inner, OnCells) and family(type(inner)) == "risk" else Scale
-    return kind(inner, _scenario(scope.scenario, scenarios), scope.by, scope.worst)
+    return kind(inner, _find_scenario(scope.scenario, scenarios), scope.by, scope.worst)
 
 
-def _scenario(name: str | None, scenarios: tuple[Intruder, ...]) -> Intruder | None:
+def _find_scenario(name: str | None, scenarios: tuple[Intruder, ...]) -> Intruder | None:
     if name is None:
         return None
     scenario = next((s for s in (*scenarios, Intruder(KEYS_SCENARIO, ())) if s.name == name), None)
@@ -102,7 +102,7 @@ def depends(measure: Measure) -> bool:
 class Scale:
     """A measure for one scenario, within groups (the worst group counts), or of the worst record.
 
-    In a scenario the columns known stand in the place of the keys, and for `known` (or `variables`) of an attack.
+    In a scenario the known columns replace the keys, and `known` (or `variables`) of an attack.
     Groups are those of the released file. Misleads when a group is so small that any record in it stands out: that is
     what it is for. Cost: that of the measure in each group.
     """
@@ -122,18 +122,18 @@ class Scale:
         if isinstance(released, Records) and released.synthetic and family(type(self.inner)) == "risk":
             return not_applicable(self.known_as, "lower")
         if not self.groups:
-            return replace(self._one(self._seen(released), self._seen(original)), name=self.known_as)
-        scores = [self._one(*pair) for pair in self._pairs(self._seen(released), self._seen(original))]
+            return replace(self._one(self._as_intruder(released), self._as_intruder(original)), name=self.known_as)
+        scores = [self._one(*pair) for pair in self._pairs(self._as_intruder(released), self._as_intruder(original))]
         note = f"The worst of {len(scores):,} groups by {', '.join(self.groups)}."
         score = _worst_of(scores)
         return replace(score, name=self.known_as, notes=(note, *score.notes))
 
     def _one(self, released: Any, original: Any) -> Score:
-        score = self._asked().measure(released, original)
+        score = self._informed_measure().measure(released, original)
         return _worst_record(score) if self.worst else score
 
-    def _asked(self) -> Any:
-        """The measure with what the intruder knows."""
+    def _informed_measure(self) -> Any:
+        """The measure with the columns that the intruder knows."""
         if self.scenario is None or not self.scenario.known:
             return self.inner
         inner: Any = self.inner
@@ -141,8 +141,8 @@ class Scale:
         place = next((n for n in ("known", "variables") if n in names), None)
         return inner if place is None or getattr(inner, place) else replace(inner, **{place: self.scenario.known})
 
-    def _seen(self, data: Any) -> Any:
-        """The records with what the intruder knows for their keys."""
+    def _as_intruder(self, data: Any) -> Any:
+        """The records with the columns that the intruder knows as keys."""
         if not isinstance(data, Records) or self.scenario is None or not self.scenario.known:
             return data
         place = ("scenario", self.scenario)
@@ -151,7 +151,7 @@ class Scale:
         return data.memo[place]
 
     def roles(self, roles: Roles) -> Roles:
-        """The roles as this intruder sees them."""
+        """The roles in this scenario."""
         if self.scenario is None or not self.scenario.known:
             return roles
         keys = self.scenario.known
@@ -164,19 +164,19 @@ class Scale:
 
 @dataclass(frozen=True)
 class CellScale(Scale):
-    """A risk that needs only cells: those of what is known, and of the groups."""
+    """A scoped risk that needs only cells, counted by the known columns and the groups."""
 
     def by(self, roles: Roles) -> tuple[str, ...]:
         inner: Any = self.inner
         return tuple(dict.fromkeys((*inner.by(self.roles(roles)), *self.groups)))
 
-    def _seen(self, data: Any) -> Any:
+    def _as_intruder(self, data: Any) -> Any:
         if isinstance(data, Cells):
             return replace(data, open=data.by) if data.open and self.scenario and self.scenario.known else data
-        return super()._seen(data)
+        return super()._as_intruder(data)
 
     def _pairs(self, released: Any, original: Any) -> Iterator[Pair]:
-        """Risks that are measured on cells look at the release alone."""
+        """The cells of each group of the release, each against itself: risks on cells need no original."""
         cells = count(released, self.by(released.roles)) if isinstance(released, Records) else released
         return ((part, part) for part in _by_cells(cells, self.groups))
 

@@ -94,14 +94,14 @@ class LimitTable:
 
 @dataclass(frozen=True)
 class PolicyProblem:
-    """Something that is wrong with a policy file, and where."""
+    """A problem of a policy file, and its place."""
 
     place: Place
     words: str
     line: int | None = None
 
     def on(self, lines: Lines) -> "PolicyProblem":
-        """The same with its line."""
+        """The problem with its line."""
         return PolicyProblem(self.place, self.words, line_at(lines, self.place))
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class PolicyProblem:
 
 
 def refusal(name: str, problems: list[PolicyProblem], lines: Lines) -> ParameterError:
-    """One error that has every problem, in the order of the lines."""
+    """One error with all problems, in the order of the lines."""
     ordered = sorted(dict.fromkeys(p.on(lines) for p in problems), key=lambda p: p.line or 0)
     error = ParameterError(
         f"The policy {name!r} cannot be used. " + "; ".join(str(p).rstrip(".") for p in ordered) + "."

@@ -1,4 +1,4 @@
-"""What of [table] does not fit the data: columns that are not there or no numbers, groups and levels that are none."""
+"""Checks of [table] against the data: columns that are missing or not numeric, invalid groups and levels."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,13 +12,13 @@ from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.table_section import Tabulation, refuse_names, tree
 
 NUMERIC_FIELDS = ("value", "weight", "request", "key")
-"""What must be a number; a request may be yes or no as well."""
+"""Columns that must be numeric; a request may be true or false as well."""
 READY_COLUMN_FIELDS = ("n", "contributors", "top", "sensitive", "lower", "upper", "cost", "status")
-"""What of a ready table names columns."""
+"""Fields of a ready table that name columns."""
 
 
 def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator[PolicyProblem]:
-    """Every misfit of a table and the columns of its data. Cost: a pass over the records where groups are columns."""
+    """Every problem of [table] with the columns of its data. Cost: a pass over the records where groups are columns."""
     schema = records.schema()
     yield from absent(table.by, schema, ("table", "by"))
     try:
@@ -31,7 +31,7 @@ def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator
             yield from absent((column,), schema, ("table", name))
         elif column is not None and name in NUMERIC_FIELDS and not _fits(name, schema[column]):
             yield PolicyProblem(("table", name), f"must be a number, and the column {column!r} is {schema[column]}.")
-    yield from _of_ready(table.given, schema)
+    yield from _of_ready(table.ready_columns, schema)
     yield from _of_levels(records, table)
     for column, groups in table.hierarchies.items():
         yield from _of_groups(records, table, column, groups, folder)
@@ -49,7 +49,7 @@ def _of_ready(ready: bool | Ready, schema: Mapping[str, Any]) -> Iterator[Policy
 
 
 def _of_levels(records: Records, table: Tabulation) -> Iterator[PolicyProblem]:
-    """Levels that the hierarchy of a column has, and allows."""
+    """Problems of levels that the hierarchy of a column does not have or does not allow."""
     for column, level in table.coarsen.items():
         place, trees = ("table", "coarsen", column), records.roles.hierarchies
         if column not in trees:
@@ -59,7 +59,7 @@ def _of_levels(records: Records, table: Tabulation) -> Iterator[PolicyProblem]:
 
 
 def _of_groups(records: Records, table: Tabulation, column: str, groups: Any, folder: Path) -> Iterator[PolicyProblem]:
-    """A hierarchy that can be read; that of a column which is coarsened first is read when the table is made."""
+    """Problems of a hierarchy that cannot be read; that of a coarsened column is read when the table is made."""
     place, schema = ("table", "hierarchies", column), records.schema()
     lists = isinstance(groups, list | tuple) and all(isinstance(name, str) for name in groups)
     problems = list(absent(groups, schema, place)) if lists else []

@@ -1,4 +1,4 @@
-"""[table] of a policy file: what the table holds, and how it is made."""
+"""Section [table] of a policy file: what the table holds, and how it is made."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
@@ -21,7 +21,7 @@ from equipoise.policies.dominance_check import parts_of
 from equipoise.tables import CellKey, record_keys
 
 RESERVED_LABELS = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
-"""What a protected table and its audit say of a cell: no column of the records may be called so."""
+"""Columns of a protected table and its audit: no column of the records may have such a name."""
 TABLE = "What the table holds"
 """Where the command line lists the layout of a table."""
 
@@ -69,15 +69,15 @@ class Tabulation(TableLayout):
             raise ParameterError("table.by names no column: a table needs at least one.")
         if self.ready and self.coarsen:
             raise ParameterError("coarsen is about records: the rows of a ready table are cells already.")
-        _ = self.given
+        _ = self.ready_columns
         refuse_labels(self.by)
         for column in (*self.coarsen, *self.hierarchies):
             if column not in self.by:
                 raise ParameterError(f"The table does not go by {column!r}, which is coarsened or has groups.")
 
     @property
-    def given(self) -> bool | Ready:
-        """What the columns of a ready table are."""
+    def ready_columns(self) -> bool | Ready:
+        """The roles of the columns of a ready table; true or false where they are not named."""
         if isinstance(self.ready, bool):
             return self.ready
         fields_of_ready = [f.name for f in fields(Ready)]
@@ -88,32 +88,32 @@ class Tabulation(TableLayout):
         return Ready(**columns)
 
     def prepared(self, records: Records) -> Records:
-        """The records with their columns as coarse as the table has them."""
+        """The records with their columns coarsened as the table needs them."""
         refuse_names(records, self.by)
         for column, level in self.coarsen.items():
             records = Recode(column, level).apply(records, Draws(0))
         return records
 
     def trees(self, records: Records, folder: Path) -> dict[str, Hierarchy]:
-        """The hierarchies that the table names itself, of records that are prepared."""
+        """The hierarchies that the table names, for prepared records."""
         return {column: tree(records, column, groups, folder) for column, groups in self.hierarchies.items()}
 
     def made(self, records: Records, folder: Path, methods: Iterable[Any], rules: Iterable[Any], seed: int) -> Table:
-        """The table from prepared records, with what the methods and the rules need to know of each cell."""
+        """Make the table from prepared records, with the statistics that methods and rules need of each cell."""
         trees = self.trees(records, folder)
         records, key = with_keys(records, self.key, methods, seed)
         return table(
             records, self.by, self.value, hierarchies=trees, holding=self.holding, weight=self.weight,
-            request=self.request, key=key, top=top_of(rules), ready=self.given,
+            request=self.request, key=key, top=top_of(rules), ready=self.ready_columns,
         )  # fmt: skip
 
-    def written(self, records: Records, folder: Path) -> "Tabulation":
-        """The same with its hierarchies written out, so that no file and no column is needed for them."""
+    def with_plain_trees(self, records: Records, folder: Path) -> "Tabulation":
+        """The section with its hierarchies as plain data, so that no file or column is needed for them."""
         return replace(self, hierarchies={c: tree.to_plain() for c, tree in self.trees(records, folder).items()})
 
 
 def tree(records: Records, column: str, groups: Any, folder: Path) -> Hierarchy:
-    """The hierarchy of a column, as a policy file says it."""
+    """The hierarchy of a column from its text, list or table in a policy file."""
     if isinstance(groups, str):
         kind = Path(groups).suffix.lower()
         if kind not in (".csv", ".hrc"):
@@ -132,7 +132,7 @@ def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: i
 
 
 def top_of(rules_in_use: Iterable[Any]) -> int:
-    """How many of the largest contributions the rules look at."""
+    """The number of largest contributions that the rules need."""
     return max([DEFAULT_TOP, *(_places(part) for rule in rules_in_use for part in parts_of(rule))])
 
 
@@ -141,19 +141,19 @@ def _places(rule: Any) -> int:
 
 
 def refuse_labels(columns: Iterable[str]) -> None:
-    """Refuse columns that are called as what a protected table says itself."""
+    """Refuse columns with the name of a column of protected tables."""
     for column in columns:
         if column in RESERVED_LABELS:
             raise ParameterError(f"A protected table says something else under {column!r}: rename that column.")
 
 
 def refuse_names(records: Records, columns: Iterable[str]) -> None:
-    """Labels are published: not those that name somebody."""
+    """Refuse ids and direct identifiers as labels of a table, because labels are published."""
     for column in columns:
         if column in (records.roles.id, *records.roles.direct):
             raise RolesError(f"Column {column!r} names records: a table would publish its values as labels.")
 
 
 def rules_of(methods: Iterable[Any]) -> tuple[Any, ...]:
-    """The rules that methods and measures go by, each once."""
+    """The rules of methods and measures, each once."""
     return tuple(dict.fromkeys(m.rule for m in methods if hasattr(m, "rule")))

@@ -1,4 +1,4 @@
-"""Lines of a policy file: where each key and each element stands, so that a message can name the line."""
+"""Line numbers of the keys and elements of a TOML file, for error messages."""
 
 import re
 from bisect import bisect_right
@@ -28,7 +28,7 @@ def lines_of(text: str) -> dict[Place, int]:
 
 
 def line_at(lines: Lines, place: Place) -> int | None:
-    """The line of a place, or of the nearest thing around it.
+    """The line of a place, or of the nearest place around it.
 
     >>> line_at({("data",): 3}, ("data", "path")), line_at({}, ("data",))
     (3, None)
@@ -37,7 +37,7 @@ def line_at(lines: Lines, place: Place) -> int | None:
 
 
 def place_text(place: Place) -> str:
-    """A place as people read it, positions counted from 1.
+    """A place as text, positions counted from 1.
 
     >>> place_text(("candidates", 0, "masks", 1, "at"))
     'candidates[1].masks[2].at'
@@ -48,7 +48,7 @@ def place_text(place: Place) -> str:
 
 @dataclass
 class _Reader:
-    """Goes through the text once; what is inside strings and comments is not read."""
+    """Scanner that goes through the text once; strings and comments are skipped."""
 
     text: str
     at: int = 0
@@ -147,7 +147,7 @@ class _Reader:
 
 
 def _unquoted(key: str) -> str:
-    """A key as TOML means it."""
+    """A key without its quotes and escapes."""
     import tomllib
 
     return next(iter(tomllib.loads(f"{key} = 0"))) if key[:1] in "\"'" else key

@@ -93,7 +93,7 @@ class TableCase:
     def depends(self) -> dict[str, Any]:
         """What the table is made of beside the records."""
         assert self.job.table is not None
-        layout = self.job.table.written(self.job.table.prepared(self.records), self.job.folder)
+        layout = self.job.table.with_plain_trees(self.job.table.prepared(self.records), self.job.folder)
         return {part.name: getattr(layout, part.name) for part in fields(layout)}
 
     def plan(self, seed: int) -> Plan:

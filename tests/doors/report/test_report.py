@@ -231,7 +231,9 @@ def test_what_was_done_is_said(report, internal):
 def test_the_tables_hold_the_numbers_without_the_map(report, internal):
     words = text(internal)
     assert "6 candidates were tried" in words
-    assert all(t.words() in words for t in undominated(report.frontier.trials, report_sections.drawn(*_scored(report))))
+    assert all(
+        t.words() in words for t in undominated(report.frontier.trials, report_sections.find_axes(*_scored(report)))
+    )
 
 
 def _scored(report):
@@ -280,7 +282,7 @@ def test_the_balance_is_a_sentence(use, risk, words):
         scores = [eq.Score(risk[0], risk[place], "lower", unit="share of records")]
         return eq.Trial(eq.Recipe(), [*scores, eq.Score(use[0], use[place], "higher", unit="bits")])
 
-    shown = report_sections.drawn(at(1).scores, Policy())
+    shown = report_sections.find_axes(at(1).scores, Policy())
     assert report_sections.balance(at(1), at(2), shown).replace("\xa0", " ").startswith(words)
     assert report_sections.balance(at(1), None, shown).count(".") >= 1
 

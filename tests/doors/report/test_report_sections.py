@@ -11,8 +11,8 @@ import pytest
 
 import equipoise as eq
 from equipoise.doors.report import render, report_sections
-from equipoise.doors.report.method_notes import described
-from equipoise.doors.report.variable_changes import overlay_facts, rooted
+from equipoise.doors.report.method_notes import method_note
+from equipoise.doors.report.variable_changes import overlay_facts, uses_roots
 from equipoise.policies.policy import Limit, Policy
 from equipoise.presentation.pages import PAGES
 from equipoise.presentation.style import DARK_GREEN, FAMILIES
@@ -112,12 +112,12 @@ def test_numbers_stand_under_each_histogram(report):
 
 def test_a_bar_that_dwarfs_the_rest_is_drawn_by_roots():
     steep = Overlay("<x>", ("0", "1", "2"), (0.9, 0.05, 0.05), (0.8, 0.1, 0.1), "", (0, 1, 2, 3), ((0.0, "<0>"),))
-    assert rooted(steep)
+    assert uses_roots(steep)
     assert "square roots" in overlay_facts(steep)["words"]
     assert "<x>" not in overlay_facts(steep)["picture"]
     assert "<0>" not in overlay_facts(steep)["picture"]
     even = replace(steep, before=(0.4, 0.3, 0.3), after=(0.4, 0.3, 0.3))
-    assert not rooted(even)
+    assert not uses_roots(even)
 
 
 def test_each_variable_says_what_was_done(report):
@@ -181,13 +181,13 @@ def test_a_release_that_the_choice_does_not_explain_has_no_next_steps(report):
 
 
 def test_methods_tell_formula_source_and_doubt_apart():
-    told = described(eq.utility.Entropy, "Entropy kept")
+    told = method_note(eq.utility.Entropy, "Entropy kept")
     assert told["what"] == "Bits per record that are kept: the mutual information of original and released keys."
     (formula,) = [line["text"] for line in told["lines"] if line["formula"]]
     assert formula.startswith("I(X; Y) = H(X)")
     assert told["source"].startswith("Massell (1999)")
     assert told["misleads"].startswith("records are few")
-    items = [line for line in described(eq.utility.Estimate, "Estimate")["lines"] if line["item"]]
+    items = [line for line in method_note(eq.utility.Estimate, "Estimate")["lines"] if line["item"]]
     assert [line["text"].partition(":")[0] for line in items] == ["Overlap", "Square"]
 
 
@@ -202,7 +202,7 @@ def test_every_measure_can_be_described():
     from equipoise.recipe.catalogue import methods
 
     for name, kind in methods("measure").items():
-        told = described(kind, name)
+        told = method_note(kind, name)
         assert told["what"].endswith("."), name
         assert told["source"], name
         assert not [line for line in told["lines"] if "`" in line["text"] or ">>>" in line["text"]], name

@@ -268,13 +268,13 @@ def near(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Workbench:
 
     from equipoise.doors.web.background_runs import Run, Runs
     from equipoise.doors.web.memory import Memory
-    from equipoise.doors.web.worker import Desk, answered
+    from equipoise.doors.web.worker import Desk, answer_of
 
     held = Memory()
 
     def start(runs: Any, kind: str, work: Callable[..., Any], *given: Any, about: Any = None) -> Run:
         run = runs._runs[f"{kind}{len(runs._runs)}"] = Run(f"{kind}{len(runs._runs)}", kind, about)
-        fine, found = answered(work, lambda *told: True, *given)
+        fine, found = answer_of(work, lambda *told: True, *given)
         runs._end(run.id, fine, json.loads(json.dumps(found)) if fine else found)
         return runs.get(run.id)
 

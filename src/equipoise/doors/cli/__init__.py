@@ -1,4 +1,4 @@
-"""The command line: `equipoise VERB`, each verb one flow function of the same name.
+"""The command line: `equipoise VERB`, each verb one public function of the same name.
 
 Exit codes: 0 done, 1 refused by policy, 2 bad input, 3 internal or missing extra, 130 interrupted. What went wrong is
 one line on stderr; with `--json` stdout always holds one JSON object, then `{"error": ..., "exit_code": ...}`.

@@ -1,4 +1,4 @@
-"""The verb `assess`: what is at stake in a file as it is."""
+"""The verb `assess`: the disclosure risk and the information of a file as it is."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What `equipoise attack` shows."""
+"""Screen of `equipoise attack`: what each intruder could do, and the most dangerous combinations of known columns."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +10,8 @@ from rich.text import Text
 
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, table, title
-from equipoise.doors.cli.screens import MOST_SHOWN, four_figures
-from equipoise.doors.report.intruder_section import how
+from equipoise.doors.cli.screens import MAX_ROWS, four_figures
+from equipoise.doors.report.intruder_section import tried_attacks
 from equipoise.intrusion.attack import Attack
 from equipoise.presentation.numbers import said
 
@@ -24,7 +24,7 @@ def show_attack(
     title(out, "What an intruder could do")
     for scenario in attack.scenarios:
         out.print(indented(Text(flat(scenario.words), "bold" if scenario is attack.strongest else "")))
-        if words := how(scenario):
+        if words := tried_attacks(scenario):
             out.print(Padding(Text(flat(words), "dim"), (0, 0, 0, 4), expand=False))
     _by_knowledge(out, attack)
     if people is not None:
@@ -37,13 +37,13 @@ def show_attack(
 
 
 def _by_knowledge(out: Console, attack: Attack) -> None:
-    """The most dangerous combinations of columns."""
+    """The combinations of known columns that link most people."""
     if attack.knowledge.is_empty():
         return
-    more = attack.knowledge.height - MOST_SHOWN
-    title(out, "Most dangerous knowledge" + (f", the first {MOST_SHOWN}: --json lists {more} more" if more > 0 else ""))
+    more = attack.knowledge.height - MAX_ROWS
+    title(out, "Most dangerous knowledge" + (f", the first {MAX_ROWS}: --json lists {more} more" if more > 0 else ""))
     rows = table("Known", "Linked", "Interval", "Guessing")
-    for row in attack.worst(MOST_SHOWN).iter_rows(named=True):
+    for row in attack.worst(MAX_ROWS).iter_rows(named=True):
         value, low, high, guess = (flat(said(row[name], "share")) for name in ("value", "low", "high", "baseline"))
         rows.add_row(one_line(row["known"]), value, f"{low} to {high}", guess)
     out.print(indented(rows))

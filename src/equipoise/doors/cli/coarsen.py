@@ -1,4 +1,4 @@
-"""The verb `coarsen`: the best levels of all hierarchies for a rule, and the release that they make."""
+"""The verb `coarsen`: the best combination of hierarchy levels for a rule, and its release."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,11 +19,11 @@ from equipoise.recipe.catalogue import parse, typed
 from equipoise.rules import MinCount
 from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarsening, read_loss
 
-WHAT = "What must hold, and what it may cost"
+PANEL = "What must hold, and what it may cost"
 
 
 def _option(text: str, metavar: str) -> Any:
-    return typer.Option(help=text, metavar=metavar, rich_help_panel=WHAT, show_default=False)
+    return typer.Option(help=text, metavar=metavar, rich_help_panel=PANEL, show_default=False)
 
 
 Least = Annotated[int | None, _option("Every class needs at least so many records (k-anonymity).", "K")]
@@ -41,7 +41,7 @@ MeanRisk = Annotated[
 Weights = Annotated[
     o.Names, _option("How much a key counts in the loss, 1 when not given: age=0.5; repeat for more.", "KEY=WEIGHT")
 ]
-Share = Annotated[str, _option("Share of the records that may be withheld instead, 2% when not given.", "SHARE")]
+Share = Annotated[str, _option("Share of the records that may be suppressed instead, 2% when not given.", "SHARE")]
 LossName = Annotated[
     str, _option(f"What coarsening costs: {', '.join(LOSSES).replace('_', '-')}; granularity when not given.", "NAME")
 ]

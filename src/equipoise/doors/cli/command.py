@@ -1,4 +1,4 @@
-"""The command line as one command. A verb is imported when it is called, or when its own help is asked for."""
+"""The command `equipoise` with its verbs. A verb is imported when it is called, or when its own help is asked for."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -9,8 +9,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from equipoise import __version__
 
-HERE = "equipoise.doors.cli"
-LOOK: dict[str, Any] = {
+PACKAGE = "equipoise.doors.cli"
+TYPER_SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
     "rich_markup_mode": "rich",
@@ -20,7 +20,7 @@ LOOK: dict[str, Any] = {
 
 
 class LazyVerb(NamedTuple):
-    """Where the function of a verb is, the first line of its help, and the class of its command."""
+    """A verb before its import: the place of its function, the first line of its help, the class of its command."""
 
     place: str
     words: str
@@ -87,24 +87,24 @@ VERBS = {
         "verify:verify",
         "Check a release: hashes, signature, secrets, scores measured again, and the release made again.",
     ),
-    "methods": LazyVerb("methods:methods", "List every rule, mask and measure, or tell all about one."),
+    "methods": LazyVerb("methods:methods", "List every rule, mask and measure, or describe one in full."),
 }
-"""Every verb in the order of the help."""
+"""All verbs in the order of the help."""
 
 
 class VerbCommand(TyperCommand):
-    """A verb whose usage line reads as it is typed: FILE, not {FILE}."""
+    """A verb whose usage line shows arguments as they are typed: FILE, not {FILE}."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
 class _Verbs(Mapping[str, Any]):
-    """The commands by name, each made when it is asked for."""
+    """The commands by name, each built when it is needed."""
 
     def __getitem__(self, name: str) -> Any:
         verb = VERBS[name]
-        app = typer.Typer(**LOOK)
+        app = typer.Typer(**TYPER_SETTINGS)
         app.command(name, cls=_at(verb.command))(_at(verb.place))
         return typer.main.get_command(app)
 
@@ -117,11 +117,11 @@ class _Verbs(Mapping[str, Any]):
 
 def _at(place: str) -> Any:
     module, _, name = place.partition(":")
-    return getattr(import_module(f"{HERE}.{module}"), name)
+    return getattr(import_module(f"{PACKAGE}.{module}"), name)
 
 
 class VerbGroup(TyperGroup):
-    """All verbs; their names and first lines are known without importing them, and told without Rich."""
+    """All verbs; their names and first lines are listed without importing the verbs or Rich."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "rich_markup_mode": None, "subcommand_metavar": "VERB ..."})
@@ -137,7 +137,7 @@ class VerbGroup(TyperGroup):
 
 def command() -> Any:
     """The command line as one command."""
-    app = typer.Typer(cls=VerbGroup, **LOOK)
+    app = typer.Typer(cls=VerbGroup, **TYPER_SETTINGS)
     app.callback(invoke_without_command=True)(equipoise)
     return typer.main.get_command(app)
 

@@ -1,4 +1,4 @@
-"""The demos: `equipoise demo survey|business|hospital` makes a folder and finds the best release of what is in it."""
+"""The verb `demo`: write an invented file with its policy into a folder, and find its best release."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,20 +28,20 @@ def demo(
     kit = find_kit(name)
     with _undone(out, kit, overwrite), bar("measuring and writing the release") as progress:
         policy = write(out, name)
-        made = eq.balance(policy, overwrite=overwrite, progress=progress)
-        assert isinstance(made, eq.Release)
+        release = eq.balance(policy, overwrite=overwrite, progress=progress)
+        assert isinstance(release, eq.Release)
     if as_json:
-        json_answers.show(json_answers.release(made, searched=True))
+        json_answers.show(json_answers.release(release, searched=True))
     else:
-        screens.release(made, searched=True)
-        _next_steps(kit, policy, made)
+        screens.release(release, searched=True)
+        _next_steps(kit, policy, release)
 
 
-def _next_steps(kit: Kit, policy: Path, made: "eq.Release") -> None:
-    """What to try after the demo."""
-    name, data, folder = (shell_word(p) for p in (policy, policy.with_name(kit.data), made.folder))
+def _next_steps(kit: Kit, policy: Path, release: "eq.Release") -> None:
+    """Show what to try after the demo."""
+    name, data, folder = (shell_word(p) for p in (policy, policy.with_name(kit.data), release.folder))
     steps = [
-        ("Open your report in a browser", made.report.resolve().as_uri()),
+        ("Open your report in a browser", release.report.resolve().as_uri()),
         ("See on a page what every choice does", f"equipoise open {name}"),
         (f"Change a limit in {name}, and run it again", f"equipoise balance {name} --overwrite"),
     ]
@@ -61,7 +61,7 @@ def _next_steps(kit: Kit, policy: Path, made: "eq.Release") -> None:
 
 @contextmanager
 def _undone(folder: Path, kit: Kit, overwrite: bool) -> Iterator[None]:
-    """A demo folder that is written whole or not at all."""
+    """Remove a demo folder that was not written completely."""
     files = [folder / name for name in kit.files]
     if not overwrite and any(file.exists() for file in files):
         raise DataError(f"{str(folder)!r} holds a demo already: name another folder, or add --overwrite.")

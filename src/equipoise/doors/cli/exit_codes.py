@@ -1,4 +1,4 @@
-"""Every way a command can end, as an exit code and words on stderr that quote no data: one line, or one per problem."""
+"""Exit codes and error messages of the command line: one line on stderr, or one per problem; no data is quoted."""
 
 import json
 import os
@@ -15,7 +15,7 @@ BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
 
 
 def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
-    """Run the work. Warnings stay silent: the same words are on the scores, and shown as notes."""
+    """Run the work and return its exit code. Warnings are silent: scores carry the same words as notes."""
     _never_fail_to_encode()
     try:
         with warnings.catch_warnings():
@@ -26,12 +26,12 @@ def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
     except BrokenPipeError:
         return _reader_left()
     except BaseException as error:
-        return _told(error, as_json)
+        return _report_error(error, as_json)
     return 0
 
 
-def _told(error: BaseException, as_json: bool) -> int:
-    """Say what went wrong; give the exit code."""
+def _report_error(error: BaseException, as_json: bool) -> int:
+    """Print what went wrong and return the exit code."""
     import typer
 
     if isinstance(error, SystemExit | typer.Exit):
@@ -50,7 +50,7 @@ def _told(error: BaseException, as_json: bool) -> int:
 
 
 def outcome(error: BaseException) -> tuple[int, str]:
-    """The exit code and the words for an error; the text of an unexpected one may quote data and is left out."""
+    """Exit code and message of an error; the text of an unexpected one may quote data and is left out."""
     import typer
 
     if isinstance(error, EquipoiseError):
@@ -79,13 +79,13 @@ def debugging() -> bool:
 
 
 def _never_fail_to_encode() -> None:
-    """A name that the terminal cannot show is escaped."""
+    """Escape characters that the terminal cannot show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _reader_left() -> int:
-    """Whoever read our output (`| head`) has seen enough; nothing is left to flush into the closed pipe."""
+    """End quietly when the reader of our output (`| head`) has closed the pipe."""
     close_output()
     return 0

@@ -1,4 +1,4 @@
-"""What each verb answers with `--json`: plain data with stable keys, no data value unless asked for."""
+"""JSON answers of the verbs (`--json`): plain data with stable keys, no data value unless asked for."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def show(answer: dict[str, Any]) -> None:
     print(json.dumps(answer, indent=2, allow_nan=False))
 
 
-def scores(found: Scores) -> dict[str, Any]:
-    return {score.name: one(score) for score in found}
+def scores(results: Scores) -> dict[str, Any]:
+    return {score.name: one(score) for score in results}
 
 
 def one(score: Score) -> dict[str, Any]:
-    """A score; numbers that are not finite are null, as JSON has none."""
+    """A score as plain data; numbers that are not finite are null, as JSON has none."""
     return {
         "value": _finite(score.value),
         "number": _finite(score.number),
@@ -43,53 +43,53 @@ def one(score: Score) -> dict[str, Any]:
     }
 
 
-def assessment(file: Path, records: Records, found: Assessment, show_values: bool) -> dict[str, Any]:
-    values = {"categories": found.categories.filter(found.categories["uniques"] > 0).to_dicts()} if show_values else {}
+def assessment(file: Path, records: Records, result: Assessment, show_values: bool) -> dict[str, Any]:
+    rare = result.categories.filter(result.categories["uniques"] > 0)
     return {
         "file": str(file),
-        "records": found.records,
+        "records": result.records,
         "keys": list(records.roles.keys),
-        "scores": scores(found.scores),
-        "by_key": found.keys.to_dicts(),
-        "helps": found.helps.to_dicts(),
-        "worst": found.worst.to_dicts(),
-        **values,
+        "scores": scores(result.scores),
+        "by_key": result.keys.to_dicts(),
+        "helps": result.helps.to_dicts(),
+        "worst": result.worst.to_dicts(),
+        **({"categories": rare.to_dicts()} if show_values else {}),
     }
 
 
-def release(made: Release, *, searched: bool) -> dict[str, Any]:
-    """A release, and how many candidates it was chosen from where there was a search."""
+def release(result: Release, *, searched: bool) -> dict[str, Any]:
+    """A release, and the number of candidates where there was a search."""
     return {
-        "verdict": "accepted" if made.verdict else "refused",
-        "reasons": list(made.verdict.reasons),
-        "done": [law.words for law in made.data.history],
-        "masks": [to_plain(mask) for mask in made.trial.recipe.masks],
-        "withheld": list(made.evidence["withheld"]),
-        "scores": scores(made.trial.scores),
-        "limits": dict(made.evidence["limits"]),
-        **({"candidates": candidates(made)} if searched else {}),
-        "folder": str(made.folder),
-        "data": str(made.public / made.evidence["output"]["file"]),
-        "report": str(made.report),
-        "public_report": str(made.public / "report.html"),
+        "verdict": "accepted" if result.verdict else "refused",
+        "reasons": list(result.verdict.reasons),
+        "done": [law.words for law in result.data.history],
+        "masks": [to_plain(mask) for mask in result.trial.recipe.masks],
+        "withheld": list(result.evidence["withheld"]),
+        "scores": scores(result.trial.scores),
+        "limits": dict(result.evidence["limits"]),
+        **({"candidates": candidates(result)} if searched else {}),
+        "folder": str(result.folder),
+        "data": str(result.public / result.evidence["output"]["file"]),
+        "report": str(result.report),
+        "public_report": str(result.public / "report.html"),
     }
 
 
 def attack(
-    released: Sequence[Path], against: Path, found: Attack, people: pl.DataFrame | None, out: Path | None
+    released: Sequence[Path], against: Path, result: Attack, people: pl.DataFrame | None, out: Path | None
 ) -> dict[str, Any]:
-    """What intruders could do; the people most at risk, by id or row, where they were asked for."""
+    """An attack; the people most at risk, by id or row, where they were asked for."""
     return {
         "released": [str(path) for path in released],
         "against": str(against),
-        "people": found.records,
-        "known": list(found.known),
-        "truth": found.truth,
-        "estimated": found.estimated,
-        "scenarios": [_scenario(scenario) for scenario in found.scenarios],
-        "strongest": found.scenarios.index(found.strongest),
-        "knowledge": found.knowledge.to_dicts(),
-        "notes": list(found.notes),
+        "people": result.records,
+        "known": list(result.known),
+        "truth": result.truth,
+        "estimated": result.estimated,
+        "scenarios": [_scenario(scenario) for scenario in result.scenarios],
+        "strongest": result.scenarios.index(result.strongest),
+        "knowledge": result.knowledge.to_dicts(),
+        "notes": list(result.notes),
         **({"exposed": people.to_dicts()} if people is not None else {}),
         "report": str(out) if out else None,
     }
@@ -106,11 +106,11 @@ def _scenario(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def candidates(made: Release) -> dict[str, int]:
-    """How many were tried, how many nobody beats, how many are inside the limits."""
-    policy = Policy(made.evidence["limits"])
-    inside = sum(policy.judge(trial).accepted for trial in made.frontier.trials)
-    return {"tried": len(made.frontier.trials), "frontier": len(made.frontier), "inside": inside}
+def candidates(result: Release) -> dict[str, int]:
+    """The numbers of candidates tried, on the frontier and inside the limits."""
+    policy = Policy(result.evidence["limits"])
+    inside = sum(policy.judge(trial).accepted for trial in result.frontier.trials)
+    return {"tried": len(result.frontier.trials), "frontier": len(result.frontier), "inside": inside}
 
 
 def _finite(value: float | None) -> float | None:

@@ -11,7 +11,7 @@ from equipoise.recipe.catalogue import Verb
 
 
 class _WithMethods(VerbCommand):
-    """A verb whose help lists methods."""
+    """A verb with a method option: its help lists the methods."""
 
     verb: Verb
     flag: str
@@ -25,7 +25,7 @@ class _WithMethods(VerbCommand):
         return super().parse_args(ctx, fold(args, self.flag, self.verb, options))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The help, and the methods that are listed now."""
+        """The help, followed by the list of methods."""
         super().format_help(ctx, formatter)
         screens.screen().print(screens.listed(self.verb, self.family))
 

@@ -16,16 +16,16 @@ from equipoise.recipe.catalogue import Field, Verb, find, form
 
 @dataclass
 class Draft:
-    """A method whose fields are still being read."""
+    """A method on the command line with the fields read so far."""
 
     method: type
-    given: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     adjacent: bool = True
 
-    def option(self, token: str, taken: Collection[str]) -> Field | None:
-        """The field that an option stands for, if it is one of this method's."""
+    def option(self, token: str, options: Collection[str]) -> Field | None:
+        """The field of this method that an option sets, if any; `options` are those of the command."""
         name = token.partition("=")[0]
-        if not name.startswith("--") or (name in taken and not self.adjacent):
+        if not name.startswith("--") or (name in options and not self.adjacent):
             return None
         return next((f for f in form(self.method) if name in (option_of(f), "--no-" + option_of(f)[2:])), None)
 
@@ -33,47 +33,47 @@ class Draft:
         """Read the value of one field, from the token itself or the next one."""
         name, mark, value = token.partition("=")
         if not mark and parameter.type is bool:
-            self.put(parameter, not name.startswith("--no-"))
+            self._set(parameter, not name.startswith("--no-"))
         elif mark or rest:
-            self.put(parameter, value if mark else rest.pop(0))
+            self._set(parameter, value if mark else rest.pop(0))
         else:
             raise ParameterError(f"{name} of {kebab(self.method)} needs a value.")
 
-    def put(self, parameter: Field, value: Any) -> None:
+    def _set(self, parameter: Field, value: Any) -> None:
         if plural(parameter):
-            parts = [*_several(self.given.get(parameter.name, [])), *split(value)]
+            parts = [*_several(self.values.get(parameter.name, [])), *split(value)]
             value = parts[0] if len(parts) == 1 and _or_word(parameter) else parts
-        elif parameter.name in self.given:
+        elif parameter.name in self.values:
             raise ParameterError(f"{option_of(parameter)} of {kebab(self.method)} was given twice.")
-        self.given[parameter.name] = value
+        self.values[parameter.name] = value
 
     def text(self) -> str:
         """The method as the catalogue reads it: top_code(column='salary', at='100000')."""
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.given.items())
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
         return f"{name_of(self.method)}({inside})"
 
 
-def fold(args: list[str], flag: str, verb: Verb, taken: Collection[str]) -> list[str]:
-    """The arguments, each method and its fields as one text after the flag."""
-    rest, done = list(args), list[str | Draft]()
+def fold(args: list[str], flag: str, verb: Verb, options: Collection[str]) -> list[str]:
+    """The arguments, with each method and its fields as one text after the flag."""
+    rest, tokens = list(args), list[str | Draft]()
     draft: Draft | None = None
     while rest:
         token = rest.pop(0)
         if token == flag and rest:
-            done.append(token)
+            tokens.append(token)
             draft = _draft(rest[0], verb)
-            done.append(draft or rest[0])
+            tokens.append(draft or rest[0])
             rest.pop(0)
-        elif draft and (parameter := draft.option(token, taken)):
+        elif draft and (parameter := draft.option(token, options)):
             draft.take(parameter, token, rest)
         else:
-            done.append(token)
+            tokens.append(token)
             draft = _apart(draft)
-    return [part.text() if isinstance(part, Draft) else part for part in done]
+    return [part.text() if isinstance(part, Draft) else part for part in tokens]
 
 
 def _draft(text: str, verb: Verb) -> Draft | None:
-    """A draft of the method, unless the text holds its fields already: 'top-code:salary,5' or 'top_code(at=5)'."""
+    """A draft of the method, unless the text already holds its fields: 'top-code:salary,5' or 'top_code(at=5)'."""
     return None if ":" in text or "(" in text else Draft(find(text, verb))
 
 
@@ -92,7 +92,7 @@ def asked_about(args: list[str], flag: str, verb: Verb) -> type | None:
 
 
 def split(text: str) -> list[str]:
-    """Names between commas; one that has a comma itself stands in double quotes.
+    """Names separated by commas; a name with a comma stands in double quotes.
 
     >>> split('age, "income, net"')
     ['age', 'income, net']
@@ -105,12 +105,12 @@ def _several(value: Any) -> list[str]:
 
 
 def plural(parameter: Field) -> bool:
-    """The field holds several values."""
+    """Whether the field holds several values."""
     return "tuple" in parameter.kind
 
 
 def _or_word(parameter: Field) -> bool:
-    """The field takes a single word too: `--within auto`."""
+    """Whether the field also takes a single word: `--within auto`."""
     return get_origin(parameter.type) is not tuple and str in get_args(parameter.type)
 
 

@@ -1,4 +1,4 @@
-"""`equipoise open`: the workbench, a page on this machine."""
+"""The verb `open`: the workbench, a web page on this machine."""
 
 from pathlib import Path
 from typing import Annotated

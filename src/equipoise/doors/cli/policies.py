@@ -1,4 +1,4 @@
-"""`equipoise init`, `check` and `presets`: a first policy, what a policy means, and those of agencies."""
+"""The verbs `init`, `check` and `presets`: write a first policy, explain a policy, list the policies of agencies."""
 
 from pathlib import Path
 from typing import Annotated
@@ -77,11 +77,11 @@ def check(
             raise DataError("Name the policy to check, or --schema FILE.")
         return
     with bar("looking at the data"):
-        found = eq.check(policy)
+        explanation = eq.check(policy)
     if as_json:
-        json_answers.show({"policy": str(policy), **found.to_plain()})
+        json_answers.show({"policy": str(policy), **explanation.to_plain()})
     else:
-        _screen(policy, found)
+        _screen(policy, explanation)
 
 
 def _write_schema(place: Path) -> None:
@@ -91,14 +91,14 @@ def _write_schema(place: Path) -> None:
         place.write_text(schema_text(), encoding="utf-8", newline="\n")
 
 
-def _screen(policy: Path, found: Explained) -> None:
-    shown = screens.screen()
-    many = f"{found.recipes:,} recipe{'s' if found.recipes != 1 else ''}"
-    screen_parts.say(shown, one_line(policy.name), f"can be used; {many}.")
-    for heading, lines in found.parts.items():
-        screen_parts.listed(shown, HEADINGS[heading], (screen_parts.flat(line) for line in lines))
-    if found.warnings:
-        screen_parts.listed(shown, "What is doubtful", (screen_parts.flat(line) for line in found.warnings))
+def _screen(policy: Path, explanation: Explained) -> None:
+    out = screens.screen()
+    many = f"{explanation.recipes:,} recipe{'s' if explanation.recipes != 1 else ''}"
+    screen_parts.say(out, one_line(policy.name), f"can be used; {many}.")
+    for heading, lines in explanation.parts.items():
+        screen_parts.listed(out, HEADINGS[heading], (screen_parts.flat(line) for line in lines))
+    if explanation.warnings:
+        screen_parts.listed(out, "What is doubtful", (screen_parts.flat(line) for line in explanation.warnings))
     screens.steps("What to do next", [("Run it", f"equipoise balance {shell_word(policy)}")])
 
 
@@ -116,9 +116,9 @@ def show_presets(
     if name:
         print(chosen[0].text, end="")
         return
-    shown = screens.screen()
+    out = screens.screen()
     for preset in chosen:
-        shown.print(Text.assemble((preset.name, "bold"), f" ({preset.about}): {preset.words}"))
-        shown.print(screen_parts.indented(Text(preset.source, "dim")))
+        out.print(Text.assemble((preset.name, "bold"), f" ({preset.about}): {preset.words}"))
+        out.print(screen_parts.indented(Text(preset.source, "dim")))
     steps = [("See one", "equipoise presets ema"), ("Begin with one", "equipoise init FILE --preset ema")]
     screens.steps("What to do next", steps)

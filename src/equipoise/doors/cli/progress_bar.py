@@ -9,7 +9,7 @@ from equipoise.ground.progress import Progress
 
 @contextmanager
 def bar(then: str) -> Iterator[Progress | None]:
-    """What to hand to a flow function as `progress`; `then` says what it does once all is counted off."""
+    """A progress function for long work; `then` describes what happens after the last step."""
     from rich.console import Console
 
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -25,13 +25,13 @@ def bar(then: str) -> Iterator[Progress | None]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    with Bar(*columns, console=console, transient=True) as shown:
-        task = shown.add_task("reading", total=None)
+    with Bar(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("reading", total=None)
 
-        def tell(done: int, total: int, what: str) -> None:
-            if done < total:
-                shown.update(task, description=what, completed=done, total=total)
+        def tell(count: int, total: int, what: str) -> None:
+            if count < total:
+                progress.update(task, description=what, completed=count, total=total)
             else:
-                shown.reset(task, description=then, total=None)
+                progress.reset(task, description=then, total=None)
 
         yield tell

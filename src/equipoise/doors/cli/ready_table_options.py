@@ -1,4 +1,4 @@
-"""Options for ready tables: what the columns of a file are that has a row for each cell."""
+"""Options for ready tables: the meaning of the columns of a file with a row for each cell."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -10,9 +10,9 @@ from equipoise.doors.cli.method_options import split
 from equipoise.ground.errors import ParameterError
 
 PANEL = "A table that is ready"
-NAMES = {"count": "n", "marks": "sensitive", "status": "status"}
-"""Parameters here that are one field there."""
-SAID = {"count": "--count", "top": "--top", "total": "--total", "marks": "--sensitive", "levels": "--levels",
+FIELD_NAMES = {"count": "n", "marks": "sensitive", "status": "status"}
+"""The field of `Ready` for each parameter of the command that fills exactly one."""
+OPTION_NAMES = {"count": "--count", "top": "--top", "total": "--total", "marks": "--sensitive", "levels": "--levels",
         "status": "--status"}  # fmt: skip
 
 
@@ -42,31 +42,31 @@ Status = Annotated[str | None, _option("--status", "Statuses: s, u, x, z or numb
 
 
 def asked_ready(options: Mapping[str, Any]) -> Ready | None:
-    """What is said of a ready table; None where the file has records.
+    """The options of a ready table; None where the file has records.
 
     >>> asked_ready({"ready": True, "count": "obs", "total": "region=FR,size="}) == Ready(
     ...     n="obs", total={"region": "FR", "size": None}
     ... )
     True
     """
-    given = {name: options[name] for name in SAID if options.get(name)}
+    values = {name: options[name] for name in OPTION_NAMES if options.get(name)}
     if not options["ready"]:
-        if given:
-            raise ParameterError(f"{SAID[next(iter(given))]} is about a table that is ready: add --ready.")
+        if values:
+            raise ParameterError(f"{OPTION_NAMES[next(iter(values))]} is about a table that is ready: add --ready.")
         return None
-    found: dict[str, Any] = {field: given[name] for name, field in NAMES.items() if name in given}
-    found |= {"top": tuple(split(given["top"]))} if "top" in given else {}
-    found |= {"total": _total(given["total"])} if "total" in given else {}
-    if "levels" in given:
-        levels = split(given["levels"])
+    fields: dict[str, Any] = {field: values[name] for name, field in FIELD_NAMES.items() if name in values}
+    fields |= {"top": tuple(split(values["top"]))} if "top" in values else {}
+    fields |= {"total": _total(values["total"])} if "total" in values else {}
+    if "levels" in values:
+        levels = split(values["levels"])
         if len(levels) != 2:
             raise ParameterError("--levels names two columns: how far down, and how far up.")
-        found |= dict(zip(("lower", "upper"), levels, strict=True))
-    return Ready(**found)
+        fields |= dict(zip(("lower", "upper"), levels, strict=True))
+    return Ready(**fields)
 
 
 def _total(text: str) -> str | dict[str, str | None]:
-    """One code for all columns, or column=code for each; none after the sign says that there is no total."""
+    """One code for all columns, or column=code for each; `column=` says that there is no total."""
     if "=" not in text:
         return text
     pairs = [part.partition("=") for part in split(text)]

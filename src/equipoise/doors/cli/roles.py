@@ -1,4 +1,4 @@
-"""`equipoise roles FILE`: what each column probably is, and why."""
+"""The verb `roles`: propose a role for every column, with the reason."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.doors.cli import json_answers, screens
+from equipoise.doors.cli import json_answers, screen_parts, screens
 from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
@@ -45,14 +45,14 @@ def roles(
     if out is not None:
         _refuse(out, overwrite)
     with bar("looking at the columns"):
-        source, told = o.asked(file, ctx.params)
-        found = suggest_roles(source, **told)
+        source, arguments = o.asked(file, ctx.params)
+        suggestion = suggest_roles(source, **arguments)
     if out is not None:
-        _put(out, found)
+        _write(out, suggestion)
     if as_json:
-        json_answers.show(_plain(o.shown(file), found, out))
+        json_answers.show(_json_answer(o.shown(file), suggestion, out))
     else:
-        _screen(o.shown(file), found, out, o.typed(file, ctx.params))
+        _screen(o.shown(file), suggestion, out, o.typed(file, ctx.params))
 
 
 def _refuse(out: Path, overwrite: bool) -> None:
@@ -62,17 +62,17 @@ def _refuse(out: Path, overwrite: bool) -> None:
         raise DataError(f"The file {str(out)!r} exists already: name another, or add --overwrite.")
 
 
-def _put(out: Path, found: Suggestion) -> None:
+def _write(out: Path, suggestion: Suggestion) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    found.toml(out)
+    suggestion.toml(out)
 
 
-def _plain(file: Path, found: Suggestion, out: Path | None) -> dict[str, Any]:
-    """What --json answers: no value of the data, so that hierarchies are told by their levels only."""
+def _json_answer(file: Path, suggestion: Suggestion, out: Path | None) -> dict[str, Any]:
+    """The answer of --json: no value of the data, so a hierarchy is described by the names of its levels."""
     return {
         "file": str(file),
-        "records": found.records,
-        "looked_at": found.looked_at,
+        "records": suggestion.records,
+        "looked_at": suggestion.looked_at,
         "columns": [
             {
                 "column": p.column,
@@ -81,30 +81,26 @@ def _plain(file: Path, found: Suggestion, out: Path | None) -> dict[str, Any]:
                 "confidence": p.confidence,
                 "levels": [level.name for level in p.hierarchy.levels[1:]] if p.hierarchy else [],
             }
-            for p in found.proposals
+            for p in suggestion.proposals
         ],
-        "direct": list(found.direct),
+        "direct": list(suggestion.direct),
         "roles_file": str(out) if out else None,
     }
 
 
-def _screen(file: Path, found: Suggestion, out: Path | None, typed: str) -> None:
-    shown = screens.screen()
-    seen = f", {found.looked_at:,} of them looked at" if found.looked_at < found.records else ""
-    shown.print(
-        Text.assemble(
-            (one_line(file.name), "bold"), f": {found.records:,} records{seen}, {len(found.proposals)} columns"
-        ),
-        soft_wrap=True,
-    )
-    shown.print()
-    shown.print(_table(found.proposals, shown))
-    shown.print(
+def _screen(file: Path, suggestion: Suggestion, out: Path | None, typed: str) -> None:
+    console = screens.screen()
+    sample = f", {suggestion.looked_at:,} of them looked at" if suggestion.looked_at < suggestion.records else ""
+    size = f"{suggestion.records:,} records{sample}, {len(suggestion.proposals)} columns"
+    screen_parts.say(console, one_line(file.name), size)
+    console.print()
+    console.print(_table(suggestion.proposals, console))
+    console.print(
         "\nA role with ? is likely, with ?? a guess. A proposal is not a decision: check every line.", style="dim"
     )
-    if found.direct:
-        told = "Direct identifiers, withheld from a release or refused in it: " + ", ".join(map(one_line, found.direct))
-        shown.print(Text(told, "bold red"))
+    if suggestion.direct:
+        columns = ", ".join(map(one_line, suggestion.direct))
+        console.print(Text(f"Direct identifiers, withheld from a release or refused in it: {columns}", "bold red"))
     name = shell_word(out or "roles.toml")
     if out is None:
         steps = [("Write them to a file with the reasons, and edit it", f"equipoise roles {typed} --out {name}")]
@@ -113,11 +109,10 @@ def _screen(file: Path, found: Suggestion, out: Path | None, typed: str) -> None
     screens.steps("What to do next", steps)
 
 
-def _table(proposals: tuple[Proposal, ...], shown: Console) -> Table:
-    """A row per column: its name, the role, and why; how it may be coarsened under the reason."""
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=min(shown.width, screens.WIDEST)
-    )
+def _table(proposals: tuple[Proposal, ...], console: Console) -> Table:
+    """A row per column: its name, role and reason, with the levels of its hierarchy under the reason."""
+    width = min(console.width, screens.MAX_WIDTH)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=width)
     table.add_column("Column", overflow="fold", max_width=24)
     table.add_column("Role", no_wrap=True)
     table.add_column("Why", ratio=1)

@@ -1,4 +1,4 @@
-"""What every screen is made of: titles, sentences, tables."""
+"""Parts that all screens share: titles, sentences, tables."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,8 +9,8 @@ from rich.text import Text
 
 from equipoise.doors.cli.exit_codes import one_line
 
-WIDEST = 100
-"""Columns of a terminal that a table fills at most."""
+MAX_WIDTH = 100
+"""Terminal columns that a table fills at most."""
 
 
 class Screen(Console):
@@ -20,7 +20,7 @@ class Screen(Console):
         super().__init__(markup=False, highlight=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the guard, which knows our exit codes."""
+        """Raise instead of exiting: `guarded` chooses the exit code."""
         raise BrokenPipeError
 
 
@@ -29,15 +29,14 @@ def screen() -> Console:
 
 
 def flat(text: str) -> str:
-    """Percent signs at their numbers, for a terminal breaks lines at any space."""
+    """One line with percent signs next to their numbers, as a terminal breaks lines at any space."""
     return one_line(text.replace("\xa0%", "%"))
 
 
 def table(first: str, *numbers: str) -> Table:
     """A table whose number columns line up with those of the next one."""
-    table = Table(
-        box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=min(screen().width, WIDEST) - 2
-    )
+    width = min(screen().width, MAX_WIDTH) - 2
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=width)
     table.add_column(first, ratio=1, overflow="fold")
     for name in numbers:
         table.add_column(name, justify="right", no_wrap=True, min_width=8)
@@ -62,8 +61,8 @@ def indented(what: Table | Text) -> Padding:
     return Padding(what, (0, 0, 0, 2), expand=False)
 
 
-def best_of(counted: Mapping[str, int]) -> str:
-    """How many candidates the release was chosen from."""
-    inside, tried = counted["inside"], f"{counted['tried']:,} tried"
+def best_of(counts: Mapping[str, int]) -> str:
+    """How many candidates the release was chosen from, in words."""
+    inside, total = counts["inside"], f"{counts['tried']:,} tried"
     best = f"the best of {inside:,} candidates" if inside > 1 else "the only candidate"
-    return f"{best} inside the limits ({tried})"
+    return f"{best} inside the limits ({total})"

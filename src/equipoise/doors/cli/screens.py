@@ -1,4 +1,4 @@
-"""What people see: a few words, a table, where things are. Names are shown as they are, never read as markup."""
+"""Screens of `assess`, `protect`, `balance` and `methods`. Names are shown as they are, never read as markup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.text import Text
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.json_answers import candidates
 from equipoise.doors.cli.method_options import kebab, option_of, plural
-from equipoise.doors.cli.screen_parts import WIDEST as WIDEST
+from equipoise.doors.cli.screen_parts import MAX_WIDTH as MAX_WIDTH
 from equipoise.doors.cli.screen_parts import best_of
 from equipoise.doors.cli.screen_parts import flat as _flat
 from equipoise.doors.cli.screen_parts import indented as _indented
@@ -39,71 +39,71 @@ if TYPE_CHECKING:
     from equipoise.inspection.assess import Assessment
     from equipoise.releases.release import Release
 
-MOST_SHOWN = 15
-"""Categories listed at most with --show-values; --json has them all."""
-HELPFUL = 5
-"""Ways of coarsening shown at most; --json lists all."""
-LEGIBLE = 24
-"""Columns that the name of a score needs, if it is so long."""
+MAX_ROWS = 15
+"""Rows listed at most; --json has them all."""
+MAX_COARSENING_ROWS = 5
+"""Coarsenings shown at most; --json lists all."""
+MIN_NAME_WIDTH = 24
+"""Terminal columns kept for the name of a score, if it is so long."""
 SIDES = {"risk": "Risk", "utility": "Utility"}
 
 
 # Assess ---------------------------------------------------------------------------------------------------------------
 
 
-def assessment(file: Path, records: Records, found: Assessment, show_values: bool) -> None:
+def assessment(file: Path, records: Records, result: Assessment, show_values: bool) -> None:
     out = screen()
     keys = ", ".join(records.roles.keys)
-    _say(out, one_line(file.name), f"{found.records:,} records, keys {one_line(keys)}")
-    _scored(out, found.scores)
-    _notes(out, found.scores)
-    _by_key(out, found)
-    _helps(out, found)
-    _worst(out, found)
+    _say(out, one_line(file.name), f"{result.records:,} records, keys {one_line(keys)}")
+    _score_tables(out, result.scores)
+    _notes(out, result.scores)
+    _by_key(out, result)
+    _best_coarsenings(out, result)
+    _worst(out, result)
     if show_values:
-        _by_category(out, found)
+        _by_category(out, result)
     else:
         out.print("\nAdd --show-values to name the rare categories (they are data values).", style="dim")
 
 
-def _by_key(out: Console, found: Assessment) -> None:
-    """The keys, the one that makes most records unique first."""
-    _title(out, f"Uniques that would be left without a key (now {found.keys['uniques'][0]:,})")
+def _by_key(out: Console, result: Assessment) -> None:
+    """The uniques that remain without each key, the most identifying key first."""
+    _title(out, f"Uniques that would be left without a key (now {result.keys['uniques'][0]:,})")
     table = _table("Key", "Categories", "Left")
-    for row in found.keys.sort("without").iter_rows(named=True):
+    for row in result.keys.sort("without").iter_rows(named=True):
         table.add_row(one_line(row["key"]), f"{row['categories']:,}", f"{row['without']:,}")
     out.print(_indented(table))
 
 
-def _helps(out: Console, found: Assessment) -> None:
-    """Which coarsening would remove most uniques."""
-    best = mildest(found.helps)
+def _best_coarsenings(out: Console, result: Assessment) -> None:
+    """The coarsenings of one key that remove most uniques."""
+    best = mildest(result.helps)
     if best.is_empty():
         return
-    rows = best.head(HELPFUL).iter_rows(named=True)
-    told = [f"{row['key']} {row['words']} removes {said(row['removed'], 'share')} of the uniques" for row in rows]
-    _listed(out, "What would help most, one key at a time", map(one_line, map(_flat, told)))
+    rows = best.head(MAX_COARSENING_ROWS).iter_rows(named=True)
+    sentences = [f"{row['key']} {row['words']} removes {said(row['removed'], 'share')} of the uniques" for row in rows]
+    _listed(out, "What would help most, one key at a time", map(one_line, map(_flat, sentences)))
 
 
-def _worst(out: Console, found: Assessment) -> None:
+def _worst(out: Console, result: Assessment) -> None:
     """The records most at risk, never by their values."""
-    if found.worst.is_empty():
+    if result.worst.is_empty():
         return
-    key = found.worst.columns[0]
-    named = ", ".join(one_line(str(value)) for value in found.worst[key].to_list())
-    risk = said(float(found.worst["risk"][0]), "share")
+    key = result.worst.columns[0]
+    records = ", ".join(one_line(str(value)) for value in result.worst[key].to_list())
+    risk = said(float(result.worst["risk"][0]), "share")
     what = "row" if key == "record" else one_line(key)
     _title(out, f"Most at risk, by {what} (the first with {_flat(risk)})")
-    out.print(_indented(Text(named)))
+    out.print(_indented(Text(records)))
 
 
-def _by_category(out: Console, found: Assessment) -> None:
+def _by_category(out: Console, result: Assessment) -> None:
     """The categories with most uniques."""
-    rare = found.categories.filter(found.categories["uniques"] > 0)
-    more = f", the first {MOST_SHOWN} of {rare.height:,}: --json lists all" if rare.height > MOST_SHOWN else ""
+    rare = result.categories.filter(result.categories["uniques"] > 0)
+    more = f", the first {MAX_ROWS} of {rare.height:,}: --json lists all" if rare.height > MAX_ROWS else ""
     _title(out, f"Categories with most uniques{more}")
     table = _table("Key = category", "Records", "Uniques", "Share")
-    for row in rare.head(MOST_SHOWN).iter_rows(named=True):
+    for row in rare.head(MAX_ROWS).iter_rows(named=True):
         name = one_line(f"{row['key']} = {row['category']}")
         table.add_row(name, f"{row['records']:,}", f"{row['uniques']:,}", f"{row['share']:.3f}")
     out.print(_indented(table))
@@ -112,46 +112,45 @@ def _by_category(out: Console, found: Assessment) -> None:
 # Releases -------------------------------------------------------------------------------------------------------------
 
 
-def release(made: Release, *, searched: bool) -> None:
+def release(result: Release, *, searched: bool) -> None:
     out = screen()
-    _say(out, "Released", _chosen(made, searched), "bold green")
-    _listed(out, "What was done to the data", _done(made))
-    _scored(out, made.trial.scores, Policy(made.evidence["limits"]).parsed, made.original.scores)
-    _notes(out, made.trial.scores)
+    _say(out, "Released", _choice_words(result, searched), "bold green")
+    _listed(out, "What was done to the data", _changes(result))
+    _score_tables(out, result.trial.scores, Policy(result.evidence["limits"]).parsed, result.original.scores)
+    _notes(out, result.trial.scores)
     out.print()
-    for name, path in _places(made):
+    for name, path in _places(result):
         out.print(Text(f"{name:<15}", "bold"), str(path), sep="", soft_wrap=True)
     if note := privacy():
         out.print(note, style="dim")
 
 
-def _chosen(made: Release, searched: bool) -> str:
+def _choice_words(result: Release, searched: bool) -> str:
     if searched:
-        return best_of(candidates(made))
-    return "inside every limit" if made.evidence["limits"] else "no limits were set"
+        return best_of(candidates(result))
+    return "inside every limit" if result.evidence["limits"] else "no limits were set"
 
 
-def _done(made: Release) -> list[str]:
-    """What each mask did, then what was left alone."""
-    changed = {column for law in made.data.history for column in law.columns}
-    left = [key for key in made.data.roles.keys if key not in changed]
-    same = [f"{', '.join(left)} left as {'they are' if len(left) > 1 else 'it is'}"] if left else []
-    own = made.data.roles.id
-    withheld = [
-        f"{name} withheld: it {'is the id' if name == own else 'says who it is'}" for name in made.evidence["withheld"]
-    ]
-    return [*(law.words for law in made.data.history), *same, *withheld]
+def _changes(result: Release) -> list[str]:
+    """What each mask did, the keys left unchanged, and the columns withheld."""
+    changed = {column for law in result.data.history for column in law.columns}
+    unchanged = [key for key in result.data.roles.keys if key not in changed]
+    same = [f"{', '.join(unchanged)} left as {'they are' if len(unchanged) > 1 else 'it is'}"] if unchanged else []
+    own = result.data.roles.id
+    reasons = {name: "is the id" if name == own else "says who it is" for name in result.evidence["withheld"]}
+    withheld = [f"{name} withheld: it {reason}" for name, reason in reasons.items()]
+    return [*(law.words for law in result.data.history), *same, *withheld]
 
 
-def _places(made: Release) -> list[tuple[str, Path]]:
-    return [("Your report", made.report), ("To hand out", made.public), ("To keep secret", made.private)]
+def _places(result: Release) -> list[tuple[str, Path]]:
+    return [("Your report", result.report), ("To hand out", result.public), ("To keep secret", result.private)]
 
 
-def steps(title: str, told: Sequence[tuple[str, str]]) -> None:
-    """What to do next: in words, and as a command."""
+def steps(title: str, commands: Sequence[tuple[str, str]]) -> None:
+    """Next steps, each in words and as a command."""
     out = screen()
     _title(out, title)
-    for words, command in told:
+    for words, command in commands:
         out.print(f"  {words}:", soft_wrap=True)
         out.print(f"    {command}", style="cyan", soft_wrap=True)
 
@@ -166,11 +165,11 @@ def catalogue() -> None:
     if problems := own().problems:
         _listed(out, "Packages whose methods cannot be used", map(str, problems))
         out.print()
-    out.print("equipoise methods NAME tells all about one.", style="dim")
+    out.print("equipoise methods NAME describes one in full.", style="dim")
 
 
 def listed(verb: Verb, of: str | None = None) -> Table:
-    """The names and first sentences of every method of a kind, or of a family."""
+    """A table of all methods of a kind or family: the name and the first sentence of each."""
     title = of.capitalize() if of else f"{verb.capitalize()}s"
     table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left", title_style="bold")
     table.show_header = False
@@ -184,7 +183,7 @@ def listed(verb: Verb, of: str | None = None) -> Table:
 
 
 def method_named(name: str) -> tuple[type, Verb]:
-    """A method of any kind."""
+    """Find a method of any kind by name."""
     word = name.replace("-", "_").lower()
     every = {method_name: (method, verb) for verb in VERBS for method_name, method in methods(verb).items()}
     if word in every:
@@ -195,14 +194,14 @@ def method_named(name: str) -> tuple[type, Verb]:
 
 
 def card(method: type, verb: Verb, flag: str | None = None) -> None:
-    """One method in full: what it does, its fields, how it is written, its source."""
+    """Show one method in full: what it does, its fields, its syntax, its source."""
     out = screen()
     kind = f"a {verb}" + (f" of {family(method)}" if verb == "measure" else "")
     _say(out, kebab(method), kind)
     for paragraph in prose(method):
         out.print(Padding(Text(paragraph), (1, 0, 0, 0), expand=False))
     _fields(out, method)
-    _listed(out, "How to write it", _written(method, verb, flag or f"--{verb}"))
+    _listed(out, "How to write it", _syntax(method, verb, flag or f"--{verb}"))
 
 
 def _fields(out: Console, method: type) -> None:
@@ -215,7 +214,7 @@ def _fields(out: Console, method: type) -> None:
         out.print(_indented(table))
 
 
-def _written(method: type, verb: Verb, flag: str) -> list[str]:
+def _syntax(method: type, verb: Verb, flag: str) -> list[str]:
     fields, name = form(method), kebab(method)
     if verb == "rule":
         return [f"{method.__name__}({', '.join(f.name for f in fields)})"]
@@ -225,7 +224,7 @@ def _written(method: type, verb: Verb, flag: str) -> list[str]:
 
 
 def _places_of(fields: Sequence[Field]) -> str:
-    """Fields by their place, what may be left out in brackets: ':COLUMN,AT[,REPLACE_BY]'."""
+    """Fields by position, optional ones in brackets: ':COLUMN,AT[,REPLACE_BY]'."""
     needed, other = (",".join(_slot(f) for f in fields if f.required is side) for side in (True, False))
     if needed:
         return f":{needed}" + (f"[,{other}]" if other else "")
@@ -248,8 +247,8 @@ def prose(method: type) -> list[str]:
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _scored(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: Scores | None = None) -> None:
-    """Risk, then utility: one row per score, with only the columns that say something."""
+def _score_tables(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: Scores | None = None) -> None:
+    """Tables of risk and utility: one row per score, without columns that would be empty."""
     bounds = {scores.named(limit.score).name: "" for limit in limits}
     for limit in limits:
         name = scores.named(limit.score).name
@@ -265,24 +264,24 @@ def _scored(out: Console, scores: Scores, limits: Sequence[Limit] = (), before: 
         columns["Baseline"] = lambda s: _number(s.baseline)
     if limits:
         columns["Limit"] = lambda s: bounds.get(s.name, "")
-    _fit(columns, scores, screen().width)
+    _drop_columns(columns, scores, screen().width)
     for side, words in SIDES.items():
         rows = [s for s in scores if s.side == side]
         if rows:
             _rows(out, words, rows, columns)
 
 
-def _fit(columns: dict[str, Callable[[Score], str]], scores: Sequence[Score], width: int) -> None:
-    """Leave out what a narrow terminal has no room for beside the names; --json has it."""
-    longest = min(LEGIBLE, max((len(s.name) for s in scores), default=0))
+def _drop_columns(columns: dict[str, Callable[[Score], str]], scores: Sequence[Score], width: int) -> None:
+    """Drop columns that do not fit a narrow terminal; --json has them."""
+    longest = min(MIN_NAME_WIDTH, max((len(s.name) for s in scores), default=0))
     for spare in ("Baseline", "Records", "Interval"):
-        taken = sum(2 + max(8, len(name), *(len(cell(s)) for s in scores)) for name, cell in columns.items())
-        if spare in columns and longest + taken > min(width, WIDEST):
+        used = sum(2 + max(8, len(name), *(len(cell(s)) for s in scores)) for name, cell in columns.items())
+        if spare in columns and longest + used > min(width, MAX_WIDTH):
             del columns[spare]
 
 
 def _rows(out: Console, words: str, scores: Sequence[Score], columns: Mapping[str, Callable[[Score], str]]) -> None:
-    """Scores of one side; what they share stands in the title, what they do not beside each name."""
+    """Scores of one side; a unit or direction they share is in the title, otherwise beside each name."""
     facts = {s.name: (s.unit, f"{s.better} is better") for s in scores}
     shared = [fact[0] for fact in zip(*facts.values(), strict=True) if len(set(fact)) == 1 and fact[0]]
     _title(out, f"{words}: {', '.join(shared)}" if shared else words)
@@ -294,13 +293,13 @@ def _rows(out: Console, words: str, scores: Sequence[Score], columns: Mapping[st
 
 
 def _notes(out: Console, scores: Scores) -> None:
-    found = [f"{score.name}: {note}" for score in scores for note in score.notes]
-    if found:
-        _listed(out, "Notes", found)
+    lines = [f"{score.name}: {note}" for score in scores for note in score.notes]
+    if lines:
+        _listed(out, "Notes", lines)
 
 
 def four_figures(value: float) -> str:
-    """Four figures.
+    """A number to four significant figures.
 
     >>> four_figures(0.016587), four_figures(9.95), four_figures(0.0), four_figures(float("nan"))
     ('0.01659', '9.950', '0', 'n/a')

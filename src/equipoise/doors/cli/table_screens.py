@@ -1,4 +1,4 @@
-"""Methods for tables side by side, and tables that a policy released: what people see, and the same as plain data."""
+"""Screens and JSON answers for tables: methods compared, and the table that a policy released."""
 
 from math import isfinite
 from typing import Any
@@ -19,63 +19,64 @@ from equipoise.releases.table_release import TableRelease
 from equipoise.releases.tabulated import Tabulated
 from equipoise.search.table_comparison import TableComparison
 
-HEADS = {"exposed": "Exposed", "withheld": "Withheld", "distance": "Distance", "kept_margins": "Totals kept"}
+SCORE_HEADINGS = {"exposed": "Exposed", "withheld": "Withheld", "distance": "Distance", "kept_margins": "Totals kept"}
 
 
 def side_by_side(out: Console, compared: TableComparison) -> None:
-    """A row per method with its scores, the released one marked, and what could not be tried."""
+    """A row per method with its scores, the released one marked, and the methods that could not be run."""
     names = compared.chosen.scores.keys()
     title(out, "Methods compared")
-    rows = columns_of("Method", *(HEADS.get(name.partition("(")[0], one_line(name)) for name in names))
+    rows = columns_of("Method", *(SCORE_HEADINGS.get(name.partition("(")[0], one_line(name)) for name in names))
     for trial in (*compared.trials, compared.original):
         mark = " (released)" if trial.recipe == compared.chosen.recipe and trial is not compared.original else ""
         rows.add_row(one_line(trial.words() + mark), *(_value(score) for score in trial.scores))
     out.print(indented(rows))
     if compared.trials.left_out:
-        listed(out, "Left out", [flat(f"{left.name}: {left.reason}") for left in compared.trials.left_out])
+        listed(out, "Left out", [flat(f"{method.name}: {method.reason}") for method in compared.trials.left_out])
 
 
 def _value(score: Score) -> str:
     return flat(said(score.value, score.unit)) if isfinite(score.value) else "n/a"
 
 
-def doubts(out: Console, found: Tabulated) -> None:
-    """What is wrong with the rules; the report names an example."""
-    if not found.warnings:
+def doubts(out: Console, tabulated: Tabulated) -> None:
+    """Warnings about the rules; the report names an example."""
+    if not tabulated.warnings:
         return
-    several = len(found.warnings) > 1 or found.compared is not None
-    lines = [f"{w.rule}: {w.words}" if several else w.words for w in found.warnings]
-    more = " The internal report names the worst of them." if any(w.example for w in found.warnings) else ""
+    several = len(tabulated.warnings) > 1 or tabulated.compared is not None
+    lines = [f"{w.rule}: {w.words}" if several else w.words for w in tabulated.warnings]
+    more = " The internal report names the worst of them." if any(w.example for w in tabulated.warnings) else ""
     listed(out, "The rule needs a second look", [*map(flat, lines[:-1]), flat(lines[-1] + more)])
 
 
-def released(made: TableRelease) -> None:
-    """What `balance` says of a table."""
-    out, found = screen(), made.table
-    say(out, "Released", best_of(candidates(made)), "bold green")
-    out.print(indented(Text(flat(made.trial.words()), "bold")))
-    out.print(indented(Text(flat(found.words))))
-    side_by_side(out, made.comparison)
+def released(release: TableRelease) -> None:
+    """Screen of `balance` for a table."""
+    out, tabulated = screen(), release.table
+    say(out, "Released", best_of(candidates(release)), "bold green")
+    out.print(indented(Text(flat(release.trial.words()), "bold")))
+    out.print(indented(Text(flat(tabulated.words))))
+    side_by_side(out, release.comparison)
     title(out, "Audit: passed")
     rows = columns_of("", "")
     rows.show_header = False
-    for name, number in certificate(found):
+    for name, number in certificate(tabulated):
         rows.add_row(name, flat(number))
     out.print(indented(rows))
-    doubts(out, found)
-    if found.notes:
-        listed(out, "Notes", map(flat, found.notes))
+    doubts(out, tabulated)
+    if tabulated.notes:
+        listed(out, "Notes", map(flat, tabulated.notes))
     out.print()
-    for name, path in (("Your report", made.report), ("To publish", made.public), ("To keep secret", made.private)):
+    paths = {"Your report": release.report, "To publish": release.public, "To keep secret": release.private}
+    for name, path in paths.items():
         out.print(Text(f"{name:<15}", "bold"), str(path), sep="", soft_wrap=True)
     if note := privacy():
         out.print(note, style="dim")
 
 
-def candidates(made: TableRelease) -> dict[str, int]:
-    """How many were tried, how many nobody beats, how many are inside the limits, how many could not be made."""
-    compared = made.comparison
-    inside = sum(made.policy.judge(trial).accepted for trial in compared.trials)
+def candidates(release: TableRelease) -> dict[str, int]:
+    """The numbers of candidates tried, on the frontier, inside the limits, and left out."""
+    compared = release.comparison
+    inside = sum(release.policy.judge(trial).accepted for trial in compared.trials)
     return {
         "tried": len(compared.trials),
         "frontier": len(compared.frontier),
@@ -84,22 +85,22 @@ def candidates(made: TableRelease) -> dict[str, int]:
     }
 
 
-def plain_release(made: TableRelease) -> dict[str, Any]:
+def plain_release(release: TableRelease) -> dict[str, Any]:
     """A released table as plain data with stable keys, without labels and values of cells."""
-    told = made.table.to_plain()
+    table = release.table.to_plain()
     return {
-        "verdict": "accepted" if made.verdict else "refused",
-        "reasons": list(made.verdict.reasons),
-        "done": [law.words for law in made.table.table.history],
-        "masks": [to_plain(mask) for mask in made.trial.recipe.masks],
-        "scores": scores(made.trial.scores),
-        "limits": dict(made.policy.limits),
-        "candidates": candidates(made),
-        "table": {name: told[name] for name in ("words", "by", "value", "rule", "counts", "notes")},
-        "compared": told["compared"],
-        "warnings": [{"rule": w.rule, "words": w.words.replace("\xa0", " ")} for w in made.table.warnings],
-        "folder": str(made.folder),
-        "data": str(made.public / "table.csv"),
-        "report": str(made.report),
-        "public_report": str(made.public / "report.html"),
+        "verdict": "accepted" if release.verdict else "refused",
+        "reasons": list(release.verdict.reasons),
+        "done": [law.words for law in release.table.table.history],
+        "masks": [to_plain(mask) for mask in release.trial.recipe.masks],
+        "scores": scores(release.trial.scores),
+        "limits": dict(release.policy.limits),
+        "candidates": candidates(release),
+        "table": {name: table[name] for name in ("words", "by", "value", "rule", "counts", "notes")},
+        "compared": table["compared"],
+        "warnings": [{"rule": w.rule, "words": w.words.replace("\xa0", " ")} for w in release.table.warnings],
+        "folder": str(release.folder),
+        "data": str(release.public / "table.csv"),
+        "report": str(release.report),
+        "public_report": str(release.public / "report.html"),
     }

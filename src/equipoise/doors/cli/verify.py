@@ -1,4 +1,4 @@
-"""`equipoise verify FOLDER`: is a release what it says, and what proves it."""
+"""The verb `verify`: check that a release is what it claims to be."""
 
 from pathlib import Path
 from typing import Annotated

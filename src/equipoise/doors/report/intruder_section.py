@@ -1,7 +1,7 @@
-"""What a page says about intruders: a sentence each, what they must know, and the most dangerous knowledge."""
+"""Report section on intruders: a sentence for each scenario, and the most dangerous combinations of known columns."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from equipoise.ground.errors import EquipoiseError
@@ -13,44 +13,44 @@ from equipoise.presentation.svg import static_chart
 from equipoise.recipe.catalogue import parse
 
 Facts = dict[str, Any]
-MOST = 12
-"""Combinations listed."""
-AIMS = {
+MAX_KNOWLEDGE_ROWS = 12
+"""Combinations of known columns listed at most."""
+INTRUDER_AIMS = {
     "link": "Finds a person's record, knowing {known}",
     "inference": "Guesses {learnt}, knowing {known}",
     "interval": "Having found the record, comes close to {columns}",
     "singling_out": "Describes exactly one person",
 }
-"""What each kind of intruder is after."""
+"""The aim of each kind of intruder."""
 
 
-def told(found: Attack | None) -> Facts | None:
-    """The section for the officer; none where nothing was tried."""
-    if found is None:
+def attack_section(attack: Attack | None) -> Facts | None:
+    """The section of the internal report; None where no attack was tried."""
+    if attack is None:
         return None
-    rows = found.worst(MOST)
+    rows = attack.worst(MAX_KNOWLEDGE_ROWS)
     return {
-        "lead": found.strongest.words,
-        "scenarios": [_scenario(s, s is found.strongest and len(found.scenarios) > 1) for s in found.scenarios],
+        "lead": attack.strongest.words,
+        "scenarios": [_scenario(s, s is attack.strongest and len(attack.scenarios) > 1) for s in attack.scenarios],
         "worst": [_row(row) for row in rows.iter_rows(named=True)],
-        "tried": number(found.knowledge.height),
-        "cut": found.knowledge.height > rows.height,
-        "steep": not found.knowledge.is_empty() and found.chart()["encoding"]["y"]["scale"].get("type") == "log",
-        "notes": found.notes,
+        "tried": number(attack.knowledge.height),
+        "cut": attack.knowledge.height > rows.height,
+        "steep": not attack.knowledge.is_empty() and attack.chart()["encoding"]["y"]["scale"].get("type") == "log",
+        "notes": attack.notes,
     }
 
 
-def before_and_after(found: Attack | None, unprotected: Sequence[Score | None]) -> list[Facts]:
+def before_and_after(attack: Attack | None, unprotected: Sequence[Score | None]) -> list[Facts]:
     """For each intruder, the strongest attack on the original file, on the release, and guessing."""
-    if found is None or not any(unprotected):
+    if attack is None or not any(unprotected):
         return []
-    return [_both(scenario, before) for scenario, before in zip(found.scenarios, unprotected, strict=True)]
+    return [_both(scenario, before) for scenario, before in zip(attack.scenarios, unprotected, strict=True)]
 
 
 def _both(scenario: Scenario, before: Score | None) -> Facts:
     after = scenario.score
     return {
-        "aim": AIMS[scenario.kind].format(
+        "aim": INTRUDER_AIMS[scenario.kind].format(
             known=listed(scenario.known) if scenario.known else "", learnt=_learnt(after), columns=_columns(after)
         ),
         "before": said(before.value, "share") if before else "not tried",
@@ -77,48 +77,46 @@ def _method(score: Score) -> Any:
         return None
 
 
-def in_public(found: Attack | None) -> str | None:
-    """The strongest attempt to link people, rounded to a thousandth: nothing else may be told in public."""
-    if found is None or found.strongest.kind != "link" or found.strongest.score.value != found.strongest.score.value:
+def in_public(attack: Attack | None) -> str | None:
+    """The sentence of the public report: the strongest linkage attack, rounded to a thousandth."""
+    if attack is None or attack.strongest.kind != "link" or isnan(attack.strongest.score.value):
         return None
-    share = said(round(found.strongest.score.value, 3), "share")
-    tried = (
-        "the attacks tried on it link" if found.truth != "unknown" else "the attacks tried on it are estimated to link"
-    )
-    return f"Of people whose {listed(found.strongest.known)} are known, {tried} {share} correctly at most."
+    share = said(round(attack.strongest.score.value, 3), "share")
+    claim = f"the attacks tried on it {'link' if attack.truth != 'unknown' else 'are estimated to link'}"
+    return f"Of people whose {listed(attack.strongest.known)} are known, {claim} {share} correctly at most."
 
 
-def spec_of(found: Attack | None) -> Facts | None:
-    """The chart of knowledge against success; none where there is nothing to draw."""
-    return for_page(found.chart()) if found is not None and not found.knowledge.is_empty() else None
+def chart_of(attack: Attack | None) -> Facts | None:
+    """The chart of success against knowledge; None where there is nothing to draw."""
+    return for_page(attack.chart()) if attack is not None and not attack.knowledge.is_empty() else None
 
 
 def charted(**specs: Facts | None) -> Facts:
-    """The charts of a page, and each as it is without scripts."""
+    """The charts of a page, each also as a static picture for browsers without scripts."""
     return {"charts": specs, "pictures": {name: static_chart(spec) for name, spec in specs.items() if spec}}
 
 
 def for_page(spec: Facts) -> Facts:
-    """As wide as the page, on its background, under its own heading."""
+    """A chart specification as wide as the page, with transparent background and no title."""
     config = {**spec["config"], "background": "transparent"}
     return {**spec, "width": "container", "title": None, "config": config}
 
 
 def _scenario(scenario: Scenario, strongest: bool) -> Facts:
-    return {"words": scenario.words, "how": how(scenario), "strongest": strongest}
+    return {"words": scenario.words, "how": tried_attacks(scenario), "strongest": strongest}
 
 
-def how(scenario: Scenario) -> str:
-    """Every attack that was tried, the best first, where there are several."""
+def tried_attacks(scenario: Scenario) -> str:
+    """All attacks tried in a scenario, the most successful first; empty where there is only one."""
     if len(scenario.tried) < 2:
         return ""
     ranked = sorted(scenario.tried, key=lambda score: -score.value)
-    told = listed(f"{_short(score)} {said(score.value, 'share')}" for score in ranked)
-    return f"Tried: {told}."
+    attempts = listed(f"{_short(score)} {said(score.value, 'share')}" for score in ranked)
+    return f"Tried: {attempts}."
 
 
 def _short(score: Score) -> str:
-    """An attack without what the sentence has said already."""
+    """The title of an attack without its parameters that the sentence already names."""
     return title(score.name, ("known", "variables", "columns")).lower()
 
 

@@ -1,4 +1,4 @@
-"""What a page says about a decision to publish or suppress."""
+"""Report page of a decision to publish or suppress cells."""
 
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -8,7 +8,7 @@ import polars as pl
 
 from equipoise.beta_binomial.prior import PriorFit
 from equipoise.doors.report.intruder_section import charted, for_page
-from equipoise.doors.report.method_notes import described
+from equipoise.doors.report.method_notes import method_note
 from equipoise.losses.expectation import LOSS_KINDS, as_text
 from equipoise.presentation.numbers import number, percent, said
 from equipoise.publishing.alternatives import Answers
@@ -17,73 +17,73 @@ from equipoise.publishing.publication import publication
 from equipoise.publishing.publish import Published
 
 Facts = dict[str, Any]
-MOST = 100
-"""Cells listed; the table of the decision has them all."""
-SILENCES = {
+MAX_ROWS = 100
+"""Cells listed at most; the table of the decision has them all."""
+NONPUBLICATION_WORDS = {
     "y": "the sampled records in the cells",
     "Y": "the people expected in the cells",
     "n": "the samples of the domains of the cells",
     "N": "the populations of the domains of the cells",
     "cell": "the cells",
 }
-"""What the loss of nonpublication counts."""
+"""What the loss of nonpublication counts, by its text."""
 PACKAGES = ("polars", "numpy", "narwhals")
 
 
-def publish_facts(found: Published, source: str) -> Facts:
-    """A page about one decision; `source` is the name of the file."""
+def publish_facts(published: Published, source: str) -> Facts:
+    """Facts for the page of one decision; `source` is the name of the file."""
     today = datetime.now(UTC).date()
-    check = found.residuals
+    check = published.residuals
     return {
         "title": f"Publish or suppress: {source}",
         "made": f"{today.day} {today:%B %Y}",
         "version": version("equipoise"),
-        "lead": found.words,
-        "whole": whole_cells(found),
-        "line": drawn_line(found),
-        "meanings": meanings(found),
-        "by_share": found.by_share,
-        "alternatives": [_alternative(row, found) for row in by_cost(found).iter_rows(named=True)],
-        "cost": cost_words(found),
-        "notes": found.notes,
-        "priors": _priors(found),
+        "lead": published.words,
+        "whole": whole_cells(published),
+        "line": drawn_line(published),
+        "meanings": meanings(published),
+        "by_share": published.by_share,
+        "alternatives": [_alternative(row, published) for row in by_cost(published).iter_rows(named=True)],
+        "cost": cost_words(published),
+        "notes": published.notes,
+        "priors": _priors(published),
         "fit": check.words if check else None,
-        "answers": _answers(found.answers) if found.answers else None,
-        **_cells(found),
+        "answers": _answers(published.answers) if published.answers else None,
+        **_cells(published),
         **charted(
-            curve=for_page(found.publication.chart(found.decision, found.comparison)),
+            curve=for_page(published.publication.chart(published.decision, published.comparison)),
             residuals=for_page(check.chart()) if check else None,
         ),
-        "methods": _methods(found),
+        "methods": _methods(published),
         "versions": [(name, version(name)) for name in PACKAGES],
     }
 
 
-def meanings(found: Published) -> list[tuple[str, str]]:
-    """The two words a reader cannot do without."""
-    loss, silent = (as_text(part) for part in (found.publication.disclosure, found.publication.nonpublication))
-    what = SILENCES.get(silent, f"{silent}, added up over the cells")
+def meanings(published: Published) -> list[tuple[str, str]]:
+    """Definitions of the two terms of the page, risk and data withheld."""
+    loss, silent = (as_text(part) for part in (published.publication.disclosure, published.publication.nonpublication))
+    what = NONPUBLICATION_WORDS.get(silent, f"{silent}, added up over the cells")
     return [
         ("Risk", f"the expected loss of disclosure, {loss}, of the cells published, out of that of all cells."),
         ("Data withheld", f"{what} that are withheld, out of all."),
     ]
 
 
-def whole_cells(found: Published) -> str:
-    """What publishing whole cells gives."""
-    counts, real = found.counts, found.decision.realised
+def whole_cells(published: Published) -> str:
+    """How many cells are published and suppressed, and the realised risk, in words."""
+    counts, real = published.counts, published.decision.realised
     return (
         f"Of {counts['total']:,} cells {counts['published']:,} are published and {counts['withheld']:,} withheld. As "
         f"whole cells that is {said(real.withheld, 'share')} withheld and {said(real.risk, 'share')} of the risk."
     )
 
 
-def drawn_line(found: Published) -> str:
-    """Where the line was drawn, as a ratio of the two expected losses."""
-    last, first = found.decision.cutoff
-    if not found.counts["withheld"]:
+def drawn_line(published: Published) -> str:
+    """The cutoff between published and suppressed cells, as a ratio of the two expected losses."""
+    last, first = published.decision.cutoff
+    if not published.counts["withheld"]:
         return f"All cells are published; the last has R1/R0 = {number(last)}."
-    if not found.counts["published"]:
+    if not published.counts["published"]:
         return f"No cell is published; the first would have R1/R0 = {number(first)}."
     ends = number(last), "infinite" if first == float("inf") else number(first)
     return (
@@ -92,23 +92,23 @@ def drawn_line(found: Published) -> str:
     )
 
 
-def cost_words(found: Published) -> str:
-    """What the dearest of the other rules would cost, chance aside."""
-    rest = found.alternatives.filter(~pl.col("rule").is_in(["optimal", "random"]))
+def cost_words(published: Published) -> str:
+    """The cost of the worst alternative rule, except random publication."""
+    rest = published.alternatives.filter(~pl.col("rule").is_in(["optimal", "random"]))
     if rest.is_empty() or not rest["cost"].max() > 0:  # type: ignore[operator]
         return ""
     worst = rest.sort("cost", descending=True).row(0, named=True)
     name = rule_title(worst["rule"])
-    if found.by_share:
+    if published.by_share:
         return (
             f"Followed instead, “{name}” would leave {percent(worst['risk'])} of the risk for the same share published."
         )
     return f"Followed instead, “{name}” would have to withhold {percent(worst['withheld'])} for the same risk."
 
 
-def by_cost(found: Published) -> pl.DataFrame:
-    """The alternatives, the best first."""
-    return found.alternatives.sort("cost", maintain_order=True)
+def by_cost(published: Published) -> pl.DataFrame:
+    """The alternative rules, cheapest first."""
+    return published.alternatives.sort("cost", maintain_order=True)
 
 
 def points(cost: float) -> str:
@@ -123,29 +123,29 @@ def points(cost: float) -> str:
 
 
 def sentence(rule: str) -> str:
-    """A rule at the beginning of a line; losses as they are written."""
+    """The title of a rule with a capital; losses as they are written."""
     return rule_title(rule).capitalize() if rule in CURVE_TITLES else rule
 
 
-def _alternative(row: Facts, found: Published) -> Facts:
+def _alternative(row: Facts, published: Published) -> Facts:
     own = row["rule"] == "optimal"
     return {
         "rule": sentence(row["rule"]),
         "own": own,
-        "value": said(row["risk" if found.by_share else "withheld"], "share"),
+        "value": said(row["risk" if published.by_share else "withheld"], "share"),
         "cost": "" if own else points(row["cost"]),
-        "bar": f"{100 * min(1.0, row['risk' if found.by_share else 'withheld']):.1f}%",
+        "bar": f"{100 * min(1.0, row['risk' if published.by_share else 'withheld']):.1f}%",
     }
 
 
-def _priors(found: Published) -> Facts | None:
-    """The fitted prior of each class with its standard errors; none where there is one class, or covariates."""
-    data, prior = found.publication.data, found.publication.prior
+def _priors(published: Published) -> Facts | None:
+    """The fitted prior of each class with its standard errors; None where there is one class, or covariates."""
+    data, prior = published.publication.data, published.publication.prior
     if prior is None or not prior.parts or prior.coefficients is not None:
         return None
     kinds = data.table.select(data.target).unique().sort(pl.struct(data.target).rank("dense")).rows()
     rows = [_prior(" ".join(map(str, kind)), part) for kind, part in zip(kinds, prior.parts, strict=True)]
-    return {"rows": rows[:MOST], "cut": number(len(rows)) if len(rows) > MOST else None}
+    return {"rows": rows[:MAX_ROWS], "cut": number(len(rows)) if len(rows) > MAX_ROWS else None}
 
 
 def _prior(name: str, part: PriorFit) -> Facts:
@@ -158,14 +158,14 @@ def _prior(name: str, part: PriorFit) -> Facts:
     }
 
 
-def _cells(found: Published) -> Facts:
-    """The cells withheld, the most dangerous first, then those published last."""
-    names = [*found.publication.data.keys]
-    table = found.cells.sort("publish", "ratio", descending=[False, True], nulls_last=True)
+def _cells(published: Published) -> Facts:
+    """The suppressed cells, the most dangerous first, then those published last."""
+    names = [*published.publication.data.keys]
+    table = published.cells.sort("publish", "ratio", descending=[False, True], nulls_last=True)
     return {
         "names": names or ["cell"],
-        "cells": [_cell(row, names, place) for place, row in enumerate(table.head(MOST).iter_rows(named=True), 1)],
-        "cut": number(table.height) if table.height > MOST else None,
+        "cells": [_cell(row, names, place) for place, row in enumerate(table.head(MAX_ROWS).iter_rows(named=True), 1)],
+        "cut": number(table.height) if table.height > MAX_ROWS else None,
     }
 
 
@@ -191,7 +191,7 @@ def _answers(joint: Answers) -> Facts:
     }
 
 
-def _methods(found: Published) -> list[Facts]:
-    losses = (found.publication.disclosure, found.publication.nonpublication)
+def _methods(published: Published) -> list[Facts]:
+    losses = (published.publication.disclosure, published.publication.nonpublication)
     listed = {type(loss): as_text(loss) for loss in losses if type(loss) in LOSS_KINDS.values()}
-    return [described(publication, "Expected loss"), *(described(kind, name) for kind, name in listed.items())]
+    return [method_note(publication, "Expected loss"), *(method_note(kind, name) for kind, name in listed.items())]

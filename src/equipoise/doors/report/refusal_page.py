@@ -1,4 +1,4 @@
-"""What a page says about a policy that let nothing out."""
+"""Report page of a refusal: no candidate met the limits of the policy."""
 
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -7,7 +7,7 @@ from typing import Any
 from equipoise.doors.report.choice_section import every_trial
 from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import methods
-from equipoise.doors.report.report_sections import PACKAGES, SIGNS, limit_row
+from equipoise.doors.report.report_sections import PACKAGES, SIGN_WORDS, limit_row
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
 from equipoise.policies.policy import Limit, scored
@@ -22,78 +22,78 @@ from equipoise.trials.trial import Trials
 Facts = dict[str, Any]
 
 
-def refused_facts(found: Refused) -> Facts:
-    """Everything, for the officer: the limits and what would pass, the map, every trial."""
+def refused_facts(refusal: Refused) -> Facts:
+    """Facts for the officer: the limits, what would pass if one were moved, the map, and every trial."""
     today = datetime.now(UTC).date()
-    spec = _map(found)
-    alone = any(found.move(limit) for limit in found.broken)
+    spec = _map(refusal)
+    alone = any(refusal.move(limit) for limit in refusal.broken)
     return {
-        "title": found.title,
+        "title": refusal.title,
         "made": f"{today.day} {today:%B %Y}",
         "version": version("equipoise"),
         "versions": [(name, version(name)) for name in PACKAGES],
-        "lead": _lead(found),
-        "mark": mark(found),
-        "near": found.near.words(),
-        "limits": [_limit(limit, found) for limit in found.policy.parsed],
-        "together": found.searched and not alone,
+        "lead": _lead(refusal),
+        "mark": mark(refusal),
+        "near": refusal.near.words(),
+        "limits": [_limit(limit, refusal) for limit in refusal.policy.parsed],
+        "together": refusal.searched and not alone,
         **charted(map=spec),
         "spec": spec,
-        "ends": [end.words() for end in (found.original, found.nothing) if end is not None],
-        "table": found.table,
+        "ends": [end.words() for end in (refusal.original, refusal.nothing) if end is not None],
+        "table": refusal.table,
         "trials": every_trial(
-            found.trials, found.policy, lambda trial: trial.recipe == found.near.recipe,
-            score_words if found.table else None,
+            refusal.trials, refusal.policy, lambda trial: trial.recipe == refusal.near.recipe,
+            score_words if refusal.table else None,
         ),
-        "left": [(left.name, left.reason) for left in found.left_out],
-        "methods": methods(found.near.scores.keys()),
+        "left": [(candidate.name, candidate.reason) for candidate in refusal.left_out],
+        "methods": methods(refusal.near.scores.keys()),
     }  # fmt: skip
 
 
-def mark(found: Refused) -> str:
-    """What the trial is called that everything is held against."""
-    return "the draw that was refused" if found.fresh else "nearest" if found.searched else "best inside"
+def mark(refusal: Refused) -> str:
+    """The label of the trial that the limits are compared with."""
+    return "the draw that was refused" if refusal.fresh else "nearest" if refusal.searched else "best inside"
 
 
-def _lead(found: Refused) -> str:
-    """Why, in one sentence."""
-    if not found.searched:
-        return found.words
-    many = len(found.trials)
+def _lead(refusal: Refused) -> str:
+    """The reason for the refusal in one sentence."""
+    if not refusal.searched:
+        return refusal.words
+    many = len(refusal.trials)
     return f"None of {number(many)} candidates meets the limits." if many > 1 else "The candidate breaks the limits."
 
 
-def _limit(limit: Limit, found: Refused) -> Facts:
-    """A limit, how the nearest trial stands to it, whom it refused, and what would pass if it were moved."""
-    score = scored(found.near, limit)
-    every, alone = next((all_, only) for told, all_, only in found.choice.refused if told == limit)
+def _limit(limit: Limit, refusal: Refused) -> Facts:
+    """A limit, the score of the nearest trial, how many trials it refused, and what would pass if it were moved."""
+    score = scored(refusal.near, limit)
+    every, alone = next((all_, only) for other, all_, only in refusal.choice.refused if other == limit)
     return {
-        **limit_row(limit, found.near, found.near),
-        "name": score_name(score) if found.table else title(score.name),
+        **limit_row(limit, refusal.near, refusal.near),
+        "name": score_name(score) if refusal.table else title(score.name),
         "refused": number(every),
         "alone": number(alone),
-        "move": _moved(found.move(limit), score),
+        "move": _move_sentence(refusal.move(limit), score),
     }
 
 
-def _moved(move: LimitMove | None, score: Score) -> str:
+def _move_sentence(move: LimitMove | None, score: Score) -> str:
     if move is None:
         return ""
     bound = f"{100 * move.to.bound:.4g} %" if is_share(score.unit) else f"{move.to.bound:g}"
-    return f"If it were {SIGNS[move.to.sign]} {bound}: {move.trial.words()}"
+    return f"If it were {SIGN_WORDS[move.to.sign]} {bound}: {move.trial.words()}"
 
 
-def _map(found: Refused) -> Facts | None:
-    """The map; none where a side was not measured."""
-    word = "refused" if found.fresh else mark(found)
+def _map(refusal: Refused) -> Facts | None:
+    """The risk-utility map; None where risk or utility was not measured."""
+    word = "refused" if refusal.fresh else mark(refusal)
     try:
-        if found.table and found.original is not None:
-            compared = TableComparison(Trials(found.trials), found.original, found.near, found.policy)
+        if refusal.table and refusal.original is not None:
+            compared = TableComparison(Trials(refusal.trials), refusal.original, refusal.near, refusal.policy)
             return for_page(table_map(compared, word))
         return for_page(
             risk_utility_map(
-                found.frontier, policy=found.policy, chosen=found.near, original=found.original,
-                nothing=found.nothing, mark=word,
+                refusal.frontier, policy=refusal.policy, chosen=refusal.near, original=refusal.original,
+                nothing=refusal.nothing, mark=word,
             )
         )  # fmt: skip
     except ParameterError:

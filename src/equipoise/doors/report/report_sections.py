@@ -1,4 +1,4 @@
-"""What a page says, in words and plain rows; templates only lay it out."""
+"""Facts of the release reports, internal and public, and of the attack report; templates only lay them out."""
 
 import re
 from collections.abc import Sequence
@@ -7,8 +7,9 @@ from importlib.metadata import version
 from math import isfinite
 from typing import Any
 
-from equipoise.doors.report.choice_section import appendix, candidates, weighed
-from equipoise.doors.report.intruder_section import before_and_after, charted, for_page, in_public, spec_of, told
+from equipoise.doors.report import intruder_section as intruders
+from equipoise.doors.report.choice_section import appendix, candidates, choice_facts
+from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import methods
 from equipoise.doors.report.risk_drivers import causes
 from equipoise.doors.report.theory_curve import expected_curve
@@ -26,8 +27,8 @@ from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
 from equipoise.trials.trial import Trial
 
 Facts = dict[str, Any]
-SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
-PHRASES = {
+SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
+SCORE_PHRASES = {
     "value_disclosure": "a snooper who finds a record knows {}",
     "moments": "means, variances and correlations change by {} on average",
     "estimate": "a user's estimate keeps {}",
@@ -43,33 +44,33 @@ PHRASES = {
     "singling_out": "{} single somebody out",
     "k_anonymity": "{} are in classes that are too small",
 }
-"""How a balance says the scores it knows; others are named."""
-PLAIN = {
+"""Sentences for scores, by the name of the measure; a score without one is named."""
+EXACT_PHRASES = {
     "uniques": "{} are unique",
     "prosecutor": "the most exposed record would be found with a probability of {}",
     "individual": "{} are expected to be found",
     "household": "{} are expected to be found through their household",
     "marketer": "{} are expected to be matched correctly",
 }
-"""The same for scores whose parameters would change the words."""
+"""Sentences for measures with default parameters only: other parameters change the meaning."""
 PACKAGES = ("polars", "numpy", "narwhals")
 
 
 def internal_facts(report: Report) -> Facts:
-    """Everything, for the officer."""
-    shown = drawn(report.chosen.scores, report.policy)
+    """Facts of the internal report: everything, for the officer."""
+    map_axes = find_axes(report.chosen.scores, report.policy)
     keys = report.before.keys["key"].to_list()
     rows = [_score_row(score, report) for score in report.chosen.scores]
-    shared, reasons = _shared(report, report.chosen), weighed(report)
+    shared, reasons = _shared_facts(report, report.chosen), choice_facts(report)
     return {
         **shared,
         "limits": [row | {"binds": binds} for row, binds in zip(shared["limits"], reasons["binds"], strict=True)],
         "weighed": reasons,
-        "balance": balance(report.chosen, report.original, shown),
-        "meanings": meanings(shown or report.chosen.scores, keys),
-        **_charts(map=_map(report), knowledge=spec_of(report.attack)),
-        "attack": told(report.attack),
-        "unprotected": before_and_after(report.attack, report.unprotected),
+        "balance": balance(report.chosen, report.original, map_axes),
+        "meanings": meanings(map_axes or report.chosen.scores, keys),
+        **_charts(map=_map(report), knowledge=intruders.chart_of(report.attack)),
+        "attack": intruders.attack_section(report.attack),
+        "unprotected": intruders.before_and_after(report.attack, report.unprotected),
         "untried": report.untried,
         "ends": [end.words() for end in (report.original, report.nothing) if end is not None],
         "risks": [row for row in rows if row["side"] == "risk"],
@@ -80,7 +81,7 @@ def internal_facts(report: Report) -> Facts:
         "overlays": [overlay_facts(overlay) for overlay in report.overlays],
         "undrawn": bool(report.laws) and not report.overlays,
         "unchanged": listed(report.unchanged) if report.unchanged else "",
-        "candidates": candidates(report, shown) if shown else None,
+        "candidates": candidates(report, map_axes) if map_axes else None,
         "appendix": appendix(report),
         "methods": methods(report.chosen.scores.keys()),
         "versions": [(name, version(name)) for name in PACKAGES],
@@ -88,31 +89,31 @@ def internal_facts(report: Report) -> Facts:
 
 
 def public_facts(report: Report) -> Facts:
-    """What an intruder may read as well: the release, its rounded scores and the limits; nothing of the original."""
-    chosen = made_public(report.chosen)
-    shown = drawn(chosen.scores, report.policy)
+    """Facts of the public report: the release, its rounded scores and the limits; nothing of the original."""
+    chosen = public_trial(report.chosen)
+    map_axes = find_axes(chosen.scores, report.policy)
     return {
-        **_shared(report, chosen),
-        "balance": balance(chosen, None, shown),
-        "meanings": meanings(shown or chosen.scores, ()),
-        **_charts(map=_drawn_map(Frontier((), ()), policy=report.policy, chosen=chosen)),
-        "attack": in_public(report.attack),
+        **_shared_facts(report, chosen),
+        "balance": balance(chosen, None, map_axes),
+        "meanings": meanings(map_axes or chosen.scores, ()),
+        **_charts(map=_map_chart(Frontier((), ()), policy=report.policy, chosen=chosen)),
+        "attack": intruders.in_public(report.attack),
         "scores": [{"name": title(s.name), "released": in_words(s), "better": s.better} for s in chosen.scores],
         "methods": methods(chosen.scores.keys()),
     }
 
 
-def attack_facts(found: Attack, released: str, against: str) -> Facts:
-    """A page of its own about intruders."""
+def attack_facts(attack: Attack, released: str, against: str) -> Facts:
+    """Facts of the attack report; `released` and `against` are the names of the two files."""
     today = datetime.now(UTC).date()
     return {
         "title": f"Attack on {released}",
         "made": f"{today.day} {today:%B %Y}",
         "version": version("equipoise"),
-        "attack": told(found),
-        "against": f"Against {against}: {number(found.records)} people.",
-        **charted(knowledge=spec_of(found)),
-        "methods": methods(s.name for scenario in found.scenarios for s in scenario.tried),
+        "attack": intruders.attack_section(attack),
+        "against": f"Against {against}: {number(attack.records)} people.",
+        **charted(knowledge=intruders.chart_of(attack)),
+        "methods": methods(s.name for scenario in attack.scenarios for s in scenario.tried),
         "versions": [(name, version(name)) for name in PACKAGES],
     }
 
@@ -121,8 +122,8 @@ def _charts(**specs: Facts | None) -> Facts:
     return {**charted(**specs), "spec": specs["map"]}
 
 
-def made_public(trial: Trial) -> Trial:
-    """The release as one rounded point: no draws, no intervals, no counts, no notes."""
+def public_trial(trial: Trial) -> Trial:
+    """The released trial with rounded scores: no draws, intervals, counts or notes."""
     scores = (
         Score(s.name, rounded(s.value, "share" if is_share(s.unit) else s.unit), s.better, unit=s.unit, side=s.side)
         for s in trial.scores
@@ -130,14 +131,14 @@ def made_public(trial: Trial) -> Trial:
     return Trial(Recipe(), Scores(scores), name=trial.words())
 
 
-def _shared(report: Report, told: Trial) -> Facts:
+def _shared_facts(report: Report, trial: Trial) -> Facts:
     return {
         "title": report.title,
         "made": f"{report.made.day} {report.made:%B %Y}",
         "version": report.version,
         "accepted": report.verdict.accepted,
         "badge": badge(report),
-        "limits": [limit_row(limit, told, report.chosen) for limit in report.policy.parsed],
+        "limits": [limit_row(limit, trial, report.chosen) for limit in report.policy.parsed],
         "done": [law.words for law in report.laws],
         "variables": variables(report),
         "withheld": report.withheld,
@@ -152,24 +153,25 @@ def badge(report: Report) -> str:
     return "Released: inside the limits" if report.verdict else "Refused: outside the limits"
 
 
-def drawn(scores: Scores, policy: Policy) -> Axes | None:
-    """The two scores of the map; none where a side was not measured."""
+def find_axes(scores: Scores, policy: Policy) -> Axes | None:
+    """The two scores of the risk-utility map; None where risk or utility was not measured."""
     try:
         return axes(scores, policy=policy)
     except ParameterError:
         return None
 
 
-def balance(released: Trial, original: Trial | None, shown: Axes | None) -> str:
-    """The balance in one sentence, against the original where that may be told."""
-    if shown is None:
-        return _sentence("This release was measured on one side only: " + listed(_told(s) for s in released.scores))
-    risk, use = shown.of(released)
-    before = shown.of(original) if original else (None, None)
-    return _sentence(f"{_kept(use, before[1])}, while {_at_risk(risk, before[0])}")
+def balance(released: Trial, original: Trial | None, map_axes: Axes | None) -> str:
+    """Risk and utility in one sentence, compared with the original where there is one."""
+    if map_axes is None:
+        phrases = listed(map(_score_words, released.scores))
+        return _sentence(f"This release was measured on one side only: {phrases}")
+    risk, use = map_axes.of(released)
+    before = map_axes.of(original) if original else (None, None)
+    return _sentence(f"{_utility_words(use, before[1])}, while {_risk_words(risk, before[0])}")
 
 
-def _told(score: Score) -> str:
+def _score_words(score: Score) -> str:
     return _phrase(score, in_words(score))
 
 
@@ -177,17 +179,17 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _kept(use: Score, before: Score | None) -> str:
+def _utility_words(use: Score, before: Score | None) -> str:
     if before is None or before.value <= 0 or use.better == "lower":
-        return _told(use)
+        return _score_words(use)
     whole, share = number(before.value), said(round(use.value / before.value, 2), "share")
     if is_share(use.unit):
-        return f"{_told(use)}, {share} of what the original has"
+        return f"{_score_words(use)}, {share} of what the original has"
     return _phrase(use, f"{number(use.value)} of {whole} {use.unit} ({share})")
 
 
-def _at_risk(risk: Score, before: Score | None) -> str:
-    text = _told(risk)
+def _risk_words(risk: Score, before: Score | None) -> str:
+    text = _score_words(risk)
     if before is None:
         return text
     way = "down from" if risk.value < before.value else "up from" if risk.value > before.value else "as before,"
@@ -195,26 +197,26 @@ def _at_risk(risk: Score, before: Score | None) -> str:
 
 
 def _phrase(score: Score, amount: str) -> str:
-    found = SCOPED_NAME.fullmatch(score.name)
-    measure = found["measure"] if found else score.name
-    words = PLAIN.get(measure) or PHRASES.get(measure.partition("(")[0])
+    match = SCOPED_NAME.fullmatch(score.name)
+    measure = match["measure"] if match else score.name
+    words = EXACT_PHRASES.get(measure) or SCORE_PHRASES.get(measure.partition("(")[0])
     scope = title(score.name).removeprefix(title(measure)).removeprefix(", ")
     return f"{words.format(amount)}{f' ({scope})' if scope else ''}" if words else f"{title(score.name)} is {amount}"
 
 
 def _same(scores: Sequence[Score], keys: Sequence[str]) -> str:
-    """What records have in common that an intruder cannot tell apart, by the first scenario where there is one."""
-    for found in filter(None, (SCOPED_NAME.fullmatch(score.name) for score in scores)):
-        if found["scenario"]:
-            return f"the same values in the columns that scenario {found['scenario']} knows"
+    """The columns on which an intruder cannot tell records apart, by the first scenario where there is one."""
+    for match in filter(None, (SCOPED_NAME.fullmatch(score.name) for score in scores)):
+        if match["scenario"]:
+            return f"the same values in the columns that scenario {match['scenario']} knows"
     return f"the same {listed(keys)}" if keys else "the same values in the columns an intruder may know"
 
 
 def meanings(scores: Axes | Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
-    """The words a reader cannot do without, those of the map where there is one, each in a sentence."""
-    told = (scores.risk, scores.utility) if isinstance(scores, Axes) else tuple(scores)
-    same = _same(told, keys)
-    known = {
+    """Definitions of the terms in the report, of the two scores of the map where there is one."""
+    map_scores = (scores.risk, scores.utility) if isinstance(scores, Axes) else tuple(scores)
+    same = _same(map_scores, keys)
+    definitions = {
         "uniques": ("Unique", f"no other record in the file has {same}, so whoever knows these may find the record."),
         "prosecutor": (
             "Probability of being found",
@@ -232,34 +234,34 @@ def meanings(scores: Axes | Scores, keys: Sequence[str]) -> list[tuple[str, str]
             "so one bit less halves the number of groups a user can distinguish.",
         ),
     }
-    used = {re.split(r"[(\[ ]", score.name)[0] for score in told}
-    return [words for name, words in known.items() if name in used]
+    used = {re.split(r"[(\[ ]", score.name)[0] for score in map_scores}
+    return [words for name, words in definitions.items() if name in used]
 
 
 def _map(report: Report) -> Facts | None:
     ends = {"original": report.original, "nothing": report.nothing}
-    shown = drawn(report.chosen.scores, report.policy)
-    names = (shown.risk.name, shown.utility.name) if shown else ("", "")
+    map_axes = find_axes(report.chosen.scores, report.policy)
+    names = (map_axes.risk.name, map_axes.utility.name) if map_axes else ("", "")
     theory = expected_curve(report.frontier.trials, *names, report.before.records)
-    return _drawn_map(report.frontier, policy=report.policy, chosen=report.chosen, theory=theory, **ends)
+    return _map_chart(report.frontier, policy=report.policy, chosen=report.chosen, theory=theory, **ends)
 
 
-def _drawn_map(trials: Frontier, **facts: Any) -> Facts | None:
-    """The map; none where a side was not measured."""
+def _map_chart(trials: Frontier, **facts: Any) -> Facts | None:
+    """The risk-utility map; None where risk or utility was not measured."""
     try:
         return for_page(risk_utility_map(trials, **facts))
     except ParameterError:
         return None
 
 
-def limit_row(limit: Limit, told: Trial, exact: Trial) -> Facts:
-    """A limit, and how a trial stands to it."""
-    score = scored(told, limit)
+def limit_row(limit: Limit, trial: Trial, exact: Trial) -> Facts:
+    """A limit, with the score of a trial and its margin."""
+    score = scored(trial, limit)
     return {
         "name": title(score.name),
         "reason": limit.reason,
         "binds": False,
-        "limit": f"{SIGNS[limit.sign]} {said(limit.bound, score.unit)}",
+        "limit": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}",
         "value": said(score.value, score.unit),
         "margin": margin(limit, score),
         "met": limit.holds(scored(exact, limit)),
@@ -295,9 +297,9 @@ def _score_row(score: Score, report: Report) -> Facts:
 
 
 def _cell(score: Score) -> Facts:
-    """A value, and beneath it what it rests on."""
-    counted = score.unit.partition(" of ")[2]
-    under = [f"{number(score.number)} {counted}"] if score.number is not None and counted else []
+    """A value, and beneath it the count, the interval and the baseline."""
+    subject = score.unit.partition(" of ")[2]
+    under = [f"{number(score.number)} {subject}"] if score.number is not None and subject else []
     if score.interval:
         under.append("{} to {}".format(*(said(end, score.unit) for end in score.interval)))
     if score.baseline is not None and score.side == "risk":

@@ -1,4 +1,4 @@
-"""Which keys and categories are behind the uniques, before and after."""
+"""Report section on the keys and categories that make records unique, before and after."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from equipoise.inspection.assess import Assessment
 from equipoise.presentation.numbers import number, said
 
 Facts = dict[str, Any]
-MOST_CATEGORIES, NAMED = 5, 3
-"""Categories of a key that are listed, and the records that one must have to be named."""
+MAX_CATEGORY_ROWS, MIN_NAMED_RECORDS = 5, 3
+"""Categories of a key listed at most, and the records that a category needs to be named."""
 
 
 def causes(before: Assessment, after: Assessment) -> Facts:
-    """The uniques of both files, what would remain without each key, and the categories that hold most."""
+    """Uniques of both files, those that remain without each key, and the categories with most uniques."""
     keys = before.keys["key"].to_list()
     return {
         "uniques": [_uniques(side) for side in (before, after)],
@@ -27,7 +27,7 @@ def _uniques(side: Assessment) -> str:
 
 
 def _key_rows(before: Assessment, after: Assessment) -> list[Facts]:
-    """Per key, what would remain without it, before and after."""
+    """Per key, the uniques that would remain without it, before and after."""
     later = {row["key"]: row for row in after.keys.iter_rows(named=True)}
     rows = []
     for row in before.keys.iter_rows(named=True):
@@ -61,15 +61,15 @@ def _categories(key: str, before: Assessment, after: Assessment) -> Facts:
 
 
 def _top(table: pl.DataFrame, key: str) -> list[Facts]:
-    """The categories of a key that hold the most uniques."""
-    found = table.filter(pl.col("key") == key, pl.col("uniques") > 0).head(MOST_CATEGORIES)
+    """The categories of a key with most uniques."""
+    categories = table.filter(pl.col("key") == key, pl.col("uniques") > 0).head(MAX_CATEGORY_ROWS)
     return [
         {
-            "category": row["category"] if row["records"] >= NAMED else "a category of hardly anybody",
+            "category": row["category"] if row["records"] >= MIN_NAMED_RECORDS else "a category of hardly anybody",
             "records": number(row["records"]),
             "uniques": number(row["uniques"]),
             "share": said(row["share"], "share"),
             "bar": _bar(row["share"]),
         }
-        for row in found.iter_rows(named=True)
+        for row in categories.iter_rows(named=True)
     ]

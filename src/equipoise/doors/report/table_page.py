@@ -1,4 +1,4 @@
-"""What a page says about a protected table."""
+"""Report page of a protected table."""
 
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from equipoise.data.cells import amount
 from equipoise.data.tables.axes import Axis
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.intruder_section import charted
-from equipoise.doors.report.method_notes import described
+from equipoise.doors.report.method_notes import method_note
 from equipoise.doors.report.table_map_section import compared_facts, map_of
 from equipoise.methods.method import name_of
 from equipoise.policies.dominance_check import parts_of
@@ -23,39 +23,39 @@ from equipoise.recipe.catalogue import parse
 from equipoise.releases.tabulated import Tabulated
 
 Facts = dict[str, Any]
-ROWS, COLUMNS, NARROW = 60, 12, 20
-"""Rows and columns shown at most, and how many of the narrowest intervals."""
+MAX_ROWS, MAX_COLUMNS, MAX_INTERVAL_ROWS = 60, 12, 20
+"""Rows and columns of the table shown at most, and rows of the narrowest intervals."""
 PACKAGES = ("polars", "numpy", "narwhals")
-MARKS = {"sensitive": "s", "helper": "h"}
+STATUS_MARKS = {"sensitive": "s", "helper": "h"}
 
 
-def table_facts(found: Tabulated, source: str, public: bool) -> Facts:
-    """A page about one table; the public one is made from nothing else than what may be published."""
+def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
+    """Facts for the page of one table; those of the public page hold only what may be published."""
     today = datetime.now(UTC).date()
-    what = found.table.measured or "records"
+    what = tabulated.table.measured or "records"
     return {
-        "title": f"{what[:1].upper()}{what[1:]} by {listed(found.table.by)}",
+        "title": f"{what[:1].upper()}{what[1:]} by {listed(tabulated.table.by)}",
         "made": f"{today.day} {today:%B %Y}",
         "version": version("equipoise"),
-        "lead": found.public_words if public else found.words,
-        "withholds": found.withholds,
-        "grid": grid(found, public),
-        **charted(map=map_of(found.compared) if found.compared and not public else None),
+        "lead": tabulated.public_words if public else tabulated.words,
+        "withholds": tabulated.withholds,
+        "grid": grid(tabulated, public),
+        **charted(map=map_of(tabulated.compared) if tabulated.compared and not public else None),
         "versions": [(name, version(name)) for name in PACKAGES],
-        **({"methods": []} if public else {"source": source, **_internal(found)}),
+        **({"methods": []} if public else {"source": source, **_internal(tabulated)}),
     }
 
 
-def _internal(found: Tabulated) -> Facts:
+def _internal(tabulated: Tabulated) -> Facts:
     return {
-        "certificate": certificate(found),
-        "narrow": _narrow(found),
-        "warnings": [(w.rule, w.words, w.example) for w in found.warnings],
-        "compared": compared_facts(found.compared) if found.compared else None,
-        "notes": found.notes,
-        "done": [law.words for law in found.table.history],
-        "rule": _rule(found.rule) if found.rule is not None else None,
-        "methods": [described(kind, title(name)) for kind, name in _kinds(found).items()],
+        "certificate": certificate(tabulated),
+        "narrow": _narrow(tabulated),
+        "warnings": [(w.rule, w.words, w.example) for w in tabulated.warnings],
+        "compared": compared_facts(tabulated.compared) if tabulated.compared else None,
+        "notes": tabulated.notes,
+        "done": [law.words for law in tabulated.table.history],
+        "rule": _rule(tabulated.rule) if tabulated.rule is not None else None,
+        "methods": [method_note(kind, title(name)) for kind, name in _kinds(tabulated).items()],
     }
 
 
@@ -63,91 +63,91 @@ def _rule(rule: Any) -> str:
     """A rule with all its parameters, joined ones in words."""
     if hasattr(rule, "rules"):
         return {"|": " or ", "&": " and "}[rule.mark].join(_rule(part) for part in rule.rules)
-    given = ", ".join(f"{field.name} = {getattr(rule, field.name)}" for field in fields(rule))
-    return title(name_of(type(rule))) + (f" ({given})" if given else "")
+    parameters = ", ".join(f"{field.name} = {getattr(rule, field.name)}" for field in fields(rule))
+    return title(name_of(type(rule))) + (f" ({parameters})" if parameters else "")
 
 
-def _kinds(found: Tabulated) -> dict[Any, str]:
-    used = (*parts_of(found.rule), found.method, *_scales(found))
+def _kinds(tabulated: Tabulated) -> dict[Any, str]:
+    used = (*parts_of(tabulated.rule), tabulated.method, *_scales(tabulated))
     return {type(method): name_of(type(method)) for method in used}
 
 
-def _scales(found: Tabulated) -> list[Any]:
-    """The measures that methods were compared by."""
-    return [parse(score.name, "measure") for score in found.compared.chosen.scores] if found.compared else []
+def _scales(tabulated: Tabulated) -> list[Any]:
+    """The measures by which methods were compared."""
+    return [parse(score.name, "measure") for score in tabulated.compared.chosen.scores] if tabulated.compared else []
 
 
 # --- the table as a person reads it -------------------------------------------------------------------------------
 
 
-def grid(found: Tabulated, public: bool) -> Facts:
-    """Rows and columns with their margins, groups above what they hold; the shortest axis across, the others down."""
-    table = found.table
+def grid(tabulated: Tabulated, public: bool) -> Facts:
+    """Rows and columns with their margins, each group above its members; the shortest axis across, the others down."""
+    table = tabulated.table
     across = _across(table)
     down = [i for i in range(len(table.axes)) if i != across]
     rows, row_cut = _rows([table.axes[i] for i in down])
-    columns, column_cut = ([(0, 0)], "") if across is None else _shown(table.axes[across], COLUMNS)
-    cells = _cells(found, down, across, [nodes for nodes, _, _ in rows], public)
+    columns, column_cut = ([(0, 0)], "") if across is None else _fitting_nodes(table.axes[across], MAX_COLUMNS)
+    cells = _cells(tabulated, down, across, [nodes for nodes, _, _ in rows], public)
     return {
         "corner": listed(table.axes[i].name for i in down),
         "across": table.axes[across].name if across is not None else None,
         "columns": _columns(table, across, columns),
         "rows": [
-            {"label": label, "depth": depth, "cells": [cells.get((*nodes, other), EMPTY) for other, _ in columns]}
+            {"label": label, "depth": depth, "cells": [cells.get((*nodes, other), EMPTY_CELL) for other, _ in columns]}
             for nodes, label, depth in rows
         ],
         "cuts": [words for words in (row_cut and f"{row_cut} rows", column_cut and f"{column_cut} columns") if words],
     }
 
 
-EMPTY = {"text": "–", "mark": "", "kind": ""}
+EMPTY_CELL = {"text": "–", "mark": "", "kind": ""}
 Row = tuple[tuple[int, ...], str, int]
-"""The nodes of a row, what it is called and how deep it is."""
+"""The nodes of a row, its label and its depth."""
 
 
 def _across(table: Table) -> int | None:
-    """The axis that runs across: the shortest, the last of those."""
+    """The axis of the columns: the shortest one, the last of several."""
     many = len(table.axes)
     return None if many == 1 else min(reversed(range(many)), key=lambda i: len(table.axes[i]))
 
 
-def _columns(table: Table, across: int | None, shown: list[tuple[int, int]]) -> list[Facts]:
+def _columns(table: Table, across: int | None, nodes: list[tuple[int, int]]) -> list[Facts]:
     if across is None:
         return [{"label": table.measured or "records", "depth": 0}]
-    return [{"label": table.axes[across].nodes[node], "depth": depth} for node, depth in shown]
+    return [{"label": table.axes[across].nodes[node], "depth": depth} for node, depth in nodes]
 
 
 def _rows(axes: list[Axis]) -> tuple[list[Row], str]:
-    """The nodes of one axis, or of several one within the other; and how they were cut."""
+    """The nodes of one axis, or of several nested axes; and a note where rows were left out."""
     if len(axes) == 1:
-        shown, cut = _shown(axes[0], ROWS)
-        return [((node,), axes[0].nodes[node], depth) for node, depth in shown], cut
+        nodes, cut = _fitting_nodes(axes[0], MAX_ROWS)
+        return [((node,), axes[0].nodes[node], depth) for node, depth in nodes], cut
     every = prod(len(axis) for axis in axes)
-    found = [_row(axes, steps) for steps in islice(product(*map(ordered, axes)), ROWS)]
-    return found, f"the first {ROWS:,} of {every:,}" if every > ROWS else ""
+    rows = [_row(axes, steps) for steps in islice(product(*map(node_depths, axes)), MAX_ROWS)]
+    return rows, f"the first {MAX_ROWS:,} of {every:,}" if every > MAX_ROWS else ""
 
 
 def _row(axes: list[Axis], steps: tuple[tuple[int, int], ...]) -> Row:
-    """A row of several axes: named by all of its nodes, as deep as the last axis that is not at its total."""
+    """A row of several axes: labelled by all of its nodes, as deep as the last axis that is not at its total."""
     nodes = tuple(node for node, _ in steps)
     name = " · ".join(axis.nodes[node] for axis, node in zip(axes, nodes, strict=True))
     return nodes, name, max((i + depth for i, (_, depth) in enumerate(steps) if depth), default=0)
 
 
-def ordered(axis: Axis) -> list[tuple[int, int]]:
-    """The nodes of an axis and how deep they are, each group before what it holds."""
-    found: dict[int, int] = {}
+def node_depths(axis: Axis) -> list[tuple[int, int]]:
+    """The nodes of an axis with their depths, each group before its members."""
+    depths: dict[int, int] = {}
     for chain in axis.chains:
         paths = np.unique(np.stack(chain[::-1], axis=1), axis=0)
         for path in paths.tolist():
             for depth, node in enumerate(dict.fromkeys(path)):
-                found.setdefault(node, depth)
-    return list(found.items())
+                depths.setdefault(node, depth)
+    return list(depths.items())
 
 
-def _shown(axis: Axis, most: int) -> tuple[list[tuple[int, int]], str]:
-    """All nodes, or the coarse levels that fit, or the first ones; and how it was cut."""
-    every = ordered(axis)
+def _fitting_nodes(axis: Axis, most: int) -> tuple[list[tuple[int, int]], str]:
+    """All nodes, or the coarse levels that fit, or the first ones; and a note where nodes were left out."""
+    every = node_depths(axis)
     if len(every) <= most:
         return every, ""
     for deepest in sorted({depth for _, depth in every[1:]}, reverse=True):
@@ -158,36 +158,36 @@ def _shown(axis: Axis, most: int) -> tuple[list[tuple[int, int]], str]:
 
 
 def _cells(
-    found: Tabulated, down: list[int], across: int | None, rows: list[tuple[int, ...]], public: bool
+    tabulated: Tabulated, down: list[int], across: int | None, rows: list[tuple[int, ...]], public: bool
 ) -> dict[tuple[int, ...], Facts]:
-    """What is written into each cell of these rows, by its nodes: those of the row, then that of the column."""
-    table = found.table
+    """The text of each cell of these rows, by its nodes: those of the row, then that of the column."""
+    table = tabulated.table
     sizes = [len(table.axes[i]) for i in down]
     keys = np.ravel_multi_index([table.nodes[i] for i in down], sizes)
     places = np.flatnonzero(np.isin(keys, np.ravel_multi_index(list(np.array(rows).T), sizes)))
     other = table.nodes[across][places] if across is not None else np.zeros(len(places), dtype=np.int64)
     nodes = zip(*(table.nodes[i][places].tolist() for i in down), other.tolist(), strict=True)
-    told, status = table.told[places], found.statuses.gather(places)
+    values, status = table.told[places], tabulated.statuses.gather(places)
     if public:
-        return dict(zip(nodes, map(_public, told.tolist()), strict=True))
+        return dict(zip(nodes, map(_public, values.tolist()), strict=True))
     value, empty = amount(table)[places], (table.n[places] == 0).tolist()
-    shown = zip(told.tolist(), value.tolist(), status.to_list(), empty, strict=True)
-    return dict(zip(nodes, (_private(*row) for row in shown), strict=True))
+    entries = zip(values.tolist(), value.tolist(), status.to_list(), empty, strict=True)
+    return dict(zip(nodes, (_private(*row) for row in entries), strict=True))
 
 
-def _public(told: float) -> Facts:
-    if np.isnan(told):
+def _public(published: float) -> Facts:
+    if np.isnan(published):
         return {"text": "x", "mark": "", "kind": "withheld"}
-    return {"text": _amount(told), "mark": "", "kind": ""}
+    return {"text": _amount(published), "mark": "", "kind": ""}
 
 
-def _private(told: float, value: float, status: str, empty: bool) -> Facts:
-    if empty and not told:
-        return EMPTY
-    hidden = np.isnan(told)
+def _private(published: float, value: float, status: str, empty: bool) -> Facts:
+    if empty and not published:
+        return EMPTY_CELL
+    hidden = np.isnan(published)
     return {
-        "text": _amount(value if hidden else told),
-        "mark": MARKS.get(status, ""),
+        "text": _amount(value if hidden else published),
+        "mark": STATUS_MARKS.get(status, ""),
         "kind": status if hidden else "",
     }
 
@@ -199,20 +199,20 @@ def _amount(value: float) -> str:
 # --- the certificate ----------------------------------------------------------------------------------------------
 
 
-def certificate(found: Tabulated) -> list[tuple[str, str]]:
-    """What the audit found, as rows of a table."""
-    counts = found.counts
+def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
+    """Results of the audit as rows of a table."""
+    counts = tabulated.counts
     rows = [("Cells of the table", number(counts["cells"]))]
-    if found.withholds:
+    if tabulated.withholds:
         rows += [("Sensitive cells", number(counts["sensitive"])), ("Helpers", number(counts["helpers"]))]
-        rows += [("Value in withheld inner cells", said(found.share, "share"))]
+        rows += [("Value in withheld inner cells", said(tabulated.share, "share"))]
     else:
         rows += [
             ("Cells changed", number(counts["changed"])),
             ("Cells that need protection", number(counts["sensitive"])),
         ]
     rows += [("Known exactly", number(counts["exact"])), ("Known to within their level", number(counts["exposed"]))]
-    widths = _relative(found)
+    widths = _relative(tabulated)
     if not widths.is_empty():
         least, middle = widths.min(), widths.median()
         rows += [("Narrowest interval, as a share of its cell", said(float(least), "share"))]  # type: ignore[arg-type]
@@ -220,25 +220,25 @@ def certificate(found: Tabulated) -> list[tuple[str, str]]:
     return rows
 
 
-def _relative(found: Tabulated) -> pl.Series:
-    shown = found.audit.filter(pl.col("status") == "sensitive") if found.withholds else found.audit
-    wide = (shown["upper"] - shown["lower"]) / shown["value"]
+def _relative(tabulated: Tabulated) -> pl.Series:
+    audit = tabulated.audit.filter(pl.col("status") == "sensitive") if tabulated.withholds else tabulated.audit
+    wide = (audit["upper"] - audit["lower"]) / audit["value"]
     return wide.filter(wide.is_finite())
 
 
-def _narrow(found: Tabulated) -> list[Facts]:
-    """The cells that an attacker knows best."""
-    shown = found.audit.with_columns(width=(pl.col("upper") - pl.col("lower")) / pl.col("value"))
-    rows = shown.filter(pl.col("value") > 0).sort("width", *found.table.by).head(NARROW).iter_rows(named=True)
+def _narrow(tabulated: Tabulated) -> list[Facts]:
+    """The cells with the narrowest feasibility intervals, relative to their values."""
+    intervals = tabulated.audit.with_columns(width=(pl.col("upper") - pl.col("lower")) / pl.col("value"))
+    narrowest = intervals.filter(pl.col("value") > 0).sort("width", *tabulated.table.by).head(MAX_INTERVAL_ROWS)
     return [
         {
-            "label": ", ".join(str(row[name]) for name in found.table.by),
+            "label": ", ".join(str(row[name]) for name in tabulated.table.by),
             "status": row["status"],
             "value": _amount(row["value"]),
             "between": f"{_amount(row['lower'])} to {_end(row['upper'])}",
             "width": said(row["width"], "share") if np.isfinite(row["width"]) else "no end",
         }
-        for row in rows
+        for row in narrowest.iter_rows(named=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""What users lose and what was done, variable by variable."""
+"""Report section on variables: what each mask did, and distributions before and after."""
 
 from collections.abc import Sequence
 from html import escape
@@ -10,26 +10,26 @@ from equipoise.releases.overlays import BARS, Overlay
 from equipoise.releases.report_facts import Report
 
 Facts = dict[str, Any]
-WIDE, HIGH, FOOT, HEAD = 300, 96, 18, 16
+WIDE_PX, HIGH_PX, FOOT_PX, HEAD_PX = 300, 96, 18, 16
 """Pixels of a small histogram, of the numbers under it, and of the words over it."""
-STEEP, ROOTS = 4, "heights are square roots"
+STEEP_RATIO, ROOT_NOTE = 4, "heights are square roots"
 
 
 def variables(report: Report) -> list[Facts]:
     """Every variable that was changed or withheld, with its role and what was done, in the order of the masks."""
     touched = dict.fromkeys(column for law in report.laws for column in law.columns)
-    rows = [{"name": column, "role": report.roles.get(column, ""), "done": _done(report, column)} for column in touched]
-    left = [c for c in report.withheld if c not in touched]
-    return rows + [{"name": column, "role": report.roles.get(column, ""), "done": ["withheld"]} for column in left]
+    changes = {column: _changes(report, column) for column in touched}
+    changes |= {column: ["withheld"] for column in report.withheld if column not in touched}
+    return [{"name": name, "role": report.roles.get(name, ""), "done": words} for name, words in changes.items()]
 
 
-def _done(report: Report, column: str) -> list[str]:
-    """The words of each law about a column, without the names of the columns where there are several."""
+def _changes(report: Report, column: str) -> list[str]:
+    """What each mask did to a column, in words, without the list of columns it begins with."""
     return list(dict.fromkeys(_short(law.words, law.columns) for law in report.laws if column in law.columns))
 
 
 def _short(words: str, columns: Sequence[str]) -> str:
-    """A law without the list of columns that it begins with.
+    """The words of a law without the list of columns they begin with.
 
     >>> _short("wages, turnover replaced by means", ("wages", "turnover")), _short("noise added to a", ("a",))
     ('replaced by means', 'noise added to a')
@@ -41,18 +41,18 @@ def _short(words: str, columns: Sequence[str]) -> str:
 
 
 def overlay_facts(overlay: Overlay) -> Facts:
-    """A small chart and the numbers behind it."""
-    named = [*overlay.before[:BARS], *overlay.after[:BARS]] if overlay.kind == "bars" else []
-    most = max(named, default=0.0) or 1.0
+    """A small chart of one variable before and after, with its numbers."""
+    shares = [*overlay.before[:BARS], *overlay.after[:BARS]] if overlay.kind == "bars" else []
+    most = max(shares, default=0.0) or 1.0
     rows = zip(overlay.labels, overlay.before, overlay.after, strict=True)
     what = "the weight" if overlay.weight else "records"
-    told = [f"{said(overlay.moved, 'share')} of {what} in another bar than before" if overlay.moved > 5e-4 else ""]
+    moves = [f"{said(overlay.moved, 'share')} of {what} in another bar than before" if overlay.moved > 5e-4 else ""]
     return {
         "column": overlay.column,
         "axis": f"share of records, weighted by {overlay.weight}" if overlay.weight else "share of records",
         "weighted": bool(overlay.weight),
         "kind": overlay.kind,
-        "words": "; ".join(part for part in (overlay.words, *told, ROOTS if rooted(overlay) else "") if part),
+        "words": "; ".join(part for part in (overlay.words, *moves, ROOT_NOTE if uses_roots(overlay) else "") if part),
         "picture": histogram(overlay) if overlay.kind == "histogram" else "",
         "rows": [
             {"label": label, "before": said(before, "share"), "after": said(after, "share")}
@@ -62,60 +62,60 @@ def overlay_facts(overlay: Overlay) -> Facts:
     }
 
 
-def rooted(overlay: Overlay) -> bool:
-    """One bar of a histogram would dwarf the rest: heights are drawn as square roots."""
+def uses_roots(overlay: Overlay) -> bool:
+    """Whether heights are drawn as square roots, because one bar of the histogram would dwarf the rest."""
     highest = sorted(map(max, zip(overlay.before, overlay.after, strict=True)), reverse=True)
-    return overlay.kind == "histogram" and len(highest) > 2 and highest[0] > STEEP * highest[1]
+    return overlay.kind == "histogram" and len(highest) > 2 and highest[0] > STEEP_RATIO * highest[1]
 
 
 def histogram(overlay: Overlay) -> str:
     """Both distributions over one axis: the original filled, the release as a line."""
     low, high = overlay.edges[0], overlay.edges[-1]
     widths = [(b - a) / (high - low) for a, b in pairwise(overlay.edges)]
-    power = 0.5 if rooted(overlay) else 1.0
+    power = 0.5 if uses_roots(overlay) else 1.0
     most = max((*overlay.before, *overlay.after), default=0.0) or 1.0
 
     def at(place: float) -> float:
-        return (place - low) / (high - low) * WIDE
+        return (place - low) / (high - low) * WIDE_PX
 
     def path(shares: Sequence[float], closed: bool) -> str:
-        x, steps = 0.0, [f"M0 {HIGH}"]
+        x, steps = 0.0, [f"M0 {HIGH_PX}"]
         for share, width in zip(shares, widths, strict=True):
-            x += width * WIDE
-            steps.append(f"V{HIGH - (share / most) ** power * (HIGH - 4):.1f}H{x:.1f}")
-        return "".join(steps) + f"V{HIGH}" + ("Z" if closed else "")
+            x += width * WIDE_PX
+            steps.append(f"V{HIGH_PX - (share / most) ** power * (HIGH_PX - 4):.1f}H{x:.1f}")
+        return "".join(steps) + f"V{HIGH_PX}" + ("Z" if closed else "")
 
     ticks = "".join(
-        f'<text x="{place:.1f}" y="{HIGH + 14}" text-anchor="{_anchor(place)}">{escape(words)}</text>'
+        f'<text x="{place:.1f}" y="{HIGH_PX + 14}" text-anchor="{_anchor(place)}">{escape(words)}</text>'
         for place, words in _clear([(at(place), words) for place, words in overlay.ticks])
     )
     how = f", weighted by {overlay.weight}" if overlay.weight else ""
     axis = f'<text class="axis" x="0" y="-5">Share{escape(how)}</text>' if overlay.weight else ""
-    head = HEAD if overlay.weight else 0
-    told = f"Distribution of {overlay.column} before and after{how}; the numbers are in the table that follows."
+    head = HEAD_PX if overlay.weight else 0
+    label = f"Distribution of {overlay.column} before and after{how}; the numbers are in the table that follows."
     return (
-        f'<svg viewBox="-1 {-head} {WIDE + 2} {HIGH + FOOT + head}" role="img" aria-label="{escape(told)}">'
+        f'<svg viewBox="-1 {-head} {WIDE_PX + 2} {HIGH_PX + FOOT_PX + head}" role="img" aria-label="{escape(label)}">'
         f'<path class="was" d="{path(overlay.before, True)}"/><path class="now" d="{path(overlay.after, False)}"/>'
-        f'<path class="base" d="M0 {HIGH}H{WIDE}"/>{ticks}{axis}</svg>'
+        f'<path class="base" d="M0 {HIGH_PX}H{WIDE_PX}"/>{ticks}{axis}</svg>'
     )
 
 
 def _clear(ticks: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Those whose words do not touch the ones before, a letter being 6 pixels wide.
+    """The ticks whose labels do not overlap the one before, a letter being 6 pixels wide.
 
     >>> _clear([(10.0, "0"), (250.0, "80,000"), (295.0, "100,000")])
     [(10.0, '0'), (250.0, '80,000')]
     """
-    kept: list[tuple[float, str]] = []
-    free = -WIDE * 1.0
+    readable: list[tuple[float, str]] = []
+    free = -WIDE_PX * 1.0
     for place, words in ticks:
         wide = 6.0 * len(words)
         start = place - {"start": 0.0, "middle": 0.5, "end": 1.0}[_anchor(place)] * wide
         if start >= free:
-            kept.append((place, words))
+            readable.append((place, words))
             free = start + wide + 4
-    return kept
+    return readable
 
 
 def _anchor(x: float) -> str:
-    return "start" if x < 18 else "end" if x > WIDE - 18 else "middle"
+    return "start" if x < 18 else "end" if x > WIDE_PX - 18 else "middle"

@@ -1,4 +1,4 @@
-"""Office: what the routes share: the workspace, the session, the desk and the runs."""
+"""State that all routes share: the workspace, the session, the worker process and the background runs."""
 
 from collections.abc import Callable, Mapping
 from secrets import token_urlsafe
@@ -13,23 +13,23 @@ from equipoise.doors.web.worker import Desk
 from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import DataError, EquipoiseError
 
-SESSION = "session.json"
-VERSION = "X-Version"
+SESSION_FILE = "session.json"
+VERSION_HEADER = "X-Version"
 
 
 class Stale(EquipoiseError):
-    """The page is older than the session: something was changed in another window."""
+    """The page is older than the session, which was changed in another window."""
 
 
 class Office:
-    """One user at one file. Edits go through `edit`, one at a time, and are on the disk when it returns."""
+    """State of one user working on one file. `edit` makes one change at a time and saves it before it returns."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self.desk = Desk()
         self.runs = Runs(workspace)
         self.csrf = token_urlsafe(24)
-        self.session = Session.from_plain(workspace.kept(SESSION))
+        self.session = Session.from_plain(workspace.kept(SESSION_FILE))
         self._lock = Lock()
 
     @property
@@ -41,17 +41,17 @@ class Office:
         return "data" in self.policy
 
     def need_file(self) -> Mapping[str, Any]:
-        """The policy, refused in one sentence where no file is open."""
+        """The policy; an error where no file is open."""
         if not self.opened:
             raise DataError("Open a file first.")
         return self.policy
 
-    def ask(self, question: Callable[..., Any], *given: Any) -> Any:
-        """A question about the open file: `question(held, folder, policy, *given)` where the data is."""
-        return self.desk.ask(question, self.workspace.folder, self.need_file(), *given)
+    def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        """Answer `question(memory, folder, policy, *arguments)` about the open file, in the worker process."""
+        return self.desk.ask(question, self.workspace.folder, self.need_file(), *arguments)
 
     def edit(self, request: Request | None, words: str, page: str, change: Callable[[Draft], Draft]) -> None:
-        """Take a step: the draft as `change` makes it. A page older than the session is refused."""
+        """Add a step with the changed draft. A page older than the session is refused."""
         self._move(request, lambda session: session.took(SessionStep(words, page, change(session.draft))))
 
     def undo(self, request: Request) -> None:
@@ -62,11 +62,11 @@ class Office:
 
     def _move(self, request: Request | None, change: Callable[[Session], Session]) -> None:
         with self._lock:
-            if request is not None and request.headers.get(VERSION, "") != str(self.session.version):
+            if request is not None and request.headers.get(VERSION_HEADER, "") != str(self.session.version):
                 raise Stale("This was changed in another window: load the page again to see how it stands.")
-            made = change(self.session)
-            self.workspace.keep(SESSION, made.to_plain())
-            self.session = made
+            session = change(self.session)
+            self.workspace.keep(SESSION_FILE, session.to_plain())
+            self.session = session
 
     def close(self) -> None:
         self.runs.close()
@@ -74,8 +74,8 @@ class Office:
 
 
 def office_of(request: Request) -> Office:
-    found: Office = request.app.state.office
-    return found
+    office: Office = request.app.state.office
+    return office
 
 
 Here = Annotated[Office, Depends(office_of)]

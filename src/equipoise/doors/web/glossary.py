@@ -1,4 +1,4 @@
-"""Words of the trade, in plain ones; shown on hover."""
+"""Glossary of disclosure control in plain words, shown on hover."""
 
 GLOSSARY = {
     "key": "A column that somebody outside may know of a person or firm: age, sex, place, job.",

@@ -1,4 +1,4 @@
-"""The draft's policy as the file that the command line reads."""
+"""The policy of the session as a file that the command line reads."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,12 +10,12 @@ JOURNAL = "balance.journal"
 
 
 def policy_text(policy: Mapping[str, Any]) -> str:
-    """TOML; what was not said is left out."""
+    """The policy as TOML, without empty values."""
     import tomli_w
 
     return tomli_w.dumps({name: value for name, value in policy.items() if value not in (None, {}, [], "")})
 
 
 def journal_place(workspace: Workspace) -> Path:
-    """Where what was tried is written down; private."""
+    """The path of the private journal of trials."""
     return workspace.private / JOURNAL

@@ -1,7 +1,7 @@
-"""Guard: who may talk to the workbench, from where, and how much; and what a browser may do with its answers.
+"""Request guard: access control of the workbench, size limits, and security headers of its answers.
 
-Loopback only, under its own name (no other Host); nothing without the cookie that the one-time address gives; nothing
-that another page sends, whatever port it comes from; nothing that changes anything without the page's own token.
+Loopback only and its own Host only; a cookie from the one-time address is required; requests from other origins,
+whatever their port, are refused; a request that changes anything needs the CSRF token of the page.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -22,18 +22,18 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-ENTER, UPLOAD = "/enter", "/open/upload"
-SAFE = ("GET", "HEAD")
-FORM = 1 << 20
-"""Bytes that a form may have."""
-LARGEST = 2 << 30
-"""Bytes that an uploaded file may have, unless said otherwise."""
-CSRF = "x-csrf"
-POLICY = (
+ENTER_PATH, UPLOAD_PATH = "/enter", "/open/upload"
+SAFE_METHODS = ("GET", "HEAD")
+MAX_FORM_BYTES = 1 << 20
+"""Largest size of a form."""
+MAX_UPLOAD_BYTES = 2 << 30
+"""Largest size of an uploaded file by default."""
+CSRF_HEADER = "x-csrf"
+CONTENT_POLICY = (
     "default-src 'none'; script-src 'self' {allowed}; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 )
-HEADERS = {
+SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "SAMEORIGIN",
     "Referrer-Policy": "no-referrer",
@@ -42,20 +42,20 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-TOO_LARGE = "That file is larger than the workbench takes: put it into the working folder and open it by its name."
+TOO_LARGE_TEXT = "That file is larger than the workbench takes: put it into the working folder and open it by its name."
 
 
 class TooLarge(Exception):
-    """More bytes came than may."""
+    """The body of a request is larger than allowed."""
 
 
 @dataclass
 class Entry:
-    """The address that lets a browser in, once, and the secret its cookie then holds."""
+    """The one-time address that lets a browser in, and the secret of its cookie."""
 
     port: int
     csrf: str
-    largest: int = LARGEST
+    largest: int = MAX_UPLOAD_BYTES
     allowed: str = ""
     token: str | None = field(default_factory=lambda: token_urlsafe(32), repr=False)
     secret: str = field(default_factory=lambda: token_urlsafe(32), repr=False)
@@ -66,15 +66,15 @@ class Entry:
 
     @property
     def cookie(self) -> str:
-        """Cookies do not know ports: the name does."""
+        """The name of the cookie; it holds the port, because cookies are shared between ports."""
         return f"equipoise-{self.port}"
 
     @property
     def address(self) -> str:
-        return f"http://{self.hosts[0]}{ENTER}?token={self.token}"
+        return f"http://{self.hosts[0]}{ENTER_PATH}?token={self.token}"
 
     def admits(self, token: str) -> bool:
-        """Whether the token is the right one; it is used up then."""
+        """Whether the token is the right one; a right token is valid once."""
         right = self.token is not None and compare_digest(token.encode(), self.token.encode())
         if right:
             self.token = None
@@ -82,11 +82,11 @@ class Entry:
 
 
 class Guard:
-    """Stands before the app; what it refuses never reaches it."""
+    """Middleware in front of the app; refused requests never reach it."""
 
     def __init__(self, app: App, entry: Entry) -> None:
         self.app, self.entry = app, entry
-        self.policy = POLICY.format(allowed=entry.allowed)
+        self.policy = CONTENT_POLICY.format(allowed=entry.allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -98,13 +98,13 @@ class Guard:
         if refusal := self._refusal(scope, headers):
             await refusal(scope, receive, guarded)
             return
-        if scope["path"] == ENTER:
+        if scope["path"] == ENTER_PATH:
             await self._enter(scope)(scope, receive, guarded)
             return
         await self._limited(scope, headers, receive, guarded)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """Why this request is not answered, as a response; None where it is."""
+        """The response that refuses a request; None where it is allowed."""
         entry, host = self.entry, headers.get("host", "")
         if host not in entry.hosts:
             return PlainTextResponse("The workbench answers under its own address only.", 421)
@@ -112,34 +112,34 @@ class Guard:
         origin = headers.get("origin")
         if site not in ("same-origin", "none") or (origin is not None and origin != f"http://{host}"):
             return PlainTextResponse("The workbench answers its own pages only.", 403)
-        if scope["path"] == ENTER:
-            return None if scope["method"] in SAFE else PlainTextResponse("Not that way.", 405)
-        if not self._known(headers):
+        if scope["path"] == ENTER_PATH:
+            return None if scope["method"] in SAFE_METHODS else PlainTextResponse("Not that way.", 405)
+        if not self._has_cookie(headers):
             return PlainTextResponse(
                 "This page is private. Open the address that `equipoise open` has printed; it works once, "
                 "start it again for a new one. Your session is kept.", 403,
             )  # fmt: skip
-        if scope["method"] not in SAFE and not self._own(headers, origin, site):
+        if scope["method"] not in SAFE_METHODS and not self._own(headers, origin, site):
             return PlainTextResponse("This did not come from the page itself: load it again and try once more.", 403)
         return None
 
-    def _known(self, headers: Headers) -> bool:
+    def _has_cookie(self, headers: Headers) -> bool:
         try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self.entry.cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self.entry.cookie)
         except CookieError:
             return False
-        return found is not None and compare_digest(found.value.encode(), self.entry.secret.encode())
+        return cookie is not None and compare_digest(cookie.value.encode(), self.entry.secret.encode())
 
     def _own(self, headers: Headers, origin: str | None, site: str) -> bool:
-        """Whether what would change something comes from our page: its origin, and the token that only it has."""
-        token = headers.get(CSRF, "")
+        """Whether a request that changes something comes from our page, by its origin and CSRF token."""
+        token = headers.get(CSRF_HEADER, "")
         return (origin is not None or site == "same-origin") and compare_digest(
             token.encode(), self.entry.csrf.encode()
         )
 
     def _enter(self, scope: Scope) -> Response:
-        asked = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not self.entry.admits(asked):
+        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not self.entry.admits(token):
             return PlainTextResponse(
                 "This address has been used, or is not the right one: start `equipoise open` again.", 403
             )
@@ -148,15 +148,15 @@ class Guard:
         return response
 
     async def _limited(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """The app, with a body of the size it may have."""
-        most = self.entry.largest if scope["path"] == UPLOAD else FORM
+        """Call the app, with the size of the body limited."""
+        most = self.entry.largest if scope["path"] == UPLOAD_PATH else MAX_FORM_BYTES
         declared = headers.get("content-length", "0")
         if not declared.isdecimal() or int(declared) > most:
-            await PlainTextResponse(TOO_LARGE, 413)(scope, receive, send)
+            await PlainTextResponse(TOO_LARGE_TEXT, 413)(scope, receive, send)
             return
         came = 0
 
-        async def counted() -> Message:
+        async def receive_limited() -> Message:
             nonlocal came
             message = await receive()
             came += len(message.get("body", b""))
@@ -164,21 +164,21 @@ class Guard:
                 raise TooLarge
             return message
 
-        async def watched(message: Message) -> None:
+        async def send_limited(message: Message) -> None:
             if came <= most:
                 await send(message)
 
         with suppress(TooLarge):
-            await self.app(scope, counted, watched)
+            await self.app(scope, receive_limited, send_limited)
         if came > most:
-            await PlainTextResponse(TOO_LARGE, 413)(scope, receive, send)
+            await PlainTextResponse(TOO_LARGE_TEXT, 413)(scope, receive, send)
 
     def _with_headers(self, send: Send) -> Send:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.setdefault("Content-Security-Policy", self.policy)
-                for name, value in HEADERS.items():
+                for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 

@@ -1,4 +1,4 @@
-"""Serve the workbench on this machine, for one user, until it is stopped."""
+"""Server of the workbench on this machine, for one user."""
 
 import socket
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import uvicorn
 from equipoise.doors.web.app import build
 from equipoise.doors.web.app_state import Office
 from equipoise.doors.web.pages.open_file import begin_with
-from equipoise.doors.web.request_guard import LARGEST, Entry
+from equipoise.doors.web.request_guard import MAX_UPLOAD_BYTES, Entry
 from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import DataError
 
@@ -19,7 +19,7 @@ def serve(
     folder: Path, *, file: Path | None = None, port: int = 0, largest: int | None = None,
     show: Callable[[str], None] = print,
 ) -> None:  # fmt: skip
-    """Listen on the loopback address; `show` is called with the one-time address. Ends with Ctrl-C.
+    """Serve on the loopback address until Ctrl-C; `show` is called with the one-time address.
 
     `file` is opened before the first page. Nothing is logged but the class of an internal error.
     """
@@ -28,7 +28,7 @@ def serve(
         if file is not None:
             begin_with(office, file.resolve())
         with suppress(KeyboardInterrupt), _listening(port) as listener:
-            entry = Entry(listener.getsockname()[1], office.csrf, largest or LARGEST)
+            entry = Entry(listener.getsockname()[1], office.csrf, largest or MAX_UPLOAD_BYTES)
             config = uvicorn.Config(build(office, entry), log_level="critical", access_log=False, server_header=False)
             show(entry.address)
             uvicorn.Server(config).run([listener])
@@ -39,7 +39,7 @@ def serve(
 def _listening(port: int) -> socket.socket:
     """A socket that listens on the loopback address; any free port when none is named.
 
-    Said to be TCP: asyncio then sends small answers at once, instead of 40 ms later.
+    The protocol is stated as TCP: asyncio then sends small answers at once, instead of 40 ms later.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:

@@ -1,18 +1,18 @@
-"""Session: every step that was taken, each with the draft it led to; undo and redo move along them."""
+"""Session of the workbench: the steps of the user, each with the resulting draft, with undo and redo."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-FORMAT = 1
+SESSION_FORMAT = 1
 Draft = Mapping[str, Any]
-"""What is worked on, as plain data: `policy` is a policy as a file has it, `table` and `publish` the settings there."""
+"""Plain data of the pages: `policy` as in a policy file, `table` and `publish` the settings of these pages."""
 EMPTY: Draft = {"policy": {}, "table": {}, "publish": {}}
 
 
 @dataclass(frozen=True)
 class SessionStep:
-    """One thing the user did: in words, on which page, and the draft after it."""
+    """One step of the user: in words, on which page, and the draft after it."""
 
     words: str
     page: str
@@ -21,7 +21,7 @@ class SessionStep:
 
 @dataclass(frozen=True)
 class Session:
-    """Steps, how many of them count (the others are undone), and a number that grows with every change.
+    """Steps, how many of them are in effect (the others are undone), and a version that grows with every change.
 
     >>> begun = Session().took(SessionStep("Opened a file", "open", {"policy": {"title": "a"}}))
     >>> begun.undone().draft == EMPTY, begun.undone().redone().draft["policy"]
@@ -38,12 +38,12 @@ class Session:
 
     @property
     def policy(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.draft["policy"]
-        return found
+        policy: Mapping[str, Any] = self.draft["policy"]
+        return policy
 
     @property
     def undoes(self) -> str:
-        """What undo would take back; nothing where there is nothing."""
+        """The step that undo would take back, in words; empty where there is none."""
         return self.steps[self.at - 1].words if self.at else ""
 
     @property
@@ -51,7 +51,7 @@ class Session:
         return self.steps[self.at].words if self.at < len(self.steps) else ""
 
     def took(self, step: SessionStep) -> "Session":
-        """A new step; what was undone before is gone."""
+        """The session with a new step; undone steps are dropped."""
         return Session((*self.steps[: self.at], step), self.at + 1, self.version + 1)
 
     def undone(self) -> "Session":
@@ -62,13 +62,13 @@ class Session:
 
     def to_plain(self) -> dict[str, Any]:
         steps = [{"words": s.words, "page": s.page, "draft": s.draft} for s in self.steps]
-        return {"format": FORMAT, "at": self.at, "version": self.version, "steps": steps}
+        return {"format": SESSION_FORMAT, "at": self.at, "version": self.version, "steps": steps}
 
     @classmethod
     def from_plain(cls, plain: Any) -> "Session":
-        """From plain data; an empty session where it is none of ours."""
+        """From plain data; an empty session where it is not valid."""
         try:
-            if plain["format"] != FORMAT:
+            if plain["format"] != SESSION_FORMAT:
                 return cls()
             steps = tuple(SessionStep(str(s["words"]), str(s["page"]), dict(s["draft"])) for s in plain["steps"])
             return cls(steps, min(max(0, int(plain["at"])), len(steps)), int(plain["version"]))

@@ -1,4 +1,4 @@
-"""The steps of a session as a Python script that takes them again, and ends in the same release."""
+"""Export of a session as a Python script that repeats its steps and makes the same release."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from equipoise.doors.web.session import Draft, Session
 from equipoise.doors.web.work.publish import asked_of
 
-HEAD = '''"""{title}: every step that was taken in the workbench, and the release they led to.
+HEAD_CODE = '''"""{title}: every step that was taken in the workbench, and the release they led to.
 
 Run it in the working folder: python {name}
 """
@@ -21,20 +21,20 @@ import equipoise as eq
 
 policy = {{}}
 '''
-TABLE = """
+TABLE_CODE = """
 # The protected table of the page Tables
 table = {plain}
 Path({policy!r}).write_text(tomli_w.dumps(table), encoding="utf-8")
 print(eq.balance({policy!r}, out={out!r}).folder)
 """
-PUBLISH = """
+PUBLISH_CODE = """
 # The decision of the page Publish or suppress
 records = eq.read(policy["data"]["path"], eq.Roles.from_plain(policy["roles"]))
 records = eq.Recipe(({masks})).run(records)
 asked = {asked}
 print(eq.publish(records, **asked, out={out!r}).words)
 """
-TAIL = """
+RELEASE_CODE = """
 Path({policy!r}).write_text(tomli_w.dumps(policy), encoding="utf-8")
 release = eq.balance({policy!r}, out={out!r})
 print(release.folder)
@@ -43,28 +43,28 @@ print(eq.verify(release.folder).words)
 
 
 def script(session: Session, stem: str, policy: str, *, table: Any = None, publish: Any = None) -> str:
-    """The script of the steps that count; `policy` is the file it writes, `stem` what its folders are called after.
+    """The script of the steps in effect; `policy` is the file it writes, `stem` the beginning of its folder names.
 
     `table` is the policy of the page Tables, `publish` the settings of the page Publish, where they are used.
     """
     title = str(session.policy.get("title", "A release"))
-    parts = [HEAD.format(title=_flat(title), name=f"{stem}.py"), "\n".join(_steps(session)), "\n"]
+    parts = [HEAD_CODE.format(title=_flat(title), name=f"{stem}.py"), "\n".join(_steps(session)), "\n"]
     if session.policy.get("limits"):
-        parts.append(TAIL.format(policy=policy, out=f"{stem}-release"))
+        parts.append(RELEASE_CODE.format(policy=policy, out=f"{stem}-release"))
     if table:
         plain = pformat(table, width=100, sort_dicts=False)
-        parts.append(TABLE.format(plain=plain, policy=f"{stem}-table-policy.toml", out=f"{stem}-table"))
+        parts.append(TABLE_CODE.format(plain=plain, policy=f"{stem}-table-policy.toml", out=f"{stem}-table"))
     if publish:
-        parts.append(_published(publish, f"{stem}-decision"))
+        parts.append(_decision_code(publish, f"{stem}-decision"))
     return "".join(parts)
 
 
-def _published(settings: Mapping[str, Any], out: str) -> str:
+def _decision_code(settings: Mapping[str, Any], out: str) -> str:
     """The decision as code: the loss by its name, the levels as recodes."""
-    asked = {**asked_of(settings), "risk_at_most": settings["risk"]}
-    told = "".join(f"    {name!r}: {_code(value)},\n" for name, value in asked.items() if value is not None)
+    arguments = {**asked_of(settings), "risk_at_most": settings["risk"]}
+    lines = "".join(f"    {name!r}: {_code(value)},\n" for name, value in arguments.items() if value is not None)
     masks = "".join(f"eq.masks.Recode({column!r}, {level!r}), " for column, level in settings["levels"].items())
-    return PUBLISH.format(masks=masks, asked=f"{{\n{told}}}", out=out)
+    return PUBLISH_CODE.format(masks=masks, asked=f"{{\n{lines}}}", out=out)
 
 
 def _code(value: Any) -> str:
@@ -80,7 +80,7 @@ def _steps(session: Session) -> Iterator[str]:
 
 
 def _changes(before: Mapping[str, Any], draft: Draft) -> Iterator[str]:
-    """What a step changed in the policy, section by section."""
+    """Code for what a step changed in the policy, section by section."""
     after: Mapping[str, Any] = draft["policy"]
     for section in (name for name in before if name not in after):
         yield f"del policy[{section!r}]"

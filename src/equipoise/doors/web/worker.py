@@ -1,4 +1,4 @@
-"""Desk: the process that holds the data and answers one question at a time."""
+"""Worker process that holds the data and answers one question at a time."""
 
 import logging
 from collections.abc import Callable
@@ -11,31 +11,31 @@ from equipoise.ground.errors import EngineError, EquipoiseError
 from equipoise.ground.system import Helper
 
 LOG = logging.getLogger("equipoise.web")
-ENDED = "The work stopped unexpectedly, perhaps for want of memory. Nothing was written; try again, or with less."
-Told = tuple[str, str, tuple[Any, ...]]
-"""An error on its way between processes: its class, its words, its single problems."""
+LOST_TEXT = "The work stopped unexpectedly, perhaps for want of memory. Nothing was written; try again, or with less."
+ErrorMessage = tuple[str, str, tuple[Any, ...]]
+"""An error as it is sent between processes: its class, its message, its single problems."""
 
 
 class Desk:
-    """Asks its process; starts it when it is needed, and again when it was lost."""
+    """Access to the worker process; starts it when needed, and again when it was lost."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._helper: Helper | None = None
 
-    def ask(self, question: Callable[..., Any], *given: Any) -> Any:
-        """The answer of `question(held, *given)`, computed where the data is. Both ways plain data is sent."""
+    def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer of `question(memory, *arguments)`, computed in the worker process. Only plain data is sent."""
         with self._lock:
             if self._helper is None:
-                self._helper = Helper(sit)
+                self._helper = Helper(serve_questions)
             try:
-                self._helper.pipe.send((question, given))
+                self._helper.pipe.send((question, arguments))
                 fine, answer = self._helper.pipe.recv()
             except (EOFError, OSError):
                 self._helper = None
-                raise EngineError(ENDED) from None
+                raise EngineError(LOST_TEXT) from None
         if not fine:
-            raise raised(answer)
+            raise error_of(answer)
         return answer
 
     def close(self) -> None:
@@ -44,42 +44,42 @@ class Desk:
             self._helper = None
 
 
-def sit(pipe: Any) -> None:
-    """In the desk's process: answer until nobody asks any more."""
+def serve_questions(pipe: Any) -> None:
+    """Answer questions in the worker process until the pipe is closed."""
     import warnings
 
     warnings.simplefilter("ignore")
-    held = Memory()
+    memory = Memory()
     while True:
         try:
-            question, given = pipe.recv()
+            question, arguments = pipe.recv()
         except EOFError:
             return
-        pipe.send(answered(question, held, *given))
+        pipe.send(answer_of(question, memory, *arguments))
 
 
-def answered(work: Callable[..., Any], *given: Any) -> tuple[bool, Any]:
-    """Whether it worked, and the answer or what went wrong."""
+def answer_of(work: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
+    """Whether the work succeeded, and its answer or the error message."""
     try:
-        return True, work(*given)
+        return True, work(*arguments)
     except Exception as error:
-        return False, told(error)
+        return False, error_message(error)
 
 
-def told(error: BaseException) -> Told:
-    """An error as it may be shown: the text of an unexpected one may quote data and is left out."""
+def error_message(error: BaseException) -> ErrorMessage:
+    """An error without data: the text of an unexpected one may quote data and is left out."""
     if isinstance(error, EquipoiseError):
         return type(error).__name__, str(error), error.problems
     if isinstance(error, MemoryError):
-        return "EngineError", ENDED, ()
+        return "EngineError", LOST_TEXT, ()
     if isinstance(error, OSError) and error.strerror:
         return "DataError", f"{error.strerror}.", ()
     return "EngineError", f"Internal error ({type(error).__name__}): please report it. Your data is not changed.", ()
 
 
-def raised(found: Told) -> EquipoiseError:
-    """The error again, on this side."""
-    name, words, problems = found
-    made: EquipoiseError = getattr(errors, name, EngineError)(words)
-    made.problems = problems
-    return made
+def error_of(message: ErrorMessage) -> EquipoiseError:
+    """The error of a message, to be raised in this process."""
+    name, words, problems = message
+    error: EquipoiseError = getattr(errors, name, EngineError)(words)
+    error.problems = problems
+    return error

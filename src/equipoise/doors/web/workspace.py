@@ -1,4 +1,4 @@
-"""Workspace: the folder the workbench may read and write, and its private corner."""
+"""Workspace: the folder that the workbench may read and write, with its private subfolder."""
 
 import json
 import secrets
@@ -13,43 +13,43 @@ from equipoise.ground.errors import DataError, EquipoiseError
 
 PRIVATE = ".equipoise"
 """The folder with the session, the runs and their journals; for its owner only."""
-UPLOADS = "uploads"
-CHUNK = 1 << 20
-POLICIES = ".toml"
+UPLOAD_FOLDER = "uploads"
+CHUNK_BYTES = 1 << 20
+POLICY_SUFFIX = ".toml"
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """A folder. Nothing outside is read or written, wherever a name or a link points."""
+    """A working folder. Nothing outside it is read or written, wherever a name or a link points."""
 
     folder: Path
 
     @classmethod
     def at(cls, folder: str | Path) -> "Workspace":
-        """The workspace in a folder that exists; its private corner is made when it is not there."""
+        """The workspace in an existing folder; its private subfolder is created where it is missing."""
         place = Path(folder).resolve()
         if not place.is_dir():
             raise DataError(f"No folder at {str(folder)!r}.")
-        made = cls(place)
-        for corner in (made.private, made.private / "runs"):
+        workspace = cls(place)
+        for corner in (workspace.private, workspace.private / "runs"):
             if not corner.is_dir():
                 system.make_folder(corner, private=True)
-        return made
+        return workspace
 
     @property
     def private(self) -> Path:
         return self.folder / PRIVATE
 
     def inside(self, name: str) -> Path:
-        """The file of a name, relative to the folder or in full; refused when it is elsewhere or not there."""
+        """The path of a file by its name, relative or absolute; refused when it is outside or does not exist."""
         try:
             path = (self.folder / name).resolve()
-            found = path.is_file() or path.is_dir()
+            exists = path.is_file() or path.is_dir()
         except (OSError, ValueError):
             raise DataError("That is not the name of a file.") from None
         if not path.is_relative_to(self.folder) or path.is_relative_to(self.private):
             raise DataError("That file is outside the working folder: start with --folder to work elsewhere.")
-        if not found:
+        if not exists:
             raise DataError(f"No file {name!r} in the working folder.")
         return path
 
@@ -57,9 +57,9 @@ class Workspace:
         return path.relative_to(self.folder).as_posix()
 
     def files(self, most: int = 200) -> list[str]:
-        """The data and policy files in the folder and the folders in it, by name."""
-        found = sorted(self.relative(path) for path in self._candidates())
-        return found[:most]
+        """The names of data and policy files in the folder and its subfolders."""
+        names = sorted(self.relative(path) for path in self._candidates())
+        return names[:most]
 
     def _candidates(self) -> Iterator[Path]:
         for path in (*self.folder.glob("*"), *self.folder.glob("*/*")):
@@ -68,10 +68,10 @@ class Workspace:
                 yield path
 
     def receive(self, name: str, source: BinaryIO) -> Path:
-        """Keep an uploaded file under its own name, for its owner only; another of this name is not touched."""
+        """Save an uploaded file under its own name, for its owner only; a file of the same name is not overwritten."""
         safe = system.file_name(Path(name.replace("\\", "/")).name).lstrip(".") or "upload"
         format_of(safe)
-        folder = self.folder / UPLOADS
+        folder = self.folder / UPLOAD_FOLDER
         if not folder.is_dir():
             system.make_folder(folder, private=True)
         place = free(folder / safe)
@@ -79,7 +79,7 @@ class Workspace:
         try:
             system.write(stage, "", private=True)
             with stage.open("wb") as target:
-                while part := source.read(CHUNK):
+                while part := source.read(CHUNK_BYTES):
                     target.write(part)
             system.move(stage, place)
         finally:
@@ -87,11 +87,11 @@ class Workspace:
         return place
 
     def keep(self, name: str, plain: Any) -> None:
-        """Write plain data into the private corner, whole or not at all."""
+        """Write plain data to the private subfolder atomically."""
         self.put(self.private / name, json.dumps(plain, ensure_ascii=False))
 
     def put(self, place: Path, text: str) -> None:
-        """Text in a private file, whole or not at all."""
+        """Write text to a private file atomically."""
         stage = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
         try:
             system.write(stage, text, private=True)
@@ -100,7 +100,7 @@ class Workspace:
             stage.unlink(missing_ok=True)
 
     def kept(self, name: str) -> Any:
-        """Plain data from the private corner; None where there is none that can be read."""
+        """Plain data from the private subfolder; None where it cannot be read."""
         try:
             return json.loads((self.private / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -108,17 +108,17 @@ class Workspace:
 
 
 def free(place: Path) -> Path:
-    """The place, or the next one with a number that is not taken."""
+    """The path, or the next numbered one that does not exist."""
     stem, ending = place.name.partition(".")[::2]
-    number, found = 2, place
-    while found.exists():
-        found = place.with_name(f"{stem}-{number}{'.' if ending else ''}{ending}")
+    number, path = 2, place
+    while path.exists():
+        path = place.with_name(f"{stem}-{number}{'.' if ending else ''}{ending}")
         number += 1
-    return found
+    return path
 
 
 def _readable(path: Path) -> bool:
-    if path.suffix == POLICIES:
+    if path.suffix == POLICY_SUFFIX:
         return True
     try:
         return bool(format_of(path))

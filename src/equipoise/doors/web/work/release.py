@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import equipoise as eq
-from equipoise.doors.report.report_sections import balance, drawn, limit_row
+from equipoise.doors.report.report_sections import balance, find_axes, limit_row
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
 from equipoise.policies.policy import Policy
@@ -28,7 +28,7 @@ def release(progress: Progress, policy: Path, out: Path, page: Path, overwrite: 
 def _told(made: Release | TableRelease, policy: Policy) -> dict[str, Any]:
     """What the page says of a release: the balance in a sentence, and its limits with their margins."""
     rows = [limit_row(limit, made.trial, made.trial) for limit in policy.parsed]
-    words = balance(made.trial, made.original, drawn(made.trial.scores, policy))
+    words = balance(made.trial, made.original, find_axes(made.trial.scores, policy))
     return {"words": words, "limits": rows, "done": list(made.trial.recipe.words().split("; "))}
 
 
