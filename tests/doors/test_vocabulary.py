@@ -14,8 +14,8 @@ from equipoise.data.branches import BRANCHES, OLD_KINDS
 from equipoise.data.hierarchy import FILE_KINDS, Hierarchy, kind_fields
 from equipoise.data.roles import Roles
 from equipoise.doors.cli.shared_options import hierarchy
-from equipoise.doors.web.pages.shape import Made
-from equipoise.doors.web.work.method_forms import filled
+from equipoise.doors.web.pages.shape import NewLevel
+from equipoise.doors.web.work.method_forms import form_of
 from equipoise.policies.explain import explain
 from equipoise.policies.json_schema import schema
 from equipoise.policies.policy_file import Job
@@ -66,7 +66,7 @@ def _schema_of(kind: str) -> Any:
 
 
 def test_the_page_sends_the_same_kinds_and_fields() -> None:
-    models = {get_args(m.model_fields["kind"].annotation)[0]: m for m in get_args(get_args(Made)[0])}
+    models = {get_args(m.model_fields["kind"].annotation)[0]: m for m in get_args(get_args(NewLevel)[0])}
     assert set(models) == set(BRANCHES)
     for kind, model in models.items():
         assert set(model.model_fields) - OF_THE_PAGE <= set(kind_fields(kind)), kind
@@ -143,7 +143,7 @@ def test_a_method_has_its_fields_at_every_door(name: str) -> None:
     """Python's dataclass, the policy file's schema and the form of the page; the command line reads the same form."""
     method = methods("mask")[name]
     names = {field.name for field in form(method)}
-    assert {field["name"] for field in filled(method, {})["fields"]} == names
+    assert {field["name"] for field in form_of(method, {})["fields"]} == names
     assert set(inspect.signature(method).parameters) == names
     models = [m for m in schema()["$defs"].values() if name in m.get("properties", {}).get("use", {}).get("enum", ())]
     assert [set(model["properties"]) - {"use"} for model in models] == [names]

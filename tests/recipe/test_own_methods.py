@@ -106,7 +106,9 @@ def test_own_methods_are_found_wherever_names_are_read(verb: catalogue.Verb, nam
 @pytest.mark.usefixtures("blocks")
 def test_own_methods_are_in_the_forms_of_the_workbench() -> None:
     forms = pytest.importorskip("equipoise.doors.web.work.method_forms", reason="The extra 'web' is not installed.")
-    names = {one["name"] for verb in ("mask", "measure") for part in forms.listed(verb).values() for one in part}
+    names = {
+        one["name"] for verb in ("mask", "measure") for part in forms.methods_by_heading(verb).values() for one in part
+    }
     assert {"round_to", "mean_shift"} <= names
 
 

@@ -37,7 +37,7 @@ WAIVABLE_ATTACK = "attack"
 
 
 def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tuple[dict[str, Any], list[PolicyProblem]]:
-    """The valid fields of a dataclass from plain data, and the problems of the others."""
+    """The valid fields of a dataclass from plain data, and the problems of the others; loosely right ones are used."""
     from pydantic import TypeAdapter, ValidationError
 
     hints = {name: its for name, its in get_type_hints(kind).items() if name not in (*skip, "__pydantic_config__")}
@@ -49,8 +49,9 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
             continue
         errors = _strict_errors(hints[name], value)
         problems += [_sentence(name, value, error, hints[name]) for error in errors]
-        with suppress(ValidationError):
-            values[name] = TypeAdapter(hints[name]).validate_python(_sound(value, [error["loc"] for error in errors]))
+        for part in (value, _sound(value, [error["loc"] for error in errors])):
+            with suppress(ValidationError):
+                values.setdefault(name, TypeAdapter(hints[name]).validate_python(part))
     return values, problems
 
 

@@ -36,15 +36,16 @@ def example(method: type) -> dict[str, Any]:
 
 def posted(form: Any) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """What a browser would send of a form."""
-    texts = {field["name"]: field["value"] for field in form["fields"] if field["kind"] not in method_forms.TICKED}
+    typed = [field for field in form["fields"] if field["kind"] not in method_forms.TICKED_KINDS]
+    texts = {field["name"]: field["value"] for field in typed}
     return texts, [(field["name"], value) for field in form["fields"] for value in field["picked"]]
 
 
 @pytest.mark.parametrize(("verb", "name", "method"), BY_RECORDS, ids=[name for _, name, _ in BY_RECORDS])
 def test_a_form_gives_back_its_method(verb: Any, name: str, method: type) -> None:
     before = example(method)
-    texts, picked = posted(method_forms.filled(method, before))
-    made = catalogue.build(name, verb, method_forms.given(method, texts, picked))
+    texts, picked = posted(method_forms.form_of(method, before))
+    made = catalogue.build(name, verb, method_forms.read_form(method, texts, picked))
     assert made == catalogue.build(name, verb, before)
     if verb == "measure":
         assert catalogue.parse(label(made), "measure") == made
@@ -60,7 +61,7 @@ def test_a_form_gives_back_its_method(verb: Any, name: str, method: type) -> Non
 def test_numbers_are_values_lists_and_ranges(text: str, value: Any) -> None:
     scale = next(field for field in catalogue.form(eq.masks.Noise) if field.name == "scale")
     assert method_forms.read(text, scale) == value
-    assert value is None or method_forms.read(method_forms.shown(value, "number"), scale) == value
+    assert value is None or method_forms.read(method_forms.typed_text(value, "number"), scale) == value
 
 
 def test_what_is_no_number_is_said() -> None:
@@ -72,12 +73,12 @@ def test_what_is_no_number_is_said() -> None:
 
 def test_what_is_not_touched_stays_as_it_was() -> None:
     before = {"column": "age", "level": 1}
-    texts, picked = posted(method_forms.filled(eq.masks.Recode, before))
-    assert method_forms.given(eq.masks.Recode, texts, picked, before) == before
+    texts, picked = posted(method_forms.form_of(eq.masks.Recode, before))
+    assert method_forms.read_form(eq.masks.Recode, texts, picked, before) == before
     nested = {"columns": ["a"], "given": [["b"], ["b", "c"]]}
-    texts, picked = posted(method_forms.filled(eq.masks.Shuffle, nested))
-    assert method_forms.given(eq.masks.Shuffle, texts, picked, nested) == nested
-    assert method_forms.given(eq.masks.Shuffle, texts, picked) == nested
+    texts, picked = posted(method_forms.form_of(eq.masks.Shuffle, nested))
+    assert method_forms.read_form(eq.masks.Shuffle, texts, picked, nested) == nested
+    assert method_forms.read_form(eq.masks.Shuffle, texts, picked) == nested
 
 
 def test_bounds_are_moved_where_they_are_written(tmp_path: Path) -> None:
@@ -91,17 +92,17 @@ def test_bounds_are_moved_where_they_are_written(tmp_path: Path) -> None:
     known = limits.slots(policy, tmp_path)
     assert [slot.value for slot in known] == ["2", "0", "10", "5"]
     assert known[2].scores == ("nearest[neighbour]",)
-    moved = limits.moved(policy, tmp_path, [3, 0, 10, 6])
+    moved = limits.with_bounds(policy, tmp_path, [3, 0, 10, 6])
     assert moved["uniques"] == {"limit": "< 3% and >= 0%", "reason": "why"}
     assert moved["nearest"] == ["< 10%", {"limit": "<= 6%", "scenario": "neighbour"}]
-    assert limits.moved(policy, tmp_path, [2, 0, 10, 5]) == policy["limits"]
+    assert limits.with_bounds(policy, tmp_path, [2, 0, 10, 5]) == policy["limits"]
 
 
 def test_a_limit_of_a_preset_is_moved_into_the_policy(tmp_path: Path) -> None:
     policy = {"extends": "ema", "data": {"path": "x"}, "roles": {}}
     [slot] = limits.slots(policy, tmp_path)
     assert not slot.own
-    moved = limits.moved(policy, tmp_path, [5])
+    moved = limits.with_bounds(policy, tmp_path, [5])
     assert moved["prosecutor"]["limit"] == "<= 5%"
     assert limits.slots({**policy, "limits": moved}, tmp_path)[0].own
 

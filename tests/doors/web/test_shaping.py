@@ -96,7 +96,7 @@ def test_a_preview_is_what_the_measures_say_of_the_recoded_file(
     work.prepare(desk, folder, policy, chosen, column, 7)
     found = work.preview(desk, folder, policy["data"], 7, column, change)
     assert found is not None
-    plain, name = work.kept(desk, folder, policy, column, change, "", "mine")
+    plain, name = work.hierarchy_with(desk, folder, policy, column, change, "", "mine")
     trees = {**policy["roles"]["hierarchies"], column: plain}
     records = Records.of(people().lazy(), Roles.from_plain({"keys": keys, "missing": missing, "hierarchies": trees}))
     for key, level in {**chosen, column: name}.items():
@@ -128,7 +128,7 @@ def test_counts_are_not_repeated_when_only_levels_change(held: Any, monkeypatch:
     stages: list[str] = []
     monkeypatch.setattr(work, "stage_of", lambda *given: stages.append("made"))
     monkeypatch.setattr("equipoise.doors.web.memory.count", lambda *given: stages.append("counted"))
-    tree, name = work.kept(desk, folder, policy, "age", CHANGES[0][1], "", "mine")
+    tree, name = work.hierarchy_with(desk, folder, policy, "age", CHANGES[0][1], "", "mine")
     policy["roles"] = {**policy["roles"], "hierarchies": {"age": tree}}
     assert work.look(desk, folder, policy, {"age": name}, "age", 2)["level"] == "mine"
     assert not stages
@@ -167,7 +167,7 @@ def test_categories_are_listed_by_frequency_without_rare_ones(held: Any) -> None
 def test_groups_that_make_no_sense_are_refused(held: Any, change: dict[str, Any], words: str) -> None:
     desk, folder = held
     with pytest.raises(Exception, match=words):
-        work.kept(desk, folder, policy_of(["age", "region"]), "region", change, "", "")
+        work.hierarchy_with(desk, folder, policy_of(["age", "region"]), "region", change, "", "")
 
 
 def test_intervals_far_too_narrow_are_refused(held: Any) -> None:
@@ -182,7 +182,7 @@ def test_intervals_far_too_narrow_are_refused(held: Any) -> None:
         "alone": [],
     }
     with pytest.raises(ParameterError, match="widen"):
-        work.kept(desk, folder, policy_of(["income"]), "income", change, "", "")
+        work.hierarchy_with(desk, folder, policy_of(["income"]), "income", change, "", "")
 
 
 def send(workbench: Any, path: str, body: Any) -> Any:

@@ -69,7 +69,7 @@ def places(*columns: str) -> list[int]:
 
 
 def test_the_risks_are_those_of_assess(file: Path) -> None:
-    found = understand.glance(Memory(), file, POLICY)
+    found = understand.overview(Memory(), file, POLICY)
     scores = assess(recorded()).scores
     same = ("uniques", "individual", "household", "population_uniques")
     named = {name.partition("(")[0]: score for name, score in scores.items() if name != "uniques(k=2)"}
@@ -85,7 +85,7 @@ def test_the_risks_are_those_of_assess(file: Path) -> None:
 
 
 def test_classes_are_counted_as_by_hand(file: Path) -> None:
-    found = understand.glance(Memory(), file, POLICY)
+    found = understand.overview(Memory(), file, POLICY)
     sizes = Counter(people().select(KEYS).rows())
     by_size = Counter(sizes[row] for row in people().select(KEYS).rows())
     assert found["smallest"] == min(by_size)
@@ -99,16 +99,16 @@ def test_classes_are_counted_as_by_hand(file: Path) -> None:
 
 
 def test_the_sentence_says_what_is_at_stake(file: Path) -> None:
-    words = understand.glance(Memory(), file, POLICY)["sentence"].replace("\xa0", " ")
+    words = understand.overview(Memory(), file, POLICY)["sentence"].replace("\xa0", " ")
     alone = sum(n == 1 for n in Counter(people().select(KEYS).rows()).values())
     assert words.startswith(f"{100 * alone / 400:.0f} % of the records are alone on what an outsider may know; ")
-    safe = understand.glance(Memory(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
+    safe = understand.overview(Memory(), file, POLICY | {"roles": {"keys": ["sex"]}})["sentence"]
     assert safe.startswith("No record is alone on what an outsider may know: each has at least")
 
 
 def test_without_weights_the_file_is_the_population(file: Path) -> None:
-    found = understand.glance(Memory(), file, POLICY | {"roles": {"keys": KEYS}})
-    assert found["individual"]["notes"][0] == understand.CENSUS
+    found = understand.overview(Memory(), file, POLICY | {"roles": {"keys": KEYS}})
+    assert found["individual"]["notes"][0] == understand.UNWEIGHTED
     assert found["individual"]["share"] == found["matched"]["share"]
     assert found["population"] is None
     assert found["household"] is None
@@ -117,7 +117,7 @@ def test_without_weights_the_file_is_the_population(file: Path) -> None:
 def test_a_household_that_is_missing_is_said_in_its_card(tmp_path: Path) -> None:
     table = people().with_columns(home=pl.when(pl.col("nr") == 1003).then(None).otherwise("home"))
     table.write_parquet(tmp_path / "people.parquet")
-    found = understand.glance(Memory(), tmp_path, POLICY)
+    found = understand.overview(Memory(), tmp_path, POLICY)
     assert found["household"]["share"] is None
     assert "1 records have no household" in found["household"]["notes"][0]
     assert found["uniques"]["share"] > 0
@@ -134,16 +134,16 @@ def test_keys_are_told_by_what_goes_without_them(file: Path) -> None:
 
 def test_the_worst_records_are_by_id_until_values_are_asked_for(file: Path) -> None:
     held, records = Memory(), recorded()
-    found = understand.people(held, file, POLICY, False)
+    found = understand.riskiest_records(held, file, POLICY, False)
     there = worst(records, count(records))
     assert [row["id"] for row in found["rows"]] == [str(nr) for nr in there["nr"]]
     assert "values" not in found
-    shown = understand.people(held, file, POLICY, True)
+    shown = understand.riskiest_records(held, file, POLICY, True)
     first = people().filter(pl.col("nr") == int(shown["rows"][0]["id"])).select(KEYS).row(0)
-    assert shown["values"][0] == [understand.shown(value) for value in first]
-    nameless = understand.people(held, file, POLICY | {"roles": {"keys": KEYS}}, True)
+    assert shown["values"][0] == [understand.value_text(value) for value in first]
+    nameless = understand.riskiest_records(held, file, POLICY | {"roles": {"keys": KEYS}}, True)
     row = int(nameless["rows"][0]["id"])
-    assert nameless["values"][0] == [understand.shown(value) for value in people().select(KEYS).row(row)]
+    assert nameless["values"][0] == [understand.value_text(value) for value in people().select(KEYS).row(row)]
 
 
 # What if --------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The pages, each a router of its own."""
+"""Pages of the web app, each with its own router."""
 
 from collections.abc import Iterator
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Balance: candidates are tried, a map shows what each costs and buys, limits are moved on it, trials are opened."""
+"""Balance page: run the candidates, show the risk-utility map, move limits on it and inspect trials."""
 
 import json
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import page, part
 from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import trial_preview
-from equipoise.doors.web.work.limits import SIGNS, moved, slots, whole
+from equipoise.doors.web.work.limits import SIGN_WORDS, slots, with_bounds, with_preset
 from equipoise.doors.web.work.trials import (
     Plain,
     PolicyChoice,
-    Tried,
-    answer,
+    TrialResults,
+    axes_of_map,
     handles,
     has_map,
+    limit_rows,
     map_spec,
-    moving,
+    policy_choice,
     policy_of,
-    shown_axes,
+    results_of,
     table,
     trial_facts,
-    tried_of,
     unit_of,
     value,
 )
@@ -41,12 +41,12 @@ from equipoise.search.explain_choice import Choice, refusal
 from equipoise.search.risk_utility_map import Axes
 
 router = APIRouter()
-AT_ONCE = 200_000
-"""Records up to which a recipe is applied while the page waits; beyond, it is a run with progress."""
-WAITS = 40
-"""Twentieths of a second that a run about another trial is waited for."""
-MOST_WEIGHED = 2000
-"""Trials beyond which it is not asked how firm the choice is."""
+MAX_RECORDS_AT_ONCE = 200_000
+"""Records up to which a recipe is applied while the page waits; above, in a run with progress."""
+MAX_STOP_CHECKS = 40
+"""Checks, every 0.05 s, whether a run about another trial has stopped."""
+MAX_FIRM_TRIALS = 2000
+"""Trials up to which the stability of the choice is computed."""
 Bounds = Annotated[list[Annotated[str, Query(max_length=40)]], Query(max_length=100)]
 Name = Annotated[str, Query(max_length=1000)]
 Place = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -55,7 +55,7 @@ Pinned = Annotated[str, Query(max_length=8, pattern=r"^\d*$")]
 
 @router.get("/balance", response_class=HTMLResponse)
 def show(request: Request, office: Here, risk: Name = "", utility: Name = "") -> HTMLResponse:
-    """The page: what was tried and chosen, then what can be set."""
+    """The page: trials and choice, then the settings."""
     if not office.opened:
         return page(request, "unopened.html", "balance", heading="Balance")
     facts = {**_stage(office, risk, utility), **setup(office)}
@@ -64,47 +64,47 @@ def show(request: Request, office: Here, risk: Name = "", utility: Name = "") ->
 
 @router.get("/balance/stage", response_class=HTMLResponse)
 def stage(request: Request, office: Here, risk: Name = "", utility: Name = "") -> HTMLResponse:
-    """How far the trials are; the map when they are done."""
+    """The progress of the trials; the map when they are done."""
     return part(request, "balance_stage.html", **_stage(office, risk, utility))
 
 
 @router.post("/balance/try", response_class=HTMLResponse)
 def start(request: Request, office: Here) -> HTMLResponse:
-    """Try the candidates; what was tried before is not tried again."""
+    """Run the candidates; trials made before are not repeated."""
     policy = office.need_file()
-    found = office.ask(work.check)
-    if found["problems"]:
-        problems = tuple(f"{one['place']} {one['words']}".strip() for one in found["problems"])
+    check = office.ask(work.check)
+    if check["problems"]:
+        problems = tuple(f"{one['place']} {one['words']}".strip() for one in check["problems"])
         alone = f": {problems[0]}" if len(problems) == 1 else "."
         error = ParameterError(f"The policy is not ready to be tried{alone}")
         error.problems = problems
         raise error
-    office.runs.start(work.KIND, work.try_all, office.workspace.folder, policy, about=_about(policy))
+    office.runs.start(work.RUN_KIND, work.try_all, office.workspace.folder, policy, about=_run_inputs(policy))
     return _quiet(part(request, "balance_stage.html", **_stage(office)))
 
 
 @router.post("/balance/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
-    """Stop; what was tried is kept."""
-    if found := office.runs.latest(work.KIND):
-        office.runs.stop(found.id)
+    """Stop the run; trials made so far are kept."""
+    if run := office.runs.latest(work.RUN_KIND):
+        office.runs.stop(run.id)
     return _quiet(part(request, "balance_stage.html", **_stage(office)))
 
 
 @router.get("/balance/choice", response_class=HTMLResponse)
 def choose(request: Request, office: Here, bounds: Bounds, risk: Name = "", utility: Name = "") -> HTMLResponse:
-    """The choice with the limits as they were moved; nothing is changed."""
+    """The choice under moved limits; the policy is not changed."""
     values = _numbers(bounds)
     if values is None:
         return HTMLResponse(status_code=204)
-    found, plain = _tried(office), office.need_file()
+    results, plain = _latest_results(office), office.need_file()
     folder = office.workspace.folder
-    limits = moved(plain, folder, values)
+    limits = with_bounds(plain, folder, values)
     before, after = policy_of(plain, folder), policy_of({**plain, "limits": limits}, folder)
-    made, was = answer(found, after), answer(found, before)
-    shown = shown_axes(found, before, risk, utility) if has_map(found) else None
-    rows = moving(map_spec(found, after, made, shown)) if shown else {}
-    facts = _answered(found, after, made, shown)
+    choice, was = policy_choice(results, after), policy_choice(results, before)
+    axes = axes_of_map(results, before, risk, utility) if has_map(results) else None
+    rows = limit_rows(map_spec(results, after, choice, axes)) if axes else {}
+    facts = _choice_facts(results, after, choice, axes)
     changed = limits != plain.get("limits", {})
     return part(request, "balance_choice.html", **facts, rows=rows, changed=changed, was=was)
 
@@ -113,33 +113,34 @@ def choose(request: Request, office: Here, bounds: Bounds, risk: Name = "", util
 def keep_limits(
     request: Request, office: Here, bounds: Annotated[list[Annotated[str, Form(max_length=40)]], Form(max_length=100)]
 ) -> HTMLResponse:
-    """Write the limits as they were moved into the policy."""
+    """Save the moved limits in the policy."""
     values = _numbers(bounds)
     if values is None:
         raise ParameterError("A limit is a number.")
-    limits = moved(office.need_file(), office.workspace.folder, values)
+    limits = with_bounds(office.need_file(), office.workspace.folder, values)
     office.edit(request, "Moved the limits", "balance", lambda draft: with_policy(draft, limits=limits))
     return part(request, "balance_setup.html", **setup(office))
 
 
 @router.get("/balance/why", response_class=HTMLResponse)
 def why(request: Request, office: Here) -> HTMLResponse:
-    """The reasons of the choice, what the next steps would buy, and how firm it is."""
-    found = _tried(office)
+    """The reasons of the choice, its alternatives, and how stable it is."""
+    results = _latest_results(office)
     policy = policy_of(office.need_file(), office.workspace.folder)
-    made = Choice(found.trials, policy)
-    firm = [shift.words() for shift in made.shifts] if len(found.trials) <= MOST_WEIGHED and made.trial else []
+    choice = Choice(results.trials, policy)
+    firm = [shift.words() for shift in choice.shifts] if len(results.trials) <= MAX_FIRM_TRIALS and choice.trial else []
     return part(
-        request, "balance_why.html", chosen=made.trial is not None, words=[margin.words() for margin in made.margins],
-        steps=[step.words() for step in made.steps], moves=[move.words() for move in made.moves], shifts=firm,
-        refused=[(limit.words(), every, alone) for limit, every, alone in made.refused],
+        request, "balance_why.html", chosen=choice.trial is not None, shifts=firm,
+        words=[margin.words() for margin in choice.margins], steps=[step.words() for step in choice.steps],
+        moves=[move.words() for move in choice.moves],
+        refused=[(limit.words(), every, alone) for limit, every, alone in choice.refused],
     )  # fmt: skip
 
 
 @router.get("/balance/left", response_class=HTMLResponse)
 def left_out(request: Request, office: Here) -> HTMLResponse:
-    """The recipes that could not be made of this data, with the reasons, which may name a cell."""
-    return part(request, "balance_left.html", left=_tried(office).left_out)
+    """The recipes that could not be applied to this data, with the reasons, which may name a cell."""
+    return part(request, "balance_left.html", left=_latest_results(office).left_out)
 
 
 # One trial ------------------------------------------------------------------------------------------------------------
@@ -147,180 +148,181 @@ def left_out(request: Request, office: Here) -> HTMLResponse:
 
 @router.get("/balance/trial", response_class=HTMLResponse)
 def trial(request: Request, office: Here, at: Place, pinned: Pinned = "") -> HTMLResponse:
-    """A trial: its scores beside the original, the choice, and one that was pinned."""
-    found = _tried(office)
+    """A trial: its scores compared with the original, the choice and a pinned trial."""
+    results = _latest_results(office)
     policy = policy_of(office.need_file(), office.workspace.folder)
-    facts = trial_facts(found, policy, answer(found, policy), at, int(pinned) if pinned else None)
+    facts = trial_facts(results, policy, policy_choice(results, policy), at, int(pinned) if pinned else None)
     return part(request, "balance_trial.html", trial=facts)
 
 
 @router.get("/balance/trial/look", response_class=HTMLResponse)
 def look(request: Request, office: Here, at: Place) -> HTMLResponse:
-    """What a trial does to each variable; for a large file when it was asked for."""
-    found = _tried(office)
-    found.at(at)
-    if found.records <= AT_ONCE:
-        return part(request, "balance_look.html", at=at, look=office.ask(trial_preview.look, found.masks[at]), run=None)
-    run = _about_trial(office, "look", at)
+    """The effect of a trial on each variable; for a large file only on request."""
+    results = _latest_results(office)
+    results.at(at)
+    if results.records <= MAX_RECORDS_AT_ONCE:
+        preview = office.ask(trial_preview.look, results.masks[at])
+        return part(request, "balance_look.html", at=at, look=preview, run=None)
+    run = _trial_run(office, "look", at)
     return part(request, "balance_look.html", at=at, look=run.result if run and run.state == "done" else None, run=run)
 
 
 @router.post("/balance/trial/look", response_class=HTMLResponse)
 def look_long(request: Request, office: Here, at: Annotated[int, Form(ge=0, le=1_000_000)]) -> HTMLResponse:
-    """The same in a process of its own."""
-    run = _begin(office, "look", trial_preview.look_long, at)
+    """Start a run that computes the effect of a trial on each variable."""
+    run = _start_run(office, "look", trial_preview.look_long, at)
     return _quiet(part(request, "balance_look.html", at=at, look=None, run=run))
 
 
 @router.get("/balance/trial/attack", response_class=HTMLResponse)
 def attacks(request: Request, office: Here, at: Place) -> HTMLResponse:
-    """How far the attacks on a trial are, or what they found."""
-    return part(request, "balance_attack.html", at=at, run=_about_trial(office, "try to break", at))
+    """The progress of the attacks on a trial, or their results."""
+    return part(request, "balance_attack.html", at=at, run=_trial_run(office, "try to break", at))
 
 
 @router.post("/balance/trial/attack", response_class=HTMLResponse)
 def attack(request: Request, office: Here, at: Annotated[int, Form(ge=0, le=1_000_000)]) -> HTMLResponse:
-    """Try to break one draw of a trial."""
-    run = _begin(office, "try to break", trial_preview.attack_long, at)
+    """Start the attacks on one draw of a trial."""
+    run = _start_run(office, "try to break", trial_preview.attack_long, at)
     return _quiet(part(request, "balance_attack.html", at=at, run=run))
 
 
 @router.post("/balance/trial/use", response_class=HTMLResponse)
 def use(request: Request, office: Here, at: Annotated[int, Form(ge=0, le=1_000_000)]) -> HTMLResponse:
     """Make a trial the only candidate."""
-    found = _tried(office)
-    masks = list(found.masks[found.places[id(found.at(at))]])
+    results = _latest_results(office)
+    masks = list(results.masks[results.places[id(results.at(at))]])
     if not masks:
         raise ParameterError("This is the file as it is: there is no step to keep.")
-    words = f"Only candidate: {found.at(at).words()}"
+    words = f"Only candidate: {results.at(at).words()}"
     office.edit(request, words, "balance", lambda draft: with_policy(draft, candidates=[{"masks": masks}], search=None))
     return part(request, "balance_setup.html", **setup(office))
 
 
-def _quiet(told: HTMLResponse) -> HTMLResponse:
-    """An answer after which nothing else is drawn again: no step was taken."""
-    if "HX-Trigger" in told.headers:
-        del told.headers["HX-Trigger"]
-    return told
+def _quiet(response: HTMLResponse) -> HTMLResponse:
+    """The response without the trigger that redraws other parts: no step was taken."""
+    if "HX-Trigger" in response.headers:
+        del response.headers["HX-Trigger"]
+    return response
 
 
 # Facts ----------------------------------------------------------------------------------------------------------------
 
 
 def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
-    """What was tried and chosen, or what there is to try."""
+    """Facts for the page: the trials and the choice, or what is still to run."""
     policy = office.need_file()
-    run = office.runs.latest(work.KIND)
+    run = office.runs.latest(work.RUN_KIND)
     checked = office.ask(work.check)
-    facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not _begun(office)}
+    facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not _has_limits(office)}
     facts |= {"map": None, "aside": "", "made": None, "stale": ""}
-    if run is None or run.about["data"] != _about(policy)["data"]:
+    if run is None or run.about["data"] != _run_inputs(policy)["data"]:
         return {**facts, "run": None}
     if run.state != "done":
         return facts
-    found = tried_of(run.id, run.result)
-    facts |= {"stale": _stale(run.about, _about(policy)), "left": len(found.left_out)}
+    results = results_of(run.id, run.result)
+    facts |= {"stale": _stale_note(run.about, _run_inputs(policy)), "left": len(results.left_out)}
     try:
-        made = answer(found, limits := policy_of(policy, office.workspace.folder))
+        choice = policy_choice(results, limits := policy_of(policy, office.workspace.folder))
     except EquipoiseError as error:
         return {**facts, "aside": str(error)}
-    known = slots(policy, office.workspace.folder)
-    shown = shown_axes(found, limits, risk, utility) if has_map(found) else None
-    facts |= {**_answered(found, limits, made, shown), "rows": {}, "changed": False, "was": made}
-    facts["refusal"] = "" if made.accepted else refusal(found.trials, limits)
-    facts["slots"] = [slot.to_plain(place) for place, slot in enumerate(known)]
-    if shown is None:
+    bounds = slots(policy, office.workspace.folder)
+    axes = axes_of_map(results, limits, risk, utility) if has_map(results) else None
+    facts |= {**_choice_facts(results, limits, choice, axes), "rows": {}, "changed": False, "was": choice}
+    facts["refusal"] = "" if choice.accepted else refusal(results.trials, limits)
+    facts["slots"] = [slot.to_plain(place) for place, slot in enumerate(bounds)]
+    if axes is None:
         return {**facts, "aside": "There is no map: measure a risk and a use, such as uniques and entropy."}
-    spec = map_spec(found, limits, made, shown)
+    spec = map_spec(results, limits, choice, axes)
     return {
         **facts,
         "map": spec,
-        "handles": handles(known, found, shown),
-        "axes": _axes(found, shown),
-        "table": table(found, limits, shown, made),
-        "ends": [end.words() for end in (found.original, found.nothing) if end is not None],
+        "handles": handles(bounds, results, axes),
+        "axes": _axis_options(results, axes),
+        "table": table(results, limits, axes, choice),
+        "ends": [end.words() for end in (results.original, results.nothing) if end is not None],
     }
 
 
-def _answered(found: Tried, policy: Policy, made: PolicyChoice, shown: Axes | None) -> Plain:
-    """The choice in words: the trial, its scores beside the original's, and where none is inside what would help."""
-    limited = {scored(made.trial, limit).name: limit for limit in policy.parsed}
-    names = dict.fromkeys([*limited, *((shown.risk.name, shown.utility.name) if shown else ())])
+def _choice_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, axes: Axes | None) -> Plain:
+    """Facts about the choice: its scores compared with the original's, and the limits."""
+    limited = {scored(choice.trial, limit).name: limit for limit in policy.parsed}
+    names = dict.fromkeys([*limited, *((axes.risk.name, axes.utility.name) if axes else ())])
     scores = []
     for name in names:
-        score, limit = made.trial.scores.named(name), limited.get(name)
-        told = {"title": title(name), "now": value(score), "unit": unit_of(score.unit)}
-        told |= {"was": said(found.original.scores.named(name).value, score.unit)}
-        told |= {"must": f"{SIGNS[limit.sign]} {said(limit.bound, score.unit)}" if limit else ""}
-        scores.append({**told, "met": limit is None or limit.holds(score)})
-    return {"made": made, "tried": len(found.trials), "scores": scores}
+        score, limit = choice.trial.scores.named(name), limited.get(name)
+        row = {"title": title(name), "now": value(score), "unit": unit_of(score.unit)}
+        row |= {"was": said(results.original.scores.named(name).value, score.unit)}
+        row |= {"must": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}" if limit else ""}
+        scores.append({**row, "met": limit is None or limit.holds(score)})
+    return {"made": choice, "tried": len(results.trials), "scores": scores}
 
 
-def _axes(found: Tried, shown: Axes) -> Plain:
-    """The scores that the map can show."""
+def _axis_options(results: TrialResults, axes: Axes) -> Plain:
+    """The scores that the map can show on each axis."""
     sides: dict[str, list[Plain]] = {"risk": [], "utility": []}
-    for score in found.original.scores:
-        chosen = score.name in (shown.risk.name, shown.utility.name)
+    for score in results.original.scores:
+        chosen = score.name in (axes.risk.name, axes.utility.name)
         sides[str(score.side)].append({"name": score.name, "title": title(score.name), "chosen": chosen})
     return sides
 
 
-def _tried(office: Office) -> Tried:
-    """What the latest run has tried."""
+def _latest_results(office: Office) -> TrialResults:
+    """The results of the latest run; refused where there are none for this file."""
     policy = office.need_file()
-    run = office.runs.latest(work.KIND)
-    if run is None or run.state != "done" or run.about["data"] != _about(policy)["data"]:
+    run = office.runs.latest(work.RUN_KIND)
+    if run is None or run.state != "done" or run.about["data"] != _run_inputs(policy)["data"]:
         raise DataError("Nothing has been tried yet: try the candidates first.")
-    return tried_of(run.id, run.result)
+    return results_of(run.id, run.result)
 
 
-def _begun(office: Office) -> bool:
-    """Whether the policy says what must hold."""
-    return bool(whole(office.policy, office.workspace.folder).get("limits"))
+def _has_limits(office: Office) -> bool:
+    """Whether the policy has limits."""
+    return bool(with_preset(office.policy, office.workspace.folder).get("limits"))
 
 
-def _about(policy: Mapping[str, Any]) -> Plain:
-    """What trials depend on, as it is kept with a run."""
-    found: Plain = json.loads(json.dumps({"data": {}, **work.fingerprint(policy)}, default=str))
-    return found
+def _run_inputs(policy: Mapping[str, Any]) -> Plain:
+    """The parts of the policy that trials depend on, stored with a run."""
+    about: Plain = json.loads(json.dumps({"data": {}, **work.fingerprint(policy)}, default=str))
+    return about
 
 
-def _stale(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What has changed since the trials."""
+def _stale_note(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """A note on what has changed since the trials."""
     if before.get("roles") != now.get("roles"):
         return "The roles or levels of columns were changed since these trials."
     return "" if before == now else "What is to be tried was changed since these trials."
 
 
 def _numbers(texts: list[str]) -> list[float] | None:
-    """The numbers as typed; None while one of them is not there yet."""
+    """The typed numbers; None while one of them is incomplete."""
     try:
-        found = [float(text) for text in texts]
+        numbers = [float(text) for text in texts]
     except ValueError:
         return None
-    return found if all(isfinite(number) for number in found) else None
+    return numbers if all(isfinite(number) for number in numbers) else None
 
 
-def _about_trial(office: Office, kind: str, at: int) -> Run | None:
-    """The latest run about a trial of these trials."""
-    run, tries = office.runs.latest(kind), office.runs.latest(work.KIND)
+def _trial_run(office: Office, kind: str, at: int) -> Run | None:
+    """The latest run about this trial of the current results."""
+    run, tries = office.runs.latest(kind), office.runs.latest(work.RUN_KIND)
     same = run is not None and tries is not None and run.about == {"trial": at, "of": tries.id}
     return run if same else None
 
 
-def _begin(office: Office, kind: str, doing: Any, at: int) -> Run:
-    found = _tried(office)
-    found.at(at)
-    tries = office.runs.latest(work.KIND)
+def _start_run(office: Office, kind: str, task: Any, at: int) -> Run:
+    results = _latest_results(office)
+    results.at(at)
+    tries = office.runs.latest(work.RUN_KIND)
     assert tries is not None
-    _end(office, kind)
+    _stop_run(office, kind)
     about = {"trial": at, "of": tries.id}
-    return office.runs.start(kind, doing, office.workspace.folder, office.need_file(), found.masks[at], about=about)
+    return office.runs.start(kind, task, office.workspace.folder, office.need_file(), results.masks[at], about=about)
 
 
-def _end(office: Office, kind: str) -> None:
-    """Stop a run about another trial, and wait a little for it."""
-    for _ in range(WAITS):
+def _stop_run(office: Office, kind: str) -> None:
+    """Stop a run about another trial, and wait briefly until it has stopped."""
+    for _ in range(MAX_STOP_CHECKS):
         run = office.runs.latest(kind)
         if run is None or run.state != "running":
             return

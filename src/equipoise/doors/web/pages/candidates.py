@@ -1,4 +1,4 @@
-"""What can be set before trying: limits, candidates, preset, scenarios, and how to choose; each edit is one step."""
+"""Settings of the Balance page: limits, candidates, preset, scenarios and search; each edit is one step."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import part
 from equipoise.doors.web.work import balance as work
 from equipoise.doors.web.work import method_forms
-from equipoise.doors.web.work.limits import added, known_scenarios, removed, slots, whole, written
+from equipoise.doors.web.work.limits import bound_text, known_scenarios, slots, with_limit, with_preset, without_limit
 from equipoise.ground.errors import EquipoiseError, ParameterError
 from equipoise.methods.method import label
 from equipoise.policies.checks import WAIVABLE_ATTACK, of_candidates, of_limits, of_scenarios
@@ -31,7 +31,7 @@ Words = Annotated[list[Annotated[str, Form(max_length=10_000)]], Form(max_length
 Number = Annotated[int, Form(ge=0, le=10_000)]
 Verb = Literal["mask", "measure"]
 Steps = Literal["masks", "then"]
-PAGE = "balance"
+PAGE_NAME = "balance"
 
 
 @router.get("/balance/form", response_class=HTMLResponse)
@@ -44,7 +44,7 @@ def method_form(
     steps: Steps = "masks",
     step: Annotated[int, Query(ge=-1, le=10_000)] = -1,
 ) -> HTMLResponse:
-    """The form of a method; with what it was given, where it stands in a candidate already."""
+    """The form of a method; filled in where it is a step of a candidate already."""
     before: Plain = {}
     if verb == "mask" and candidate >= 0 and step >= 0:
         before = dict(_step(_candidates(office), candidate, steps, step))
@@ -52,9 +52,9 @@ def method_form(
     if not name:
         return HTMLResponse("")
     return part(
-        request, "balance_form.html", form=method_forms.filled(find(name, verb), before), verb=verb,
+        request, "balance_form.html", form=method_forms.form_of(find(name, verb), before), verb=verb,
         candidate=candidate, steps=steps, step=step, file=office.ask(work.columns),
-        candidates=_told(_candidates(office)),
+        candidates=_candidate_rows(_candidates(office)),
         scenarios=[one.name for one in known_scenarios(office.policy, office.workspace.folder)],
     )  # fmt: skip
 
@@ -77,43 +77,43 @@ def add_limit(
     by: Word = "",
     worst: Annotated[bool, Form()] = False,
 ) -> HTMLResponse:
-    """Limit a measure; without a number it is only measured."""
+    """Add a limit on a measure; without a bound it is only measured."""
     policy = office.need_file()
     method = find(use, "measure")
     if family(method) == "tables":
         raise ParameterError(f"{use!r} measures a table, and this is about records.")
-    made = build(use, "measure", method_forms.given(method, _texts(names, values), _ticks(picked)))
-    name = label(made)
+    measure = build(use, "measure", method_forms.read_form(method, _texts(names, values), _ticks(picked)))
+    name = label(measure)
     if not bound.strip():
         listed = [*dict.fromkeys([*policy.get("measures", ()), name])]
-        return _edited(request, office, f"Also measured: {title(name)}", measures=listed)
-    limit = written(sign, *_bound(bound, is_share(made)))
+        return _edit(request, office, f"Also measured: {title(name)}", measures=listed)
+    limit = bound_text(sign, *_bound(bound, is_share(measure)))
     table = {"limit": limit, "reason": reason.strip(), "scenario": scenario, "by": [by] if by else [], "worst": worst}
-    limits = added(policy.get("limits", {}), name, table)
+    limits = with_limit(policy.get("limits", {}), name, table)
     scenarios = known_scenarios(policy, office.workspace.folder)
     _refuse([*of_limits({name: tables(limits[name], name)}, scenarios)])
-    return _edited(request, office, f"Limit: {title(name)} {limit}", limits=limits)
+    return _edit(request, office, f"Limit: {title(name)} {limit}", limits=limits)
 
 
 @router.post("/balance/limit/remove", response_class=HTMLResponse)
 def remove_limit(request: Request, office: Here, name: Word, item: Number) -> HTMLResponse:
-    """Take a limit away."""
-    limits = removed(office.need_file().get("limits", {}), name, item)
-    return _edited(request, office, f"No limit: {title(name)}", limits=limits or None)
+    """Remove a limit."""
+    limits = without_limit(office.need_file().get("limits", {}), name, item)
+    return _edit(request, office, f"No limit: {title(name)}", limits=limits or None)
 
 
 @router.post("/balance/measure/remove", response_class=HTMLResponse)
 def remove_measure(request: Request, office: Here, name: Word) -> HTMLResponse:
-    """Measure something no longer."""
-    left = [one for one in office.need_file().get("measures", ()) if one != name]
-    return _edited(request, office, f"Not measured: {title(name)}", measures=left or None)
+    """Remove a measure."""
+    measures = [one for one in office.need_file().get("measures", ()) if one != name]
+    return _edit(request, office, f"Not measured: {title(name)}", measures=measures or None)
 
 
 @router.post("/balance/start", response_class=HTMLResponse)
 def begin(request: Request, office: Here) -> HTMLResponse:
-    """A first policy: few may stand alone, and every combination of levels is tried."""
+    """Start with a first policy: a limit on uniques, and every combination of levels as candidates."""
     office.need_file()
-    return _edited(request, office, "A first policy", **office.ask(work.first))
+    return _edit(request, office, "A first policy", **office.ask(work.first_policy))
 
 
 # Candidates -----------------------------------------------------------------------------------------------------------
@@ -130,45 +130,45 @@ def put_mask(
     place: Annotated[str, Form(max_length=12, pattern=r"^(new|\d{1,4}|\d{1,4}:then)$")] = "new",
     step: Annotated[int, Form(ge=-1, le=10_000)] = -1,
 ) -> HTMLResponse:
-    """A step more, in a new recipe or after those of one that is there; or a step that is there, changed."""
+    """Add a mask, in a new recipe or at the end of an existing one; or change an existing mask."""
     office.need_file()
-    known = _candidates(office)
+    recipes = _candidates(office)
     where, _, after = place.partition(":")
     steps: Steps = "then" if after else "masks"
-    before = _step(known, int(where), steps, step) if step >= 0 and where != "new" else {}
+    before = _step(recipes, int(where), steps, step) if step >= 0 and where != "new" else {}
     method = find(use, "mask")
     if family(method) == "tables":
         raise ParameterError(f"{use!r} changes a table, and this is about records.")
-    mask = {"use": use, **method_forms.given(method, _texts(names, values), _ticks(picked), before)}
+    mask = {"use": use, **method_forms.read_form(method, _texts(names, values), _ticks(picked), before)}
     _refuse([*of_candidates([Candidate(masks=(mask,))])])
-    made = [*known, {"masks": [mask]}] if where == "new" else _put(known, int(where), steps, step, mask)
-    return _edited(request, office, f"Candidate: {use.replace('_', ' ')}", candidates=made)
+    changed = [*recipes, {"masks": [mask]}] if where == "new" else _with_mask(recipes, int(where), steps, step, mask)
+    return _edit(request, office, f"Candidate: {use.replace('_', ' ')}", candidates=changed)
 
 
 @router.post("/balance/mask/remove", response_class=HTMLResponse)
 def remove_mask(
     request: Request, office: Here, candidate: Number, step: Number, steps: Annotated[Steps, Form()] = "masks"
 ) -> HTMLResponse:
-    """Take a step out of a recipe; a recipe without steps goes."""
+    """Remove a mask from a recipe; a recipe without masks is removed."""
     office.need_file()
-    known = _candidates(office)
-    gone = _step(known, candidate, steps, step)
-    left = [one for place, one in enumerate(known[candidate][steps]) if place != step]
-    rest = {key: value for key, value in known[candidate].items() if key != steps}
-    one: Plain = {**rest, steps: left} if left else rest
-    made = [*known[:candidate], *([one] if one.get("masks") or one.get("coarsenings") else []), *known[candidate + 1 :]]
-    return _edited(request, office, f"Left out: {str(gone['use']).replace('_', ' ')}", candidates=made)
+    recipes = _candidates(office)
+    mask = _step(recipes, candidate, steps, step)
+    masks = [one for place, one in enumerate(recipes[candidate][steps]) if place != step]
+    rest = {key: value for key, value in recipes[candidate].items() if key != steps}
+    one: Plain = {**rest, steps: masks} if masks else rest
+    recipes[candidate : candidate + 1] = [one] if one.get("masks") or one.get("coarsenings") else []
+    return _edit(request, office, f"Left out: {str(mask['use']).replace('_', ' ')}", candidates=recipes)
 
 
 @router.post("/balance/coarsenings", response_class=HTMLResponse)
 def coarsenings(request: Request, office: Here, on: Annotated[bool, Form()] = False) -> HTMLResponse:
-    """Try every combination of the levels of the keys, or not."""
+    """Add or remove the candidate that tries every combination of the levels of the keys."""
     office.need_file()
     others = [one for one in _candidates(office) if not one.get("coarsenings")]
     then = [one.get("then", []) for one in _candidates(office) if one.get("coarsenings")]
     first = {"coarsenings": True, **({"then": then[0]} if then and then[0] else {})}
     words = "Every combination of the levels" if on else "Not every combination of the levels"
-    return _edited(request, office, words, candidates=[first, *others] if on else others)
+    return _edit(request, office, words, candidates=[first, *others] if on else others)
 
 
 # Preset, scenarios, settings ------------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def coarsenings(request: Request, office: Here, on: Annotated[bool, Form()] = Fa
 
 @router.post("/balance/preset", response_class=HTMLResponse)
 def extend(request: Request, office: Here, picked: Words, name: Word = "") -> HTMLResponse:
-    """Take over the rules of an agency; what the policy says itself goes before."""
+    """Extend an agency's preset; the policy's own sections take precedence."""
     office.need_file()
     if name and (name not in presets() or presets()[name].about != "records"):
         raise ParameterError("There is no such preset for records.")
@@ -185,36 +185,30 @@ def extend(request: Request, office: Here, picked: Words, name: Word = "") -> HT
         if name and slot in slots_of(presets()[name]) and column:
             filled.setdefault(slot, []).append(column)
     words = f"Preset: {name}" if name else "No preset"
-    return _edited(request, office, words, extends=name or None, slots=filled or None)
+    return _edit(request, office, words, extends=name or None, slots=filled or None)
 
 
 @router.post("/balance/scenario", response_class=HTMLResponse)
-def add_scenario(
-    request: Request,
-    office: Here,
-    name: Word,
-    picked: Words,
-    reason: Word = "",
-) -> HTMLResponse:
-    """Somebody who may attack, and what is known to them."""
+def add_scenario(request: Request, office: Here, name: Word, picked: Words, reason: Word = "") -> HTMLResponse:
+    """Add an intruder scenario: its name and the columns that the intruder knows."""
     policy = office.need_file()
-    known = [column for _, column in _ticks(picked)]
-    new: Plain = {"name": name.strip(), "known": known}
+    columns = [column for _, column in _ticks(picked)]
+    new: Plain = {"name": name.strip(), "known": columns}
     new |= {"reason": reason.strip()} if reason.strip() else {}
     others = known_scenarios(policy, office.workspace.folder)
-    _refuse([*of_scenarios((*others, Intruder(name.strip(), tuple(known))))])
+    _refuse([*of_scenarios((*others, Intruder(name.strip(), tuple(columns))))])
     listed = [*policy.get("scenarios", ()), new]
-    return _edited(request, office, f"Scenario: {name.strip()}", scenarios=listed)
+    return _edit(request, office, f"Scenario: {name.strip()}", scenarios=listed)
 
 
 @router.post("/balance/scenario/remove", response_class=HTMLResponse)
 def remove_scenario(request: Request, office: Here, place: Number) -> HTMLResponse:
-    """Take a scenario away."""
-    known = list(office.need_file().get("scenarios", ()))
-    if place >= len(known):
+    """Remove a scenario."""
+    scenarios = list(office.need_file().get("scenarios", ()))
+    if place >= len(scenarios):
         raise ParameterError("There is no such scenario any more.")
-    left = [one for number, one in enumerate(known) if number != place]
-    return _edited(request, office, f"No scenario: {known[place]['name']}", scenarios=left or None)
+    remaining = [one for number, one in enumerate(scenarios) if number != place]
+    return _edit(request, office, f"No scenario: {scenarios[place]['name']}", scenarios=remaining or None)
 
 
 @router.post("/balance/settings", response_class=HTMLResponse)
@@ -230,7 +224,7 @@ def settings(
     draws: Annotated[int, Form(ge=1, le=1000)] = 1,
     waive: Word = "",
 ) -> HTMLResponse:
-    """What wins inside the limits, and how candidates are tried."""
+    """Set what is preferred within the limits, and how candidates are searched."""
     policy = office.need_file()
     weights = {name: _float(text, "A weight") for name, text in _texts(names, values).items() if text.strip()}
     weights = {name: weight for name, weight in weights.items() if weight}
@@ -240,7 +234,7 @@ def settings(
         if text.strip() and search == "adaptive":
             number = _float(text, "The most trials or seconds")
             how[key] = int(number) if key == "budget" else number
-    return _edited(
+    return _edit(
         request, office, "How to choose and search",
         choose={"prefer": prefer, **({"weights": weights} if weights else {})}, search=how, draws=draws,
         waive={**policy.get("waive", {}), WAIVABLE_ATTACK: waive.strip()} if waive.strip() else None,
@@ -251,21 +245,21 @@ def settings(
 
 
 def setup(office: Office) -> Plain:
-    """Everything that can be set, as it stands, with all that is wrong with it."""
+    """Facts about all current settings, with every problem of the policy."""
     policy, folder = office.need_file(), office.workspace.folder
-    plain = whole(policy, folder)
-    named = policy.get("extends")
+    plain = with_preset(policy, folder)
+    preset_name = policy.get("extends")
     return {
         "checked": office.ask(work.check),
         "file": office.ask(work.columns),
         "slots": [slot.to_plain(place) for place, slot in enumerate(slots(policy, folder))],
         "measured": [{"name": name, "title": title(str(name))} for name in policy.get("measures", ())],
-        "candidates": _told(_candidates(office)),
-        "masks": method_forms.listed("mask"),
-        "measures": method_forms.listed("measure"),
+        "candidates": _candidate_rows(_candidates(office)),
+        "masks": method_forms.methods_by_heading("mask"),
+        "measures": method_forms.methods_by_heading("measure"),
         "presets": [preset for preset in presets().values() if preset.about == "records"],
-        "preset": presets().get(str(named)) if named else None,
-        "preset_slots": slots_of(presets()[str(named)]) if named in presets() else (),
+        "preset": presets().get(str(preset_name)) if preset_name else None,
+        "preset_slots": slots_of(presets()[str(preset_name)]) if preset_name in presets() else (),
         "scenarios": [{"reason": "", **one} for one in plain.get("scenarios", ())],
         "settings": _settings(plain),
         "uses": _uses(plain, office),
@@ -287,26 +281,26 @@ def _settings(plain: Mapping[str, Any]) -> Plain:
 
 
 def _uses(plain: Mapping[str, Any], office: Office) -> list[Plain]:
-    """The measures of use, which may be weighed."""
-    found = []
+    """The utility measures, which may be weighted."""
+    rows = []
     for name in dict.fromkeys([*plain.get("limits", {}), *plain.get("measures", ())]):
         try:
-            made = scale(str(name), known_scenarios(plain, office.workspace.folder))
+            measure = scale(str(name), known_scenarios(plain, office.workspace.folder))
         except EquipoiseError:
             continue
-        if family(type(getattr(made, "inner", made))) == "utility":
-            found.append({"name": name, "title": title(str(name))})
-    return found
+        if family(type(getattr(measure, "inner", measure))) == "utility":
+            rows.append({"name": name, "title": title(str(name))})
+    return rows
 
 
 def _candidates(office: Office) -> list[Plain]:
-    """The candidates as they are, those of the preset too; every combination of levels where none are named."""
-    found = whole(office.policy, office.workspace.folder).get("candidates")
-    return [{"coarsenings": True}] if found is None else [dict(one) for one in found]
+    """The candidates, those of the preset included; every combination of levels where there are none."""
+    candidates = with_preset(office.policy, office.workspace.folder).get("candidates")
+    return [{"coarsenings": True}] if candidates is None else [dict(one) for one in candidates]
 
 
-def _told(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
-    """Candidates as the page lists them."""
+def _candidate_rows(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
+    """Candidates in words, for the list on the page."""
     return [
         {
             "coarsenings": bool(one.get("coarsenings")),
@@ -318,32 +312,32 @@ def _told(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
 
 
 def _mask_words(mask: Mapping[str, Any]) -> Plain:
-    """A step: its name, and what it was given as it would be typed."""
+    """A mask in words: its name, and its parameters as a user would type them."""
     try:
-        form = method_forms.filled(find(str(mask.get("use", "")), "mask"), mask)
+        form = method_forms.form_of(find(str(mask.get("use", "")), "mask"), mask)
     except EquipoiseError:
         return {"use": str(mask.get("use", "")), "given": [], "about": ""}
-    told = {field["name"]: ", ".join(field["picked"]) or field["value"] for field in form["fields"]}
-    told |= {name: _lists(value) for name, value in mask.items() if isinstance(value, list) and name in told}
-    given = [(name.replace("_", " "), told[name]) for name in told if name in mask]
-    return {"use": form["words"], "given": given, "about": form["about"]}
+    texts = {field["name"]: ", ".join(field["picked"]) or field["value"] for field in form["fields"]}
+    texts |= {name: _values_text(value) for name, value in mask.items() if isinstance(value, list) and name in texts}
+    parameters = [(name.replace("_", " "), texts[name]) for name in texts if name in mask]
+    return {"use": form["words"], "given": parameters, "about": form["about"]}
 
 
-def _lists(values: Sequence[Any]) -> str:
-    """Values, or several lists of them that are tried each."""
+def _values_text(values: Sequence[Any]) -> str:
+    """The text of values, or of several alternative lists of them."""
     return ", ".join(" + ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
 
 
 def _step(candidates: Sequence[Mapping[str, Any]], candidate: int, steps: Steps, step: int) -> Plain:
     try:
-        found: Plain = candidates[candidate][steps][step]
-        return found
+        mask: Plain = candidates[candidate][steps][step]
+        return mask
     except (IndexError, KeyError):
         raise ParameterError("There is no such step any more: load the page again.") from None
 
 
-def _put(candidates: Sequence[Plain], candidate: int, steps: Steps, step: int, mask: Plain) -> list[Plain]:
-    """The candidates with a step more, or another in its place."""
+def _with_mask(candidates: Sequence[Plain], candidate: int, steps: Steps, step: int, mask: Plain) -> list[Plain]:
+    """The candidates with one more mask, or with a mask replaced."""
     if candidate >= len(candidates):
         raise ParameterError("There is no such recipe any more: load the page again.")
     one = candidates[candidate]
@@ -352,14 +346,14 @@ def _put(candidates: Sequence[Plain], candidate: int, steps: Steps, step: int, m
     return [*candidates[:candidate], {**one, steps: new}, *candidates[candidate + 1 :]]
 
 
-def _edited(request: Request, office: Office, words: str, **parts: Any) -> HTMLResponse:
-    """Take the step, and draw what can be set again."""
-    office.edit(request, words, PAGE, lambda draft: with_policy(draft, **parts))
+def _edit(request: Request, office: Office, words: str, **parts: Any) -> HTMLResponse:
+    """Edit the policy as one step, and render the settings again."""
+    office.edit(request, words, PAGE_NAME, lambda draft: with_policy(draft, **parts))
     return part(request, "balance_setup.html", **setup(office))
 
 
 def _refuse(problems: Sequence[PolicyProblem]) -> None:
-    """Refuse what was filled in, with everything that is wrong with it."""
+    """Raise all problems as one error, if there are any."""
     if problems:
         error = ParameterError(" ".join(dict.fromkeys(problem.words.rstrip(".") + "." for problem in problems)))
         error.problems = tuple(replace(problem, place=problem.place[-1:]) for problem in problems)
@@ -373,28 +367,28 @@ def _texts(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
 
 
 def _ticks(picked: Sequence[str]) -> list[tuple[str, str]]:
-    """What was ticked: the parameter and the value."""
-    found = []
+    """The ticked values, each with its parameter."""
+    pairs = []
     for text in picked:
         try:
             name, value = json.loads(text)
         except (ValueError, TypeError):
             raise ParameterError("The form is not whole: load the page again.") from None
-        found.append((str(name), str(value)))
-    return found
+        pairs.append((str(name), str(value)))
+    return pairs
 
 
 def _bound(text: str, share: bool) -> tuple[float, bool]:
-    """A bound as typed: of shares, a number is in percent."""
+    """The typed bound and whether it is in percent, as the bounds of shares are."""
     bare = text.strip().removesuffix("%").strip()
     return _float(bare, "A limit"), share or text.strip().endswith("%")
 
 
 def _float(text: str, what: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         raise ParameterError(f"{what} is a number.") from None
-    if not abs(found) < 1e15:
+    if not abs(number) < 1e15:
         raise ParameterError(f"{what} is a number.")
-    return found
+    return number

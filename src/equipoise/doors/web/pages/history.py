@@ -1,4 +1,4 @@
-"""The steps that were taken: the list, undo and redo."""
+"""History of the session: the list of steps, undo and redo."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -17,13 +17,13 @@ def steps(request: Request) -> HTMLResponse:
 
 @router.post("/undo", response_class=HTMLResponse)
 def undo(request: Request, office: Here) -> HTMLResponse:
-    """Take the last step back; the page is drawn again."""
+    """Undo the last step and reload the page."""
     office.undo(request)
     return again(request)
 
 
 @router.post("/redo", response_class=HTMLResponse)
 def redo(request: Request, office: Here) -> HTMLResponse:
-    """Take the step that was taken back once more."""
+    """Redo the step that was undone last."""
     office.redo(request)
     return again(request)

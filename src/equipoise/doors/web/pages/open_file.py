@@ -1,4 +1,4 @@
-"""Open: a file by its name, by upload, or the demo; and what its columns are."""
+"""Open page: a file by name, by upload or the demo; and the roles of its columns."""
 
 import tomllib
 from collections.abc import Mapping
@@ -18,27 +18,27 @@ from equipoise.inspection.suggest_roles import ROLE_WORDS
 from equipoise.policies.policy_file import Job
 
 router = APIRouter()
-ROLES = {
+ROLE_TITLES = {
     "key": "key", "sensitive": "sensitive", "numeric": "number to analyse", "weight": "weight",
     "household": "household", "domain": "area or group", "id": "record number", "direct": "direct identifier",
     "sample": "sample number", "none": "no role",
 }  # fmt: skip
-"""The roles as the page calls them."""
-DEMO = "demo"
-FILES = {"": ("seed_file", "register"), "data": ("metadata",), "output": ("folder", "sign"), "search": ("journal",)}
-"""What names a file in a policy, by section."""
+"""Titles of the roles on the page."""
+DEMO_FOLDER = "demo"
+PATH_KEYS = {"": ("seed_file", "register"), "data": ("metadata",), "output": ("folder", "sign"), "search": ("journal",)}
+"""Fields of a policy that name files, by section."""
 
 
 @router.get("/", response_class=HTMLResponse)
 def show(request: Request, office: Here) -> HTMLResponse:
-    """The first page: choose a file, or see what the columns of the open one are."""
-    found, lost = None, ""
+    """The page: choose a file, or see the columns of the open one."""
+    columns, problem = None, ""
     try:
-        found = office.ask(work.look) if office.opened else None
+        columns = office.ask(work.look) if office.opened else None
     except EquipoiseError as error:
-        lost = str(error)
-    facts = {"roles": ROLES, "told": ROLE_WORDS, "files": office.workspace.files()}
-    return page(request, "open.html", "open", found=found, lost=lost, **facts)
+        problem = str(error)
+    facts = {"roles": ROLE_TITLES, "told": ROLE_WORDS, "files": office.workspace.files()}
+    return page(request, "open.html", "open", found=columns, lost=problem, **facts)
 
 
 @router.post("/open/file", response_class=HTMLResponse)
@@ -50,7 +50,7 @@ def open_file(request: Request, office: Here, name: Annotated[str, Form(max_leng
 
 @router.post("/open/upload", response_class=HTMLResponse)
 def upload(request: Request, office: Here, file: UploadFile) -> HTMLResponse:
-    """Keep an uploaded file in the working folder and open it."""
+    """Save an uploaded file in the working folder and open it."""
     if not file.filename:
         raise DataError("Choose a file first.")
     place = office.workspace.receive(file.filename, file.file)
@@ -64,8 +64,8 @@ def upload(request: Request, office: Here, file: UploadFile) -> HTMLResponse:
 
 @router.post("/open/demo", response_class=HTMLResponse)
 def open_demo(request: Request, office: Here) -> HTMLResponse:
-    """Open the demo survey; it is written into the working folder the first time."""
-    folder = office.workspace.folder / DEMO
+    """Open the demo survey, written into the working folder the first time."""
+    folder = office.workspace.folder / DEMO_FOLDER
     policy = folder / "survey.toml"
     begin(office, request, policy if policy.is_file() else write_demo(folder))
     return again(request, "/")
@@ -78,69 +78,69 @@ def change_role(
     column: Annotated[str, Form(max_length=1000)],
     role: Annotated[str, Form(max_length=40)],
 ) -> HTMLResponse:
-    """Give a column another role."""
+    """Change the role of a column."""
     roles = office.ask(work.with_role, column, role)
-    words = f"{column}: {ROLES.get(role, role)}"
+    words = f"{column}: {ROLE_TITLES.get(role, role)}"
     office.edit(request, words, "open", lambda draft: with_policy(draft, roles=roles))
-    return part(request, "columns.html", found=office.ask(work.look), roles=ROLES, told=ROLE_WORDS)
+    return part(request, "columns.html", found=office.ask(work.look), roles=ROLE_TITLES, told=ROLE_WORDS)
 
 
 @router.get("/open/preview", response_class=HTMLResponse)
 def preview(request: Request, office: Here) -> HTMLResponse:
     """The first records with their values."""
-    return part(request, "preview.html", preview=office.ask(work.first))
+    return part(request, "preview.html", preview=office.ask(work.first_records))
 
 
 def begin_with(office: Office, path: Path) -> None:
-    """Open a file before there is a page; where it is open already the session goes on."""
+    """Open a file at the start of the server; if it is open already the session continues."""
     name = office.workspace.relative(office.workspace.inside(str(path)))
     if name not in (office.policy.get("data", {}).get("path"), office.session.draft.get("opened")):
         begin(office, None, path)
 
 
 def begin(office: Office, request: Request | None, path: Path) -> None:
-    """Open a file: a policy as it is, data with the roles that its columns suggest."""
-    plain = _policy(office, path) if path.suffix == ".toml" else _fresh(office, path)
+    """Open a file: a policy as it is, or data with suggested roles."""
+    plain = _policy(office, path) if path.suffix == ".toml" else _new_policy(office, path)
     draft = {**EMPTY, "policy": plain, "opened": office.workspace.relative(path)}
     office.edit(request, f"Opened {path.name}", "open", lambda _: draft)
 
 
-def _fresh(office: Office, path: Path) -> dict[str, Any]:
+def _new_policy(office: Office, path: Path) -> dict[str, Any]:
     data = {"path": office.workspace.relative(path)}
-    roles = office.desk.ask(work.suggested, office.workspace.folder, {"data": data})
+    roles = office.desk.ask(work.suggested_roles, office.workspace.folder, {"data": data})
     return {"format": 1, "title": path.name.partition(".")[0], "data": data, "roles": roles}
 
 
 def _policy(office: Office, path: Path) -> dict[str, Any]:
-    """A policy with its data seen from the working folder, and its hierarchies written out."""
+    """A policy with its data path relative to the working folder, and its hierarchies in full."""
     job = Job.load(path)
     try:
         plain = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError):
         raise DataError(f"Cannot read the policy {path.name!r}.") from None
     data = office.workspace.inside(str(path.parent / job.data.path))
-    plain = _moved(plain, office.workspace.relative(path.parent))
+    plain = _with_paths_from(plain, office.workspace.relative(path.parent))
     plain["data"] = {**plain["data"], "path": office.workspace.relative(data)}
     plain["roles"] = job.read_roles().to_plain()
     office.desk.ask(work.look, office.workspace.folder, plain)
     return plain
 
 
-def _moved(plain: dict[str, Any], folder: str) -> dict[str, Any]:
-    """A policy of another folder, with the files it names seen from the working folder."""
+def _with_paths_from(plain: dict[str, Any], folder: str) -> dict[str, Any]:
+    """A policy of another folder, with its file paths relative to the working folder."""
     if folder == ".":
         return plain
-    made = {**plain}
-    for section, names in FILES.items():
-        inside = {**made.get(section, {})} if section else made
+    policy = {**plain}
+    for section, names in PATH_KEYS.items():
+        inside = {**policy.get(section, {})} if section else policy
         inside |= {name: f"{folder}/{inside[name]}" for name in names if inside.get(name)}
-        made = made | ({section: inside} if section and inside else {} if section else inside)
-    if str(made.get("extends", "")).endswith(".toml"):
-        made["extends"] = f"{folder}/{made['extends']}"
-    return made
+        policy = policy | ({section: inside} if section and inside else {} if section else inside)
+    if str(policy.get("extends", "")).endswith(".toml"):
+        policy["extends"] = f"{folder}/{policy['extends']}"
+    return policy
 
 
 def with_policy(draft: Draft, **parts: Any) -> Draft:
-    """The draft with some sections of its policy changed; None takes one away."""
+    """The draft with some sections of its policy changed; None removes a section."""
     policy: Mapping[str, Any] = {**draft["policy"], **parts}
     return {**draft, "policy": {name: value for name, value in policy.items() if value is not None}}

@@ -1,4 +1,4 @@
-"""Publish or suppress: the trade-off curve with a point that moves, and the cells on both sides of the line."""
+"""Publish page: the trade-off curve of risk and loss, and the cells published or suppressed at a point."""
 
 import hashlib
 import json
@@ -24,19 +24,19 @@ Name = Annotated[str, Form(max_length=1000)]
 Names = Annotated[list[Annotated[str, Form(max_length=1000)]], Form(max_length=work.MOST_COLUMNS, default_factory=list)]
 Word = Annotated[str, Form(max_length=200)]
 File = Literal["decision.csv", "decision.json", "report.html"]
-Around = Annotated[work.Shown, Query()]
+ListingQuery = Annotated[work.Shown, Query()]
 
 
 @router.get("/publish", response_class=HTMLResponse)
 def show(request: Request, office: Here) -> HTMLResponse:
-    """The page: the curve, the point on it, and the cells."""
+    """The page: the curve, the chosen point and the cells."""
     facts = _facts(office) if office.opened else {"found": None}
     return page(request, "publish.html", "publish", **facts)
 
 
 @router.post("/publish/demo", response_class=HTMLResponse)
 def open_demo(request: Request, office: Here) -> HTMLResponse:
-    """Open the demo survey and come back here."""
+    """Open the demo survey and return to this page."""
     open_file.open_demo(request, office)
     return again(request, "/publish")
 
@@ -46,13 +46,13 @@ def point(
     request: Request,
     office: Here,
     risk: Annotated[float, Query(ge=0, le=1)],
-    shown: Around = "line",
+    shown: ListingQuery = "line",
 ) -> HTMLResponse:
-    """The cells and totals at another point of the curve; nothing is kept yet."""
+    """The cells and totals at a point of the curve; nothing is saved."""
     office.need_file()
-    given = office.session.draft["publish"]
-    at = office.ask(work.point, given, risk, shown)
-    return part(request, "publish_point.html", at=at, settings=given, kept=given.get("risk"))
+    settings = office.session.draft["publish"]
+    at = office.ask(work.point, settings, risk, shown)
+    return part(request, "publish_point.html", at=at, settings=settings, kept=settings.get("risk"))
 
 
 @router.post("/publish/keep", response_class=HTMLResponse)
@@ -62,10 +62,10 @@ def keep(
     risk: Annotated[float, Form(ge=0, le=1)],
     shown: Annotated[work.Shown, Form()] = "line",
 ) -> HTMLResponse:
-    """Keep a point of the curve as the decision."""
+    """Save a point of the curve as the decision."""
     settings = {**_settings(office), "risk": risk}
     words = f"Publish or suppress: {percent(risk)} of the risk is left"
-    return _changed(request, office, words.replace("\xa0", " "), settings, shown)
+    return _edit(request, office, words.replace("\xa0", " "), settings, shown)
 
 
 @router.post("/publish/columns", response_class=HTMLResponse)
@@ -79,27 +79,27 @@ def columns(
     nonpublication: Name = "y",
     population: Name = "",
 ) -> HTMLResponse:
-    """Other areas or classes, or another loss of silence."""
+    """Change the columns, their levels, or the loss of nonpublication."""
     levels = [*zip(domain, domain_level, strict=False), *zip(target, target_level, strict=False)]
-    asked = {"domain": domain, "target": target, "levels": levels}
-    asked |= {"nonpublication": nonpublication, "population": population}
-    made = office.ask(work.with_columns, office.session.draft["publish"], asked)
-    words = f"Cells: {', '.join((*made['target'], *made['domain'])) or 'as they are'}"
-    return _changed(request, office, words, made)
+    choices = {"domain": domain, "target": target, "levels": levels}
+    choices |= {"nonpublication": nonpublication, "population": population}
+    settings = office.ask(work.with_columns, office.session.draft["publish"], choices)
+    words = f"Cells: {', '.join((*settings['target'], *settings['domain'])) or 'as they are'}"
+    return _edit(request, office, words, settings)
 
 
 @router.post("/publish/loss", response_class=HTMLResponse)
 def loss(request: Request, office: Here, name: Word) -> HTMLResponse:
-    """Another loss of disclosure."""
-    made = work.with_loss(_settings(office), name)
-    return _changed(request, office, f"Loss of disclosure: {work.TITLES[name].lower()}", made)
+    """Change the loss of disclosure."""
+    settings = work.with_loss(_settings(office), name)
+    return _edit(request, office, f"Loss of disclosure: {work.TITLES[name].lower()}", settings)
 
 
 @router.post("/publish/loss/set", response_class=HTMLResponse)
 def set_loss(request: Request, office: Here, field: Word, value: Word = "") -> HTMLResponse:
-    """Another value in a field of the loss."""
-    made = work.with_field(_settings(office), field, value)
-    return _changed(request, office, f"Loss of disclosure: {field} = {value.strip()}", made)
+    """Change a parameter of the loss."""
+    settings = work.with_field(_settings(office), field, value)
+    return _edit(request, office, f"Loss of disclosure: {field} = {value.strip()}", settings)
 
 
 # --- the decision as files ----------------------------------------------------------------------------------------
@@ -107,37 +107,37 @@ def set_loss(request: Request, office: Here, field: Word, value: Word = "") -> H
 
 @router.post("/publish/write", response_class=HTMLResponse)
 def write(request: Request, office: Here) -> HTMLResponse:
-    """Write the decision with its report into the working folder, beside what is there."""
+    """Write the decision with its report into a new folder of the working folder."""
     settings = _settings(office)
     stem = Path(office.policy["data"]["path"]).name.partition(".")[0]
     out = free(office.workspace.folder / f"{stem}-decision")
     about = {"digest": _digest(office, settings), "folder": out.name}
     office.runs.start(RUN, work.decide, office.workspace.folder, dict(office.policy), settings, out, about=about)
-    return part(request, "publish_files.html", **_files(office, settings))
+    return part(request, "publish_files.html", **_files_facts(office, settings))
 
 
 @router.get("/publish/written", response_class=HTMLResponse)
-def written(request: Request, office: Here) -> HTMLResponse:
-    """How far the files are."""
+def files(request: Request, office: Here) -> HTMLResponse:
+    """The progress of writing the files."""
     office.need_file()
-    return part(request, "publish_files.html", **_files(office, _settings(office)))
+    return part(request, "publish_files.html", **_files_facts(office, _settings(office)))
 
 
 @router.post("/publish/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
-    """Stop writing."""
+    """Stop writing the files."""
     office.need_file()
-    if found := office.runs.latest(RUN):
-        office.runs.stop(found.id)
-    return part(request, "publish_files.html", **_files(office, _settings(office)))
+    if run := office.runs.latest(RUN):
+        office.runs.stop(run.id)
+    return part(request, "publish_files.html", **_files_facts(office, _settings(office)))
 
 
 @router.get("/publish/file/{name}")
 def file(office: Here, name: File) -> Response:
-    """A file of the decision that was written last."""
+    """Download a file of the decision written last."""
     office.need_file()
-    found = office.runs.latest(RUN)
-    place = office.workspace.folder / found.about["folder"] / name if found and found.state == "done" else None
+    run = office.runs.latest(RUN)
+    place = office.workspace.folder / run.about["folder"] / name if run and run.state == "done" else None
     if place is None or not place.is_file():
         raise DataError("The decision is not written yet, or was moved.")
     return FileResponse(place, filename=name, headers={"Cache-Control": "no-store"})
@@ -147,34 +147,34 @@ def file(office: Here, name: File) -> Response:
 
 
 def _settings(office: Office) -> dict[str, Any]:
-    found: dict[str, Any] = office.ask(work.settled, office.session.draft["publish"])
-    return found
+    settings: dict[str, Any] = office.ask(work.settled, office.session.draft["publish"])
+    return settings
 
 
-def _changed(
-    request: Request, office: Office, words: str, made: Mapping[str, Any], shown: work.Shown = "line"
+def _edit(
+    request: Request, office: Office, words: str, settings: Mapping[str, Any], listing: work.Shown = "line"
 ) -> HTMLResponse:
-    office.edit(request, words, "publish", lambda draft: {**draft, "publish": made})
-    return part(request, "publish_body.html", **_facts(office, shown))
+    office.edit(request, words, "publish", lambda draft: {**draft, "publish": settings})
+    return part(request, "publish_body.html", **_facts(office, listing))
 
 
-def _facts(office: Office, shown: work.Shown = "line") -> dict[str, Any]:
-    found = office.ask(work.seen, office.session.draft["publish"], None, shown)
-    settings = found["settings"]
+def _facts(office: Office, listing: work.Shown = "line") -> dict[str, Any]:
+    view = office.ask(work.seen, office.session.draft["publish"], None, listing)
+    settings = view["settings"]
     return {
-        "found": found, "at": found.get("at"), "kept": office.session.draft["publish"].get("risk"),
+        "found": view, "at": view.get("at"), "kept": office.session.draft["publish"].get("risk"),
         "loss": work.loss_form(settings), "LOSSES": {name: work.TITLES[name] for name in work.LOSSES},
-        "SILENCES": work.SILENCES, "slots": range(work.MOST_COLUMNS), **_files(office, settings),
+        "SILENCES": work.SILENCES, "slots": range(work.MOST_COLUMNS), **_files_facts(office, settings),
     }  # fmt: skip
 
 
-def _files(office: Office, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The run that wrote the decision, where it is about these settings."""
+def _files_facts(office: Office, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The run that wrote the decision, if it used these settings."""
     run: Run | None = office.runs.latest(RUN)
     current = run is not None and run.about["digest"] == _digest(office, settings)
     return {"run": run if current else None, "settings": settings}
 
 
 def _digest(office: Office, settings: Mapping[str, Any]) -> str:
-    told = [settings, office.policy["data"], office.policy.get("roles", {})]
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+    content = [settings, office.policy["data"], office.policy.get("roles", {})]
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()

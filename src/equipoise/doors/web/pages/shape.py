@@ -1,4 +1,4 @@
-"""Shape: how coarse each key is, and what that does to risk and information."""
+"""Shape page: the levels of each key, and their effect on risk and information."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -24,28 +24,28 @@ Numbers = Annotated[list[Number], Field(max_length=1000)]
 Code = Annotated[int, Field(ge=0, lt=1 << 31)]
 Codes = Annotated[list[Code], Field(max_length=100_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-One = Field(min_length=1, max_length=1)
-"""The editors make one level at a time."""
+ONE_ITEM = Field(min_length=1, max_length=1)
+"""Lists with one item: the editors make one level at a time."""
 
 
-class Plain(BaseModel):
-    """What the page sends, and nothing else."""
+class RequestBody(BaseModel):
+    """Request body of the page; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class OfLevel(Plain):
-    """A level that there is."""
+class LevelChange(RequestBody):
+    """A change to an existing level."""
 
     kind: Literal["level"]
     level: Annotated[str, Field(max_length=1000)]
 
 
-class OfIntervals(Plain):
-    """Intervals of one width."""
+class IntervalsChange(RequestBody):
+    """A change to intervals of one width."""
 
     kind: Literal["intervals"]
-    widths: Annotated[list[Annotated[float, Field(gt=0, allow_inf_nan=False, le=1e15)]], One]
+    widths: Annotated[list[Annotated[float, Field(gt=0, allow_inf_nan=False, le=1e15)]], ONE_ITEM]
     start: Number = 0
     top: Number | None = None
     bottom: Number | None = None
@@ -53,96 +53,97 @@ class OfIntervals(Plain):
     alone: Numbers = []
 
 
-class OfBreaks(Plain):
-    """Intervals between breaks."""
+class BreaksChange(RequestBody):
+    """A change to intervals between breaks."""
 
     kind: Literal["breaks"]
-    breaks: Annotated[list[Annotated[list[Number], Field(min_length=1, max_length=1000)]], One]
+    breaks: Annotated[list[Annotated[list[Number], Field(min_length=1, max_length=1000)]], ONE_ITEM]
     closed: Literal["left", "right"] = "left"
     alone: Numbers = []
 
 
-class Merged(Plain):
-    """A group of categories, by their places among the values of the column."""
+class CategoryGroup(RequestBody):
+    """A group of categories, by their positions among the values of the column."""
 
     name: Name
     codes: Annotated[list[Code], Field(min_length=1, max_length=100_000)]
 
 
-class OfMapping(Plain):
-    """Groups; all others stay apart or, where `other` names it, become one group but for those `kept`."""
+class MappingChange(RequestBody):
+    """A change to groups; all others stay separate or, if `other` names it, form one group except those `kept`."""
 
     kind: Literal["mapping"]
-    groups: Annotated[list[Merged], Field(max_length=5_000)] = []
+    groups: Annotated[list[CategoryGroup], Field(max_length=5_000)] = []
     kept: Codes = []
     other: Name | None = None
     of: int
 
 
-class OfPrefix(Plain):
-    """The first characters."""
+class PrefixChange(RequestBody):
+    """A change to the first characters of codes."""
 
     kind: Literal["prefix"]
-    lengths: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], One]
+    lengths: Annotated[list[Annotated[int, Field(ge=1, le=1000)]], ONE_ITEM]
 
 
-class OfDates(Plain):
-    """A calendar period."""
+class DatesChange(RequestBody):
+    """A change to a calendar period."""
 
     kind: Literal["dates"]
-    parts: Annotated[list[Part], One]
+    parts: Annotated[list[Part], ONE_ITEM]
 
 
-Made = Annotated[OfIntervals | OfBreaks | OfMapping | OfPrefix | OfDates, Field(discriminator="kind")]
-Change = Annotated[OfLevel | OfIntervals | OfBreaks | OfMapping | OfPrefix | OfDates, Field(discriminator="kind")]
+NewKinds = IntervalsChange | BreaksChange | MappingChange | PrefixChange | DatesChange
+NewLevel = Annotated[NewKinds, Field(discriminator="kind")]
+Change = Annotated[LevelChange | NewKinds, Field(discriminator="kind")]
 
 
-class Asked(Plain):
-    """A coarsening of one key to look at."""
+class PreviewRequest(RequestBody):
+    """Request for the preview of a coarsening of one key."""
 
     column: Column
     change: Change
 
 
-class Keep(Plain):
-    """A coarsening to keep: in the place of a level, or beside the others where none is named."""
+class KeepRequest(RequestBody):
+    """Request to save a coarsening as a level: in place of an existing one, or as a new one."""
 
     column: Column
-    change: Made
+    change: NewLevel
     level: Annotated[str, Field(max_length=1000)] = ""
     name: Annotated[str, Field(max_length=200)] = ""
 
 
 @router.get("/shape", response_class=HTMLResponse)
 def show(request: Request, office: Here, key: Annotated[str, Query(max_length=1000)] = "") -> HTMLResponse:
-    """The keys with their levels, and the editor of one."""
+    """The page: the keys with their levels, and the editor of one key."""
     return page(request, "shape.html", "shape", **_facts(office, key))
 
 
 @router.post("/shape/preview")
-def preview(office: Here, asked: Asked) -> dict[str, float]:
-    """Risk and information of all keys, with one of them coarsened as asked; nothing is kept."""
+def preview(office: Here, question: PreviewRequest) -> dict[str, float]:
+    """Risk and information of all keys after a coarsening of one; nothing is saved."""
     office.need_file()
     session, folder = office.session, office.workspace.folder
-    change = asked.change.model_dump()
-    given = (folder, session.policy["data"], session.version, asked.column, change)
-    found: dict[str, float] | None = office.desk.ask(work.preview, *given)
-    if found is None:
-        office.desk.ask(work.ready, folder, session.policy, _chosen(session), asked.column, session.version)
-        found = office.desk.ask(work.preview, *given)
-    if found is None:
+    change = question.change.model_dump()
+    arguments = (folder, session.policy["data"], session.version, question.column, change)
+    numbers: dict[str, float] | None = office.desk.ask(work.preview, *arguments)
+    if numbers is None:
+        office.desk.ask(work.ready, folder, session.policy, _chosen_levels(session), question.column, session.version)
+        numbers = office.desk.ask(work.preview, *arguments)
+    if numbers is None:
         raise ParameterError("The file has changed: load the page again.")
-    return found
+    return numbers
 
 
 @router.post("/shape/keep", response_class=HTMLResponse)
-def keep(request: Request, office: Here, asked: Keep) -> HTMLResponse:
-    """Keep a coarsening as a level of the key."""
-    change = asked.change.model_dump()
-    tree, level = office.ask(work.kept, asked.column, change, asked.level, asked.name)
-    words = f"{asked.column}: {_words(change, asked.level)}"
-    office.edit(request, words, "shape", lambda draft: _at(_with_tree(draft, asked.column, tree), asked.column, level))
-    return _drawn(request, office, asked.column)
+def keep(request: Request, office: Here, level_request: KeepRequest) -> HTMLResponse:
+    """Save a coarsening as a level of the key."""
+    change, column = level_request.change.model_dump(), level_request.column
+    tree, level = office.ask(work.hierarchy_with, column, change, level_request.level, level_request.name)
+    words = f"{column}: {_change_words(change, level_request.level)}"
+    office.edit(request, words, "shape", lambda draft: _with_level(_with_tree(draft, column, tree), column, level))
+    return _draw(request, office, column)
 
 
 @router.post("/shape/level", response_class=HTMLResponse)
@@ -152,11 +153,11 @@ def choose(
     column: Annotated[str, Form(max_length=1000)],
     level: Annotated[str, Form(max_length=1000)],
 ) -> HTMLResponse:
-    """Look at a key at one of its levels."""
+    """Set the current level of a key."""
     name = office.ask(work.level_of, column, level)
     words = f"{column}: {'as it came' if name == ORIGINAL else f'level {name}'}"
-    office.edit(request, words, "shape", lambda draft: _at(draft, column, name))
-    return _drawn(request, office, column)
+    office.edit(request, words, "shape", lambda draft: _with_level(draft, column, name))
+    return _draw(request, office, column)
 
 
 @router.post("/shape/drop", response_class=HTMLResponse)
@@ -166,11 +167,11 @@ def drop(
     column: Annotated[str, Form(max_length=1000)],
     level: Annotated[str, Form(max_length=1000)],
 ) -> HTMLResponse:
-    """Take a level away."""
-    tree = office.ask(work.dropped, column, level)
+    """Remove a level."""
+    tree = office.ask(work.hierarchy_without, column, level)
     words = f"{column}: level {level} taken away"
     office.edit(request, words, "shape", lambda draft: _with_tree(draft, column, tree))
-    return _drawn(request, office, column)
+    return _draw(request, office, column)
 
 
 @router.get("/shape/categories", response_class=HTMLResponse)
@@ -182,8 +183,8 @@ def categories(
     rare: bool = False,
 ) -> HTMLResponse:
     """The categories of a key, most frequent first."""
-    found = office.ask(work.categories, key, search, rare)
-    return part(request, "shape_categories.html", listed=found)
+    listing = office.ask(work.categories, key, search, rare)
+    return part(request, "shape_categories.html", listed=listing)
 
 
 @router.post("/shape/suggest", response_class=HTMLResponse)
@@ -193,76 +194,75 @@ def suggest(
     k: Annotated[int, Form(ge=2, le=1_000_000)] = 3,
     share: Annotated[float, Form(ge=0, le=100, allow_inf_nan=False)] = 2,
 ) -> HTMLResponse:
-    """Begin to look for the least coarsening with classes of k records; `share` is in percent."""
+    """Start the search for the least coarsening with classes of k records; `share` is in percent."""
     policy = office.need_file()
     about = {"k": k, "share": share, "version": office.session.version}
-    office.runs.start(RUN, work.suggested, office.workspace.folder, dict(policy), k, share / 100, about=about)
+    office.runs.start(RUN, work.suggest_coarsening, office.workspace.folder, dict(policy), k, share / 100, about=about)
     return part(request, "shape_suggestion.html", run=office.runs.latest(RUN))
 
 
 @router.get("/shape/suggestion", response_class=HTMLResponse)
 def suggestion(request: Request, office: Here) -> HTMLResponse:
-    """How far the search is, or what it has found."""
+    """The progress of the search, or its result."""
     return part(request, "shape_suggestion.html", run=office.runs.latest(RUN))
 
 
 @router.post("/shape/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop the search."""
-    run = office.runs.latest(RUN)
-    if run is not None:
+    if run := office.runs.latest(RUN):
         office.runs.stop(run.id)
     return part(request, "shape_suggestion.html", run=office.runs.latest(RUN))
 
 
 @router.post("/shape/take", response_class=HTMLResponse)
 def take(request: Request, office: Here, key: Annotated[str, Form(max_length=1000)] = "") -> HTMLResponse:
-    """Look at all keys at the levels that were suggested."""
+    """Set all keys to the suggested levels."""
     run = office.runs.latest(RUN)
     if run is None or run.state != "done":
         raise ParameterError("There is no suggestion to take: ask for one first.")
     levels = dict(run.result["levels"])
     words = f"The levels suggested for classes of {run.result['k']}"
     office.edit(request, words, "shape", lambda draft: {**draft, "shape": levels})
-    return _drawn(request, office, key)
+    return _draw(request, office, key)
 
 
-def _drawn(request: Request, office: Office, column: str) -> HTMLResponse:
+def _draw(request: Request, office: Office, column: str) -> HTMLResponse:
     return part(request, "shape_part.html", **_facts(office, column))
 
 
 def _facts(office: Office, column: str) -> dict[str, Any]:
-    """What the page shows; nothing where no file is open, or no column is a key."""
+    """Facts for the page; empty where no file is open or no column is a key."""
     session = office.session
     if not session.policy.get("roles", {}).get("keys") or not office.opened:
         return {"found": None, "run": None, "drawing": None}
-    given = (office.workspace.folder, session.policy, _chosen(session), column, session.version)
-    found = office.desk.ask(work.look, *given)
-    drawing = {name: found[name] for name in ("column", "level", "shown", "records", "now", "original", "editor")}
-    drawing |= {"levels": [level["name"] for level in found["levels"] if not level["problem"]]}
+    arguments = (office.workspace.folder, session.policy, _chosen_levels(session), column, session.version)
+    facts = office.desk.ask(work.look, *arguments)
+    drawing = {name: facts[name] for name in ("column", "level", "shown", "records", "now", "original", "editor")}
+    drawing |= {"levels": [level["name"] for level in facts["levels"] if not level["problem"]]}
     drawing |= {"limits": _limits(session.policy)}
-    return {"found": found, "run": office.runs.latest(RUN), "drawing": drawing}
+    return {"found": facts, "run": office.runs.latest(RUN), "drawing": drawing}
 
 
-def _chosen(session: Session) -> dict[str, str]:
+def _chosen_levels(session: Session) -> dict[str, str]:
     return dict(session.draft.get("shape", {}))
 
 
-def _at(draft: Draft, column: str, level: str) -> Draft:
+def _with_level(draft: Draft, column: str, level: str) -> Draft:
     return {**draft, "shape": {**draft.get("shape", {}), column: level}}
 
 
 def _with_tree(draft: Draft, column: str, tree: list[dict[str, Any]]) -> Draft:
-    """The draft with another hierarchy of a column; with none where it is empty."""
+    """The draft with another hierarchy of a column, or none where it is empty."""
     roles: Mapping[str, Any] = draft["policy"].get("roles", {})
     trees = {name: other for name, other in roles.get("hierarchies", {}).items() if name != column}
     trees |= {column: tree} if tree else {}
-    left = {name: value for name, value in roles.items() if name != "hierarchies"}
-    return with_policy(draft, roles={**left, **({"hierarchies": trees} if trees else {})})
+    others = {name: value for name, value in roles.items() if name != "hierarchies"}
+    return with_policy(draft, roles={**others, **({"hierarchies": trees} if trees else {})})
 
 
-def _words(change: Mapping[str, Any], replaced: str) -> str:
-    """A coarsening in the list of steps; no category is named."""
+def _change_words(change: Mapping[str, Any], replaced: str) -> str:
+    """The words of a coarsening in the list of steps; no category is named."""
     kind = change["kind"]
     if kind == "breaks":
         return "breaks moved" if replaced and replaced != ORIGINAL else f"{len(set(change['breaks'][0])) + 1} bands"
@@ -278,15 +278,15 @@ def _words(change: Mapping[str, Any], replaced: str) -> str:
 
 
 def _limits(policy: Mapping[str, Any]) -> dict[str, float]:
-    """The limits on the two axes of the map, where the policy has them for all keys."""
-    found = {}
+    """The limits on uniques and entropy, where the policy has them for all keys."""
+    bounds = {}
     for score, sign in (("uniques", "<"), ("entropy", ">")):
-        given = policy.get("limits", {}).get(score)
-        text = given.get("limit") if isinstance(given, Mapping) and not {"by", "scenario"} & set(given) else given
+        entry = policy.get("limits", {}).get(score)
+        text = entry.get("limit") if isinstance(entry, Mapping) and not {"by", "scenario"} & set(entry) else entry
         try:
             limit = Limit.of(score, text) if isinstance(text, str) else None
         except EquipoiseError:
             continue
         if limit is not None and limit.sign.startswith(sign):
-            found[score] = limit.bound
-    return found
+            bounds[score] = limit.bound
+    return bounds

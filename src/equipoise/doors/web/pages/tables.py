@@ -1,4 +1,4 @@
-"""Tables: choose columns, a rule and a method; see what is sensitive, what is hidden, and what an intruder can tell."""
+"""Tables page: choose columns, rule and method; see sensitive and suppressed cells and the audit."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from equipoise.demo import write as write_demo
 from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.background_runs import Run
-from equipoise.doors.web.pages.open_file import DEMO, begin
+from equipoise.doors.web.pages.open_file import DEMO_FOLDER, begin
 from equipoise.doors.web.render import again, page, part
 from equipoise.doors.web.work import table_runs
 from equipoise.doors.web.work import table_settings as plain
@@ -25,33 +25,33 @@ from equipoise.ground.errors import DataError, ParameterError
 
 router = APIRouter()
 RUN, COMPARE = "table", "table-compare"
-STAGES, KEPT = "tables", "tables-kept.json"
+STAGES_FOLDER, SAVED_FILE = "tables", "tables-kept.json"
 Name = Annotated[str, Form(max_length=1000)]
 Names = Annotated[list[Annotated[str, Form(max_length=1000)]], Form(max_length=work.MOST_BY, default_factory=list)]
 Word = Annotated[str, Form(max_length=200)]
 Place = Annotated[int, Form(ge=0, le=100)]
 File = Literal["table.csv", "table.parquet", "report.html", "evidence.json"]
 Inside = Literal["table.csv", "audit.csv", "report.html", "policy.toml"]
-MOST_BASES = 6
+MAX_BASES = 6
 
 
 @router.get("/tables", response_class=HTMLResponse)
 def show(request: Request, office: Here) -> HTMLResponse:
-    """The page: a table, the cells that are sensitive, and what is done about them."""
+    """The page: a table, its sensitive cells and its protection."""
     facts = _facts(office, values=False) if office.opened else {"found": None}
     return page(request, "tables.html", "tables", **facts)
 
 
 @router.get("/tables/body", response_class=HTMLResponse)
 def body(request: Request, office: Here, values: Annotated[bool, Query()] = False) -> HTMLResponse:
-    """The table, with the values of hidden cells where they are asked for."""
+    """The table; with the values of suppressed cells if `values`."""
     return _body(request, office, values)
 
 
 @router.post("/tables/demo", response_class=HTMLResponse)
 def open_demo(request: Request, office: Here) -> HTMLResponse:
-    """Open the demo business survey with its table; it is written into the working folder the first time."""
-    folder = office.workspace.folder / DEMO
+    """Open the demo business survey with its table, written into the working folder the first time."""
+    folder = office.workspace.folder / DEMO_FOLDER
     policy = folder / "business-table.toml"
     if not policy.is_file():
         write_demo(folder, "business")
@@ -73,63 +73,63 @@ def columns(
     holding: Name = "",
     subtotals: Annotated[bool, Form()] = False,
 ) -> HTMLResponse:
-    """Other columns: what the table goes by and at which level, what is added up, whose contributions are one."""
-    asked = {"by": by, "levels": level, "value": value, "weight": weight, "holding": holding, "subtotals": subtotals}
-    made = office.ask(work.with_columns, office.session.draft["table"], asked)
-    return _changed(request, office, plain.table_title(made), made)
+    """Change the columns of the table: classification and levels, value, weight and holding."""
+    choices = {"by": by, "levels": level, "value": value, "weight": weight, "holding": holding, "subtotals": subtotals}
+    settings = office.ask(work.with_columns, office.session.draft["table"], choices)
+    return _edit(request, office, plain.table_title(settings), settings)
 
 
 @router.post("/tables/rule/add", response_class=HTMLResponse)
 def add_rule(request: Request, office: Here, name: Word) -> HTMLResponse:
-    """One rule more."""
-    return _edited(request, office, f"Rule added: {name}", lambda s: plain.with_rule(s, name))
+    """Add a rule."""
+    return _change(request, office, f"Rule added: {name}", lambda s: plain.with_rule(s, name))
 
 
 @router.post("/tables/rule/drop", response_class=HTMLResponse)
 def drop_rule(request: Request, office: Here, place: Place) -> HTMLResponse:
-    """One rule less."""
-    return _edited(request, office, "Rule taken away", lambda s: plain.without_rule(s, place))
+    """Remove a rule."""
+    return _change(request, office, "Rule taken away", lambda s: plain.without_rule(s, place))
 
 
 @router.post("/tables/rule/set", response_class=HTMLResponse)
 def set_rule(request: Request, office: Here, place: Place, field: Word, value: Word = "") -> HTMLResponse:
-    """Another value in a field of a rule."""
-    return _edited(request, office, f"Rule: {field} = {value}", lambda s: plain.with_field(s, place, field, value))
+    """Change a parameter of a rule."""
+    return _change(request, office, f"Rule: {field} = {value}", lambda s: plain.with_field(s, place, field, value))
 
 
 @router.post("/tables/join", response_class=HTMLResponse)
 def join(request: Request, office: Here, join: Literal["|", "&"] = Form()) -> HTMLResponse:
-    """Whether one rule is enough, or all must call a cell sensitive."""
+    """Set whether a cell is sensitive by any rule or only by all rules."""
     words = "Sensitive by one of the rules" if join == "|" else "Sensitive by all rules at once"
-    return _edited(request, office, words, lambda s: plain.with_join(s, join))
+    return _change(request, office, words, lambda s: plain.with_join(s, join))
 
 
 @router.post("/tables/preset", response_class=HTMLResponse)
 def preset(request: Request, office: Here, name: Word) -> HTMLResponse:
-    """The rule and the method of an agency."""
-    return _edited(request, office, f"Preset for tables: {name}", lambda s: plain.with_preset(s, name))
+    """Apply the rule and the method of an agency's preset."""
+    return _change(request, office, f"Preset for tables: {name}", lambda s: plain.with_preset(s, name))
 
 
 @router.post("/tables/method", response_class=HTMLResponse)
 def method(request: Request, office: Here, name: Word) -> HTMLResponse:
-    """Another way to protect the table."""
-    return _edited(request, office, f"Table: {plain.TITLES.get(name, name)}", lambda s: plain.with_method(s, name))
+    """Change the protection method."""
+    return _change(request, office, f"Table: {plain.TITLES.get(name, name)}", lambda s: plain.with_method(s, name))
 
 
 @router.post("/tables/method/set", response_class=HTMLResponse)
 def set_method(request: Request, office: Here, field: Word, value: Word = "") -> HTMLResponse:
-    """Another value in a field of the method."""
-    return _edited(request, office, f"Table: {field} = {value}", lambda s: plain.with_option(s, field, value))
+    """Change a parameter of the method."""
+    return _change(request, office, f"Table: {field} = {value}", lambda s: plain.with_option(s, field, value))
 
 
-def _edited(request: Request, office: Office, words: str, change: Callable[[Any], Any]) -> HTMLResponse:
-    """Take a step from the settings as they stand."""
+def _change(request: Request, office: Office, words: str, change: Callable[[Any], Any]) -> HTMLResponse:
+    """Change the current settings, as one step."""
     settings = office.ask(work.settled, office.session.draft["table"])
-    return _changed(request, office, words, change(settings))
+    return _edit(request, office, words, change(settings))
 
 
-def _changed(request: Request, office: Office, words: str, made: Mapping[str, Any]) -> HTMLResponse:
-    office.edit(request, words, "tables", lambda draft: {**draft, "table": made})
+def _edit(request: Request, office: Office, words: str, settings: Mapping[str, Any]) -> HTMLResponse:
+    office.edit(request, words, "tables", lambda draft: {**draft, "table": settings})
     return _body(request, office)
 
 
@@ -138,7 +138,7 @@ def _changed(request: Request, office: Office, words: str, made: Mapping[str, An
 
 @router.post("/tables/protect", response_class=HTMLResponse)
 def protect(request: Request, office: Here) -> HTMLResponse:
-    """Protect the table and audit it; what comes of it is written privately until it is kept."""
+    """Start to protect and audit the table; the result stays in the private folder until it is saved."""
     settings = office.ask(work.settled, office.session.draft["table"])
     policy = office.ask(work.policy_of, settings)
     out = _stages(office) / token_hex(8)
@@ -153,19 +153,18 @@ def protect(request: Request, office: Here) -> HTMLResponse:
 
 @router.get("/tables/run", response_class=HTMLResponse)
 def run(request: Request, office: Here) -> HTMLResponse:
-    """How far the table is; the whole page's body when it is done."""
-    found = office.runs.latest(RUN)
-    if found is not None and found.state == "running":
-        return part(request, "tables_running.html", run=found, again="/tables/run")
-    return _whole(_body(request, office))
+    """The progress of the protection; the whole body of the page when it is done."""
+    latest = office.runs.latest(RUN)
+    if latest is not None and latest.state == "running":
+        return part(request, "tables_running.html", run=latest, again="/tables/run")
+    return _replace_body(_body(request, office))
 
 
 @router.post("/tables/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here, kind: Literal["table", "table-compare"] = Form()) -> HTMLResponse:
-    """Stop what runs."""
-    found = office.runs.latest(kind)
-    if found is not None:
-        office.runs.stop(found.id)
+    """Stop a run."""
+    if latest := office.runs.latest(kind):
+        office.runs.stop(latest.id)
     return _body(request, office)
 
 
@@ -179,37 +178,37 @@ def compare(
     ],
     bases: Word = "",
 ) -> HTMLResponse:
-    """Try other rules and methods on the same table."""
+    """Start a comparison of other rules and methods on the same table."""
     settings = office.ask(work.settled, office.session.draft["table"])
-    asked = {"rules": [text for text in rules if text.strip()], "methods": _methods(methods, bases)}
-    for text in asked["rules"]:
+    choices = {"rules": [text for text in rules if text.strip()], "methods": _methods(methods, bases)}
+    for text in choices["rules"]:
         plain.refuse_rule(text)
     used = settings if settings["method"]["use"] != plain.NONE else plain.with_method(settings, "suppress")
     policy = office.ask(work.policy_of, used)
     about = {**_about(office, settings), "asked": {"rules": rules, "methods": methods, "bases": bases}}
     office.runs.start(
-        COMPARE, table_runs.compare, office.workspace.folder, policy, asked["rules"], asked["methods"], about=about
+        COMPARE, table_runs.compare, office.workspace.folder, policy, choices["rules"], choices["methods"], about=about
     )
     return _body(request, office)
 
 
 @router.get("/tables/compared", response_class=HTMLResponse)
-def compared(request: Request, office: Here) -> HTMLResponse:
-    """How far the comparison is; the whole page's body when it is done."""
-    found = office.runs.latest(COMPARE)
-    if found is not None and found.state == "running":
-        return part(request, "tables_running.html", run=found, again="/tables/compared")
-    return _whole(_body(request, office))
+def comparison(request: Request, office: Here) -> HTMLResponse:
+    """The progress of the comparison; the whole body of the page when it is done."""
+    latest = office.runs.latest(COMPARE)
+    if latest is not None and latest.state == "running":
+        return part(request, "tables_running.html", run=latest, again="/tables/compared")
+    return _replace_body(_body(request, office))
 
 
 def _methods(methods: Sequence[str], bases: str) -> list[str]:
-    """The methods with rounding once for each base."""
+    """The methods, with rounding once for each base."""
     try:
         numbers = [int(text) for text in bases.replace(",", " ").split()]
     except ValueError:
         raise ParameterError("Bases are whole numbers: 3, 5, 10.") from None
-    if len(numbers) > MOST_BASES or any(not 2 <= base <= 10**12 for base in numbers):
-        raise ParameterError(f"Name at most {MOST_BASES} bases, each 2 or more.")
+    if len(numbers) > MAX_BASES or any(not 2 <= base <= 10**12 for base in numbers):
+        raise ParameterError(f"Name at most {MAX_BASES} bases, each 2 or more.")
     rest = [name for name in methods if name != "round"]
     return [*rest, *(f"round:{base}" for base in numbers if "round" in methods)]
 
@@ -219,8 +218,8 @@ def _methods(methods: Sequence[str], bases: str) -> list[str]:
 
 @router.post("/tables/keep", response_class=HTMLResponse)
 def keep(request: Request, office: Here) -> HTMLResponse:
-    """Put the table with its reports into the working folder, beside what is there."""
-    run, stage = _made(office)
+    """Save the table with its reports in a new folder of the working folder."""
+    run, stage = _finished_table(office)
     place = free(office.workspace.folder / f"{Path(office.policy['data']['path']).name.partition('.')[0]}-table")
     copy = place.with_name(f".{place.name}.{token_hex(4)}.partial")
     try:
@@ -228,24 +227,24 @@ def keep(request: Request, office: Here) -> HTMLResponse:
         system.move(copy, place)
     finally:
         system.remove_folder(copy)
-    office.workspace.keep(KEPT, {"run": run.id, "folder": place.name})
+    office.workspace.keep(SAVED_FILE, {"run": run.id, "folder": place.name})
     return _body(request, office)
 
 
 @router.get("/tables/file/public/{name}")
 def public_file(office: Here, name: File) -> Response:
-    """A file that may be published."""
+    """Download a public file."""
     return _file(office, "public", name)
 
 
 @router.get("/tables/file/private/{name}")
 def private_file(office: Here, name: Inside) -> Response:
-    """A file that stays inside."""
+    """Download a private file."""
     return _file(office, "private", name)
 
 
 def _file(office: Office, side: str, name: str) -> Response:
-    _, stage = _made(office)
+    _, stage = _finished_table(office)
     place = stage / side / name
     if not place.is_file():
         raise DataError("That file is not there any more: protect the table again.")
@@ -260,41 +259,41 @@ def _body(request: Request, office: Office, values: bool = False) -> HTMLRespons
     return part(request, "tables_body.html", **_facts(office, values))
 
 
-def _whole(found: HTMLResponse) -> HTMLResponse:
-    """Into the place of the whole body, whoever asked."""
-    found.headers.update({"HX-Retarget": "#tables", "HX-Reswap": "innerHTML"})
-    return found
+def _replace_body(response: HTMLResponse) -> HTMLResponse:
+    """The response, set to replace the whole body of the page."""
+    response.headers.update({"HX-Retarget": "#tables", "HX-Reswap": "innerHTML"})
+    return response
 
 
 def _facts(office: Office, values: bool) -> dict[str, Any]:
-    found = office.ask(work.seen, office.session.draft["table"], values)
-    settings = found["settings"]
-    run, other = (_of(office, kind, settings) for kind in (RUN, COMPARE)) if settings["by"] else (None, None)
-    kept = office.workspace.kept(KEPT)
-    done = run is not None and run.state == "done" and (_stages(office) / run.about["stage"]).is_dir()
-    result = run.result if run is not None and done else None
+    view = office.ask(work.seen, office.session.draft["table"], values)
+    settings = view["settings"]
+    run, other = (_current_run(office, kind, settings) for kind in (RUN, COMPARE)) if settings["by"] else (None, None)
+    saved = office.workspace.kept(SAVED_FILE)
+    finished = run is not None and run.state == "done" and (_stages(office) / run.about["stage"]).is_dir()
+    result = run.result if run is not None and finished else None
     return {
-        "found": found, "settings": settings, "values": values, "run": run, "comparison": other,
-        "result": _veiled(result, values) if result else None,
-        "kept": kept["folder"] if run and isinstance(kept, dict) and kept.get("run") == run.id else None,
+        "found": view, "settings": settings, "values": values, "run": run, "comparison": other,
+        "result": _hide_values(result, values) if result else None,
+        "kept": saved["folder"] if run and isinstance(saved, dict) and saved.get("run") == run.id else None,
         "title": plain.table_title(settings) if settings["by"] else "Tables",
         "rules": plain.rule_forms(settings), "method": plain.method_form(settings),
-        "presets": plain.preset_list(), "TITLES": plain.TITLES, "ABOUT": plain.ABOUT, "RULES": plain.RULES,
-        "METHODS": (*plain.METHODS, plain.NONE), "LARGEST": plain.LARGEST, "rivals": plain.rivals(settings),
+        "presets": plain.preset_list(), "TITLES": plain.TITLES, "ABOUT": plain.METHOD_SUMMARIES, "RULES": plain.RULES,
+        "METHODS": (*plain.METHODS, plain.NONE), "LARGEST": plain.LARGEST, "rivals": plain.rules_to_compare(settings),
         "slots": range(work.MOST_BY),
     }  # fmt: skip
 
 
-def _veiled(result: Mapping[str, Any], values: bool) -> dict[str, Any]:
-    """What came of a run, without values that nobody asked for."""
+def _hide_values(result: Mapping[str, Any], values: bool) -> dict[str, Any]:
+    """The result of a run, with suppressed values only if `values`."""
     narrow = [row if values else {**row, "value": "", "width": ""} for row in result["narrow"]]
     return {**result, "grid": work.veiled(result["grid"], values), "narrow": narrow}
 
 
-def _of(office: Office, kind: str, settings: Mapping[str, Any]) -> Run | None:
-    """The latest run of a kind, where it is about these settings."""
-    found = office.runs.latest(kind)
-    return found if found is not None and found.about["digest"] == _digest(office, settings) else None
+def _current_run(office: Office, kind: str, settings: Mapping[str, Any]) -> Run | None:
+    """The latest run of a kind, if it used these settings."""
+    run = office.runs.latest(kind)
+    return run if run is not None and run.about["digest"] == _digest(office, settings) else None
 
 
 def _about(office: Office, settings: Mapping[str, Any], stage: str = "") -> dict[str, Any]:
@@ -302,26 +301,26 @@ def _about(office: Office, settings: Mapping[str, Any], stage: str = "") -> dict
 
 
 def _digest(office: Office, settings: Mapping[str, Any]) -> str:
-    """The settings, the roles and the state of the file, in short."""
+    """SHA-256 digest of the settings, the roles and the state of the file."""
     path = office.workspace.folder / office.policy["data"]["path"]
     state = path.stat() if path.exists() else None
-    told = [settings, plain.roles_of(office.policy, settings), office.policy["data"]]
-    told += [state.st_mtime_ns, state.st_size] if state else []
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+    content = [settings, plain.roles_of(office.policy, settings), office.policy["data"]]
+    content += [state.st_mtime_ns, state.st_size] if state else []
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _stages(office: Office) -> Path:
-    """Where tables wait until they are kept."""
-    place = office.workspace.private / STAGES
+    """The private folder of tables that are not saved yet."""
+    place = office.workspace.private / STAGES_FOLDER
     if not place.is_dir():
         system.make_folder(place, private=True)
     return place
 
 
-def _made(office: Office) -> tuple[Run, Path]:
-    """The table that is shown, with the folder it waits in."""
+def _finished_table(office: Office) -> tuple[Run, Path]:
+    """The run of the current table, and its private folder."""
     office.need_file()
-    run = _of(office, RUN, office.ask(work.settled, office.session.draft["table"]))
+    run = _current_run(office, RUN, office.ask(work.settled, office.session.draft["table"]))
     if run is None or run.state != "done" or not (stage := _stages(office) / run.about["stage"]).is_dir():
         raise DataError("Protect the table first: it is not made yet, or its settings have changed.")
     return run, stage

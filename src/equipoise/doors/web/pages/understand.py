@@ -1,4 +1,4 @@
-"""Understand: what is at stake in the file, what is behind it, and what an intruder could do who knew this or that."""
+"""Understand page: the risks of the file, their causes, and what an intruder with some knowledge could do."""
 
 from typing import Annotated, Any
 
@@ -7,64 +7,64 @@ from fastapi.responses import HTMLResponse
 
 from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.background_runs import Run
-from equipoise.doors.web.pages.open_file import ROLES
+from equipoise.doors.web.pages.open_file import ROLE_TITLES
 from equipoise.doors.web.render import page, part
 from equipoise.doors.web.work import intruder_knowledge, understand
 from equipoise.ground.errors import EquipoiseError
 
 router = APIRouter()
 NUMBERS = "numbers"
-"""The kind of run that matches on numbers."""
-WITHIN = 10.0
-"""Percent to within which numbers are known, unless told."""
-MOST = 100_000
-Places = Annotated[list[Annotated[int, Query(ge=0, le=MOST)]], Query(max_length=5000, default_factory=list)]
-Ticked = Annotated[list[Annotated[int, Form(ge=0, le=MOST)]], Form(max_length=5000, default_factory=list)]
+"""Kind of the runs that match on numbers."""
+DEFAULT_WITHIN_PERCENT = 10.0
+"""Default precision in percent to which an intruder knows numbers."""
+MAX_PLACE = 100_000
+Places = Annotated[list[Annotated[int, Query(ge=0, le=MAX_PLACE)]], Query(max_length=5000, default_factory=list)]
+TickedPlaces = Annotated[list[Annotated[int, Form(ge=0, le=MAX_PLACE)]], Form(max_length=5000, default_factory=list)]
 
 
 @router.get("/understand", response_class=HTMLResponse)
 def show(request: Request, office: Here) -> HTMLResponse:
-    """The page; its parts are filled in as they are counted."""
+    """The page; its parts are loaded when they are computed."""
     keys = office.policy.get("roles", {}).get("keys", [])
     return page(request, "understand.html", "understand", keyed=bool(keys))
 
 
 @router.get("/understand/risk", response_class=HTMLResponse)
 def risk(request: Request, office: Here) -> HTMLResponse:
-    """Risk at a glance, and the sizes of classes."""
-    return _counted(request, office, "understand_risk.html", understand.glance)
+    """Overview of the risks, and the sizes of classes."""
+    return _section(request, office, "understand_risk.html", understand.overview)
 
 
 @router.get("/understand/keys", response_class=HTMLResponse)
 def keys(request: Request, office: Here) -> HTMLResponse:
-    """What each key contributes."""
-    return _counted(request, office, "understand_keys.html", understand.keys)
+    """The contribution of each key to the uniques."""
+    return _section(request, office, "understand_keys.html", understand.keys)
 
 
 @router.get("/understand/combinations", response_class=HTMLResponse)
 def combinations(request: Request, office: Here) -> HTMLResponse:
-    """The combinations of keys that tell most."""
-    return _counted(request, office, "understand_combinations.html", intruder_knowledge.combinations)
+    """The most identifying combinations of keys."""
+    return _section(request, office, "understand_combinations.html", intruder_knowledge.combinations)
 
 
 @router.get("/understand/records", response_class=HTMLResponse)
 def records(request: Request, office: Here, values: bool = False) -> HTMLResponse:
-    """The records most at risk: by id alone, with their values only when asked for."""
-    return _counted(request, office, "understand_records.html", understand.people, values)
+    """The records most at risk by id; with their values only on request."""
+    return _section(request, office, "understand_records.html", understand.riskiest_records, values)
 
 
 @router.get("/understand/columns", response_class=HTMLResponse)
 def columns(request: Request, office: Here) -> HTMLResponse:
-    """Every column that an intruder could know, to be ticked."""
+    """The columns that an intruder could know, to be ticked."""
     run = _latest(office)
-    within, rough = (run.about["within"], run.about["numbers"]) if run else (WITHIN, [])
-    facts = {"run": run, "roles": ROLES, "within": within, "rough": rough}
-    return _counted(request, office, "understand_columns.html", intruder_knowledge.offered, **facts)
+    within, rough = (run.about["within"], run.about["numbers"]) if run else (DEFAULT_WITHIN_PERCENT, [])
+    facts = {"run": run, "roles": ROLE_TITLES, "within": within, "rough": rough}
+    return _section(request, office, "understand_columns.html", intruder_knowledge.offered, **facts)
 
 
 @router.get("/understand/knows", response_class=HTMLResponse)
 def knows(request: Request, office: Here, known: Places) -> HTMLResponse:
-    """How somebody fares who knows the ticked columns, told by their places in the file."""
+    """The success of an intruder who knows the ticked columns, given by their positions in the file."""
     return part(request, "understand_answer.html", answer=office.ask(intruder_knowledge.knows, known))
 
 
@@ -72,51 +72,50 @@ def knows(request: Request, office: Here, known: Places) -> HTMLResponse:
 def start(
     request: Request,
     office: Here,
-    known: Ticked,
-    rough: Ticked,
-    within: Annotated[float, Form(ge=0, le=100, allow_inf_nan=False)] = WITHIN,
+    known: TickedPlaces,
+    rough: TickedPlaces,
+    within: Annotated[float, Form(ge=0, le=100, allow_inf_nan=False)] = DEFAULT_WITHIN_PERCENT,
 ) -> HTMLResponse:
-    """Begin to match on numbers that are known to within some percent."""
-    asked = office.ask(intruder_knowledge.check_numbers, known, rough)
+    """Start to match on numbers that are known to within some percent."""
+    picks = office.ask(intruder_knowledge.check_numbers, known, rough)
     policy = office.need_file()
     office.runs.start(
-        NUMBERS, intruder_knowledge.match_numbers, office.workspace.folder, policy, asked["exact"], asked["numbers"],
-        within / 100, about={**asked, "within": within, "path": policy["data"]["path"]},
+        NUMBERS, intruder_knowledge.match_numbers, office.workspace.folder, policy, picks["exact"], picks["numbers"],
+        within / 100, about={**picks, "within": within, "path": policy["data"]["path"]},
     )  # fmt: skip
-    return _state(request, office)
+    return _matching_state(request, office)
 
 
 @router.get("/understand/numbers", response_class=HTMLResponse)
 def state(request: Request, office: Here) -> HTMLResponse:
-    """How far the matching is, or what came of it."""
-    return _state(request, office)
+    """The progress of the matching, or its result."""
+    return _matching_state(request, office)
 
 
 @router.post("/understand/numbers/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop the matching."""
-    run = _latest(office)
-    if run is not None:
+    if run := _latest(office):
         office.runs.stop(run.id)
-    return _state(request, office)
+    return _matching_state(request, office)
 
 
-def _state(request: Request, office: Office) -> HTMLResponse:
+def _matching_state(request: Request, office: Office) -> HTMLResponse:
     return part(request, "understand_numbers.html", run=_latest(office))
 
 
 def _latest(office: Office) -> Run | None:
-    """The last matching on numbers of the open file."""
+    """The latest run that matched on numbers of the open file."""
     run = office.runs.latest(NUMBERS)
     path = office.policy.get("data", {}).get("path")
     return run if run is not None and isinstance(run.about, dict) and run.about.get("path") == path else None
 
 
-def _counted(request: Request, office: Office, template: str, question: Any, *given: Any, **facts: Any) -> HTMLResponse:
-    """A part from what was counted; why not, in its place, where a file does not lend itself to it."""
+def _section(request: Request, office: Office, template: str, question: Any, *args: Any, **facts: Any) -> HTMLResponse:
+    """A part of the page rendered from an answer, or the reason why there is none."""
     office.need_file()
     try:
-        found = office.ask(question, *given)
+        answer = office.ask(question, *args)
     except EquipoiseError as error:
         return part(request, "understand_unfit.html", words=str(error))
-    return part(request, template, found=found, **facts)
+    return part(request, template, found=answer, **facts)

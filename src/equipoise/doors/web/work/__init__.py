@@ -1,1 +1,1 @@
-"""What the pages ask of the data: functions that run in the desk's process or in that of a run, on plain data."""
+"""Work behind the pages: functions that run in the worker process or in that of a run, on plain data."""

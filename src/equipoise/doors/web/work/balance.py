@@ -1,4 +1,4 @@
-"""Balancing: a policy checked and told back, a first one to begin with, and its candidates tried."""
+"""Policies for the Balance page: checked and explained, a first one proposed, and their candidates tried."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,34 +23,34 @@ from equipoise.policies.toml_lines import place_text
 from equipoise.releases.balance import RecordsCase, kept_journal
 from equipoise.releases.plan import tried
 
-NOWHERE = "(not read here)"
-"""The path of data in a policy that is checked without reading it."""
-ORDER = ("key", "sensitive", "numeric", "domain", "household", "weight", "sample", "none")
-"""Columns are listed by role."""
-TABLE = "This policy makes a table, which is not tried here but under Tables."
-POLICY = "policy.toml"
-KIND = "balance"
+UNREAD_PATH = "(not read here)"
+"""Stands for the path of the data in a policy that is checked without reading it."""
+ROLE_ORDER = ("key", "sensitive", "numeric", "domain", "household", "weight", "sample", "none")
+"""The order of roles in which columns are listed."""
+TABLE_PROBLEM = "This policy makes a table, which is not tried here but under Tables."
+POLICY_FILE = "policy.toml"
+RUN_KIND = "balance"
 Policy = Mapping[str, Any]
 
 
 def job_of(policy: Policy, folder: Path) -> Job:
-    """The policy as a job, its paths seen from the folder; nothing is read. Every problem is listed at once."""
+    """The policy as a job, with paths relative to the folder; no data is read. All problems are raised at once."""
     data = policy.get("data", {})
-    job = Job.from_plain({**policy, "data": {**data, "path": NOWHERE}}, folder / POLICY)
+    job = Job.from_plain({**policy, "data": {**data, "path": UNREAD_PATH}}, folder / POLICY_FILE)
     return replace(job, data=replace(job.data, path=str(data["path"])))
 
 
-def check(held: Memory, folder: Path, policy: Policy) -> Plain:
-    """What is wrong with a policy, each problem with its place; else what it means, and how much there is to do."""
-    held.raw(folder, policy["data"])
-    return held.once(("check", frozen(policy)), lambda: _checked(held, folder, policy))
+def check(memory: Memory, folder: Path, policy: Policy) -> Plain:
+    """The problems of a policy, each with its place; otherwise its explanation and the number of recipes and runs."""
+    memory.raw(folder, policy["data"])
+    return memory.once(("check", frozen(policy)), lambda: _check(memory, folder, policy))
 
 
-def _checked(held: Memory, folder: Path, policy: Policy) -> Plain:
+def _check(memory: Memory, folder: Path, policy: Policy) -> Plain:
     problems: list[Plain] = []
     nothing: Plain = {"told": {}, "recipes": 0, "runs": 0, "warnings": []}
     if "table" in policy:
-        return {"problems": [{"place": "table", "words": TABLE}], **nothing}
+        return {"problems": [{"place": "table", "words": TABLE_PROBLEM}], **nothing}
     try:
         job = job_of(policy, folder)
     except EquipoiseError as error:
@@ -59,55 +59,55 @@ def _checked(held: Memory, folder: Path, policy: Policy) -> Plain:
             **nothing,
         }
     try:
-        records = held.records(folder, policy)
+        records = memory.records(folder, policy)
         refuse_unfit(records, keys_needed=False)
         problems = [_problem(one) for one in job.misfits(records)]
-        told = explain(job, records).to_plain()
+        explanation = explain(job, records).to_plain()
     except EquipoiseError as error:
         problems.append({"place": "", "words": str(error)})
-        told = {}
-    counts = {"recipes": told.pop("recipes", 0), "runs": told.pop("runs", 0)}
-    return {"problems": problems, **counts, "warnings": told.pop("warnings", []), "told": told}
+        explanation = {}
+    counts = {"recipes": explanation.pop("recipes", 0), "runs": explanation.pop("runs", 0)}
+    return {"problems": problems, **counts, "warnings": explanation.pop("warnings", []), "told": explanation}
 
 
 def _problem(problem: PolicyProblem) -> Plain:
     return {"place": place_text(problem.place), "words": problem.words}
 
 
-def columns(held: Memory, folder: Path, policy: Policy) -> Plain:
-    """The columns by role, those with roles first; the levels of each that has a hierarchy."""
-    schema = held.raw(folder, policy["data"]).schema()
+def columns(memory: Memory, folder: Path, policy: Policy) -> Plain:
+    """The columns in the order of their roles, and the levels of those that have a hierarchy."""
+    schema = memory.raw(folder, policy["data"]).schema()
     roles = Roles.from_plain(policy.get("roles", {}), folder)
-    rows = [{"name": name, "role": role_of(roles, name)} for name in schema]
+    rows = [{"name": name, "role": role} for name in schema if (role := role_of(roles, name)) in ROLE_ORDER]
     levels = {name: [level.name for level in tree.allowed] for name, tree in roles.hierarchies.items()}
     return {
-        "columns": sorted((row for row in rows if row["role"] in ORDER), key=lambda row: ORDER.index(row["role"])),
+        "columns": sorted(rows, key=lambda row: ROLE_ORDER.index(row["role"])),
         "levels": {name: [one for one in its if one != ORIGINAL] for name, its in levels.items() if name in schema},
     }
 
 
-def first(held: Memory, folder: Path, policy: Policy) -> Plain:
-    """What a first policy of these roles measures, limits and tries. Cost: O(cells)."""
-    records = held.records(folder, policy)
-    cells = held.cells(folder, policy) if records.roles.keys else None
+def first_policy(memory: Memory, folder: Path, policy: Policy) -> Plain:
+    """A first policy for these roles: its measures, limits and candidates. Cost: O(cells)."""
+    records = memory.records(folder, policy)
+    cells = memory.cells(folder, policy) if records.roles.keys else None
     name = ("first", frozen(policy["data"]), frozen(policy.get("roles", {})))
-    return held.once(name, lambda: proposed(records, cells))
+    return memory.once(name, lambda: proposed(records, cells))
 
 
 # Trying ---------------------------------------------------------------------------------------------------------------
 
 
 def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
-    """Try the candidates of a policy, in a process of their own; what a journal knows is not tried again.
+    """Run and score the candidates of a policy in a separate process; trials in the journal are not repeated.
 
-    The journal stays: a run that was stopped goes on from it, and the release begins with it.
+    The journal is kept: a stopped run continues from it, and the release starts from it.
     """
     report(progress, 0, 0, "reading the file")
     workspace = Workspace.at(folder)
-    job = Job.from_plain(policy, folder / POLICY)
+    job = Job.from_plain(policy, folder / POLICY_FILE)
     case, place = RecordsCase(job, job.read()), journal_place(workspace)
-    journalled = replace(job, search=replace(job.search, journal=str(place)))
-    with kept_journal(journalled, folder / KIND, case.records, case.kept) as journal:
+    journaled_job = replace(job, search=replace(job.search, journal=str(place)))
+    with kept_journal(journaled_job, folder / RUN_KIND, case.records, case.kept) as journal:
         plan = case.plan(journal.seed)
         trials = tried(job, plan, journal, progress)
         text = place.read_text(encoding="utf-8")
@@ -117,12 +117,12 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
         "trials": [plain_trial(trial) for trial in trials],
         "original": plain_scores(original.scores),
         "nothing": plain_scores(nothing.scores) if nothing else None,
-        "left_out": [{"name": left.name, "reason": left.reason} for left in trials.left_out],
+        "left_out": [{"name": recipe.name, "reason": recipe.reason} for recipe in trials.left_out],
         "records": case.kept.height(),
     }
 
 
 def fingerprint(policy: Policy) -> Plain:
-    """What trials depend on: the file and its columns, what is tried, and how it is measured beside the limits."""
+    """The sections of a policy that trials depend on: data, roles, candidates, measures, search and draws."""
     keys = ("data", "roles", "candidates", "measures", "scenarios", "draws", "search", "extends", "slots")
     return {key: policy[key] for key in keys if key in policy}

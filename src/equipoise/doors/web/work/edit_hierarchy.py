@@ -1,4 +1,4 @@
-"""Hierarchies edited level by level: a level is added, put in the place of another, or taken away.
+"""Edits of a hierarchy, level by level: a level is added, replaced or removed.
 
 Levels that nest stay one chain; a level that no longer nests in its chain becomes an alternative of its own.
 """
@@ -13,11 +13,11 @@ from equipoise.data.levels import ORIGINAL, ROOT, number_text
 from equipoise.ground.errors import ParameterError
 
 ENDS = ("closed", "start", "top", "bottom", "alone")
-"""What all intervals of a column share: where they begin and end, and what stays by itself."""
+"""Fields that all intervals of a column share: where they begin and end, and which values stay separate."""
 
 
 def with_level(tree: Hierarchy | None, new: Branch, replaced: str | None = None) -> Hierarchy:
-    """The hierarchy with a new level, a branch of one, in the place of another where one is named.
+    """The hierarchy with a new level (a branch of one level), in place of `replaced` where that is given.
 
     >>> tree = Hierarchy.intervals([5, 10])
     >>> [branch.widths for branch in with_level(tree, Intervals((20,))).branches]
@@ -25,7 +25,7 @@ def with_level(tree: Hierarchy | None, new: Branch, replaced: str | None = None)
     >>> [branch.widths for branch in with_level(tree, Intervals((4,)), "5").branches]
     [(10,), (4,)]
     """
-    before = [_named(branch) for branch in (tree.branches if tree else ())]
+    before = [_with_names(branch) for branch in (tree.branches if tree else ())]
     name = new.levels()[0].name
     if isinstance(new, Intervals) and any(replaced in _names(b) for b in before if isinstance(b, Intervals)):
         before = [_same_ends(branch, new) for branch in before]
@@ -33,37 +33,37 @@ def with_level(tree: Hierarchy | None, new: Branch, replaced: str | None = None)
     branches_kept = [branch for branch in remaining if branch is not None]
     _check_name(name, branches_kept, new)
     _check_floor(before, new)
-    joined = [_joined(branch, new) for branch in branches_kept]
+    joined = [_join(branch, new) for branch in branches_kept]
     if any(joined):
         branches = [both or branch for both, branch in zip(joined, branches_kept, strict=True)]
     else:
         rooted = any(branch.root for branch in before) and not any(branch.root for branch in branches_kept)
-        branches = [*branches_kept, replace(_floored(before, branches_kept, new), root=rooted)]
-    return Hierarchy(tuple(_once(branches)))
+        branches = [*branches_kept, replace(_with_floor(before, branches_kept, new), root=rooted)]
+    return Hierarchy(tuple(_distinct(branches)))
 
 
 def without_level(tree: Hierarchy, name: str) -> Hierarchy | None:
-    """The hierarchy without a level; none where it was the last.
+    """The hierarchy without a level; None where it was the last one.
 
     >>> [level.name for level in without_level(Hierarchy.intervals([5, 10]), "10").levels]
     ['original', '5']
     """
     if name == ORIGINAL or name not in [level.name for level in tree.levels]:
         raise ParameterError("There is no such level to take away.")
-    remaining = [_without(_named(branch), name, None) for branch in tree.branches]
+    remaining = [_without(_with_names(branch), name, None) for branch in tree.branches]
     chains = [branch for branch in remaining if branch is not None]
-    return Hierarchy(tuple(_once(chains))) if chains else None
+    return Hierarchy(tuple(_distinct(chains))) if chains else None
 
 
-def free_name(wanted: str, tree: Hierarchy | None, replaced: str | None = None) -> str:
-    """The name, or the next one with a number that no other level has.
+def free_name(proposal: str, tree: Hierarchy | None, replaced: str | None = None) -> str:
+    """The proposed name, with a number added if another level has it already.
 
     >>> free_name("5", Hierarchy.intervals([5, 10]))
     '5 (2)'
     """
     names_in_use = {ROOT, *(level.name for level in tree.levels)} if tree else {ORIGINAL, ROOT}
     names_in_use -= {replaced} if replaced else set()
-    names = (wanted, *(f"{wanted} ({number})" for number in range(2, len(names_in_use) + 3)))
+    names = (proposal, *(f"{proposal} ({number})" for number in range(2, len(names_in_use) + 3)))
     return next(name for name in names if name not in names_in_use)
 
 
@@ -71,8 +71,8 @@ def _names(branch: Branch) -> list[str]:
     return [level.name for level in branch.levels()]
 
 
-def _named(branch: Branch) -> Branch:
-    """The same with every level named, and the floor by its name, so that both stay when levels come and go."""
+def _with_names(branch: Branch) -> Branch:
+    """The branch with explicit names of its levels and floor, so that both survive edits of its levels."""
     if isinstance(branch, Intervals):
         return branch
     names = [name for name in _names(branch) if not (branch.root and name == ROOT)]
@@ -91,7 +91,7 @@ def _same_ends(branch: Branch, new: Intervals) -> Branch:
 
 
 def _without(branch: Branch, name: str | None, new: Branch | None) -> Branch | None:
-    """The branch without a level; a floor that was there moves to the level that comes instead if it is coarser."""
+    """The branch without a level; its floor moves to the new level if that is coarser."""
     names = _names(branch)
     if name is None or name not in names:
         return branch
@@ -102,7 +102,7 @@ def _without(branch: Branch, name: str | None, new: Branch | None) -> Branch | N
         if branch.floor is not None and new is None:
             raise ParameterError(f"The level {name!r} holds the floor of this column: change it instead.")
         return None
-    changes: dict[str, Any] = {field: _drop(getattr(branch, field), at) for field in _listed(branch)}
+    changes: dict[str, Any] = {field: _drop(getattr(branch, field), at) for field in _level_fields(branch)}
     if isinstance(branch, ValueMapping):
         changes["groups"] = tuple(_drop(row, at + 1) for row in branch.groups)
     if isinstance(branch, Breaks) and isinstance(branch.labels, tuple):
@@ -115,11 +115,11 @@ def _without(branch: Branch, name: str | None, new: Branch | None) -> Branch | N
 
 def _above(branch: Branch, new: Branch, name: str) -> bool:
     """Whether a new level belongs above a level in its chain."""
-    both = _joined(branch, new)
+    both = _join(branch, new)
     return both is not None and _names(both).index(_names(new)[0]) > _names(both).index(name)
 
 
-def _listed(branch: Branch) -> tuple[str, ...]:
+def _level_fields(branch: Branch) -> tuple[str, ...]:
     """The fields that have an entry for each level."""
     kinds = {Intervals: ("widths",), Breaks: ("breaks", "names"), ValueMapping: ("names",), Prefix: ("lengths",)}
     return kinds.get(type(branch), ("parts",))
@@ -129,8 +129,8 @@ def _drop(values: Sequence[Any], at: int) -> tuple[Any, ...]:
     return (*values[:at], *values[at + 1 :])
 
 
-def _joined(branch: Branch, new: Branch) -> Branch | None:
-    """One chain of both; None where they are of different kinds or do not nest."""
+def _join(branch: Branch, new: Branch) -> Branch | None:
+    """Both branches as one chain; None where their kinds differ or they do not nest."""
     try:
         if isinstance(branch, Intervals) and isinstance(new, Intervals) and _alike(branch, new, *ENDS, "labels"):
             return replace(branch, widths=tuple(sorted({*branch.widths, *new.widths})))
@@ -173,7 +173,7 @@ def _check_name(name: str, others: Iterable[Branch], new: Branch) -> None:
 
 
 def _check_floor(before: Iterable[Branch], new: Branch) -> None:
-    """Bands that are narrower than the finest width that may be released are refused."""
+    """Refuse intervals narrower than the finest width that may be released."""
     floor = _floor(before)
     if floor is None or not isinstance(new, Breaks):
         return
@@ -189,8 +189,8 @@ def _floor(before: Iterable[Branch]) -> float | None:
     return max((b.floor for b in before if isinstance(b, Intervals) and b.floor is not None), default=None)
 
 
-def _floored(before: Iterable[Branch], others: Iterable[Branch], new: Branch) -> Branch:
-    """The new level with the floor of the column, where no other branch holds it any more."""
+def _with_floor(before: Iterable[Branch], others: Iterable[Branch], new: Branch) -> Branch:
+    """The new level with the floor of the column, where no other branch has it any more."""
     width = _floor(before)
     if isinstance(new, Intervals) and width is not None:
         return replace(new, floor=width)
@@ -201,8 +201,8 @@ def _floored(before: Iterable[Branch], others: Iterable[Branch], new: Branch) ->
     return replace(new, floor=_names(new)[0])
 
 
-def _once(branches: Sequence[Branch]) -> list[Branch]:
-    """Without the branches all of whose levels another one has."""
+def _distinct(branches: Sequence[Branch]) -> list[Branch]:
+    """The branches without those whose levels are all in another one."""
     once: list[Branch] = []
     for at, branch in enumerate(branches):
         others = [*once, *branches[at + 1 :]]

@@ -1,4 +1,4 @@
-"""Where the editors of a key begin: which of them suit it, and what they show of the level that is looked at."""
+"""Editors of the levels of a key: which kinds suit it, and their initial state at the current level."""
 
 from typing import Any
 
@@ -12,25 +12,25 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.packed_keys import code
 
-LONGEST = 30
-"""Characters of the longest code of which prefixes are offered."""
-FEW = 60
-"""Fractional numbers of so few different values may be categories."""
+MAX_PREFIX_LENGTH = 30
+"""Characters of the longest code for which prefixes are offered."""
+MAX_FRACTION_CATEGORIES = 60
+"""Fractional numbers with at most so many different values may be grouped as categories."""
 
-FREQUENT = 200
-"""The most frequent categories, of which some may be kept apart."""
+MAX_FREQUENT_CATEGORIES = 200
+"""Most frequent categories offered to be kept apart."""
 
 
 def editors(
     values: pl.Series, counts: Integers, tree: Hierarchy | None, level: str, labelled: bool, listed: int, rare: int
 ) -> dict[str, Any]:
-    """The kinds of editors that suit a key, the one to begin with, and the state of each."""
+    """The kinds of editors that suit a key, the initial one, and the state of each."""
     present = values.drop_nulls()
     if not len(present):
         return {"kinds": [], "kind": ""}
     at: Level = tree.level(level) if tree else OriginalLevel()
     kinds = _kinds(values, at)
-    editor: dict[str, Any] = {"kinds": kinds, "kind": _begin(kinds, at, labelled), "size": len(values)}
+    editor: dict[str, Any] = {"kinds": kinds, "kind": _first_kind(kinds, at, labelled), "size": len(values)}
     if "bands" in kinds:
         editor |= {"picture": pictures.over_range(values, counts), "bands": _bands(at)}
     if "mapping" in kinds:
@@ -39,13 +39,13 @@ def editors(
         longest = int(as_text(present).str.len_chars().max() or 1)  # type: ignore[arg-type]
         editor["prefix"] = {"length": at.length if isinstance(at, Head) else max(1, longest - 1), "longest": longest}
     if "dates" in kinds:
-        editor |= {"periods": pictures.over_time(values, counts), "parts": list(pictures.PARTS)}
+        editor |= {"periods": pictures.over_time(values, counts), "parts": list(pictures.CALENDAR_PARTS)}
         editor["dates"] = {"part": at.name if isinstance(at, DatePart) else ""}
     return editor
 
 
-def shown(level: Level) -> str:
-    """A level as the page calls it."""
+def level_title(level: Level) -> str:
+    """The name of a level on the page."""
     if isinstance(level, OriginalLevel):
         return "as it came"
     if isinstance(level, Bands) and level.width is not None:
@@ -67,16 +67,16 @@ def _kinds(values: pl.Series, at: Level) -> list[str]:
         kinds.append("bands")
     if pictures.fits_calendar(values):
         kinds.append("dates")
-    if not values.dtype.is_float() or len(values) <= FEW or isinstance(at, Lookup):
+    if not values.dtype.is_float() or len(values) <= MAX_FRACTION_CATEGORIES or isinstance(at, Lookup):
         kinds.append("mapping")
     texts = as_text(values.drop_nulls())
     longest = int(texts.str.len_chars().max() or 0)  # type: ignore[arg-type]
-    if (1 < longest <= LONGEST and values.dtype == pl.String) or isinstance(at, Head):
+    if (1 < longest <= MAX_PREFIX_LENGTH and values.dtype == pl.String) or isinstance(at, Head):
         kinds.append("prefix")
     return kinds or ["mapping"]
 
 
-def _begin(kinds: list[str], at: Level, labelled: bool) -> str:
+def _first_kind(kinds: list[str], at: Level, labelled: bool) -> str:
     own = {Bands: "bands", Lookup: "mapping", Head: "prefix", DatePart: "dates"}.get(type(at), "")
     if own in kinds:
         return own
@@ -84,7 +84,7 @@ def _begin(kinds: list[str], at: Level, labelled: bool) -> str:
 
 
 def _bands(at: Level) -> dict[str, Any]:
-    """The intervals of a level; nothing yet where it has none."""
+    """The intervals of a level; empty fields where it has none."""
     if not isinstance(at, Bands):
         return {"mode": "", "width": None, "start": 0, "top": None, "bottom": None, "closed": "left", "alone": [],
                 "breaks": []}  # fmt: skip
@@ -95,12 +95,12 @@ def _bands(at: Level) -> dict[str, Any]:
 
 
 def _groups(values: pl.Series, counts: Integers, at: Level, listed: int, rare: int) -> dict[str, Any]:
-    """The groups of a level by the places of their values; `whole` is false where they are too many to be edited."""
+    """The groups of a level by the positions of their values; `whole` is false where there are too many to edit."""
     few = np.flatnonzero((counts < rare) & values.is_not_null().to_numpy())
-    order = np.argsort(-counts, kind="stable")[: FREQUENT + 1]
+    order = np.argsort(-counts, kind="stable")[: MAX_FREQUENT_CATEGORIES + 1]
     groups: dict[str, Any] = {
         "groups": [], "kept": [], "other": None, "whole": True, "rare": few.tolist() if len(values) <= listed else [],
-        "frequent": [int(at) for at in order if values[int(at)] is not None][:FREQUENT],
+        "frequent": [int(at) for at in order if values[int(at)] is not None][:MAX_FREQUENT_CATEGORIES],
     }  # fmt: skip
     if not isinstance(at, Lookup):
         return groups
@@ -110,10 +110,10 @@ def _groups(values: pl.Series, counts: Integers, at: Level, listed: int, rare: i
         labels = at.label(values)
     except EquipoiseError:
         return groups
-    return {**groups, **_listed(values, labels, at)}
+    return {**groups, **_group_facts(values, labels, at)}
 
 
-def _listed(values: pl.Series, labels: pl.Series, at: Lookup) -> dict[str, Any]:
+def _group_facts(values: pl.Series, labels: pl.Series, at: Lookup) -> dict[str, Any]:
     texts, coded = as_text(values), code(labels)
     groups, apart = [], []
     for place, name in enumerate(coded.values.to_list()):

@@ -1,4 +1,4 @@
-"""Limits as the page shows them: each where it is written, in the units people use, and moved."""
+"""Limits of a policy as the page edits them: each bound with its place in the policy, in percent or plain units."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder, LimitTable
 from equipoise.presentation.numbers import said, title
 
-SIGNS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
+SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 Plain = dict[str, Any]
 Policy = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One bound as it is written: under which measure, in which of its tables, and which part of 'a and b'."""
+    """One bound in a policy: its measure, which of the measure's tables it is in, and which part of 'a and b'."""
 
     name: str
     item: int
@@ -33,12 +33,12 @@ class Slot:
 
     @property
     def value(self) -> str:
-        """The bound as it is typed: shares in percent."""
+        """The bound as a user types it: shares in percent."""
         return f"{self.limit.bound * (100 if self.share else 1):.10g}"
 
     def words(self) -> str:
         bound = said(self.limit.bound, "share") if self.share else f"{self.limit.bound:g}"
-        return f"{title(self.scores[0] if len(self.scores) == 1 else self.name)} {SIGNS[self.limit.sign]} {bound}"
+        return f"{title(self.scores[0] if len(self.scores) == 1 else self.name)} {SIGN_WORDS[self.limit.sign]} {bound}"
 
     def to_plain(self, place: int) -> Plain:
         return {
@@ -57,8 +57,8 @@ class Slot:
         }
 
 
-def whole(policy: Policy, folder: Path) -> Plain:
-    """A policy with what its preset says filled in; as it is where that cannot be."""
+def with_preset(policy: Policy, folder: Path) -> Plain:
+    """The policy extended by its preset; unchanged where the preset cannot be read."""
     try:
         return extended(policy, folder)
     except EquipoiseError:
@@ -66,75 +66,75 @@ def whole(policy: Policy, folder: Path) -> Plain:
 
 
 def slots(policy: Policy, folder: Path) -> list[Slot]:
-    """Every bound that can be read, those of the preset too; `own` says that the policy itself has it."""
+    """Every readable bound, those of the preset included; `own` marks the bounds of the policy itself."""
     scenarios = known_scenarios(policy, folder)
-    own = {as_scored(str(name)) for name in _table(policy.get("limits"))}
-    found: list[Slot] = []
-    for name, given in _table(whole(policy, folder).get("limits")).items():
+    own = {as_scored(str(name)) for name in _section(policy.get("limits"))}
+    bounds: list[Slot] = []
+    for name, section in _section(with_preset(policy, folder).get("limits")).items():
         try:
-            for item, table in enumerate(tables(given, str(name))):
+            for item, table in enumerate(tables(section, str(name))):
                 scores = expanded(str(name), table, scenarios)
-                share = is_share(getattr(made := scale(scores[0], scenarios), "inner", made))
+                share = is_share(getattr(measure := scale(scores[0], scenarios), "inner", measure))
                 for part, limit in enumerate(limits_of(scores[0], table.limit)):
                     mine = as_scored(str(name)) in own
-                    found.append(Slot(str(name), item, part, limit, table, scores, share, mine))
+                    bounds.append(Slot(str(name), item, part, limit, table, scores, share, mine))
         except EquipoiseError:
             continue
-    return found
+    return bounds
 
 
 def known_scenarios(policy: Policy, folder: Path) -> tuple[Intruder, ...]:
-    """The scenarios that can be read."""
-    found = []
-    for one in whole(policy, folder).get("scenarios", ()):
+    """The intruder scenarios that can be read."""
+    intruders = []
+    for one in with_preset(policy, folder).get("scenarios", ()):
         if isinstance(one, Mapping) and isinstance(one.get("name"), str) and isinstance(one.get("known"), list | tuple):
-            told = one.get("sensitive")
-            found.append(Intruder(one["name"], tuple(one["known"]), tuple(told) if told else None))
-    return tuple(found)
+            sensitive = one.get("sensitive")
+            intruders.append(Intruder(one["name"], tuple(one["known"]), tuple(sensitive) if sensitive else None))
+    return tuple(intruders)
 
 
-def _table(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
+def _section(section: Any) -> Mapping[str, Any]:
+    return section if isinstance(section, Mapping) else {}
 
 
-def moved(policy: Policy, folder: Path, values: Sequence[float]) -> Plain:
-    """The policy's own limits with every bound as typed, in the order of `slots`; those that stay are left alone."""
-    known = slots(policy, folder)
-    if len(values) != len(known):
+def with_bounds(policy: Policy, folder: Path, values: Sequence[float]) -> Plain:
+    """The limits of the policy with new bounds, in the order of `slots`; unchanged ones keep their text."""
+    bounds = slots(policy, folder)
+    if len(values) != len(bounds):
         raise ParameterError("The limits were changed since: load the page again.")
     if not all(isfinite(value) for value in values):
         raise ParameterError("A limit is a number.")
-    limits: Plain = dict(_table(policy.get("limits")))
-    every = _table(whole(policy, folder).get("limits"))
-    for name in dict.fromkeys(slot.name for slot in known):
-        its = [(slot, value) for slot, value in zip(known, values, strict=True) if slot.name == name]
+    limits: Plain = dict(_section(policy.get("limits")))
+    every = _section(with_preset(policy, folder).get("limits"))
+    for name in dict.fromkeys(slot.name for slot in bounds):
+        its = [(slot, value) for slot, value in zip(bounds, values, strict=True) if slot.name == name]
         if any(slot.value != f"{value:.10g}" for slot, value in its):
-            limits[name] = _rewritten(every[name], its)
+            limits[name] = _replace_bounds(every[name], its)
     return limits
 
 
-def _rewritten(given: Any, its: Sequence[tuple[Slot, float]]) -> Any:
-    """What is written for one measure, with its bounds replaced."""
-    several = isinstance(given, list | tuple)
-    found = []
-    for item, old in enumerate(given if several else [given]):
-        parts = [written(slot.limit.sign, value, slot.share) for slot, value in its if slot.item == item]
+def _replace_bounds(section: Any, its: Sequence[tuple[Slot, float]]) -> Any:
+    """The limits of one measure with their bounds replaced."""
+    several = isinstance(section, list | tuple)
+    items = []
+    for item, old in enumerate(section if several else [section]):
+        parts = [bound_text(slot.limit.sign, value, slot.share) for slot, value in its if slot.item == item]
         text = " and ".join(parts)
-        found.append({**old, "limit": text} if isinstance(old, Mapping) else text)
-    return found if several else found[0]
+        items.append({**old, "limit": text} if isinstance(old, Mapping) else text)
+    return items if several else items[0]
 
 
-def written(sign: str, value: float, share: bool) -> str:
-    """A bound as a policy writes it.
+def bound_text(sign: str, value: float, share: bool) -> str:
+    """The text of a bound in a policy.
 
-    >>> written("<", 2.0, True), written(">", 7.5, False)
+    >>> bound_text("<", 2.0, True), bound_text(">", 7.5, False)
     ('< 2%', '> 7.5')
     """
     return f"{sign} {value:.10g}{'%' if share else ''}"
 
 
-def added(limits: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> Plain:
-    """Limits with one more; a second one on the same measure stands beside the first."""
+def with_limit(limits: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> Plain:
+    """The limits with one more; a second limit on the same measure is added to a list."""
     plain = {key: value for key, value in table.items() if value}
     new = plain["limit"] if set(plain) == {"limit"} else plain
     if name not in limits:
@@ -143,11 +143,11 @@ def added(limits: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> Pla
     return {**limits, name: [*(old if isinstance(old, list | tuple) else [old]), new]}
 
 
-def removed(limits: Mapping[str, Any], name: str, item: int) -> Plain:
-    """Limits without one."""
+def without_limit(limits: Mapping[str, Any], name: str, item: int) -> Plain:
+    """The limits without one."""
     if name not in limits:
         raise ParameterError("There is no such limit any more.")
     old = limits[name]
-    left = [one for place, one in enumerate(old if isinstance(old, list | tuple) else [old]) if place != item]
+    remaining = [one for place, one in enumerate(old if isinstance(old, list | tuple) else [old]) if place != item]
     rest = {key: value for key, value in limits.items() if key != name}
-    return {**rest, name: left if len(left) > 1 else left[0]} if left else rest
+    return {**rest, name: remaining if len(remaining) > 1 else remaining[0]} if remaining else rest

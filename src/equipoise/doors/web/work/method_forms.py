@@ -1,7 +1,7 @@
-"""Forms made from the fields of methods, and plain parameters from what was filled in.
+"""Forms made from the fields of methods, and parameters read from filled-in forms.
 
-A form is names with texts, and what was ticked. Numbers: "0.1", "0.1, 0.2" (each is tried), "0.1 to 0.5 in 8" (a
-range). Texts: several are parted by ";", as rules have commas of their own. Anything may be written as JSON.
+A form has texts by field name, and ticked values. Numbers: "0.1", "0.1, 0.2" (each is tried), "0.1 to 0.5 in 8" (a
+range). Texts: several are separated by ";", as rules contain commas. JSON is always allowed.
 """
 
 import json
@@ -15,31 +15,31 @@ from equipoise.methods.method import Rule, name_of
 from equipoise.policies.checks_on_data import COLUMN_FIELDS
 from equipoise.recipe.catalogue import Field, family, form, methods, summary
 
-COLUMNS = (
+COLUMN_PARAMETERS = (
     *COLUMN_FIELDS, "known", "variables", "sensitive", "household", "ordinal", "nominal", "blocks", "strings", "near",
     "order",
 )  # fmt: skip
-"""Parameters that name columns."""
-RANGE = re.compile(r"\s*(\S+)\s+to\s+(\S+)\s+in\s+(\d+)\s*(?:steps?)?\s*")
-TICKED = ("flag", "choice", "column", "columns")
-"""Parameters that are filled in by ticking."""
-FLAGS = {"yes": True, "no": False}
-FAMILIES = {"risk": "Risk: counted", "attacks": "Risk: tried by attacks", "utility": "Use"}
-"""The measures of records as a list groups them."""
+"""Parameters whose values are names of columns."""
+RANGE_PATTERN = re.compile(r"\s*(\S+)\s+to\s+(\S+)\s+in\s+(\d+)\s*(?:steps?)?\s*")
+TICKED_KINDS = ("flag", "choice", "column", "columns")
+"""Kinds of parameters that are chosen by ticking."""
+FLAG_VALUES = {"yes": True, "no": False}
+FAMILY_HEADINGS = {"risk": "Risk: counted", "attacks": "Risk: tried by attacks", "utility": "Use"}
+"""Headings of the measures of records, by family."""
 Plain = dict[str, Any]
 Kind = Literal["flag", "choice", "column", "columns", "number", "several", "text"]
 
 
 def kind_of(field: Field) -> Kind:
-    """What a parameter is filled in by."""
+    """The kind of input that a parameter needs."""
     words, types = field.kind, _types(field.type)
     if field.type is bool:
         return "flag"
     if types and all(get_origin(one) is Literal for one in types):
         return "choice"
-    if field.name in COLUMNS and words in ("str", "str | None"):
+    if field.name in COLUMN_PARAMETERS and words in ("str", "str | None"):
         return "column"
-    if field.name in COLUMNS and words in ("tuple[str, ...]", "tuple[str, ...] | None"):
+    if field.name in COLUMN_PARAMETERS and words in ("tuple[str, ...]", "tuple[str, ...] | None"):
         return "columns"
     if "tuple" in words:
         return "several"
@@ -47,7 +47,7 @@ def kind_of(field: Field) -> Kind:
 
 
 def _kind(field: Field, value: Any) -> Kind:
-    """The same for a parameter that has a value: several lists of columns, or columns that are tried each, are text."""
+    """The kind of input for a parameter with a value: several lists of columns, or alternative columns, are text."""
     kind = kind_of(field)
     if kind == "columns" and isinstance(value, list) and any(isinstance(one, list) for one in value):
         return "several"
@@ -56,36 +56,37 @@ def _kind(field: Field, value: Any) -> Kind:
 
 def _types(kind: Any) -> list[Any]:
     """The types of a union, without None."""
-    found = get_args(kind) if get_origin(kind) not in (Literal, tuple) and get_args(kind) else (kind,)
-    return [one for one in found if one is not type(None)]
+    members = get_args(kind) if get_origin(kind) not in (Literal, tuple) and get_args(kind) else (kind,)
+    return [one for one in members if one is not type(None)]
 
 
-def listed(verb: Literal["mask", "measure"]) -> dict[str, list[Plain]]:
-    """The methods for records by the heading they stand under, each with what it does."""
-    found: dict[str, list[Plain]] = {}
+def methods_by_heading(verb: Literal["mask", "measure"]) -> dict[str, list[Plain]]:
+    """The methods for records under their headings, each with its summary."""
+    by_heading: dict[str, list[Plain]] = {}
     for name, method in methods(verb).items():
         if family(method) == "tables":
             continue
-        heading = FAMILIES[family(method)] if verb == "measure" else "Methods"
-        found.setdefault(heading, []).append({"name": name, "words": name.replace("_", " "), "about": summary(method)})
-    return found
+        heading = FAMILY_HEADINGS[family(method)] if verb == "measure" else "Methods"
+        row = {"name": name, "words": name.replace("_", " "), "about": summary(method)}
+        by_heading.setdefault(heading, []).append(row)
+    return by_heading
 
 
-def filled(method: type, given: Mapping[str, Any]) -> Plain:
-    """A form of a method, with the parameters that were given before."""
+def form_of(method: type, parameters: Mapping[str, Any]) -> Plain:
+    """The form of a method, filled in with its current parameters."""
     return {
         "use": name_of(method),
         "words": name_of(method).replace("_", " "),
         "about": summary(method),
-        "fields": [_field(field, given.get(field.name)) for field in form(method)],
+        "fields": [_field(field, parameters.get(field.name)) for field in form(method)],
     }
 
 
 def _field(field: Field, value: Any) -> Plain:
     kind = _kind(field, value)
-    told = [one for literal in _types(field.type) for one in get_args(literal)] if kind == "choice" else []
-    options = ["yes", "no"] if kind == "flag" else told
-    ticked = _ticked(value) if kind in TICKED else []
+    literals = [one for literal in _types(field.type) for one in get_args(literal)] if kind == "choice" else []
+    options = ["yes", "no"] if kind == "flag" else literals
+    ticked = _ticked_values(value) if kind in TICKED_KINDS else []
     return {
         "name": field.name,
         "words": field.name.replace("_", " "),
@@ -93,26 +94,26 @@ def _field(field: Field, value: Any) -> Plain:
         "required": field.required,
         "options": options,
         "picked": ticked,
-        "value": "" if kind in TICKED else shown(value, kind),
-        "default": "" if field.required or field.default is MISSING else shown(field.default, kind),
+        "value": "" if kind in TICKED_KINDS else typed_text(value, kind),
+        "default": "" if field.required or field.default is MISSING else typed_text(field.default, kind),
         "rule": field.type is Rule or Rule in get_args(field.type),
         "first": field.required or (kind == "number" and field.name != "seed"),
         "filled": value is not None,
     }
 
 
-def _ticked(value: Any) -> list[str]:
+def _ticked_values(value: Any) -> list[str]:
     if value is None:
         return []
-    found = value if isinstance(value, list | tuple) else [value]
-    return [("yes" if one else "no") if isinstance(one, bool) else str(one) for one in found]
+    values = value if isinstance(value, list | tuple) else [value]
+    return [("yes" if one else "no") if isinstance(one, bool) else str(one) for one in values]
 
 
-def shown(value: Any, kind: Kind) -> str:
-    """A plain value as it would be typed.
+def typed_text(value: Any, kind: Kind) -> str:
+    """A plain value as a user would type it.
 
-    >>> shown([0.1, 0.2], "number"), shown({"from": 0.1, "to": 0.5, "steps": 8}, "number"), shown(("a", "b"), "several")
-    ('0.1, 0.2', '0.1 to 0.5 in 8', 'a, b')
+    >>> typed_text([0.1, 0.2], "number"), typed_text({"from": 0.1, "to": 0.5, "steps": 8}, "number")
+    ('0.1, 0.2', '0.1 to 0.5 in 8')
     """
     if value is None:
         return ""
@@ -134,46 +135,46 @@ def _word(value: Any) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def given(
+def read_form(
     method: type,
     texts: Mapping[str, str],
     picked: Iterable[tuple[str, str]],
     before: Mapping[str, Any] | None = None,
 ) -> Plain:
-    """The parameters that were filled in, as a policy writes them; what was left as it stood before stays as it was."""
+    """The parameters of a filled-in form, as in a policy; fields left unchanged keep their value in `before`."""
     ticked: dict[str, list[str]] = {}
     for name, one in picked:
         ticked.setdefault(name, []).append(one)
-    found: Plain = {}
+    parameters: Plain = {}
     value: Any
     for field in form(method):
         old = (before or {}).get(field.name)
         kind = _kind(field, old)
-        if kind in TICKED and field.name not in texts:
+        if kind in TICKED_KINDS and field.name not in texts:
             chosen = [text for text in ticked.get(field.name, []) if text]
-            value = old if chosen == _ticked(old) else _chosen(chosen, kind)
+            value = old if chosen == _ticked_values(old) else _choice(chosen, kind)
         else:
             text = texts.get(field.name, "").strip()
-            value = old if text == shown(old, kind) else read(text, field)
-        if value is not None and (field.required or value != _plain(field.default)):
-            found[field.name] = value
-    return found
+            value = old if text == typed_text(old, kind) else read(text, field)
+        if value is not None and (field.required or value != _as_list(field.default)):
+            parameters[field.name] = value
+    return parameters
 
 
-def _chosen(values: Sequence[str], kind: Kind) -> Any:
-    """One choice, or several that are tried each; columns belong together."""
+def _choice(values: Sequence[str], kind: Kind) -> Any:
+    """One choice, or several alternatives; columns form one list."""
     if not values:
         return None
-    told = [FLAGS.get(value, value) for value in values] if kind == "flag" else list(values)
-    return told if kind == "columns" or len(told) > 1 else told[0]
+    choices = [FLAG_VALUES.get(value, value) for value in values] if kind == "flag" else list(values)
+    return choices if kind == "columns" or len(choices) > 1 else choices[0]
 
 
-def _plain(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
 def read(text: str, field: Field) -> Any:
-    """A text as plain data; None where nothing was written."""
+    """A typed text as plain data; None where it is empty."""
     if not text:
         return None
     if text[0] in "[{":
@@ -185,7 +186,7 @@ def read(text: str, field: Field) -> Any:
     if kind == "number":
         return _numbers(text, field)
     if kind in ("several", "columns"):
-        return _several(text, field)
+        return _values_of(text, field)
     if int in types and not set(types) & {str}:
         return _number(text) if _number(text) is not None else text
     parts = [part.strip() for part in text.split("," if str in types and int in types else ";") if part.strip()]
@@ -193,33 +194,33 @@ def read(text: str, field: Field) -> Any:
 
 
 def _numbers(text: str, field: Field) -> Any:
-    """A number, several that are tried each, or a range."""
-    if found := RANGE.fullmatch(text):
-        ends = [_needed(part, field) for part in found.groups()[:2]]
-        return {"from": ends[0], "to": ends[1], "steps": int(found[3])}
-    several = [_needed(part, field) for part in re.split(r"[,;]", text) if part.strip()]
+    """A number, several alternatives, or a range."""
+    if match := RANGE_PATTERN.fullmatch(text):
+        ends = [_required_number(part, field) for part in match.groups()[:2]]
+        return {"from": ends[0], "to": ends[1], "steps": int(match[3])}
+    several = [_required_number(part, field) for part in re.split(r"[,;]", text) if part.strip()]
     return several if len(several) > 1 else several[0] if several else None
 
 
-def _several(text: str, field: Field) -> Any:
-    """Values that belong together; one alone where the parameter takes one as well."""
+def _values_of(text: str, field: Field) -> Any:
+    """A list of values; a single value where the parameter accepts one."""
     parts: list[Any] = [part.strip() for part in text.split(",") if part.strip()]
     words = field.kind.replace("typing.", "")
     if "float" in words or "int" in words:
-        parts = [part if (found := _number(part)) is None else found for part in parts]
+        parts = [part if (number := _number(part)) is None else number for part in parts]
     plural = words.startswith(("tuple[str, ...]", "tuple[float, ...]")) and "| str" not in words
     return parts if plural or len(parts) != 1 else parts[0]
 
 
-def _needed(text: str, field: Field) -> float | int:
-    found = _number(text)
-    if found is None:
+def _required_number(text: str, field: Field) -> float | int:
+    number = _number(text)
+    if number is None:
         raise ParameterError(f"{field.name}: write a number, several with commas, or a range like 0.1 to 0.5 in 8.")
-    return found
+    return number
 
 
 def _number(text: str) -> float | int | None:
-    """A number as it is written; 10% is 0.1."""
+    """The number in a text, or None; 10% is 0.1."""
     bare = text.strip()
     try:
         if bare.endswith("%"):

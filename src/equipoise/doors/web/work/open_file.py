@@ -1,4 +1,4 @@
-"""Opening a file: what its columns are and probably mean."""
+"""Columns of the opened file: their types, labels, and actual and suggested roles."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,71 +12,71 @@ from equipoise.files import becomes, format_of
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.inspection.suggest_roles import PLURAL_ROLES, ROLE_FIELDS, ROLE_WORDS, Suggestion, suggest_roles
 
-FIRST = 10
-"""Records that a preview shows."""
+PREVIEW_RECORDS = 10
+"""Records shown in the preview."""
 
 
-def look(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of the open file, each with its type, its label, its role and the role it seems to have."""
-    records = held.raw(folder, policy["data"])
-    found = _suggested(held, records, policy)
-    given = Roles.from_plain(policy.get("roles", {}), folder)
+def look(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of the open file, each with its type, label, role and suggested role."""
+    records = memory.raw(folder, policy["data"])
+    suggestion = _suggestion(memory, records, policy)
+    roles = Roles.from_plain(policy.get("roles", {}), folder)
     schema = records.schema()
     rows = [
         {
             "name": proposal.column,
             "type": _kind(schema[proposal.column]),
             "label": records.labels.of(proposal.column).label or "",
-            "role": role_of(given, proposal.column),
+            "role": role_of(roles, proposal.column),
             "suggested": proposal.role,
             "reason": proposal.reason,
             "confidence": proposal.confidence,
-            "coarsens": proposal.column in given.hierarchies,
+            "coarsens": proposal.column in roles.hierarchies,
         }
-        for proposal in found.proposals
+        for proposal in suggestion.proposals
     ]
     format = format_of(policy["data"]["path"])
-    return {"records": found.records, "columns": rows, "format": format, "released_as": becomes(format)}
+    return {"records": suggestion.records, "columns": rows, "format": format, "released_as": becomes(format)}
 
 
-def suggested(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """The suggested roles with their hierarchies, as a policy has them."""
-    records = held.raw(folder, policy["data"])
-    return _suggested(held, records, policy).roles.to_plain()
+def suggested_roles(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+    """The suggested roles with their hierarchies, as in a policy."""
+    records = memory.raw(folder, policy["data"])
+    return _suggestion(memory, records, policy).roles.to_plain()
 
 
-def with_role(held: Memory, folder: Path, policy: Mapping[str, Any], column: str, role: str) -> dict[str, Any]:
-    """The roles when one column gets another role; a key comes with the hierarchy that suits it."""
-    records = held.raw(folder, policy["data"])
+def with_role(memory: Memory, folder: Path, policy: Mapping[str, Any], column: str, role: str) -> dict[str, Any]:
+    """The roles with one column's role changed; a key gets its suggested hierarchy."""
+    records = memory.raw(folder, policy["data"])
     schema = records.schema()
     if column not in schema:
         raise ParameterError(f"No column {column!r} in the data.{hint(column, list(schema))}")
     if role not in ROLE_WORDS:
         raise ParameterError(f"No role {role!r}.{hint(role, list(ROLE_WORDS))}")
-    plain = without(dict(Roles.from_plain(policy.get("roles", {}), folder).to_plain()), column)
+    plain = without_column(dict(Roles.from_plain(policy.get("roles", {}), folder).to_plain()), column)
     if role in PLURAL_ROLES:
         name = ROLE_FIELDS.get(role, role)
         plain[name] = [c for c in schema if c in (*plain.get(name, ()), column)]
     elif role != "none":
         plain[role] = column
-    trees = {p.column: p.hierarchy for p in _suggested(held, records, policy).proposals if p.hierarchy}
+    trees = {p.column: p.hierarchy for p in _suggestion(memory, records, policy).proposals if p.hierarchy}
     if role in ("key", "sensitive") and column in trees:
         plain["hierarchies"] = {**plain.get("hierarchies", {}), column: trees[column].to_plain()}
-    made = Roles.from_plain(plain, folder)
-    replace(records, roles=made).check()
-    return made.to_plain()
+    roles = Roles.from_plain(plain, folder)
+    replace(records, roles=roles).check()
+    return roles.to_plain()
 
 
-def first(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """The first records with their values; asked for by name."""
-    table = held.raw(folder, policy["data"]).collect().head(FIRST)
+def first_records(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+    """The first records with their values; only shown on request."""
+    table = memory.raw(folder, policy["data"]).collect().head(PREVIEW_RECORDS)
     rows = [["" if value is None else str(value)[:80] for value in row] for row in table.rows()]
     return {"columns": table.columns, "rows": rows}
 
 
-def without(plain: dict[str, Any], column: str) -> dict[str, Any]:
-    """Roles in which a column has none."""
-    left: dict[str, Any] = {}
+def without_column(plain: dict[str, Any], column: str) -> dict[str, Any]:
+    """The roles without a column."""
+    remaining: dict[str, Any] = {}
     for role, value in plain.items():
         if role == "hierarchies":
             value = {name: tree for name, tree in value.items() if name != column}
@@ -84,25 +84,25 @@ def without(plain: dict[str, Any], column: str) -> dict[str, Any]:
             value = [name for name in value if name != column]
         elif value == column and role != "missing":
             continue
-        left[role] = value
-    return {role: value for role, value in left.items() if value not in ([], {})}
+        remaining[role] = value
+    return {role: value for role, value in remaining.items() if value not in ([], {})}
 
 
 def role_of(roles: Roles, column: str) -> str:
-    """The first role that a column has, as suggestions name it."""
+    """The first role of a column, in the words of the suggestions."""
     for role in ROLE_WORDS:
-        given = getattr(roles, ROLE_FIELDS.get(role, role), None)
-        if given == column or (isinstance(given, tuple) and column in given):
+        names = getattr(roles, ROLE_FIELDS.get(role, role), None)
+        if names == column or (isinstance(names, tuple) and column in names):
             return role
     return "none"
 
 
-def _suggested(held: Memory, records: Records, policy: Mapping[str, Any]) -> Suggestion:
-    return held.once(("suggested", frozen(policy["data"])), lambda: suggest_roles(records))
+def _suggestion(memory: Memory, records: Records, policy: Mapping[str, Any]) -> Suggestion:
+    return memory.once(("suggested", frozen(policy["data"])), lambda: suggest_roles(records))
 
 
 def _kind(dtype: Any) -> str:
-    """A type in a word."""
+    """The name of a data type for users."""
     if dtype.is_numeric():
         return "number" if dtype.is_float() or dtype.is_decimal() else "whole number"
     if dtype.is_temporal():

@@ -1,4 +1,4 @@
-"""Releasing: the same `balance` as on the command line, from a policy file in the working folder."""
+"""Runs of the Release page: `balance` as on the command line, and `verify`."""
 
 from pathlib import Path
 from typing import Any
@@ -12,28 +12,28 @@ from equipoise.policies.policy_file import Job
 from equipoise.releases.release import Release
 from equipoise.releases.table_release import TableRelease
 
-REFUSED = "refused.html"
+REFUSAL = "refused.html"
 
 
 def release(progress: Progress, policy: Path, out: Path, page: Path, overwrite: bool) -> dict[str, Any]:
-    """Balance and release; a refusal is an answer too, with its page."""
+    """Balance and release; a refusal is a result too, with its report page."""
     page.unlink(missing_ok=True)
     try:
-        made = eq.balance(policy, out=out, report=page, overwrite=overwrite, progress=progress)
+        published = eq.balance(policy, out=out, report=page, overwrite=overwrite, progress=progress)
     except RefusedError as error:
         return {"released": False, "words": str(error), "page": page.is_file()}
-    return {"released": True, "folder": out.name, **_told(made, Job.load(policy).policy())}
+    return {"released": True, "folder": out.name, **_release_facts(published, Job.load(policy).policy())}
 
 
-def _told(made: Release | TableRelease, policy: Policy) -> dict[str, Any]:
-    """What the page says of a release: the balance in a sentence, and its limits with their margins."""
-    rows = [limit_row(limit, made.trial, made.trial) for limit in policy.parsed]
-    words = balance(made.trial, made.original, find_axes(made.trial.scores, policy))
-    return {"words": words, "limits": rows, "done": list(made.trial.recipe.words().split("; "))}
+def _release_facts(published: Release | TableRelease, policy: Policy) -> dict[str, Any]:
+    """Facts of a release for the page: the balance in a sentence, the limits with their margins, and the steps."""
+    rows = [limit_row(limit, published.trial, published.trial) for limit in policy.parsed]
+    words = balance(published.trial, published.original, find_axes(published.trial.scores, policy))
+    return {"words": words, "limits": rows, "done": list(published.trial.recipe.words().split("; "))}
 
 
-def prove(progress: Progress, folder: Path) -> dict[str, Any]:
-    """Every check of a release folder."""
+def verify_release(progress: Progress, folder: Path) -> dict[str, Any]:
+    """Verify a release folder: the outcome and every check."""
     progress(0, 1, "making the release again")
-    found = eq.verify(folder)
-    return {"outcome": found.outcome, "words": found.words, "checks": found.to_plain()["checks"]}
+    verdict = eq.verify(folder)
+    return {"outcome": verdict.outcome, "words": verdict.words, "checks": verdict.to_plain()["checks"]}

@@ -1,4 +1,4 @@
-"""A table as the page has it, in plain data; and what that becomes: a rule, a method, a policy with [table]."""
+"""Settings of a table on the page, and the rule, method and policy with [table] made from them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
@@ -15,12 +15,12 @@ from equipoise.trials.table_method_names import rule_text
 Plain = dict[str, Any]
 RULES = ("p_percent", "min_count", "dominance", "prior_posterior", "zero")
 LARGEST = ("p_percent", "dominance", "prior_posterior")
-"""Rules that look at the largest contributions: counts of records have none."""
+"""Rules that need the largest contributions, which counts of records do not have."""
 METHODS = ("suppress", "round", "cell_key", "adjust")
 NONE = "none"
-UNASKED = ("rule", "publish", "withhold", "limits", "ptable", "seconds")
-"""Fields of methods that the page fills in itself, or that name columns and files of a ready table."""
-COSTS = ("value", "count", "cells")
+HIDDEN_FIELDS = ("rule", "publish", "withhold", "limits", "ptable", "seconds")
+"""Fields of methods that the page does not show: it sets them itself, or they name columns and files."""
+SUPPRESSION_COSTS = ("value", "count", "cells")
 JOINS: Mapping[str, Callable[[Any, Any], Any]] = {"|": or_, "&": and_}
 FOR_AMOUNTS: list[Plain] = [{"use": "p_percent", "p": 0.1, "coalition": 1}]
 FOR_COUNTS: list[Plain] = [{"use": "min_count", "n": 3, "margin": 0.2}]
@@ -29,15 +29,15 @@ TITLES = {
     "prior_posterior": "Prior-posterior (p, q)", "suppress": "Hide cells", "round": "Round", "cell_key": "Cell keys",
     "adjust": "Adjust", NONE: "Nothing yet",
 }  # fmt: skip
-"""Rules and methods as the page calls them."""
-ABOUT = {
+"""Titles of rules and methods on the page."""
+METHOD_SUMMARIES = {
     "suppress": "sensitive cells stay empty, and so do the cheapest others that keep them from being worked out",
     "round": "every number becomes a multiple of a base, and totals still add up",
     "cell_key": "each count changes by a little that depends on the records in it; for counts only",
     "adjust": "sensitive cells move away from the truth, all others as little as possible",
     NONE: "only see which cells are sensitive",
 }
-FIELDS = {
+FIELD_LABELS = {
     "p_percent.p": "nobody may come closer to another than",
     "p_percent.coalition": "contributors who pool what they know",
     "min_count.n": "contributors in a cell, at least",
@@ -60,32 +60,32 @@ FIELDS = {
     "adjust.distance": "changes count",
     "adjust.most": "other cells move at most by",
 }
-"""The fields of rules and methods in words; others go by their names."""
+"""Labels of fields of rules and methods; other fields are shown by name."""
 
 
 def rule_of(settings: Mapping[str, Any]) -> Any:
-    """The rules of the settings, joined.
+    """The combined rule of the settings.
 
     >>> rule_of({"rules": [{"use": "min_count", "n": 3}, {"use": "zero"}], "join": "|"})
     Either(rules=(MinCount(n=3, margin=0.2), Zero()))
     """
-    parts = [_built(step, "rule") for step in settings["rules"]]
+    parts = [_build(step, "rule") for step in settings["rules"]]
     if not parts:
         raise ParameterError("Add a rule: it says which cells are sensitive.")
     return reduce(JOINS[settings["join"]], parts)
 
 
 def method_of(settings: Mapping[str, Any]) -> Any:
-    """The method, with the rule where it goes by one; None where nothing is done."""
+    """The method of the settings, with its rule where it has one; None where there is no method."""
     step = dict(settings["method"])
     if step["use"] == NONE:
         return None
     if "rule" in _names(step["use"], "mask"):
         step["rule"] = rule_text(rule_of(settings))
-    return _built(step, "mask")
+    return _build(step, "mask")
 
 
-def _built(step: Mapping[str, Any], verb: Any) -> Any:
+def _build(step: Mapping[str, Any], verb: Any) -> Any:
     return build(step["use"], verb, {name: value for name, value in step.items() if name != "use"})
 
 
@@ -94,17 +94,17 @@ def _names(name: str, verb: Any) -> list[str]:
 
 
 def plain_rules(rule: Any) -> list[Plain]:
-    """The single rules of a rule, as settings."""
+    """The parts of a rule, as settings."""
     return [to_plain(part) for part in parts_of(rule)]
 
 
 def plain_method(method: Any) -> Plain:
-    """A method as settings, without what the page fills in."""
-    return {name: value for name, value in to_plain(method).items() if name not in UNASKED}
+    """A method as settings, without hidden fields."""
+    return {name: value for name, value in to_plain(method).items() if name not in HIDDEN_FIELDS}
 
 
 def with_rule(settings: Mapping[str, Any], name: str) -> Plain:
-    """One rule more."""
+    """The settings with one more rule."""
     if name not in RULES:
         raise ParameterError(f"No rule {name!r} for tables.{hint(name, list(RULES))}")
     rules = [*settings["rules"], to_plain(build(name, "rule", {}))]
@@ -112,7 +112,7 @@ def with_rule(settings: Mapping[str, Any], name: str) -> Plain:
 
 
 def without_rule(settings: Mapping[str, Any], place: int) -> Plain:
-    """One rule less; the last one stays."""
+    """The settings without one rule; the last one cannot be removed."""
     _refuse_place(settings, place)
     if len(settings["rules"]) == 1:
         raise ParameterError("Keep one rule: without it no cell is sensitive. Add another before you take this away.")
@@ -120,32 +120,32 @@ def without_rule(settings: Mapping[str, Any], place: int) -> Plain:
 
 
 def with_field(settings: Mapping[str, Any], place: int, name: str, text: str) -> Plain:
-    """A rule with another value in a field."""
+    """The settings with a field of a rule changed."""
     _refuse_place(settings, place)
     rules = list(settings["rules"])
-    rules[place] = _changed(rules[place], "rule", name, text)
+    rules[place] = _with_value(rules[place], "rule", name, text)
     return {**settings, "rules": rules}
 
 
 def with_option(settings: Mapping[str, Any], name: str, text: str) -> Plain:
-    """The method with another value in a field."""
+    """The settings with a field of the method changed."""
     step = settings["method"]
-    if step["use"] == NONE or name in UNASKED:
+    if step["use"] == NONE or name in HIDDEN_FIELDS:
         raise ParameterError(f"{title(step['use'])} has no parameter {name!r}.")
-    if name == "cost" and text not in COSTS:
-        raise ParameterError(f"cost must be one of {', '.join(COSTS)}.")
-    changed = {**settings, "method": _changed(step, "mask", name, text, settings)}
+    if name == "cost" and text not in SUPPRESSION_COSTS:
+        raise ParameterError(f"cost must be one of {', '.join(SUPPRESSION_COSTS)}.")
+    changed = {**settings, "method": _with_value(step, "mask", name, text, settings)}
     method_of(changed)
     return changed
 
 
-def _changed(step: Mapping[str, Any], verb: Any, name: str, text: str, settings: Any = None) -> Plain:
+def _with_value(step: Mapping[str, Any], verb: Any, name: str, text: str, settings: Any = None) -> Plain:
     if name not in _names(step["use"], verb):
         raise ParameterError(f"{title(step['use'])} has no parameter {name!r}.")
     more = {"rule": rule_text(rule_of(settings))} if "rule" in _names(step["use"], verb) else {}
     switch = next(field.type for field in form(find(step["use"], verb)) if field.name == name) is bool
-    made = _built({**step, **more, name: text.strip() or ("false" if switch else "")}, verb)
-    return plain_method(made)
+    method = _build({**step, **more, name: text.strip() or ("false" if switch else "")}, verb)
+    return plain_method(method)
 
 
 def _refuse_place(settings: Mapping[str, Any], place: int) -> None:
@@ -154,7 +154,7 @@ def _refuse_place(settings: Mapping[str, Any], place: int) -> None:
 
 
 def with_method(settings: Mapping[str, Any], name: str) -> Plain:
-    """Another method, as it usually is."""
+    """The settings with another method and its default parameters."""
     if name == NONE:
         return {**settings, "method": {"use": NONE}}
     if name not in METHODS:
@@ -164,17 +164,18 @@ def with_method(settings: Mapping[str, Any], name: str) -> Plain:
 
 
 def with_join(settings: Mapping[str, Any], join: str) -> Plain:
+    """The settings with the rules joined by | (any rule) or & (all rules)."""
     if join not in JOINS:
         raise ParameterError("Rules are joined by | (either) or & (all).")
     return {**settings, "join": join}
 
 
 def with_preset(settings: Mapping[str, Any], name: str) -> Plain:
-    """The rule and the method of an agency; of counts only the rules that counts have."""
-    known = {p.name: p for p in presets().values() if p.about == "table"}
-    if name not in known:
-        raise ParameterError(f"No preset {name!r} for tables.{hint(name, list(known))}")
-    plain = known[name].plain
+    """The settings with the rule and the method of a preset; for counts only rules that apply to counts."""
+    table_presets = {p.name: p for p in presets().values() if p.about == "table"}
+    if name not in table_presets:
+        raise ParameterError(f"No preset {name!r} for tables.{hint(name, list(table_presets))}")
+    plain = table_presets[name].plain
     rule = next(parse(score, "measure").rule for score in plain["limits"] if score.startswith("exposed"))
     rules = fitting(plain_rules(rule), settings)
     method = build_mask(plain["candidates"][0]["masks"][0], rule)
@@ -182,22 +183,22 @@ def with_preset(settings: Mapping[str, Any], name: str) -> Plain:
 
 
 def build_mask(step: Mapping[str, Any], rule: Any) -> Any:
-    """A method of a policy; several values of a field are alternatives, of which the first is taken."""
-    given = {name: value[0] if isinstance(value, list) else value for name, value in step.items()}
-    if "rule" in _names(str(given["use"]), "mask"):
-        given["rule"] = rule_text(rule)
-    return _built(given, "mask")
+    """The method of a policy's step; of alternative values the first is taken."""
+    parameters = {name: value[0] if isinstance(value, list) else value for name, value in step.items()}
+    if "rule" in _names(str(parameters["use"]), "mask"):
+        parameters["rule"] = rule_text(rule)
+    return _build(parameters, "mask")
 
 
 def fitting(rules: Iterable[Mapping[str, Any]], settings: Mapping[str, Any]) -> list[Plain]:
-    """The rules that can be told of this table; the usual one where none can."""
+    """The rules that apply to this table; the default rule where none does."""
     counts = not settings["value"] and not settings["holding"]
-    kept = [dict(step) for step in rules if not counts or step["use"] not in LARGEST]
-    return kept or list(FOR_COUNTS)
+    suitable = [dict(step) for step in rules if not counts or step["use"] not in LARGEST]
+    return suitable or list(FOR_COUNTS)
 
 
-def rivals(settings: Mapping[str, Any]) -> list[str]:
-    """Rules worth a comparison with the one in use."""
+def rules_to_compare(settings: Mapping[str, Any]) -> list[str]:
+    """Rules to compare with the current one."""
     counts = not settings["value"] and not settings["holding"]
     usual = (
         ("min-count:3", "min-count:5", "min-count:10")
@@ -208,9 +209,9 @@ def rivals(settings: Mapping[str, Any]) -> list[str]:
 
 
 def refuse_rule(text: str) -> None:
-    """Refuse a rule that is not for tables of records."""
-    known = {find(name, "rule") for name in RULES}
-    if any(type(part) not in known for part in parts_of(parse(text, "rule"))):
+    """Refuse a rule that does not apply to tables of records."""
+    classes = {find(name, "rule") for name in RULES}
+    if any(type(part) not in classes for part in parts_of(parse(text, "rule"))):
         raise ParameterError(f"Rules for tables are {listed(name.replace('_', '-') for name in RULES)}.")
 
 
@@ -218,28 +219,28 @@ def refuse_rule(text: str) -> None:
 
 
 def rule_forms(settings: Mapping[str, Any]) -> list[Plain]:
-    """The form of every rule, made from its fields."""
+    """The forms of all rules, made from their fields."""
     return [_form(step, "rule") for step in settings["rules"]]
 
 
 def method_form(settings: Mapping[str, Any]) -> Plain | None:
-    """The form of the method; none where nothing is done."""
+    """The form of the method; None where there is no method."""
     return None if settings["method"]["use"] == NONE else _form(settings["method"], "mask")
 
 
 def _form(step: Mapping[str, Any], verb: Any) -> Plain:
     kind = find(step["use"], verb)
-    shown = [_field(step, field) for field in form(kind) if field.name not in UNASKED]
-    return {"use": step["use"], "title": TITLES[step["use"]], "about": summary(kind).replace("`", ""), "fields": shown}
+    fields = [_field(step, field) for field in form(kind) if field.name not in HIDDEN_FIELDS]
+    return {"use": step["use"], "title": TITLES[step["use"]], "about": summary(kind).replace("`", ""), "fields": fields}
 
 
 def _field(step: Mapping[str, Any], field: Field) -> Plain:
-    choices = COSTS if field.name == "cost" else tuple(map(str, get_args(field.type)))
+    choices = SUPPRESSION_COSTS if field.name == "cost" else tuple(map(str, get_args(field.type)))
     kind = "switch" if field.type is bool else "choice" if choices else "number"
     value = step.get(field.name, field.default)
     return {
         "name": field.name,
-        "label": FIELDS.get(f"{step['use']}.{field.name}", field.name),
+        "label": FIELD_LABELS.get(f"{step['use']}.{field.name}", field.name),
         "kind": kind,
         "choices": list(choices),
         "value": value if kind == "switch" else _text(value, field),
@@ -247,22 +248,22 @@ def _field(step: Mapping[str, Any], field: Field) -> Plain:
 
 
 def _text(value: Any, field: Field) -> str:
-    """A number as people type it: shares in percent."""
+    """The text of a number as a user types it: shares in percent."""
     share = field.type is float and isinstance(field.default, float) and 0 < field.default <= 1
     return f"{100 * float(value):.10g}%" if share else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def preset_list() -> list[Plain]:
     """The presets for tables."""
-    found = [p for p in presets().values() if p.about == "table"]
-    return [{"name": p.name, "words": p.words, "source": p.source} for p in found]
+    table_presets = [p for p in presets().values() if p.about == "table"]
+    return [{"name": p.name, "words": p.words, "source": p.source} for p in table_presets]
 
 
 # --- words and policy ---------------------------------------------------------------------------------------------
 
 
 def table_title(settings: Mapping[str, Any]) -> str:
-    """What the table shows.
+    """The title of the table.
 
     >>> table_title({"value": "turnover", "by": ["region", "industry"]})
     'Turnover by region and industry'
@@ -272,33 +273,33 @@ def table_title(settings: Mapping[str, Any]) -> str:
 
 
 def policy_of(policy: Mapping[str, Any], settings: Mapping[str, Any], trees: Mapping[str, Any]) -> Plain:
-    """The policy with [table] that makes the protected table: one method, and that nothing sensitive is exposed."""
+    """The policy with [table] for the protected table: one method, and a limit of zero exposed cells."""
     method, rule = method_of(settings), rule_of(settings)
-    made = {"by": list(settings["by"]), "coarsen": dict(settings["levels"]), "hierarchies": dict(trees)}
-    made |= {name: settings[name] for name in ("value", "holding", "weight") if settings[name]}
+    table = {"by": list(settings["by"]), "coarsen": dict(settings["levels"]), "hierarchies": dict(trees)}
+    table |= {name: settings[name] for name in ("value", "holding", "weight") if settings[name]}
     step = {**to_plain(method), **({"rule": rule_text(rule)} if hasattr(method, "rule") else {})}
     return {
         "format": 1,
         "title": table_title(settings),
         "data": dict(policy["data"]),
         "roles": roles_of(policy, settings),
-        "table": {name: value for name, value in made.items() if value},
+        "table": {name: value for name, value in table.items() if value},
         "limits": {f"exposed(rule='{rule_text(rule)}')": "<= 0"},
         "candidates": [{"masks": [step]}],
     }
 
 
 def roles_of(policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Plain:
-    """The roles that matter to a table: who is named, what weighs, and the hierarchies of its columns."""
-    given = policy.get("roles", {})
-    found: Plain = {name: given[name] for name in ("id", "direct") if given.get(name)}
+    """The roles that matter to a table: identifiers, weight, and the hierarchies of its columns."""
+    roles = policy.get("roles", {})
+    relevant: Plain = {name: roles[name] for name in ("id", "direct") if roles.get(name)}
     if settings["weight"]:
-        found["weight"] = settings["weight"]
-    trees = given.get("hierarchies", {})
-    named = [c for c in settings["by"] if c in trees and (c in settings["levels"] or settings["subtotals"])]
-    return found | ({"hierarchies": {c: trees[c] for c in named}} if named else {})
+        relevant["weight"] = settings["weight"]
+    trees = roles.get("hierarchies", {})
+    nested = [c for c in settings["by"] if c in trees and (c in settings["levels"] or settings["subtotals"])]
+    return relevant | ({"hierarchies": {c: trees[c] for c in nested}} if nested else {})
 
 
 def rule_words(settings: Mapping[str, Any]) -> str:
-    """The rule as the command line takes it."""
+    """The rule in the syntax of the command line."""
     return rule_text(rule_of(settings))

@@ -1,4 +1,4 @@
-"""Looks: what a recipe makes of the file, variable by variable, and what intruders do with it."""
+"""Preview of a trial: its effect on each variable, and attacks on one draw of it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,30 +21,30 @@ from equipoise.releases.overlays import BARS, Overlay, changed_columns, overlays
 from equipoise.releases.report_facts import roles_in_words
 from equipoise.utility import Entropy
 
-WIDE, HIGH = 300, 90
-"""Pixels of a small histogram."""
-STEEP = 4
-"""A bar so many times as high as the next would dwarf the rest: heights are then square roots."""
+HISTOGRAM_WIDTH, HISTOGRAM_HEIGHT = 300, 90
+"""Size of a small histogram in pixels."""
+MAX_BAR_RATIO = 4
+"""Ratio of the two highest bars above which heights are drawn as square roots."""
 Masks = Sequence[Mapping[str, Any]]
 
 
-def look(held: Memory, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
-    """What one draw of a recipe does to each variable; remembered."""
-    records = held.records(folder, policy)
+def look(memory: Memory, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
+    """The effect of one draw of a recipe on each variable; cached."""
+    records = memory.records(folder, policy)
     name = ("look", frozen(policy["data"]), frozen(policy.get("roles", {})), json.dumps(masks))
-    return held.once(name, lambda: looked(records, masks, seed_of(folder)))
+    return memory.once(name, lambda: preview(records, masks, seed_of(folder)))
 
 
 def look_long(progress: Progress, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
-    """The same in a process of its own, for large files."""
+    """The effect of one draw of a recipe, computed in a separate process for large files."""
     report(progress, 0, 2, "reading the file")
     records = Memory().records(folder, policy)
     report(progress, 1, 2, "applying the recipe")
-    return looked(records, masks, seed_of(folder))
+    return preview(records, masks, seed_of(folder))
 
 
 def seed_of(folder: Path) -> int:
-    """The seed that the trials were drawn with; 0 where the journal is gone."""
+    """The seed of the trials; 0 where there is no journal."""
     try:
         with (folder / PRIVATE / JOURNAL).open(encoding="utf-8") as lines:
             return int(json.loads(lines.readline())["seed"])
@@ -52,33 +52,33 @@ def seed_of(folder: Path) -> int:
         return 0
 
 
-def looked(records: Records, masks: Masks, seed: int) -> Plain:
-    """Every variable that was touched: in words, in bits, and as a small picture. O(records) for each."""
+def preview(records: Records, masks: Masks, seed: int) -> Plain:
+    """Every changed variable: words, entropy in bits and a small histogram. O(records) for each."""
     released = recipe_of(masks, seed).run(records)
     touched, rest = changed_columns(records, released)
-    drawn = overlays(records, released, touched)
-    told = {one.column: one.words for one in drawn}
+    pictures = overlays(records, released, touched)
+    words = {one.column: one.words for one in pictures}
     return {
-        "variables": [_variable(column, records, released, told) for column in touched],
-        "overlays": [picture(one) for one in drawn],
+        "variables": [_variable(column, records, released, words) for column in touched],
+        "overlays": [picture(one) for one in pictures],
         "unchanged": list(rest),
         "records": [records.height(), released.height()],
     }
 
 
-def _variable(column: str, records: Records, released: Records, told: Mapping[str, str]) -> Plain:
-    """A variable in words: what was done, and what is left of it."""
+def _variable(column: str, records: Records, released: Records, words: Mapping[str, str]) -> Plain:
+    """A variable in words: the masks applied, and the information that remains."""
     laws = [law.words for law in released.history if column in law.columns]
     before, after = _bits(column, records, records), _bits(column, released, records)
-    left = told.get(column, "")
+    remaining = words.get(column, "")
     if before and after is not None:
-        left = f"{number(after)} of {number(before)} bits, {percent(min(1.0, max(0.0, after / before)))}"
+        remaining = f"{number(after)} of {number(before)} bits, {percent(min(1.0, max(0.0, after / before)))}"
     role = roles_in_words(records).get(column, "")
-    return {"name": column, "role": role, "done": list(dict.fromkeys(laws)), "left": left}
+    return {"name": column, "role": role, "done": list(dict.fromkeys(laws)), "left": remaining}
 
 
 def _bits(column: str, released: Records, original: Records) -> float | None:
-    """Bits that a key still tells of itself; None for other variables, and where records cannot be held together."""
+    """Entropy of a key in bits; None for other variables, and where records cannot be matched."""
     roles = original.roles
     if column not in roles.keys or released.synthetic:
         return None
@@ -90,42 +90,42 @@ def _bits(column: str, released: Records, original: Records) -> float | None:
 
 
 def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
-    """The attacks of a release on one draw of a recipe, each beside how it fares on the original."""
+    """The attacks on one draw of a recipe, each compared with its success on the original."""
     report(progress, 0, 3, "applying the recipe")
     records = Memory().records(folder, policy)
     released = recipe_of(masks, seed_of(folder)).run(records)
-    found = try_out(released, records, progress=progress)
-    if isinstance(found, str):
-        return {"words": f"No attack was tried: {found}", "rows": [], "notes": []}
-    before = on_original(found, records)
+    attacks = try_out(released, records, progress=progress)
+    if isinstance(attacks, str):
+        return {"words": f"No attack was tried: {attacks}", "rows": [], "notes": []}
+    before = on_original(attacks, records)
     rows = [
         {"words": one.words, "now": said(one.score.value, "share"), "was": said(was.value, "share") if was else ""}
-        for one, was in zip(found.scenarios, before, strict=True)
+        for one, was in zip(attacks.scenarios, before, strict=True)
     ]
-    return {"words": found.strongest.words, "rows": rows, "notes": list(found.notes)}
+    return {"words": attacks.strongest.words, "rows": rows, "notes": list(attacks.notes)}
 
 
 # Pictures -------------------------------------------------------------------------------------------------------------
 
 
 def picture(overlay: Overlay) -> Plain:
-    """A variable before and after: the numbers, and for a histogram the two outlines."""
-    moved = f"{said(overlay.moved, 'share')} of records in another bar than before" if overlay.moved > 5e-4 else ""
-    rooted = _rooted(overlay)
-    notes = (overlay.words, moved, "heights are square roots" if rooted else "")
+    """A variable before and after masking: shares per bar, and the two outlines of a histogram."""
+    movement = f"{said(overlay.moved, 'share')} of records in another bar than before" if overlay.moved > 5e-4 else ""
+    rooted = _needs_roots(overlay)
+    notes = (overlay.words, movement, "heights are square roots" if rooted else "")
     most = max((*overlay.before[:BARS], *overlay.after[:BARS]), default=0.0) or 1.0
     rows = [
         {"label": label, "before": said(one, "share"), "after": said(two, "share")}
         | {"wide": [f"{100 * min(1.0, share / most):.1f}%" for share in (one, two)]}
         for label, one, two in zip(overlay.labels, overlay.before, overlay.after, strict=True)
     ]
-    drawn = _outlines(overlay, 0.5 if rooted else 1.0) if overlay.kind == "histogram" else None
-    return {"column": overlay.column, "words": "; ".join(filter(None, notes)), "rows": rows, "drawn": drawn}
+    outlines = _outlines(overlay, 0.5 if rooted else 1.0) if overlay.kind == "histogram" else None
+    return {"column": overlay.column, "words": "; ".join(filter(None, notes)), "rows": rows, "drawn": outlines}
 
 
-def _rooted(overlay: Overlay) -> bool:
+def _needs_roots(overlay: Overlay) -> bool:
     highest = sorted(map(max, zip(overlay.before, overlay.after, strict=True)), reverse=True)
-    return overlay.kind == "histogram" and len(highest) > 2 and highest[0] > STEEP * highest[1]
+    return overlay.kind == "histogram" and len(highest) > 2 and highest[0] > MAX_BAR_RATIO * highest[1]
 
 
 def _outlines(overlay: Overlay, power: float) -> Plain:
@@ -133,14 +133,14 @@ def _outlines(overlay: Overlay, power: float) -> Plain:
     most = max((*overlay.before, *overlay.after), default=0.0) or 1.0
 
     def across(place: float) -> float:
-        return (place - low) / (high - low) * WIDE
+        return (place - low) / (high - low) * HISTOGRAM_WIDTH
 
     def path(shares: Sequence[float]) -> str:
         steps = [
-            f"V{HIGH - (share / most) ** power * (HIGH - 4):.1f}H{across(right):.1f}"
+            f"V{HISTOGRAM_HEIGHT - (share / most) ** power * (HISTOGRAM_HEIGHT - 4):.1f}H{across(right):.1f}"
             for share, (_, right) in zip(shares, pairwise(overlay.edges), strict=True)
         ]
-        return f"M0 {HIGH}{''.join(steps)}V{HIGH}"
+        return f"M0 {HISTOGRAM_HEIGHT}{''.join(steps)}V{HISTOGRAM_HEIGHT}"
 
     places = [(across(place), words) for place, words in overlay.ticks]
     ticks = [{"x": round(x, 1), "words": words, "anchor": _anchor(x)} for x, words in places]
@@ -148,4 +148,4 @@ def _outlines(overlay: Overlay, power: float) -> Plain:
 
 
 def _anchor(x: float) -> str:
-    return "start" if x < 18 else "end" if x > WIDE - 18 else "middle"
+    return "start" if x < 18 else "end" if x > HISTOGRAM_WIDTH - 18 else "middle"

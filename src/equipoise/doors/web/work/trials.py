@@ -1,4 +1,4 @@
-"""Trials as plain data and back; the choice among them, the map, and what a trial is beside others."""
+"""Trials on the Balance page: plain data, the policy's choice, the risk-utility map and comparisons."""
 
 import json
 from collections import OrderedDict
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.doors.report.intruder_section import for_page
-from equipoise.doors.web.work.limits import SIGNS, Slot, known_scenarios, whole
+from equipoise.doors.web.work.limits import SIGN_WORDS, Slot, known_scenarios, with_preset
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
@@ -25,41 +25,41 @@ from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map, undo
 from equipoise.trials.trial import Trial
 
 Plain = dict[str, Any]
-MOST = 500
-"""Trials that a table lists."""
-SEED = 0
-"""Recipes on the page only tell what they do; the seed that was drawn with stays in the journal."""
-MOVING = ("rectangle", "risk_bound", "utility_bound", "chosen")
+MAX_TABLE_ROWS = 500
+"""Trials listed in the table."""
+DISPLAY_SEED = 0
+"""Seed of recipes that are only displayed; the real seed stays in the journal."""
+LIMIT_LAYERS = ("rectangle", "risk_bound", "utility_bound", "chosen")
 """Layers of the map that change with the limits."""
-POINTS = ("tried", "best", "chosen")
+POINT_LAYERS = ("tried", "best", "chosen")
 
 
 # Plain data -----------------------------------------------------------------------------------------------------------
 
 
 def plain_scores(scores: Scores) -> list[Plain]:
-    """Scores without what is behind them."""
-    return [{name: _plain(getattr(score, name)) for name in SCORE_FIELDS} for score in scores]
+    """Scores as plain data, without detail."""
+    return [{name: _as_list(getattr(score, name)) for name in SCORE_FIELDS} for score in scores]
 
 
-def _plain(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
 def plain_trial(trial: Trial) -> Plain:
-    """A trial: its masks as a policy writes them, its scores, and the values of every draw."""
+    """A trial as plain data: its masks as in a policy, its scores, and the values of every draw."""
     masks = [plain_mask(mask) for mask in trial.recipe.masks]
     draws = [[score.value for score in scores] for scores in trial.draws]
     return {"masks": masks, "scores": plain_scores(trial.scores), "draws": draws}
 
 
 def plain_mask(mask: Mask) -> Plain:
-    """A mask as a policy writes it."""
-    found: Plain = json.loads(json.dumps(to_plain(mask), default=_listed))
-    return found
+    """A mask as plain data, as in a policy."""
+    plain: Plain = json.loads(json.dumps(to_plain(mask), default=_json_value))
+    return plain
 
 
-def _listed(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return dict(value) if isinstance(value, Mapping) else str(value)
@@ -70,20 +70,20 @@ def scores_of(plain: Sequence[Mapping[str, Any]]) -> Scores:
     return Scores(Score(**{**one, "interval": _pair(one["interval"]), "notes": tuple(one["notes"])}) for one in plain)
 
 
-def _pair(found: Sequence[float] | None) -> tuple[float, float] | None:
-    return None if found is None else (found[0], found[1])
+def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if ends is None else (ends[0], ends[1])
 
 
-def recipe_of(masks: Sequence[Mapping[str, Any]], seed: int = SEED) -> Recipe:
-    """The recipe of plain masks."""
+def recipe_of(masks: Sequence[Mapping[str, Any]], seed: int = DISPLAY_SEED) -> Recipe:
+    """The recipe made of masks in plain data."""
     return Recipe(tuple(_mask(json.dumps(mask, sort_keys=True)) for mask in masks), seed)
 
 
 @lru_cache(maxsize=2000)
 def _mask(text: str) -> Mask:
-    given = json.loads(text)
-    made: Mask = build(given.pop("use"), "mask", given)
-    return made
+    parameters = json.loads(text)
+    mask: Mask = build(parameters.pop("use"), "mask", parameters)
+    return mask
 
 
 def trial_of(plain: Mapping[str, Any]) -> Trial:
@@ -97,8 +97,8 @@ def trial_of(plain: Mapping[str, Any]) -> Trial:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What a run has tried: the trials, and the two ends of the map."""
+class TrialResults:
+    """The results of a run: its trials, and the two ends of the risk-utility map."""
 
     trials: tuple[Trial, ...]
     original: Trial
@@ -108,12 +108,12 @@ class Tried:
     masks: tuple[tuple[Plain, ...], ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> "Tried":
+    def of(cls, plain: Mapping[str, Any]) -> "TrialResults":
         nothing = plain["nothing"]
         return cls(
             tuple(map(trial_of, plain["trials"])),
-            Trial(Recipe((), SEED), scores_of(plain["original"]), name="original"),
-            Trial(Recipe((), SEED), scores_of(nothing), name="no data") if nothing else None,
+            Trial(Recipe((), DISPLAY_SEED), scores_of(plain["original"]), name="original"),
+            Trial(Recipe((), DISPLAY_SEED), scores_of(nothing), name="no data") if nothing else None,
             tuple(plain["left_out"]),
             plain["records"],
             tuple(tuple(trial["masks"]) for trial in plain["trials"]),
@@ -129,24 +129,24 @@ class Tried:
         return self.trials[place]
 
 
-_KNOWN: OrderedDict[str, Tried] = OrderedDict()
+_LATEST_RESULTS: OrderedDict[str, TrialResults] = OrderedDict()
 
 
-def tried_of(name: str, result: Mapping[str, Any]) -> Tried:
-    """What a run has tried, made once for each of the last runs."""
-    if name not in _KNOWN:
-        _KNOWN[name] = Tried.of(result)
-        while len(_KNOWN) > 2:
-            _KNOWN.popitem(last=False)
-    return _KNOWN[name]
+def results_of(name: str, result: Mapping[str, Any]) -> TrialResults:
+    """The results of a run; cached for the last runs."""
+    if name not in _LATEST_RESULTS:
+        _LATEST_RESULTS[name] = TrialResults.of(result)
+        while len(_LATEST_RESULTS) > 2:
+            _LATEST_RESULTS.popitem(last=False)
+    return _LATEST_RESULTS[name]
 
 
 # The choice -----------------------------------------------------------------------------------------------------------
 
 
 def policy_of(policy: Mapping[str, Any], folder: Path) -> Policy:
-    """What must hold and what is preferred, of a plain policy with its preset filled in."""
-    plain = whole(policy, folder)
+    """The limits and preferences of a plain policy, extended by its preset."""
+    plain = with_preset(policy, folder)
     choose = plain.get("choose", {})
     return Policy(
         plain.get("limits", {}), choose.get("prefer", "utility"), tuple(plain.get("allow", ())),
@@ -156,7 +156,7 @@ def policy_of(policy: Mapping[str, Any], folder: Path) -> Policy:
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """The choice a policy makes: the place of the trial (the nearest where none is inside), and how many are inside."""
+    """The trial that a policy chooses (the nearest where none meets the limits), and how many meet them."""
 
     at: int
     accepted: bool
@@ -168,12 +168,12 @@ class PolicyChoice:
         return "chosen" if self.accepted else "nearest"
 
 
-def answer(found: Tried, policy: Policy) -> PolicyChoice:
-    """The trial that would be released under a policy; as `chosen_of` has it."""
-    trial = ahead_of(found.trials, policy)
+def policy_choice(results: TrialResults, policy: Policy) -> PolicyChoice:
+    """The trial that would be released under a policy."""
+    trial = ahead_of(results.trials, policy)
     limits = policy.parsed
-    many = sum(_meets(one, limits) for one in found.trials)
-    return PolicyChoice(found.places[id(trial)], inside(policy, trial), many, trial)
+    many = sum(_meets(one, limits) for one in results.trials)
+    return PolicyChoice(results.places[id(trial)], inside(policy, trial), many, trial)
 
 
 def _meets(trial: Trial, limits: Sequence[Limit]) -> bool:
@@ -183,96 +183,96 @@ def _meets(trial: Trial, limits: Sequence[Limit]) -> bool:
 # The map --------------------------------------------------------------------------------------------------------------
 
 
-def has_map(found: Tried) -> bool:
-    """Whether both sides were measured."""
-    return {"risk", "utility"} <= {score.side for score in found.original.scores}
+def has_map(results: TrialResults) -> bool:
+    """Whether both risk and utility were measured."""
+    return {"risk", "utility"} <= {score.side for score in results.original.scores}
 
 
-def shown_axes(found: Tried, policy: Policy, risk: str | None, utility: str | None) -> Axes:
-    """The two scores of the map; a name that is of the other side, or unknown, is passed over."""
-    sides = {score.name: score.side for score in found.original.scores}
+def axes_of_map(results: TrialResults, policy: Policy, risk: str | None, utility: str | None) -> Axes:
+    """The two scores of the map; an unknown name, or one of the other side, is ignored."""
+    sides = {score.name: score.side for score in results.original.scores}
     one = risk if risk in sides and sides[risk] == "risk" else None
     two = utility if utility in sides and sides[utility] == "utility" else None
-    return axes(found.original.scores, risk=one, utility=two, policy=policy)
+    return axes(results.original.scores, risk=one, utility=two, policy=policy)
 
 
-def map_spec(found: Tried, policy: Policy, made: PolicyChoice, shown: Axes) -> Plain:
-    """The risk-utility map of the reports, for the page: points know their trial, and what moves has a name."""
+def map_spec(results: TrialResults, policy: Policy, choice: PolicyChoice, map_axes: Axes) -> Plain:
+    """The risk-utility map for the page: points refer to their trial, and layers that change are named."""
     spec = for_page(
         risk_utility_map(
-            Frontier((), found.trials), risk=shown.risk.name, utility=shown.utility.name, policy=policy,
-            chosen=made.trial, original=found.original, nothing=found.nothing, mark=made.mark,
+            Frontier((), results.trials), risk=map_axes.risk.name, utility=map_axes.utility.name, policy=policy,
+            chosen=choice.trial, original=results.original, nothing=results.nothing, mark=choice.mark,
         )
     )  # fmt: skip
-    places = {_spot(trial, shown): place for place, trial in reversed(list(enumerate(found.trials)))}
+    places = {_spot(trial, map_axes): place for place, trial in reversed(list(enumerate(results.trials)))}
     return {**spec, "layer": [_layer(layer, places) for layer in spec["layer"]]}
 
 
-def _spot(trial: Trial, shown: Axes) -> tuple[str, float, float]:
-    risk, utility = shown.of(trial)
+def _spot(trial: Trial, map_axes: Axes) -> tuple[str, float, float]:
+    risk, utility = map_axes.of(trial)
     return trial.words(), risk.value, utility.value
 
 
 def _layer(layer: Plain, places: Mapping[tuple[str, float, float], int]) -> Plain:
-    """A layer without the zoom of the reports, which would take the drag of the limits."""
-    made = {key: value for key, value in layer.items() if key != "params"}
+    """A layer of the map without the zoom of the reports, which would interfere with dragging the limits."""
+    bare = {key: value for key, value in layer.items() if key != "params"}
     rows = layer["data"]["values"]
-    if layer["name"] in POINTS:
+    if layer["name"] in POINT_LAYERS:
         rows = [{**row, "at": places.get((row["recipe"], row["risk"], row["utility"]), -1)} for row in rows]
-        made["mark"] = {**layer["mark"], "cursor": "pointer"}
-    return {**made, "data": {"name": f"rows_{layer['name']}", "values": rows}}
+        bare["mark"] = {**layer["mark"], "cursor": "pointer"}
+    return {**bare, "data": {"name": f"rows_{layer['name']}", "values": rows}}
 
 
-def moving(spec: Mapping[str, Any]) -> Plain:
+def limit_rows(spec: Mapping[str, Any]) -> Plain:
     """The rows of the layers that change with the limits, by the name of their data."""
-    layers = [layer for layer in spec["layer"] if layer["name"].startswith(MOVING)]
+    layers = [layer for layer in spec["layer"] if layer["name"].startswith(LIMIT_LAYERS)]
     return {layer["data"]["name"]: layer["data"]["values"] for layer in layers}
 
 
-def handles(slots: Sequence[Slot], found: Tried, shown: Axes) -> list[Plain]:
-    """The limits that the map shows: on which axis each is, and how its number is typed."""
-    made = []
+def handles(slots: Sequence[Slot], results: TrialResults, map_axes: Axes) -> list[Plain]:
+    """The limits shown on the map: the axis of each, and the factor of its number."""
+    rows = []
     for place, slot in enumerate(slots):
         for score in slot.scores:
-            name = scored(found.original, replace(slot.limit, score=score)).name
-            axis = {shown.risk.name: "risk", shown.utility.name: "utility"}.get(name)
+            name = scored(results.original, replace(slot.limit, score=score)).name
+            axis = {map_axes.risk.name: "risk", map_axes.utility.name: "utility"}.get(name)
             if axis:
                 factor = 100 if slot.share else 1
-                made.append(
+                rows.append(
                     {"place": place, "axis": axis, "factor": factor, "words": title(name), "sign": slot.limit.sign}
                 )
                 break
-    return made
+    return rows
 
 
-def frontier_places(found: Tried, shown: Axes) -> set[int]:
-    """The trials on the line of the map."""
-    return {found.places[id(trial)] for trial in undominated(found.trials, shown)}
+def frontier_places(results: TrialResults, map_axes: Axes) -> set[int]:
+    """The positions of the trials on the frontier."""
+    return {results.places[id(trial)] for trial in undominated(results.trials, map_axes)}
 
 
-def table(found: Tried, policy: Policy, shown: Axes, made: PolicyChoice) -> Plain:
-    """Every trial with every score: the chosen one, those on the frontier, then the others; 500 at most."""
-    best, limits = frontier_places(found, shown), policy.parsed
-    order = sorted(range(len(found.trials)), key=lambda place: (place != made.at, place not in best, place))
+def table(results: TrialResults, policy: Policy, map_axes: Axes, choice: PolicyChoice) -> Plain:
+    """Table of trials and scores: the chosen one, those on the frontier, then the others; 500 at most."""
+    best, limits = frontier_places(results, map_axes), policy.parsed
+    order = sorted(range(len(results.trials)), key=lambda place: (place != choice.at, place not in best, place))
     return {
-        "heads": [{"title": title(score.name), "better": score.better} for score in found.original.scores],
+        "heads": [{"title": title(score.name), "better": score.better} for score in results.original.scores],
         "rows": [
             {
                 "at": place,
-                "words": found.trials[place].words(),
-                "scores": [value(score) for score in found.trials[place].scores],
-                "inside": _meets(found.trials[place], limits),
+                "words": results.trials[place].words(),
+                "scores": [value(score) for score in results.trials[place].scores],
+                "inside": _meets(results.trials[place], limits),
                 "best": place in best,
-                "chosen": place == made.at,
+                "chosen": place == choice.at,
             }
-            for place in order[:MOST]
+            for place in order[:MAX_TABLE_ROWS]
         ],
-        "tried": len(found.trials),
+        "tried": len(results.trials),
     }
 
 
 def value(score: Score) -> str:
-    """A value, and half the width of its interval where draws differ."""
+    """The value of a score in words, with half the width of its interval where draws differ."""
     text = said(score.value, score.unit)
     return f"{text} ± {said(score.error, score.unit)}" if score.error and isfinite(score.error) else text
 
@@ -280,33 +280,33 @@ def value(score: Score) -> str:
 # One trial ------------------------------------------------------------------------------------------------------------
 
 
-def trial_facts(found: Tried, policy: Policy, made: PolicyChoice, place: int, pinned: int | None) -> Plain:
-    """A trial beside the original, the current choice, and one that was pinned."""
-    trial, other = found.at(place), found.at(pinned) if pinned is not None and pinned != place else None
+def trial_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, place: int, pinned: int | None) -> Plain:
+    """A trial compared with the original and with the current choice or a pinned trial."""
+    trial, other = results.at(place), results.at(pinned) if pinned is not None and pinned != place else None
     return {
         "at": place,
         "words": trial.words(),
         "steps": trial.recipe.words().split("; "),
-        "chosen": place == made.at,
-        "mark": made.mark,
-        "choice": made.trial.words(),
-        "choice_at": made.at,
+        "chosen": place == choice.at,
+        "mark": choice.mark,
+        "choice": choice.trial.words(),
+        "choice_at": choice.at,
         "inside": _meets(trial, policy.parsed),
         "draws": len(trial.draws),
         "pinned": pinned,
         "other": other.words() if other else "",
-        "scores": list(_rows(found, policy, trial, other or made.trial)),
-        "against": "the pinned one" if other else "the choice" if made.accepted else "the nearest",
+        "scores": list(_rows(results, policy, trial, other or choice.trial)),
+        "against": "the pinned one" if other else "the choice" if choice.accepted else "the nearest",
     }
 
 
-def _rows(found: Tried, policy: Policy, trial: Trial, other: Trial) -> Iterator[Plain]:
+def _rows(results: TrialResults, policy: Policy, trial: Trial, other: Trial) -> Iterator[Plain]:
     bounds: dict[str, list[Limit]] = {}
     for limit in policy.parsed:
         bounds.setdefault(scored(trial, limit).name, []).append(limit)
     for score in trial.scores:
         limits = bounds.get(score.name, [])
-        was, beside = (one.scores.named(score.name) for one in (found.original, other))
+        was, beside = (one.scores.named(score.name) for one in (results.original, other))
         yield {
             "title": title(score.name),
             "side": score.side,
@@ -319,7 +319,7 @@ def _rows(found: Tried, policy: Policy, trial: Trial, other: Trial) -> Iterator[
             "better": score.gap(beside) < 0,
             "worse": score.gap(beside) > 0,
             "limits": [
-                {"words": f"{SIGNS[limit.sign]} {said(limit.bound, score.unit)}", "met": limit.holds(score)}
+                {"words": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}", "met": limit.holds(score)}
                 for limit in limits
             ],
             "notes": list(score.notes),
@@ -327,7 +327,7 @@ def _rows(found: Tried, policy: Policy, trial: Trial, other: Trial) -> Iterator[
 
 
 def unit_of(unit: str) -> str:
-    """What a value is of, where its own sign does not say it."""
+    """The unit of a value, without the part that its sign already shows."""
     return unit.partition(" ")[2] if is_share(unit) else unit
 
 

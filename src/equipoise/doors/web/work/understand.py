@@ -1,4 +1,4 @@
-"""Understanding a file: what is at stake in it, which keys are behind that, and whom it concerns."""
+"""Risks of the original file: overview, contribution of each key, and the records most at risk."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,52 +22,52 @@ from equipoise.presentation.numbers import percent
 from equipoise.presentation.style import BLUE, GREY, SCHEMA, VERMILLION, Spec, labels, look
 from equipoise.risk import AttributeDisclosure, Household, Individual, PopulationUniques, Prosecutor, Uniques
 
-FEWER = (2, 3, 5)
-"""Classes of fewer records than these are counted."""
-EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 200, 500, 1000)
-"""Where the bars of class sizes begin."""
-SMALL = 5
-"""Classes below this are drawn as small ones."""
-ROOM = 1.12
+CLASS_SIZE_LIMITS = (2, 3, 5)
+"""Sizes for which the records in smaller classes are counted."""
+BAR_EDGES = (1, 2, 3, 4, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Lower ends of the bars of class sizes."""
+SMALL_CLASS_RECORDS = 5
+"""Classes with fewer records than this are drawn as small."""
+CHART_HEADROOM = 1.12
 """Height of the chart against its highest bar, so that its label fits."""
-CATEGORIES = 12
-"""Categories listed when values are asked for."""
-WIDEST = 60
-"""Letters of a value that are shown."""
-CENSUS = "No column is a weight: the file is taken for the whole population, the worst case."
-LIGHT = "The weights add up to no more than the records: the file is taken for the whole population."
+MAX_CATEGORIES = 12
+"""Categories listed when values are shown."""
+MAX_VALUE_LENGTH = 60
+"""Characters of a value that are shown."""
+UNWEIGHTED = "No column is a weight: the file is taken for the whole population, the worst case."
+LOW_WEIGHTS = "The weights add up to no more than the records: the file is taken for the whole population."
 
 
-def glance(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """The risks of the file as it is, in numbers and in one sentence, and how large its classes are."""
-    return held.once(_name("glance", policy), lambda: _glance(*_counted(held, folder, policy)))
+def overview(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+    """The risks of the file in numbers and in one sentence, and the sizes of its classes."""
+    return memory.once(_name("glance", policy), lambda: _overview(*_records_and_cells(memory, folder, policy)))
 
 
-def keys(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """What each key contributes: the uniques that would be none without it, and the mildest coarsening that helps."""
-    return held.once(_name("keys", policy), lambda: _keys(*_counted(held, folder, policy)))
+def keys(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+    """The contribution of each key: the uniques that vanish without it, and the mildest coarsening that helps."""
+    return memory.once(_name("keys", policy), lambda: _keys(*_records_and_cells(memory, folder, policy)))
 
 
-def people(held: Memory, folder: Path, policy: Mapping[str, Any], values: bool) -> dict[str, Any]:
-    """The records most at risk by id or row number; values of their keys, and the rarest, if asked for."""
-    records, cells = _counted(held, folder, policy)
-    found = held.once(_name("worst", policy), lambda: worst(records, cells))
-    name = found.columns[0]
-    rows = [{"id": str(row[0])[:WIDEST], "risk": row[1], "alike": row[2]} for row in found.iter_rows()]
-    shown: dict[str, Any] = {"name": name, "rows": rows, "keys": list(cells.by), "by_id": bool(records.roles.id)}
+def riskiest_records(memory: Memory, folder: Path, policy: Mapping[str, Any], values: bool) -> dict[str, Any]:
+    """The records most at risk by id or row number; with their keys and rare categories if `values`."""
+    records, cells = _records_and_cells(memory, folder, policy)
+    riskiest = memory.once(_name("worst", policy), lambda: worst(records, cells))
+    name = riskiest.columns[0]
+    rows = [{"id": str(row[0])[:MAX_VALUE_LENGTH], "risk": row[1], "alike": row[2]} for row in riskiest.iter_rows()]
+    facts: dict[str, Any] = {"name": name, "rows": rows, "keys": list(cells.by), "by_id": bool(records.roles.id)}
     risk = of_cells(cells)
-    shown["tied"] = int(cells.n[risk >= rows[-1]["risk"]].sum()) if rows else 0
+    facts["tied"] = int(cells.n[risk >= rows[-1]["risk"]].sum()) if rows else 0
     if values:
-        shown |= {"values": _values(records, found, cells.by), "categories": _categories(cells)}
-    return shown
+        facts |= {"values": _values(records, riskiest, cells.by), "categories": _categories(cells)}
+    return facts
 
 
-def _counted(held: Memory, folder: Path, policy: Mapping[str, Any]) -> tuple[Records, Cells]:
-    records = held.records(folder, policy)
+def _records_and_cells(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> tuple[Records, Cells]:
+    records = memory.records(folder, policy)
     if not records.roles.keys:
         raise RolesError("No column is a key yet: say which columns an intruder may know.")
-    held.once(_name("fit", policy), lambda: refuse_unfit(records))
-    return records, held.cells(folder, policy)
+    memory.once(_name("fit", policy), lambda: refuse_unfit(records))
+    return records, memory.cells(folder, policy)
 
 
 def _name(what: str, policy: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -77,50 +77,50 @@ def _name(what: str, policy: Mapping[str, Any]) -> tuple[Any, ...]:
 # Risks ----------------------------------------------------------------------------------------------------------------
 
 
-def _glance(records: Records, cells: Cells) -> dict[str, Any]:
+def _overview(records: Records, cells: Cells) -> dict[str, Any]:
     sizes = cells.alike[0]
     usual = standard(records)
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "records": cells.records,
         "keys": list(cells.by),
         "smallest": int(sizes.min()),
-        "uniques": _told(Uniques(), records),
-        "fewer": [{"k": k, **_told(Uniques(k - 1), records)} for k in FEWER],
-        "matched": _told(Prosecutor("mean"), records),
+        "uniques": _measure_facts(Uniques(), records),
+        "fewer": [{"k": k, **_measure_facts(Uniques(k - 1), records)} for k in CLASS_SIZE_LIMITS],
+        "matched": _measure_facts(Prosecutor("mean"), records),
         "individual": _individual(records, cells),
         "population": _first(usual, PopulationUniques, records),
         "household": _household(usual, records),
         "learnt": [
-            {"column": m.sensitive, **_told(m, records)} for m in usual if isinstance(m, AttributeDisclosure)
+            {"column": m.sensitive, **_measure_facts(m, records)} for m in usual if isinstance(m, AttributeDisclosure)
         ],
         "bars": bars(sizes, cells.n),
     }  # fmt: skip
-    return found | {"sentence": sentence(found), "chart": chart(found["bars"])}
+    return facts | {"sentence": sentence(facts), "chart": chart(facts["bars"])}
 
 
-def _told(measure: Measure, records: Records) -> dict[str, Any]:
-    """A score as plain data; where it cannot be measured, why."""
+def _measure_facts(measure: Measure, records: Records) -> dict[str, Any]:
+    """A measure's score as plain data; the reason where it cannot be measured."""
     try:
         score = both_ways(measure, records, records)
     except EquipoiseError as error:
         return {"share": None, "number": None, "notes": [str(error)]}
-    return _plain(score)
+    return _plain_score(score)
 
 
-def _plain(score: Score) -> dict[str, Any]:
+def _plain_score(score: Score) -> dict[str, Any]:
     return {"share": float(score.value), "number": score.number, "notes": list(score.notes)}
 
 
 def _first(usual: tuple[Measure, ...], kind: type, records: Records) -> dict[str, Any] | None:
-    return next((_told(measure, records) for measure in usual if isinstance(measure, kind)), None)
+    return next((_measure_facts(measure, records) for measure in usual if isinstance(measure, kind)), None)
 
 
 def _individual(records: Records, cells: Cells) -> dict[str, Any]:
-    found, risk = _told(Individual(), records), of_cells(cells)
-    doubt = CENSUS if not records.roles.weight else LIGHT if cells.total.sum() <= cells.records else None
-    found["notes"] = [*([doubt] if doubt else []), *found["notes"]]
+    facts, risk = _measure_facts(Individual(), records), of_cells(cells)
+    doubt = UNWEIGHTED if not records.roles.weight else LOW_WEIGHTS if cells.total.sum() <= cells.records else None
+    facts["notes"] = [*([doubt] if doubt else []), *facts["notes"]]
     high = float(risk.max())
-    return found | {"worst": high, "worst_records": int(cells.n[risk == high].sum()), "weighted": doubt is None}
+    return facts | {"worst": high, "worst_records": int(cells.n[risk == high].sum()), "weighted": doubt is None}
 
 
 def _household(usual: tuple[Measure, ...], records: Records) -> dict[str, Any] | None:
@@ -131,19 +131,19 @@ def _household(usual: tuple[Measure, ...], records: Records) -> dict[str, Any] |
     except EquipoiseError as error:
         return {"share": None, "number": None, "worst": None, "homes": None, "notes": [str(error)]}
     homes = score.detail
-    return _plain(score) | {"worst": homes["risk"][0], "homes": homes.height}
+    return _plain_score(score) | {"worst": homes["risk"][0], "homes": homes.height}
 
 
-def sentence(found: Mapping[str, Any]) -> str:
-    """What is at stake, in one sentence."""
-    alone, one = found["uniques"], found["individual"]
+def sentence(facts: Mapping[str, Any]) -> str:
+    """The risks of the file in one sentence."""
+    alone, one = facts["uniques"], facts["individual"]
     if alone["number"]:
         many = "1 record is" if alone["number"] == 1 else f"{percent(alone['share'])} of the records are"
         first = f"{many} alone on what an outsider may know"
     else:
-        others = found["smallest"] - 1
+        others = facts["smallest"] - 1
         first = f"No record is alone on what an outsider may know: each has at least {others:,} like it"
-    right = f"{one['number']:,.0f} of {found['records']:,}" if one["number"] >= 1 else "less than one"
+    right = f"{one['number']:,.0f} of {facts['records']:,}" if one["number"] >= 1 else "less than one"
     success = f"whoever looks for them all in the population is expected to be right for {right}"
     return f"{first}; {success}, and for the worst-placed record with a chance of {percent(one['worst'])}."
 
@@ -152,41 +152,40 @@ def sentence(found: Mapping[str, Any]) -> str:
 
 
 def bars(sizes: Integers, n: Integers) -> list[dict[str, Any]]:
-    """Records by the size of their class: one row per bar, up to the largest there is.
+    """Histogram of records by class size: one row per bar, up to the largest class.
 
     >>> [(bar["label"], bar["records"]) for bar in bars(np.array([1, 1, 3, 7]), np.array([1, 1, 3, 7]))]
     [('1', 2), ('2', 0), ('3', 3), ('4', 0), ('5–9', 7)]
     """
-    place = np.searchsorted(EDGES, sizes, side="right") - 1
-    last = int(place.max())
-    records = np.bincount(place, weights=n, minlength=last + 1)
+    place = np.searchsorted(BAR_EDGES, sizes, side="right") - 1
+    records = np.bincount(place, weights=n)
     return [
-        {"label": _label(at), "least": EDGES[at], "records": int(records[at]), "share": float(records[at] / n.sum())}
-        for at in range(last + 1)
+        {"label": _label(at), "least": BAR_EDGES[at], "records": int(row), "share": float(row / n.sum())}
+        for at, row in enumerate(records)
     ]
 
 
 def _label(at: int) -> str:
-    if at + 1 == len(EDGES):
-        return f"{EDGES[at]:,}+"
-    low, high = EDGES[at], EDGES[at + 1] - 1
+    if at + 1 == len(BAR_EDGES):
+        return f"{BAR_EDGES[at]:,}+"
+    low, high = BAR_EDGES[at], BAR_EDGES[at + 1] - 1
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
 def chart(rows: list[dict[str, Any]]) -> Spec:
-    """The bars as a Vega-Lite specification: those who are alone, those in small classes, the others."""
+    """Vega-Lite chart of class sizes: uniques, small classes and the others."""
     order = [row["label"] for row in rows]
-    told = [row | {"said": percent(row["share"]), "counted": f"{row['records']:,}"} for row in rows]
+    labelled = [row | {"said": percent(row["share"]), "counted": f"{row['records']:,}"} for row in rows]
     alone, small, large = (
-        told[:1],
-        [r for r in told[1:] if r["least"] < SMALL],
-        [r for r in told if r["least"] >= SMALL],
+        labelled[:1],
+        [r for r in labelled[1:] if r["least"] < SMALL_CLASS_RECORDS],
+        [r for r in labelled if r["least"] >= SMALL_CLASS_RECORDS],
     )
-    most = ROOM * max(row["share"] for row in rows)
-    text = [{"at": row["label"], "share": row["share"], "label": row["said"]} for row in told if row["share"]]
+    most = CHART_HEADROOM * max(row["share"] for row in rows)
+    text = [{"at": row["label"], "share": row["share"], "label": row["said"]} for row in labelled if row["share"]]
     return {
         "$schema": SCHEMA,
-        "description": described(rows),
+        "description": chart_description(rows),
         "width": "container",
         "height": 230,
         "encoding": {
@@ -216,8 +215,8 @@ def _bar(name: str, rows: list[dict[str, Any]], colour: str) -> Spec:
     return {"name": name, "data": {"values": values}, "mark": mark, "encoding": {"tooltip": tooltip}}
 
 
-def described(rows: list[dict[str, Any]]) -> str:
-    """The chart in a sentence, for those who hear it."""
+def chart_description(rows: list[dict[str, Any]]) -> str:
+    """The chart in a sentence, for screen readers."""
     parts = (f"{row['label']}: {percent(row['share'])}" for row in rows if row["records"])
     return f"Share of the records by the size of their class. {'; '.join(parts)}."
 
@@ -226,40 +225,40 @@ def described(rows: list[dict[str, Any]]) -> str:
 
 
 def _keys(records: Records, cells: Cells) -> dict[str, Any]:
-    """Most harmful first. The margins are counted apart, so that they are not kept."""
+    """The keys, most harmful first. Margins are counted on a copy of the cells, so that they are not cached."""
     table = by_key(Cells(cells.by, cells.cube, cells.hierarchies, open=cells.open))
     mild = {row["key"]: row for row in mildest(helps(cells)).iter_rows(named=True)}
     rows = []
     for row in table.iter_rows(named=True):
-        gone = row["uniques"] - row["without"]
+        drop = row["uniques"] - row["without"]
         rows.append(
             {
                 "key": row["key"], "label": records.labels.of(row["key"]).label or "", "categories": row["categories"],
-                "gone": gone, "share": gone / row["uniques"] if row["uniques"] else 0.0, "without": row["without"],
+                "gone": drop, "share": drop / row["uniques"] if row["uniques"] else 0.0, "without": row["without"],
                 "mild": mild.get(row["key"]),
             }
         )  # fmt: skip
     return {"rows": sorted(rows, key=lambda row: -row["gone"]), "uniques": table["uniques"][0]}
 
 
-def _values(records: Records, found: pl.DataFrame, by: tuple[str, ...]) -> list[list[str]]:
-    """The keys of the records listed, in their order."""
-    key = found.columns[0]
+def _values(records: Records, riskiest: pl.DataFrame, by: tuple[str, ...]) -> list[list[str]]:
+    """The keys of the listed records, in the same order."""
+    key = riskiest.columns[0]
     columns = (key, *(column for column in by if column != key)) if records.roles.id else by
     rows = records.collect(*columns)
     rows = rows if records.roles.id else rows.with_row_index("record")
-    picked = found[key].cast(rows.schema[key]).to_frame().join(rows, on=key, how="left", maintain_order="left")
-    return [[shown(value) for value in row] for row in picked.select(by).rows()]
+    picked = riskiest[key].cast(rows.schema[key]).to_frame().join(rows, on=key, how="left", maintain_order="left")
+    return [[value_text(value) for value in row] for row in picked.select(by).rows()]
 
 
 def _categories(cells: Cells) -> list[dict[str, Any]]:
-    """The categories whose records are alone more often than others, most uniques first."""
+    """The categories with more uniques than average, most uniques first."""
     table = by_category(cells)
     usual = float((cells.alike[0] == 1).sum()) / cells.records
-    rows = table.filter((pl.col("uniques") > 0) & (pl.col("share") > usual)).head(CATEGORIES).iter_rows(named=True)
-    return [row | {"category": shown(row["category"])} for row in rows]
+    rows = table.filter((pl.col("uniques") > 0) & (pl.col("share") > usual)).head(MAX_CATEGORIES).iter_rows(named=True)
+    return [row | {"category": value_text(row["category"])} for row in rows]
 
 
-def shown(value: object) -> str:
-    """A value as the page shows it, cut where it is long."""
-    return "–" if value is None else str(value)[:WIDEST]
+def value_text(value: object) -> str:
+    """The text of a value on the page, truncated where it is long."""
+    return "–" if value is None else str(value)[:MAX_VALUE_LENGTH]
