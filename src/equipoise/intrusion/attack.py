@@ -22,7 +22,7 @@ from equipoise.ground.errors import (
 )
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, tracked
-from equipoise.ground.whole_files import put, refuse_page
+from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.intrusion import knowledge as steps
 from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, scenario
 from equipoise.intrusion.who_is_who import Pair, Truth, pair
@@ -174,7 +174,7 @@ def attack(released: Records, original: Records, options: AttackOptions) -> Atta
     outcome = _attacked(released, original, options)
     if place is not None:
         titles = source_name(released, "the release"), source_name(original, "the original file")
-        put(place, page(outcome, *titles))
+        write_whole(place, page(outcome, *titles))
     return outcome
 
 

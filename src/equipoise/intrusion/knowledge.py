@@ -10,7 +10,7 @@ import polars as pl
 
 from equipoise.ground.progress import Progress, report
 from equipoise.methods.score import Score
-from equipoise.presentation.numbers import listed, said
+from equipoise.presentation.numbers import listed, value_text
 from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, error_bars, labels, look
 
 MAX_COMBINATIONS = 500
@@ -151,13 +151,14 @@ def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
 
 def _point(row: dict[str, Any], foot: float) -> Spec:
     """A combination as the chart draws it; what a logarithm cannot show stands at its foot."""
+    value, low, high = (value_text(row[name], "share") for name in ("value", "low", "high"))
     return {
         "size": row["size"],
         "value": max(row["value"], foot),
         "value_low": max(row["low"], foot),
         "value_high": max(row["high"], foot),
         "known": row["known"],
-        "told": f"{said(row['value'], 'share')} ({said(row['low'], 'share')} to {said(row['high'], 'share')})",
+        "told": f"{value} ({low} to {high})",
     }
 
 
@@ -200,7 +201,7 @@ def _label(columns: Sequence[str], widest: int) -> str:
 def _guessing(guess: float, foot: float) -> Spec:
     spot = {"x": {"value": 0}, "x2": {"value": "width"}}
     rule = {"type": "rule", "color": INK, "strokeDash": [5, 4], "strokeWidth": 1, "clip": True, "aria": False}
-    row = {"value": max(guess, foot), "label": f"guessing: {said(guess, 'share')}"}
+    row = {"value": max(guess, foot), "label": f"guessing: {value_text(guess, 'share')}"}
     text = labels("guessing_label", [row], {"x": {"value": "width"}}, align="right", dx=-4, dy=-8, fontStyle="italic")
     line = {"name": "guessing", "data": {"values": [row]}, "mark": rule, "encoding": spot}
     return {"name": "guess", "layer": [line, text]}
@@ -232,6 +233,6 @@ def _decades(low: float, high: float) -> list[float]:
 
 def _described(best: pl.DataFrame, guess: float, estimated: bool) -> str:
     """The chart in one sentence, for those who hear it."""
-    steps = listed(f"{said(r['value'], 'share')} with {r['size']} ({r['known']})" for r in best.iter_rows(named=True))
+    steps = listed(f"{value_text(r['value'], 'share')} with {r['size']} ({r['known']})" for r in best.to_dicts())
     what = f"{'Estimated share' if estimated else 'Share'} of people linked correctly"
-    return f"{what}, by the number of columns known: {steps}. Guessing gives {said(guess, 'share')}."
+    return f"{what}, by the number of columns known: {steps}. Guessing gives {value_text(guess, 'share')}."

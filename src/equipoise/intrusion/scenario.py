@@ -8,7 +8,7 @@ from typing import Literal
 from equipoise.intrusion.who_is_who import Pair
 from equipoise.methods.method import Measure, name_of
 from equipoise.methods.score import Score, Scores
-from equipoise.presentation.numbers import listed, said, title
+from equipoise.presentation.numbers import listed, title, value_text
 
 Known = tuple[str, ...]
 Kind = Literal["link", "interval", "inference", "singling_out"]
@@ -78,9 +78,9 @@ def sentence(kind: Kind, score: Score, facts: dict[str, str], *, estimated: bool
     if not isfinite(score.value):
         return f"{title(score.name.partition('(')[0])}: {score.notes[0] if score.notes else 'Not applicable.'}"
     text, guess = SENTENCES[kind]
-    claim = text.format(value=said(score.value, "share"), **facts)
+    claim = text.format(value=value_text(score.value, "share"), **facts)
     between = f" ({ends})" if score.interval and (ends := _ends(score.interval)) else ""
-    against = guess.format(guess=said(score.baseline, "share"), **facts) if score.baseline is not None else ""
+    against = guess.format(guess=value_text(score.baseline, "share"), **facts) if score.baseline is not None else ""
     whole = f"{claim}{between}{'; ' if against else ''}{against}."
     return f"Estimated: {whole[0].lower()}{whole[1:]}" if estimated else whole
 
@@ -97,11 +97,11 @@ def _facts(method: Measure, score: Score, knowledge: Known, *, holdout: bool) ->
         "within": f" to within {getattr(method, 'within', 0):g} standard deviations" if near else "",
         "apart": "for people who are not in the file it would be" if holdout else "guessing would give",
         "columns": listed(columns) if isinstance(columns, tuple) else "the numeric columns",
-        "width": f"{said(width, 'share')} of the ranks" if ranked else f"{width:g} standard deviations",
+        "width": f"{value_text(width, 'share')} of the ranks" if ranked else f"{width:g} standard deviations",
     }
 
 
 def _ends(interval: tuple[float, float]) -> str:
     """From one to the other; nothing where they read the same."""
-    low, high = (said(end, "share") for end in interval)
+    low, high = (value_text(end, "share") for end in interval)
     return f"{low.removesuffix(chr(0xA0) + '%')} to {high}" if low != high else ""

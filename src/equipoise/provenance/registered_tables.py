@@ -79,11 +79,11 @@ def _recalled(register: Register, entry: Entry) -> KnownTable:
     cells = cells_of(place)
     if "bounds" in entry:
         return read_back(cells, pl.read_parquet(place / BOUNDS), str(entry["method"]))
-    hidden, (low, high) = np.isnan(cells.told), bounds(cells, False)
+    hidden, (low, high) = np.isnan(cells.published_values), bounds(cells, False)
     labels = cells.table.select(pl.col(cells.by).cast(pl.String))
     rows = labels.join(pl.read_parquet(place / LEVELS), on=list(cells.by), how="left", maintain_order="left")
     below, above = (rows[side].fill_null(0.0).to_numpy() for side in ("below", "above"))
-    return KnownTable(cells, "suppress", cells.told, low, high, hidden, below, above)
+    return KnownTable(cells, "suppress", cells.published_values, low, high, hidden, below, above)
 
 
 def _folder(entry: Entry) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.ground.errors import DataError
-from equipoise.ground.whole_files import put, refuse_page, staged
+from equipoise.ground.whole_files import refuse_page, staged, write_whole
 from equipoise.presentation.pages import page
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ def _refuse_folder(folder: Path, overwrite: bool) -> None:
 def write(decision: "Published", place: Path, overwrite: bool, source: str) -> tuple[Path, ...]:
     """Write the folder or the file whole or not at all, for its owner only; give what was written."""
     if name := FILE_OF_SUFFIX.get(place.suffix.lower()):
-        put(place, _text(decision, name, source))
+        write_whole(place, _text(decision, name, source))
         return (place,)
     with staged(place, overwrite, refuse=refuse, private=True) as stage:
         for name in DECISION_FILES:
-            put(stage / name, _text(decision, name, source))
+            write_whole(stage / name, _text(decision, name, source))
     return tuple(place / name for name in DECISION_FILES)
 
 

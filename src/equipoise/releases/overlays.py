@@ -14,7 +14,7 @@ from equipoise.data.aligned_files import aligned, in_order
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import EngineError
-from equipoise.presentation.numbers import number, said
+from equipoise.presentation.numbers import number, value_text
 
 MAX_OVERLAYS, MAX_RECORDS = 12, 5_000_000
 """Variables drawn at most, and records beyond which none are."""
@@ -30,7 +30,7 @@ class Overlay:
     """One variable before and after: shares of the records that have a value, in the same bins or categories.
 
     Where the records have weights the shares are of their sum, and `weight` is the column that has them. `edges` are
-    those of a histogram and empty for categories; `ticks` are places on its axis and what they are called; `moved` is
+    those of a histogram and empty for categories; `ticks` are places on its axis and what they are called; `shift` is
     half the sum of the absolute differences: the share of records in another bin than before.
     """
 
@@ -48,7 +48,7 @@ class Overlay:
         return "histogram" if self.edges else "bars"
 
     @property
-    def moved(self) -> float:
+    def shift(self) -> float:
         return sum(abs(b - a) for b, a in zip(self.before, self.after, strict=True)) / 2
 
 
@@ -75,7 +75,7 @@ def overlays(original: Records, released: Records, columns: Iterable[str]) -> tu
     >>> towns = ("aabc" * 3, "aa**" * 3)
     >>> file, coarse = (Records.of(pl.DataFrame({"town": list(side)}), Roles(["town"])) for side in towns)
     >>> [one] = overlays(file, coarse, ["town"])
-    >>> one.labels, one.before, one.after, one.moved
+    >>> one.labels, one.before, one.after, one.shift
     (('a', '*', 'b', 'c'), (0.5, 0.0, 0.25, 0.25), (0.5, 0.5, 0.0, 0.0), 0.5)
     """
     if not (in_order(original) and in_order(released)) or original.height() > MAX_RECORDS:
@@ -347,5 +347,5 @@ def _counts(side: CountedValues, name: str) -> pl.DataFrame:
 
 def _with_missing(words: str, one: float, two: float) -> str:
     """The change in words, with the shares that are missing where there are any."""
-    gaps = f"missing {said(one, 'share')} → {said(two, 'share')}" if one or two else ""
+    gaps = f"missing {value_text(one, 'share')} → {value_text(two, 'share')}" if one or two else ""
     return "; ".join(part for part in (words, gaps) if part)

@@ -30,7 +30,7 @@ from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.evidence import EVIDENCE_FORMAT, RELEASE_DRAW, hashes, versions
-from equipoise.releases.plan import Plan, candidates_of, chosen_of, recipes_of, tried
+from equipoise.releases.plan import Plan, candidates_of, chosen_of, recipes_of, trials_of
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, write_release
 from equipoise.releases.tabulated import Tabulated, certified
 from equipoise.search.frontier import Frontier
@@ -79,7 +79,7 @@ class TableCase:
     records: Records
 
     @property
-    def kept(self) -> Records:
+    def masking_input(self) -> Records:
         """The records whose roles scores depend on."""
         return self.records
 
@@ -127,7 +127,7 @@ class TableCase:
     def again(self, seed: int) -> Tabulated:
         """Search, choose, protect and audit once more; nothing is written."""
         plan = self.plan(seed)
-        trials = tried(self.job, plan)
+        trials = trials_of(self.job, plan)
         return self.certified(plan, trials, chosen_of(trials, self.job.policy()), seed)[0]
 
     def release(

@@ -14,7 +14,7 @@ from equipoise.ground.errors import RefusedError
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.presentation.notebook import tabulated_html
-from equipoise.presentation.numbers import number, said
+from equipoise.presentation.numbers import number, value_text
 from equipoise.search.table_comparison import TableComparison
 from equipoise.tables import Adjust, CellKey, Round, Suppress
 from equipoise.tables.audits import Certificate, KnownTable, certify, view_of
@@ -74,7 +74,7 @@ class Tabulated:
     @property
     def share(self) -> float:
         """The share of the value that is in withheld inner cells."""
-        value, hidden = amount(self.table), np.isnan(self.table.told)
+        value, hidden = amount(self.table), np.isnan(self.table.published_values)
         everything = float(value[self.table.inner].sum())
         return float(value[self.table.inner & hidden].sum()) / everything if everything else 0.0
 
@@ -101,7 +101,7 @@ class Tabulated:
         cells = f"{_cells(counts['sensitive'], 'sensitive ')} and {_helpers(counts['helpers'])} withheld"
         if not counts["withheld"]:
             return f"No cell of {counts['cells']:,} is sensitive: everything is published."
-        return f"{cells}: {said(self.share, 'share')} of the value; {self._certified}."
+        return f"{cells}: {value_text(self.share, 'share')} of the value; {self._certified}."
 
     @property
     def _certified(self) -> str:
@@ -126,7 +126,7 @@ class Tabulated:
     @cached_property
     def public(self) -> pl.DataFrame:
         """What may be published: labels, the `published` number, and whether it is `published` or `withheld`."""
-        numbers = pl.Series(self.table.told).fill_nan(None)
+        numbers = pl.Series(self.table.published_values).fill_nan(None)
         status = pl.when(numbers.is_null()).then(pl.lit("withheld")).otherwise(pl.lit("published"))
         labels = self.table.table.select(self.table.by)
         return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())
@@ -135,7 +135,8 @@ class Tabulated:
     def internal(self) -> pl.DataFrame:
         """Every cell with its true value, contributors, what is published, its status and tau-ARGUS' code for it."""
         cells = self.table.table.select(*self.table.by, "n", "contributors").with_columns(
-            value=_plain(pl.Series(amount(self.table))), published=_plain(pl.Series(self.table.told).fill_nan(None)),
+            value=_plain(pl.Series(amount(self.table))),
+            published=_plain(pl.Series(self.table.published_values).fill_nan(None)),
             status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
         )  # fmt: skip
         return cells.with_columns(
@@ -182,7 +183,7 @@ def _gap(released: Table) -> tuple[str, ...]:
         return ()
     if gap < MIN_REPORTED_GAP:
         return ("No pattern of withheld cells costs less: this one is proven the cheapest.",)
-    return (f"The pattern costs at most {said(float(gap), 'share')} more than the cheapest there can be.",)
+    return (f"The pattern costs at most {value_text(float(gap), 'share')} more than the cheapest there can be.",)
 
 
 def refuse(certificate: Certificate, method: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score, Side
 from equipoise.policies.policy import Limit, Policy, scored
-from equipoise.presentation.numbers import is_share, listed, said, title
+from equipoise.presentation.numbers import is_share, listed, title, value_text
 from equipoise.search.frontier import frontier
 from equipoise.search.ranking import Spread, best, inside, loss, ranking, shortfall
 from equipoise.trials.trial import Trial
@@ -355,7 +355,8 @@ def _change_in_words(change: tuple[Score, float]) -> tuple[str, bool]:
     name = score.name.replace("_", " ")
     unit = "" if is_share(score.unit) or not score.unit else f" {score.unit.partition(' per ')[0]}"
     way = "more" if by > 0 else "less"
-    return f"{said(abs(by), score.unit)}{unit} {way} {name}".replace("\xa0", " "), (by < 0) == (score.better == "lower")
+    text = f"{value_text(abs(by), score.unit)}{unit} {way} {name}".replace("\xa0", " ")
+    return text, (by < 0) == (score.better == "lower")
 
 
 def _favoured(policy: Policy) -> str:
@@ -368,4 +369,4 @@ def _fault(limit: Limit, score: Score) -> str:
 
 
 def _percent(share: float) -> str:
-    return said(share, "share").replace("\xa0", " ")
+    return value_text(share, "share").replace("\xa0", " ")

@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score, Scores, Side
 from equipoise.policies.policy import Policy
-from equipoise.presentation.numbers import brief, in_words, is_share, said, title
+from equipoise.presentation.numbers import brief, in_words, is_share, title, value_text
 from equipoise.presentation.style import (
     BLUE,
     FAMILIES,
@@ -288,7 +288,7 @@ def _ends(ends: Sequence[Trial], axes: Axes) -> list[Spec]:
 
 def _risk(trial: Trial, axes: Axes) -> str:
     risk, _ = axes.of(trial)
-    return said(risk.value, risk.unit)
+    return value_text(risk.value, risk.unit)
 
 
 def _chosen(chosen: Trial, axes: Axes, mark: str) -> list[Spec]:
@@ -365,5 +365,5 @@ def _description(axes: Axes, trials: int, chosen: Trial | None, limits: Limits, 
     if chosen is not None:
         risk, utility = axes.of(chosen)
         what = "release" if mark == "released" else f"{mark} one"
-        text += f"; the {what} is at {said(utility.value, utility.unit)} and {said(risk.value, risk.unit)}"
+        text += f"; the {what} is at {value_text(utility.value, utility.unit)} and {value_text(risk.value, risk.unit)}"
     return text + "."

@@ -27,7 +27,7 @@ from equipoise.doors.report.publication_page import (
 )
 from equipoise.files import read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
-from equipoise.presentation.numbers import number, said
+from equipoise.presentation.numbers import number, value_text
 from equipoise.publishing.cells_of_domains import COUNT_COLUMNS
 from equipoise.publishing.publish import Published, PublishOptions
 
@@ -60,11 +60,11 @@ def publish(
             progress(1, 1, "reading")
         fields["population"] = _population(options["population"], records)
         tree = records.roles.hierarchies.get(merge) if merge else None
-        decision = eq.publish(source, name=o.shown(file).name, hierarchy=tree, **fields)
+        decision = eq.publish(source, name=o.data_path(file).name, hierarchy=tree, **fields)
     if as_json:
-        json_answers.show(_answer(o.shown(file), decision, out, show_values))
+        json_answers.show(_answer(o.data_path(file), decision, out, show_values))
     else:
-        _screen(o.shown(file), decision, out, show_values)
+        _screen(o.data_path(file), decision, out, show_values)
 
 
 # What was asked -------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def _rules(decision: Published) -> None:
     rows = table("Cells ordered by", what.capitalize(), "More")
     for row in by_cost(decision).iter_rows(named=True):
         more = "" if row["rule"] == "optimal" else points(row["cost"])
-        rows.add_row(one_line(sentence(row["rule"])), flat(said(row[what], "share")), more)
+        rows.add_row(one_line(sentence(row["rule"])), flat(value_text(row[what], "share")), more)
     out.print(indented(rows))
     if text := cost_words(decision):
         out.print(indented(Text(flat(text))))

@@ -118,7 +118,7 @@ def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool =
 
     Roles that tau-ARGUS metadata tells hold where there is no roles file; options override them.
     """
-    source, reading = asked(file, options)
+    source, reading = source_of(file, options)
     if not isinstance(source, Path) or source.suffix.lower() not in ARGUS or options["roles"]:
         return read(source, roles(options, keys_needed=keys_needed), **reading)
     records = read(source, **reading)
@@ -127,7 +127,7 @@ def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool =
     return records
 
 
-def asked(
+def source_of(
     file: Path | None, options: Mapping[str, Any], missing: str = "argument 'FILE'", name: str = "FILE"
 ) -> tuple[Path | str, dict[str, Any]]:
     """What to read, and how: a file, or a query and its database."""
@@ -150,7 +150,7 @@ def typed(file: Path | None, options: Mapping[str, Any]) -> str:
     return " ".join([*place, *(f"--{name} ..." for name in ("query", "database") if options[name])])
 
 
-def shown(file: Path | None) -> Path:
+def data_path(file: Path | None) -> Path:
     """The data as answers name it; the address of a database may hold a password."""
     return file or Path("query")
 
@@ -247,7 +247,7 @@ class AttackFiles:
 
 def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> AttackFiles:
     """The released file and the intruder's, each with the roles of the columns that it has."""
-    source, reading = asked(against, options, "option '--against'", "--against")
+    source, reading = source_of(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
     columns = _names(options["known"] or ()) or filed.keys
     if not columns:

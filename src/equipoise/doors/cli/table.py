@@ -95,9 +95,9 @@ def table(
         records, trees = _opened(file, ctx.params)
         tabulated = eq.tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
     if as_json:
-        json_answers.show({"file": str(o.shown(file)), **tabulated.to_plain(), **_places(out)})
+        json_answers.show({"file": str(o.data_path(file)), **tabulated.to_plain(), **_places(out)})
     else:
-        _screen(o.shown(file), tabulated, out)
+        _screen(o.data_path(file), tabulated, out)
 
 
 # What was asked -------------------------------------------------------------------------------------------------------

@@ -121,9 +121,9 @@ def attack(
         outcome = eq.attack(files.released, files.original, progress=progress, **{**fields, "known": files.known})
         people = outcome.exposed(exposed) if exposed else None
     if as_json:
-        json_answers.show(json_answers.attack(released, o.shown(against), outcome, people, options["out"]))
+        json_answers.show(json_answers.attack(released, o.data_path(against), outcome, people, options["out"]))
     else:
-        attack_screen.show_attack(released, o.shown(against), outcome, people, options["out"])
+        attack_screen.show_attack(released, o.data_path(against), outcome, people, options["out"])
 
 
 def _attacks(texts: list[str] | None) -> list[Any] | None:

@@ -46,7 +46,7 @@ def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
     """What the attacker knows beforehand: nothing is negative, empty cells are zero, and the limits given."""
     low, high = np.zeros(union.cells), np.where(union.empty, 0.0, np.inf)
     if mask.limits is not None:
-        below, above = (union.gathered([table.known(name) for table in union.tables]) for name in mask.limits)
+        below, above = (union.gathered([table.numbers(name) for table in union.tables]) for name in mask.limits)
         low, high = np.maximum(low, below), np.minimum(high, above)
     return low, high
 
@@ -58,7 +58,7 @@ def _must_publish(union: Union, mask: "Suppress") -> Any:
 
 
 def _marks(table: Table, column: str | None) -> Any:
-    return np.zeros(len(table), dtype=np.bool_) if column is None else table.known(column) != 0
+    return np.zeros(len(table), dtype=np.bool_) if column is None else table.numbers(column) != 0
 
 
 def _costs(table: Table, cost: str) -> Floats:
@@ -66,7 +66,7 @@ def _costs(table: Table, cost: str) -> Floats:
     if cost == "cells":
         return np.ones(len(table))
     name = "n" if cost == "count" else cost
-    costs = table.known(name)
+    costs = table.numbers(name)
     if not (np.isfinite(costs) & (costs >= 0)).all():
         raise DataError(f"The cost {cost!r} must be a number of at least 0 in every cell.")
     return costs
@@ -92,7 +92,7 @@ def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress"
         f"{int(primary.sum()):,} sensitive cells withheld, and {int((hidden & ~primary).sum()):,} helpers so that "
         "nobody can compute them within their protection levels"
     )
-    if not mask.singletons and (hidden & (table.known("contributors") == 1)).any():
+    if not mask.singletons and (hidden & (table.numbers("contributors") == 1)).any():
         words += "; a contributor who is alone in a withheld cell and knows his own may compute more (singletons)"
     if (weaker := int(np.isin(place, pattern.weaker).sum())) > 0:
         words += (
@@ -101,4 +101,4 @@ def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress"
         )
     parameters = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(pattern.gap, 4)}
     law = Law("suppress", table.by, words, parameters, detail=mask)
-    return table.protected(np.where(hidden, np.nan, table.told), status, law)
+    return table.protected(np.where(hidden, np.nan, table.published_values), status, law)

@@ -58,7 +58,7 @@ def notes(table: Table) -> tuple[str, ...]:
 
 def limits(table: Table) -> tuple[Floats, Floats]:
     """What each cell can be by itself: as far from what is published as the law allows."""
-    law, published = table.history[-1], table.told
+    law, published = table.history[-1], table.published_values
     if len(table.history) > 1:
         raise DataError("A table that was changed more than once cannot be audited: take one method.")
     if law.mask == "adjust" and isinstance(law.detail, Room):
@@ -87,7 +87,7 @@ def _small(table: Table, published: Floats, base: float) -> tuple[Floats, Floats
 def guarded(table: Table, rule: Rule | None) -> tuple[Booleans, Floats, Floats]:
     """Which cells need protection where numbers are changed, and how far below and above."""
     if rule is None:
-        few, nothing = table.known("contributors"), np.zeros(len(table))
+        few, nothing = table.numbers("contributors"), np.zeros(len(table))
         return (few > 0) & (few < MIN_CONTRIBUTORS), nothing, nothing
     distances = levels(rule, table)
     return rule.flag(table).to_numpy(), distances["lower"].to_numpy(), distances["upper"].to_numpy()

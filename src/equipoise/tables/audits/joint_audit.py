@@ -63,8 +63,8 @@ def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
     flagged, below, above = guarded(table, rule)
     low, high = bounds(table, not withholds)
     below, above = (np.where(flagged, side, 0.0) for side in (below, above))
-    needs = np.isnan(table.told) if withholds else flagged
-    return KnownTable(table, method, table.told, low, high, needs, below, above)
+    needs = np.isnan(table.published_values) if withholds else flagged
+    return KnownTable(table, method, table.published_values, low, high, needs, below, above)
 
 
 def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
@@ -84,7 +84,7 @@ def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
 
 def _short(cells: pl.DataFrame, view: KnownTable) -> int:
     """Sensitive cells of an earlier table that all of them together show to within their levels."""
-    hidden = np.isnan(view.table.told)
+    hidden = np.isnan(view.table.published_values)
     value, low, high = (cells[name].to_numpy() for name in ("value", "lower", "upper"))
     return int(too_close(value, low, high, view.below[hidden], view.above[hidden]).sum())
 
@@ -106,7 +106,7 @@ def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
     if changed:
         low, high = limits(table)
         return np.minimum(low, value), np.maximum(high, value)
-    hidden = np.isnan(table.told)
+    hidden = np.isnan(table.published_values)
     return np.where(hidden, 0.0, value), np.where(hidden, np.inf, value)
 
 

@@ -63,7 +63,7 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
     for number, (table, place) in enumerate(zip(tables, union.places, strict=True)):
         cells = verdicts(table, place, ranges, rule or rule_of(table))
         public = ~ranges.suppressed[place]
-        hidden = pl.Series(table.told).is_nan().to_numpy()
+        hidden = pl.Series(table.published_values).is_nan().to_numpy()
         parts.append(
             cells.with_columns(pl.Series("published", public[hidden]), pl.lit(number).alias("table"))
             .with_columns(exact=pl.col("exact") | pl.col("published"))
@@ -75,8 +75,8 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
 def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals]:
     """The attacker's interval of every cell that no table publishes."""
     union = Union.of(tables)
-    hidden = ~union.gathered([~np.isnan(table.told) for table in tables])
-    changes = sum(int((np.abs(table.told - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
+    hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
+    changes = sum(int((np.abs(table.published_values - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
                   for table, p in zip(tables, union.places, strict=True))  # fmt: skip
     if changes:
         raise DataError(f"{changes:,} published cells differ from the table's values: audit is for withheld cells.")
@@ -90,8 +90,8 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
 
 def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
     """A row per withheld cell: its interval, whether it is known exactly, and whether within its protection level."""
-    hidden = np.isnan(table.told)
-    lower, upper, value = ranges.lower[place], ranges.upper[place], table.known("value")
+    hidden = np.isnan(table.published_values)
+    lower, upper, value = ranges.lower[place], ranges.upper[place], table.numbers("value")
     exposed = np.zeros(len(table), dtype=np.bool_)
     if rule is not None:
         distances = levels(rule, table)

@@ -28,7 +28,7 @@ from equipoise.ground.progress import Progress, report
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.losses.expectation import LOSS_KINDS, UNITS
 from equipoise.methods.method import name_of
-from equipoise.presentation.numbers import number, percent, said
+from equipoise.presentation.numbers import number, percent, value_text
 from equipoise.publishing import WeighedPublication, curve_steps, fitting_groups, survey_source
 from equipoise.publishing.publish import Published
 from equipoise.recipe.catalogue import form, summary, typed
@@ -194,7 +194,7 @@ def asked_of(settings: Mapping[str, Any]) -> Plain:
 # --- what is shown ------------------------------------------------------------------------------------------------
 
 
-def seen(
+def view(
     memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], risk: float | None, part: Shown
 ) -> Plain:
     """Everything the page shows: the settings, the columns, the curve, and the point on it."""
@@ -269,7 +269,8 @@ def _at(weighed: WeighedPublication, risk: float, part: Shown) -> Plain:
         "line": drawn_line(decision),
         "cost": cost_words(decision),
         "others": [
-            {"rule": sentence(row["rule"]), "own": row["rule"] == "optimal", "withheld": said(row["withheld"], "share"),
+            {"rule": sentence(row["rule"]), "own": row["rule"] == "optimal",
+             "withheld": value_text(row["withheld"], "share"),
              "more": "" if row["rule"] == "optimal" else points(row["cost"])}
             for row in by_cost(decision).iter_rows(named=True)
         ],

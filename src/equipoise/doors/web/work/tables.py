@@ -166,7 +166,7 @@ def _asked_level(column: Plain, level: str | None) -> str:
 # --- the table, at once -------------------------------------------------------------------------------------------
 
 
-def seen(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], values: bool) -> Plain:
+def view(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], values: bool) -> Plain:
     """Everything the page shows at once: the settings, the columns, and the table with its sensitive cells."""
     specs, settings = columns(memory, folder, policy), settled(memory, folder, policy, draft)
     view: Plain = {"settings": settings, "columns": specs, "problem": "", "table": None}
@@ -182,7 +182,7 @@ def flagged(
     memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any], values: bool
 ) -> Plain:
     """The table with the cells that the rule calls sensitive, and what the rule misses."""
-    table, rule = counted(memory, folder, policy, settings), plain.rule_of(settings)
+    table, rule = count_table(memory, folder, policy, settings), plain.rule_of(settings)
     unsafe, law = rule.flag(table).to_numpy(), Law("flag", (), "which cells are sensitive")
     status = pl.Series("status", np.where(unsafe, "sensitive", "published"))
     marked = table.protected(np.where(unsafe, np.nan, amount(table)), status, law)
@@ -207,7 +207,7 @@ def _bases(table: Table) -> list[int]:
     return [size // 10, size]
 
 
-def counted(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Table:
+def count_table(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Table:
     """The table of the settings, counted once."""
     source = {"data": policy["data"], "roles": plain.roles_of(policy, settings)}
     records = memory.records(folder, source)
