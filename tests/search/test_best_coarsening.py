@@ -250,7 +250,7 @@ def test_stopped_early_it_knows_a_bound(plain: eq.Records) -> None:
         assert total == 25
         return len(calls) < 3
 
-    module_every = "equipoise.search._best_coarsening.exact.EVERY"
+    module_every = "equipoise.search._best_coarsening.exact.REPORT_SECONDS"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module_every, 0.0)
         part = eq.best_coarsening(plain, eq.rules.MinCount(3), suppress_at_most=0.1, progress=stop)

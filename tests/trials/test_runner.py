@@ -176,12 +176,12 @@ def test_stopping_keeps_what_was_done(people_records: eq.Records, tmp_path: Any)
 def test_the_estimate_is_by_kind_of_recipe() -> None:
     """Slow kinds that wait count as slow; a kind not seen yet as the slowest; two workers halve it."""
     pace = Pace()
-    assert pace.left({"noise": 3}) is None
+    assert pace.seconds_left({"noise": 3}) is None
     for kind, seconds in (("noise", 2.0), ("noise", 4.0), ("recode", 0.1)):
         pace.took(kind, seconds)
-    assert pace.left({"noise": 10, "recode": 10}) == pytest.approx(31.0)
-    assert pace.left({"pram": 10}) == pytest.approx(30.0)
+    assert pace.seconds_left({"noise": 10, "recode": 10}) == pytest.approx(31.0)
+    assert pace.seconds_left({"pram": 10}) == pytest.approx(30.0)
     pace.workers = 2
-    assert pace.left({"pram": 10}) == pytest.approx(15.0)
+    assert pace.seconds_left({"pram": 10}) == pytest.approx(15.0)
     assert pace.words({"pram": 1}) == ""
     assert pace.words({"pram": 100}) == "about 2 min left"

@@ -90,10 +90,8 @@ def assessment_html(assessment: "Assessment") -> str:
 def attack_html(attack: "Attack") -> str:
     """An attack: a sentence for each intruder, and the most dangerous knowledge. Nobody is named."""
     worst = attack.worst(MAX_ROWS)
-    columns = [[value_text(share, "share") for share in worst[name]] for name in ("value", "low", "high")]
-    rows = [
-        [known, value, f"{low} to {high}"] for known, value, low, high in zip(worst["known"], *columns, strict=True)
-    ]
+    shares = [[value_text(share, "share") for share in worst[name]] for name in ("value", "low", "high")]
+    rows = [[keys, value, f"{low} to {high}"] for keys, value, low, high in zip(worst["known"], *shares, strict=True)]
     table = grid(["Known", "Linked correctly", "95 % interval"], rows) if rows else ""
     return card(
         f"Attack on {number(attack.records)} people",

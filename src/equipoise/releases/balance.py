@@ -39,7 +39,7 @@ from equipoise.trials.trial import Trial, Trials
 
 @dataclass(frozen=True)
 class BalanceOptions:
-    """What `balance` can be told beside the policy."""
+    """Options of `balance` beside the policy."""
 
     out: str | Path | None = option(
         None, "The release folder, when not as the policy says (beside it, by default).", cli="path", metavar="DIR"
@@ -243,7 +243,7 @@ def tidy(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class ProtectOptions:
-    """What `protect` can be told beside the records, the masks and the folder."""
+    """Options of `protect` beside the records, the masks and the folder."""
 
     policy: Policy | None = option(None, "Limits that must hold, or nothing is released.")
     seed: int | None = option(None, "The secret seed of random masks; drawn from the system without it.")

@@ -138,7 +138,7 @@ def _code(value: float | str) -> str:
 
 
 def _comparisons(released: Records, original: Records) -> dict[str, Comparison]:
-    """What is told of columns moved by one mask alone, where rows are still the records they were."""
+    """Released against original values of columns that one mask alone changed, where rows kept their order."""
     laws = released.history
     moving_laws = [law for law in laws if law.mask in ("microaggregate", "rank_swap")]
     if not moving_laws or released.kind == "pyspark" or any(law.mask in ROW_CHANGING_MASKS for law in laws):

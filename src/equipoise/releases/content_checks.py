@@ -189,7 +189,7 @@ def _alike(public: Path) -> Check:
 
 
 def _numbers(public: Path, private: Path) -> Check:
-    """What is published is what the private table says of each cell."""
+    """Whether the published numbers are those of the private table."""
     try:
         published = pl.read_csv(public / TABLE_FILE, infer_schema_length=None)
         inside = pl.read_csv(private / TABLE_FILE, infer_schema_length=None)
@@ -199,12 +199,12 @@ def _numbers(public: Path, private: Path) -> Check:
         hidden = published.filter((pl.col("status") == "withheld") != pl.col("published").is_null()).height
     except (OSError, pl.exceptions.PolarsError):
         return Check("numbers", False, "The private table cannot be read, or has other columns.")
-    faults += ["A withheld cell has a number, or a published one has none."] if hidden else []
+    faults += ["A suppressed cell has a number, or a published one has none."] if hidden else []
     return failing("numbers", faults, "Every number is that of the private table.")
 
 
 def _audited(private: Path, evidence: Evidence) -> Check:
-    """No withheld cell can be computed, and the intervals are those of the audit that was written."""
+    """No suppressed cell can be computed, and the intervals are those of the audit that was written."""
     if evidence.get("method") != "suppress":
         return Check("audit", None, "Numbers were changed: they are audited when the table is made again.")
     try:
@@ -212,12 +212,12 @@ def _audited(private: Path, evidence: Evidence) -> Check:
         intervals, recorded = audit(table), pl.read_csv(private / "audit.csv", infer_schema_length=None)
     except (EquipoiseError, OSError, pl.exceptions.PolarsError):
         return Check("audit", None, f"{CELLS} could not be read back.")
-    faults = ["A withheld cell can be computed exactly."] if intervals["exact"].any() else []
+    faults = ["A suppressed cell can be computed exactly."] if intervals["exact"].any() else []
     if recorded.height != intervals.height:
-        faults.append("Other cells are withheld than were audited.")
+        faults.append("Other cells are suppressed than were audited.")
     elif recorded.height and not _close(intervals, recorded, table.by):
-        faults.append("The intervals of withheld cells are not those of the audit.")
-    return failing("audit", faults, "Audited again, no withheld cell can be computed.")
+        faults.append("The intervals of suppressed cells are not those of the audit.")
+    return failing("audit", faults, "Audited again, no suppressed cell can be computed.")
 
 
 def _close(intervals: pl.DataFrame, recorded: pl.DataFrame, by: tuple[str, ...]) -> bool:

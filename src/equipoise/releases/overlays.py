@@ -146,7 +146,7 @@ def _overlay_of(
 
 
 def _few(values: pl.Series) -> bool:
-    """So few values that each has its bar."""
+    """Whether there are few enough values for a bar each."""
     return values.head(10 * BARS).n_unique() <= BARS and values.n_unique() <= BARS
 
 
@@ -212,7 +212,7 @@ def _histogram(
 
 
 def _apart(ticks: Sequence[tuple[float, str]], width: float) -> tuple[tuple[float, str], ...]:
-    """Those that do not touch the one before."""
+    """Ticks whose labels do not overlap."""
     spaced: list[tuple[float, str]] = []
     for tick in ticks:
         if not spaced or tick[0] - spaced[-1][0] > width / 9:

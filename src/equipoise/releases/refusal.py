@@ -1,4 +1,4 @@
-"""Refused: what a policy did not let out, with all that was tried, so that the officer sees what would help."""
+"""Refusal by a policy, with all trials, so that the officer sees which limit would have to give."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

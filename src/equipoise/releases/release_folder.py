@@ -96,7 +96,7 @@ def _put_evidence(public: Path, evidence: Mapping[str, Any], signer: Signer | No
 
 
 def refuse_existing(folder: Path, overwrite: bool) -> None:
-    """Never write over what is there, unless it is a release and we were told to."""
+    """Refuse to overwrite anything but a release, and that only when asked to."""
     if not folder.exists() and not folder.is_symlink():
         return
     if not folder.is_dir():

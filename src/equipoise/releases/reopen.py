@@ -1,4 +1,4 @@
-"""A release that was written before: its data, and the laws of its masks as the public evidence tells them."""
+"""Reopen a released file or folder: its data, and the laws of its masks from the public evidence."""
 
 import json
 from dataclasses import replace

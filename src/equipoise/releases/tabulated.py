@@ -49,7 +49,7 @@ class Tabulated:
 
     @property
     def known_cells(self) -> KnownTable:
-        """What the public can tell of each cell, and which need protection."""
+        """What the public can infer of each cell, and which need protection."""
         return view_of(self.table, self.rule, name_of(type(self.method)))
 
     @cached_property

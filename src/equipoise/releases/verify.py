@@ -1,4 +1,4 @@
-"""Verify: is this release folder what it says, and can that be proven from what is here."""
+"""Verify a release folder: hashes, signature, scores, and the data made again from the original."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -183,4 +183,4 @@ def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
         return
     for name, path in (("Your report", "private/report.html"), ("To publish", "public")):
         out.print(Text(f"{name:<15}", "bold"), str(place / path), sep="", soft_wrap=True)
-    out.print("What is private tells sensitive cells from helpers: keep it inside.", style="dim")
+    out.print("What is private tells primary from secondary suppressions: keep it inside.", style="dim")

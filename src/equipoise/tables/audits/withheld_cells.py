@@ -79,7 +79,7 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
     changes = sum(int((np.abs(table.published_values - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
                   for table, p in zip(tables, union.places, strict=True))  # fmt: skip
     if changes:
-        raise DataError(f"{changes:,} published cells differ from the table's values: audit is for withheld cells.")
+        raise DataError(f"{changes:,} published cells differ from the table's values: audit is for suppressed cells.")
     counts = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in tables)
     exact = counts and int(hidden.sum()) <= MAX_WHOLE if whole is None else whole
     if exact and not counts:
