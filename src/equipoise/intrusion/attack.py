@@ -1,4 +1,4 @@
-"""Attack: what intruders could do with a release, by trying."""
+"""Attack on a release: every attack that fits the files, by scenario, with what each intruder knows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -115,7 +115,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class AttackOptions:
-    """What `attack` can be told beside the two files."""
+    """Options of `attack` beside the two files."""
 
     known: str | Iterable[str] | None = option(
         None, "The columns of which the intruder knows the values: age,sex,region.", cli="names", metavar="COLUMNS"

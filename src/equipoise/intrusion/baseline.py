@@ -1,4 +1,4 @@
-"""Before: the same attacks on the original file, so that a reader sees what protection bought."""
+"""Baseline: the same attacks on the original file, to compare with the release."""
 
 from math import isfinite
 

@@ -1,4 +1,4 @@
-"""What if an intruder knew: exact matching on any columns of a file, and the combinations of keys that tell most."""
+"""Exact matching on any columns an intruder may know, and the most identifying combinations of keys."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def refuse_inner(records: Records, columns: Known) -> None:
 
 
 def inner_columns(roles: Roles) -> set[str]:
-    """The columns that somebody outside does not know."""
+    """The columns that an intruder does not know."""
     design = {roles.weight, roles.household, roles.sample} - {*roles.keys, *roles.sensitive, *roles.numeric}
     return {name for name in (*roles.direct, roles.id, *design) if name}
 

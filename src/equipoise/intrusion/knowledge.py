@@ -1,4 +1,4 @@
-"""What an intruder must know to succeed: the attack for one set of columns after the other, and its chart."""
+"""Success of an attack by the columns an intruder knows, one combination after the other, and its chart."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

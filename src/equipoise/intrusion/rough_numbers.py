@@ -1,4 +1,4 @@
-"""What if an intruder knew numbers roughly: the nearest record among those that equal what is known exactly."""
+"""Approximate matching on numbers: the nearest record among those that match exactly on the other columns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Scenario: one intruder, what they know, how they fare, and that in a sentence."""
+"""Scenario: one intruder, what they know, their success rate, and a sentence that says it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

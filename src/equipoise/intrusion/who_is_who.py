@@ -1,4 +1,4 @@
-"""Whose record is whose in two files: by id, by row, or nobody knows."""
+"""Record correspondence of two files: by id, by row, or unknown."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,7 +16,7 @@ from equipoise.recipe.catalogue import build
 
 Truth = Literal["id", "row", "unknown"]
 MIN_RECORDS = 50
-"""Of fewer records it cannot be told whether rows go together: they are taken to."""
+"""With fewer records there is no test whether rows correspond: they are assumed to."""
 MIN_STANDARD_ERRORS = 4.0
 """Standard errors above chance from which a column says that rows go together."""
 
@@ -164,7 +164,7 @@ def _coarsening(both: pl.DataFrame, n: int) -> bool:
 
 
 def _unknown(released: Records, original: Records, columns: tuple[str, ...]) -> Pair:
-    """Files of people who cannot be told to be the same: what was coarsened in one is coarsened in the other."""
+    """Two files without a correspondence: what was coarsened in one is coarsened in the other."""
     alike = original
     for law in released.history:
         alike = _coarsened(alike, law)

@@ -1,4 +1,4 @@
-"""Tables that were released of one data asset: their cells, beside the register, and what the public can tell of each.
+"""Tables that were released of one data asset: their cells, beside the register, and what the public can infer of each.
 
 The register names every table of the asset; a private folder beside it has the cells with their protection levels, and
 of tables whose numbers were changed what the public can tell of each cell, so that later tables are audited with them.
@@ -23,7 +23,7 @@ from equipoise.provenance.seed_register import Register
 from equipoise.tables.audits import KnownTable, bounds, frame, read_back
 
 CELLS, LEVELS, BOUNDS = "table.sbs", "levels.parquet", "bounds.parquet"
-"""Private files: every cell with its status, the levels of sensitive ones, what the public can tell of each."""
+"""Private files: every cell with its status, the levels of sensitive ones, what the public can infer of each."""
 Entry = Mapping[str, Any]
 
 

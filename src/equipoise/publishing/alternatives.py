@@ -1,4 +1,4 @@
-"""More answers than publish or withhold: merge with a neighbour, tell a coarser class, round, perturb, hide a field."""
+"""More answers than publish or suppress: merge neighbours, publish a coarser class, round, perturb, hide a field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

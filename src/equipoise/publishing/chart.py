@@ -1,4 +1,4 @@
-"""The curve of a publication: disclosure against silence, the decision on it, and what other rules would give."""
+"""Chart of a publication: risk against what is suppressed, the decision, and what other rules would give."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

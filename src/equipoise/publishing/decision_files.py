@@ -17,7 +17,7 @@ FILE_OF_SUFFIX = {".csv": DECISION_FILES[0], ".json": DECISION_FILES[1], ".html"
 
 
 def refuse(place: Path, overwrite: bool) -> None:
-    """Never write over what is there, unless it is a decision and we were told to."""
+    """Refuse to overwrite anything but a decision, and that only when asked to."""
     if place.suffix.lower() in FILE_OF_SUFFIX:
         refuse_page(place, overwrite)
     elif place.exists() or place.is_symlink():

@@ -281,7 +281,7 @@ MODEL_PANEL = "Losses and population"
 
 @dataclass(frozen=True)
 class PublicationOptions:
-    """What `publication` can be told: the prior, the two losses, and what the cells are."""
+    """Options of `publication`: the prior, the two losses, and what the cells are."""
 
     prior: Any = option(
         None, "Of a cell's share of its domain; fitted over the domains when not given.", positional=True, cli="text",

@@ -129,7 +129,7 @@ def _finite(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class PublishOptions(PublicationOptions):
-    """What `publish` can be told: what `publication` can, how far to go, what to compare with, where to write."""
+    """Options of `publish`: those of `publication`, how far to go, what to compare with, where to write."""
 
     risk_at_most: float | None = option(
         None, "Leave at most this share of the risk of publishing everything.", cli="text", flag="risk",
@@ -168,7 +168,7 @@ class PublishOptions(PublicationOptions):
 
     @property
     def model(self) -> dict[str, Any]:
-        """What `publication` is told."""
+        """Options of `publication`."""
         return {part.name: getattr(self, part.name) for part in fields(PublicationOptions)}
 
 

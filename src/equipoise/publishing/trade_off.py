@@ -1,4 +1,4 @@
-"""Disclosure against silence: cells published one after the other in an order, and what is left of both losses."""
+"""Trade-off curve: cells published one after the other in an order, and both losses at each step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Publication that is weighed once and asked again: decisions at any risk, the steps of its curve, the S that fits."""
+"""Publication computed once and queried again: decisions at any risk, the steps of its curve, the S that fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

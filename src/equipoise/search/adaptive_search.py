@@ -57,7 +57,7 @@ class Ask:
 
 
 class AdaptiveSearch:
-    """Asks for recipes, batch by batch, and is told their trials.
+    """Asks for recipes, batch by batch, and learns from their trials.
 
     Parameters
     ----------

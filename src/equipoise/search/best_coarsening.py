@@ -41,7 +41,7 @@ LOSSES: dict[str, type] = {
 PLAIN_FIELDS = (
     "levels", "loss", "lower_bound", "proven", "suppressed", "classes", "mean_risk", "records", "nodes", "evaluated",
 )  # fmt: skip
-"""What is told of an answer in plain data."""
+"""Fields of an answer as plain data."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)

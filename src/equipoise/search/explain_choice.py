@@ -19,7 +19,7 @@ LIMIT_SHIFT = 0.1
 LIMIT_DIGITS = 4
 """Digits of a limit that is proposed."""
 MAX_NEXT_STEPS = 3
-"""Next steps on each side that are told."""
+"""Next steps on each side that are reported."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Frontier: the trials nobody beats."""
+"""Frontier: the undominated trials."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

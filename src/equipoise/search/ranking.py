@@ -1,4 +1,4 @@
-"""Ranking: how trials stand to each other under a policy."""
+"""Ranking of trials under a policy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Family: the recipes of one candidate as points of a lattice, each axis a parameter whose values have an order."""
+"""Recipe space: the recipes of one candidate as points of a lattice, one ordered axis per parameter."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields

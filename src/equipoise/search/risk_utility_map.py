@@ -1,4 +1,4 @@
-"""Charts as plain Vega-Lite specifications: no charting library is needed to make one."""
+"""Risk-utility map as a plain Vega-Lite specification: no charting library is needed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

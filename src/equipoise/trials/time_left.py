@@ -1,4 +1,4 @@
-"""Pace: how long what is left will take, from what the trials so far took."""
+"""Time left for the remaining trials, estimated from those so far."""
 
 from collections import defaultdict
 from collections.abc import Iterable

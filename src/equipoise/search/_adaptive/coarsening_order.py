@@ -1,4 +1,4 @@
-"""Partitions: what the places of a family keep apart of one column that its masks coarsen."""
+"""Partial order of coarsenings: which categories of a column the recipes of a family keep apart."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Surface: what a score is likely to be at a point not tried yet, and how sure that is."""
+"""Gaussian-process surrogate: mean and variance of a score at a point not tried yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FIT_ROUNDS = 2
 MAX_FIT_POINTS = 80
 """Points that the shape is found from: the last ones are near what matters."""
 MIN_NUGGET_POINTS = 5
-"""Points above which chance can be told from a bend."""
+"""Points above which noise can be separated from curvature."""
 PRIOR_POINTS = 3.0
 """Points that stand for the belief that a score varies as much as the standard score does."""
 MIN_LENGTH_POINTS = 2.5

@@ -1,4 +1,4 @@
-"""Plot: a family of recipes, what is known of it, and the places on it."""
+"""State of the adaptive search in one family of recipes: trials so far, and places left to try."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from equipoise.search.recipe_space import Family, Point
 from equipoise.trials.trial import LeftOut, Trial
 
 CHANCE_SHARE, SAME_SHARE = 0.05, 1e-9
-"""Shares of the range: what may be chance, and what is none."""
+"""Shares of the range: what may be chance, and what counts as equal."""
 REFIT_GROWTH = 1.3
 """The shape of a surface is found again when it has so many times the points."""
 

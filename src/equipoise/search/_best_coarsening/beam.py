@@ -1,4 +1,4 @@
-"""A good node of a lattice too large to prove, and a bound on what is lost.
+"""Beam search for a good node of a lattice too large to prove, with a bound on the loss.
 
 The search goes down from the coarsest node, keeping the `WIDTH` best nodes of each step that satisfy the rules, then
 tries to trade one key's level for another's. The bound: a file that satisfies the rules on all keys does so on some of

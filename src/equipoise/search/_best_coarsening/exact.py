@@ -33,7 +33,7 @@ MAX_RAISED = 200_000
 
 
 class Stopped(Exception):
-    """Time is up, or somebody asked to stop."""
+    """Time is up, or the search was stopped."""
 
 
 @dataclass

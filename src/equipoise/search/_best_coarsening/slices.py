@@ -1,4 +1,4 @@
-"""Slices: a part of a large file that says enough of many nodes.
+"""Slices: a part of a large file that refutes many nodes early.
 
 The records of one category of a key, at a level as coarse as a node's or coarser, hold whole classes of that node. If
 too many of them are in unsafe classes already, so are too many of all.

@@ -1,4 +1,4 @@
-"""The cheapest move of a cell: another table that differs from the true one in the fewest dear cells.
+"""Cheapest move of a cell: another feasible table that changes the least costly cells.
 
 Minimise sum of w_j |y_j| subject to matrix @ y = 0, y_k = its level and the rooms of all cells; w_j is nothing for
 cells that are suppressed anyway, else cost_j / min(level, room_j). The cells that move must be suppressed. The charge

@@ -1,4 +1,4 @@
-"""The fast way: meet each demand by its cheapest move, then take out what can be had cheaper, cell by cell.
+"""Fast heuristic: protect each primary cell by its cheapest move, then drop superfluous secondary cells.
 
 Every demand keeps the moves that meet it, so at any time the pattern is the cells that some kept move needs, and the
 kept moves prove it: each is another possible table that takes a primary past its level.
@@ -16,7 +16,7 @@ from equipoise.tables._suppression.problem import SHORTFALL, Demands, unprotecta
 from equipoise.tables._suppression.singletons import Knowers
 
 MAX_DEMANDS = 40
-"""A cell that more demands than this lean on is not tried to be taken out."""
+"""A secondary cell that more demands than this rely on is not tried for removal."""
 MAX_REMOVAL_WORK = 3_000_000_000
 """Work (`Program.work`) spent at most on taking cells out: some 20 seconds."""
 NO_CELLS = np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The optimal way: cutting planes on the cheapest pattern, with a bound at any time.
+"""Optimal suppression pattern by cutting planes, with a lower bound at any time.
 
 Let x_j be 1 for suppressed cells. Primary k can move up by its level L if and only if, for every price u of the
 relations, sum over j of (r_j^+ down_j + r_j^- up_j) x_j >= L, with r = -e_k - u @ matrix (for a move down the sign of

@@ -1,4 +1,4 @@
-"""What is asked of a suppression: the table, what the attacker knows before, and how far each primary must move.
+"""Suppression problem: the table, the attacker's prior bounds, and the protection levels of each primary cell.
 
 An attacker knows the relations, the published cells and limits low <= x <= high for the rest. He sees every table
 a + y with y = 0 on published cells, matrix @ y = 0 and -down <= y <= up as possible. A primary is protected upwards if

@@ -1,4 +1,4 @@
-"""Which cells of tables to withhold, and the proof that the pattern protects."""
+"""Cell suppression of one or several linked tables, and the proof that the pattern protects."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Which cells to suppress, and the proof that it is enough."""
+"""Suppression pattern on arrays: secondary cells for given primary ones, and the proof that it protects."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

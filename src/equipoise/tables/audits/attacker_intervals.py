@@ -1,4 +1,4 @@
-"""What an attacker can compute: the exact interval of every suppressed cell.
+"""Attacker's interval of every suppressed cell, by linear programming.
 
 For each suppressed cell the smallest and the largest value over all tables that agree with what is published: two
 linear programs. Most are not needed. A relation with one unknown fixes it, one with two makes them one; what is left
@@ -103,7 +103,7 @@ class _System:
         return cls(_folded(table.additive.base[:, cells], owner, factor), owner, factor, up, down)
 
     def components(self, progress: Progress | None) -> "Iterator[_Component]":
-        """Unknowns that hang together through relations; those in none have the room they have."""
+        """Connected components of unknowns that share relations; an unknown in none keeps its bounds."""
         from scipy.sparse.csgraph import connected_components
 
         relations = np.flatnonzero(np.diff(self.matrix.indptr))

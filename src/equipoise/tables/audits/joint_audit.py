@@ -58,7 +58,7 @@ class JointAudit:
 
 
 def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
-    """What the public can tell of each cell of a table, and which cells need protection."""
+    """What the public can infer of each cell of a table, and which cells need protection."""
     withholds = method == "suppress"
     flagged, below, above = guarded(table, rule)
     low, high = bounds(table, not withholds)
