@@ -24,20 +24,24 @@ RANGE: Schema = {
 }
 
 
-@cache
 def mask_union() -> Any:
     """The type of one mask or method of tables in a file: `use`, and its own parameters."""
+    return _union(tuple(methods("mask").items()))
+
+
+@cache
+def _union(masks: tuple[tuple[str, type], ...]) -> Any:
     from pydantic import Field
 
-    models = [_mask_model(name, method) for name, method in methods("mask").items()]
+    models = [_mask_model(name, method) for name, method in masks]
     return Annotated[reduce(or_, models), Field(discriminator="use")]
 
 
 @cache
-def _adapter() -> Any:
+def _adapter(union: Any) -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(mask_union())
+    return TypeAdapter(union)
 
 
 def table_model(title: str, about: str, types: Mapping[str, Any], needed: Collection[str]) -> type:
@@ -72,7 +76,9 @@ def mask_problems(table: Mapping[str, Any], name: str, method: type, place: Plac
     from pydantic import ValidationError
 
     try:
-        _adapter().validate_python({"use": name_of(method)} | {k.replace("-", "_"): v for k, v in table.items()})
+        _adapter(mask_union()).validate_python(
+            {"use": name_of(method)} | {k.replace("-", "_"): v for k, v in table.items()}
+        )
     except ValidationError as refusal:
         errors = refusal.errors(include_input=False)
         if lacking := [str(error["loc"][-1]) for error in errors if error["type"] == "missing"]:
