@@ -186,7 +186,7 @@ def locked(times: int) -> tuple[list[int], object]:
 def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries, move = locked(2)
     monkeypatch.setattr(Path, "replace", move)
-    whole_files.put(tmp_path / "page.html", "text")
+    whole_files.write_whole(tmp_path / "page.html", "text")
     assert (len(tries), (tmp_path / "page.html").read_text(encoding="utf-8")) == (3, "text")
 
 
@@ -194,7 +194,7 @@ def test_a_locked_file_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_that_stays_locked_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "replace", locked(99)[1])
     with pytest.raises(DataError, match="another program has it"):
-        whole_files.put(tmp_path / "page.html", "text")
+        whole_files.write_whole(tmp_path / "page.html", "text")
     assert list(tmp_path.iterdir()) == []
 
 

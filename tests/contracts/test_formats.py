@@ -407,7 +407,7 @@ def test_the_upload_filter_lets_it_in(format: Format) -> None:
 
 @WRITERS
 def test_the_command_line_and_policies_name_it(format: Format) -> None:
-    from equipoise.doors.cli.verbs import command
+    from equipoise.doors.cli.command import command
 
     options = [p for p in command().commands["protect"].params if "--format" in p.opts]
     assert format.name in str(options[0].help)  # type: ignore[attr-defined]

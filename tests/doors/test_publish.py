@@ -228,7 +228,7 @@ def folder(made: Path) -> Path:
 
 
 def test_the_folder_is_whole_and_private(folder: Path) -> None:
-    assert sorted(file.name for file in folder.iterdir()) == sorted(decision_files.FILES)
+    assert sorted(file.name for file in folder.iterdir()) == sorted(decision_files.DECISION_FILES)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in folder.iterdir())
     cells = pl.read_csv(folder / "decision.csv")

@@ -105,7 +105,7 @@ def test_a_table_needs_nothing_but_its_metadata(made: eq.Records, written: Path)
     assert rule.flag(found).equals(Marked().flag(found))
     for side in ("lower", "upper"):
         assert rule.levels(found)[side].to_list() == pytest.approx(Marked().levels(found)[side].to_list(), abs=1e-8)
-    assert found.known("cost").tolist() == pytest.approx(found.known("value").tolist())
+    assert found.numbers("cost").tolist() == pytest.approx(found.numbers("value").tolist())
 
 
 def test_statuses_by_their_letters(written: Path) -> None:

@@ -6,7 +6,7 @@ from math import comb
 import polars as pl
 import pytest
 
-from equipoise.intrusion.knowledge import MOST, KnowledgePlan, chart, growth, sweep
+from equipoise.intrusion.knowledge import MAX_COMBINATIONS, KnowledgePlan, chart, growth, sweep
 from equipoise.methods.score import Score
 from equipoise.presentation.style import BLUE, GREY
 
@@ -27,7 +27,7 @@ def test_the_plan_counts_what_is_tried(columns: int, size: int, records: int) ->
     asked: list[tuple[str, ...]] = []
     sweep(NAMES[:columns], plan, lambda known: asked.append(known) or score(known), None, None)
     assert len(asked) == len(set(asked)) == plan.total
-    assert plan.total <= max(MOST, columns)
+    assert plan.total <= max(MAX_COMBINATIONS, columns)
     assert plan.total * records <= 20_000_000 or plan.total == columns
     for k in range(1, plan.full + 1):
         assert {a for a in asked if len(a) == k} == set(combinations(NAMES[:columns], k))

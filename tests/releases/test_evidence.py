@@ -12,7 +12,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.provenance.fingerprint import content_of
-from equipoise.releases.evidence import FRESH, Signer, holds, key_name, named, read_key, versions
+from equipoise.releases.evidence import RELEASE_DRAW, Signer, holds, key_name, public_roles, read_key, versions
 from equipoise.releases.release import release
 
 Page = Callable[[Any, bool], str]
@@ -59,7 +59,7 @@ def test_versions_engine_draw_and_roles(made: eq.Release) -> None:
     assert made.evidence["versions"] == versions()
     assert {"equipoise", "polars", "numpy", "scipy", "narwhals", "python"} == set(versions())
     assert made.evidence["engine"] == "polars"
-    assert made.evidence["draw"] == FRESH
+    assert made.evidence["draw"] == RELEASE_DRAW
     roles = made.evidence["roles"]
     assert roles == {"keys": ["sex", "area", "age"], "sensitive": ["ill"], "numeric": ["salary"], "weight": "weight",
                      "missing": "category"}  # fmt: skip
@@ -68,7 +68,7 @@ def test_versions_engine_draw_and_roles(made: eq.Release) -> None:
 
 def test_withheld_columns_have_no_role() -> None:
     roles = eq.Roles(["a", "b"], weight="w", household="h", direct=["n"])
-    assert named(roles, ("b", "h")) == {"keys": ["a"], "weight": "w", "missing": "category"}
+    assert public_roles(roles, ("b", "h")) == {"keys": ["a"], "weight": "w", "missing": "category"}
 
 
 def test_signatures(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from equipoise.releases.overlays import changed_columns, overlays
 def _name_all(monkeypatch, request):
     """Files of a few records are counted by hand here: every category is named, but where that is the question."""
     if "rare" not in request.node.name:
-        monkeypatch.setattr(module, "NAMED", 1)
+        monkeypatch.setattr(module, "MIN_NAMED_RECORDS", 1)
 
 
 def test_rare_categories_are_counted_and_not_named():
@@ -56,7 +56,7 @@ def test_whole_numbers_are_counted_in_bins_of_whole_numbers():
     assert one.after[inner] == pytest.approx(brute(after, one)[inner])
     assert sum(one.before) == pytest.approx(1)
     assert sum(one.after) == pytest.approx(1)
-    assert one.moved == pytest.approx(np.abs(np.subtract(one.before, one.after)).sum() / 2)
+    assert one.shift == pytest.approx(np.abs(np.subtract(one.before, one.after)).sum() / 2)
 
 
 def test_the_mean_is_told():
@@ -108,7 +108,7 @@ def test_categories_of_both_files_are_listed_the_rest_together():
     assert one.labels[-1] == "20 others"
     assert one.before[0] == pytest.approx(30 / len(towns))
     assert one.after[0] == 1
-    assert one.moved == pytest.approx(1 - 30 / len(towns))
+    assert one.shift == pytest.approx(1 - 30 / len(towns))
     assert one.words == "30 categories → 1"
 
 
@@ -131,7 +131,7 @@ def test_columns_of_one_value_or_none(values):
     column = pl.Series("v", values, dtype=pl.Float64)
     one, two = (eq.read(pl.DataFrame({"v": column, "k": range(20)}), eq.Roles(["k"])) for _ in "ab")
     (found,) = overlays(one, two, ["v"])
-    assert found.moved == 0
+    assert found.shift == 0
 
 
 def test_the_variables_that_were_touched_and_those_that_matter():
@@ -146,8 +146,8 @@ def test_the_variables_that_were_touched_and_those_that_matter():
 def test_twelve_variables_at_most_and_none_of_huge_files(monkeypatch):
     frame = pl.DataFrame({f"c{k}": ["a", "b"] for k in range(20)})
     file = eq.read(frame, eq.Roles(["c0"]))
-    assert len(overlays(file, file, frame.columns)) == module.MOST
-    monkeypatch.setattr(module, "MOST_RECORDS", 1)
+    assert len(overlays(file, file, frame.columns)) == module.MAX_OVERLAYS
+    monkeypatch.setattr(module, "MAX_RECORDS", 1)
     assert overlays(file, file, frame.columns) == ()
 
 
@@ -168,7 +168,7 @@ def test_categories_count_by_weight():
     assert one.weight == "w"
     assert dict(zip(one.labels, one.before, strict=True)) == pytest.approx({"a": 0.3, "b": 0.3, "c": 0.4})
     assert dict(zip(one.labels, one.after, strict=True)) == pytest.approx({"a": 0.3, "b": 0.7, "c": 0.0})
-    assert one.moved == pytest.approx(0.4)
+    assert one.shift == pytest.approx(0.4)
 
 
 def test_missing_values_count_by_weight():

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import equipoise as eq
 from equipoise.presentation.pages import PAGES
-from equipoise.releases.evidence import FORMAT
+from equipoise.releases.evidence import EVIDENCE_FORMAT
 from equipoise.releases.release import release, rounded
 
 Page = Callable[[Any, bool], str]
@@ -408,4 +408,4 @@ def _no_stage_left(tmp_path: Path) -> Iterator[None]:
     """After every test here: no half-written folder anywhere."""
     yield
     assert not [p for p in tmp_path.rglob("*") if p.name.endswith((".partial", ".old"))]
-    assert FORMAT == 1
+    assert EVIDENCE_FORMAT == 1

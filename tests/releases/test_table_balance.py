@@ -176,7 +176,7 @@ def test_coarser_columns_holdings_and_weights(here: Path) -> None:
     assert job.table is not None
     found = job.table.made(job.table.prepared(job.read()), here, [], [eq.rules.Dominance(5, 0.9)], 1)
     assert sorted(found.table["trade"]) == ["A", "B", "C", "Total"]
-    assert found.known("value").max() == (frame()["turnover"] ** 2).sum()
+    assert found.numbers("value").max() == (frame()["turnover"] ** 2).sum()
     assert "top5" in found.more.columns
 
 

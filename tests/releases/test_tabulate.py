@@ -42,7 +42,7 @@ COUNTRIES = eq.Hierarchy.mapping({"n1": "n", "n2": "n", "s1": "s", "s2": "s"})
 
 def dense(found: Table, place: int) -> tuple[float, float]:
     """The attacker's interval of one cell, by a dense LP over the inner cells, written from the labels alone."""
-    cells = found.table.with_columns(told=pl.Series(found.told).fill_nan(None))
+    cells = found.table.with_columns(told=pl.Series(found.published_values).fill_nan(None))
     inner = cells.filter(~pl.any_horizontal(pl.col(found.by).is_in(["Total", "n", "s"])))
     held = {"Total": lambda code: True, "n": lambda code: code[0] == "n", "s": lambda code: code[0] == "s"}
 
@@ -70,7 +70,7 @@ def test_the_whole_way_and_a_dense_audit() -> None:
     audit = {tuple(row[c] for c in found.table.by): row for row in found.audit.iter_rows(named=True)}
     for place in sensitive.tolist():
         low, high = dense(found.table, place)
-        value, labels = float(found.table.known("value")[place]), found.table.table.select(found.table.by).row(place)
+        value, labels = float(found.table.numbers("value")[place]), found.table.table.select(found.table.by).row(place)
         assert low <= value - levels["lower"][place] + 1e-4
         assert high >= value + levels["upper"][place] - 1e-4
         assert (audit[labels]["lower"], audit[labels]["upper"]) == pytest.approx((low, high), rel=1e-6, abs=1e-4)
@@ -100,7 +100,7 @@ def test_counts_say_whether_they_were_audited_as_whole(monkeypatch: pytest.Monke
     found = tabulate(firms(), ["region", "trade"], rule="min-count:5")
     assert any("used that counts are whole" in note for note in found.notes)
     assert (found.audit["lower"] == found.audit["lower"].round()).all()
-    monkeypatch.setattr(certificate, "WHOLE", 1)
+    monkeypatch.setattr(certificate, "MAX_WHOLE", 1)
     assert any("does not use" in note for note in tabulate(firms(), ["region", "trade"], rule="min-count:5").notes)
     assert not any("whole" in note for note in tabulate(firms(), "trade", "turnover", rule="min-count:20").notes)
 
@@ -116,7 +116,7 @@ def test_holding_weight_and_request() -> None:
     """The same table as eq.table makes, with the same options."""
     made = tabulate(firms(), "trade", "turnover", rule=RULE, holding="group", weight="w")
     bare = eq.table(firms(), "trade", "turnover", holding="group", weight="w")
-    assert made.table.known("value").tolist() == bare.known("value").tolist()
+    assert made.table.numbers("value").tolist() == bare.numbers("value").tolist()
     assert RULE.flag(made.table).to_list() == RULE.flag(bare).to_list()
     asked = firms().collect().with_columns(asked=pl.col("trade") == "E")
     found = tabulate(eq.Records.of(asked, eq.Roles()), "trade", "turnover", rule="request", request="asked")
@@ -149,7 +149,7 @@ def test_rounded_counts_are_audited() -> None:
         for r, t in cells.select(found.table.by).rows()
     ]
     within = np.vstack([held, -np.array(held)])
-    limits = np.concatenate([found.table.told + 5, 5 - found.table.told])
+    limits = np.concatenate([found.table.published_values + 5, 5 - found.table.published_values])
     places = {labels: i for i, labels in enumerate(cells.select(found.table.by).rows())}
     for row in audit.iter_rows(named=True):
         aim = np.array(held[places[row["region"], row["trade"]]])
@@ -183,7 +183,7 @@ def test_a_failed_audit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the method did: what the audit calls computed is not given back."""
 
     def bad(method: Any, data: Table, draws: Any, progress: Any = None) -> Table:
-        told = np.where(method.rule.flag(data).to_numpy(), np.nan, data.known("value"))
+        told = np.where(method.rule.flag(data).to_numpy(), np.nan, data.numbers("value"))
         status = pl.Series("status", np.where(np.isnan(told), "sensitive", "published"))
         return data.protected(told, status, Law("suppress", data.by, ""))
 

@@ -68,7 +68,7 @@ def test_room_changes_only_the_way(rows: list[Row], kept: int, room: int) -> Non
     """Margins that are not kept, and margins that are never dense, give the same sets."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "MAX_MARGIN_CELLS", kept)
-        patch.setattr(search, "ROOM", room)
+        patch.setattr(search, "MAX_PLACES_PER_RECORD", room)
         narrow = searched(cube_of(rows), len(rows[0]))
     assert narrow == searched(cube_of(rows), len(rows[0]))
 

@@ -73,7 +73,7 @@ def test_nine_marked_cells_of_which_one_can_be_computed() -> None:
     table = eq.table(eq.Records.of(frame, eq.Roles()), ["v1", "v2"], ready=eq.tables.Ready(n="freq"))
     status = pl.Series("status", ["sensitive" if mark else "published" for mark in table.table["sensitive"]])
     law = eq.data.records.Law("suppress", table.by, "the marked cells alone")
-    told = pl.Series(table.known("value")).zip_with(~table.table["sensitive"], pl.Series([float("nan")] * 25))
+    told = pl.Series(table.numbers("value")).zip_with(~table.table["sensitive"], pl.Series([float("nan")] * 25))
     alone = eq.tables.audit(table.protected(told.to_numpy(), status, law))
     assert alone.filter("exact").select("v1", "v2", "lower").rows() == [("w", "b", 47.0)]
     for margin, helpers in ((0.0, 1), (0.2, 4)):

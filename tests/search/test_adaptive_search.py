@@ -15,7 +15,7 @@ from equipoise.methods.method import Measure, label
 from equipoise.policies.sections import Candidate
 from equipoise.recipe.catalogue import find
 from equipoise.recipe.recipe import recipes
-from equipoise.search.adaptive_search import BATCH, AdaptiveSearch
+from equipoise.search.adaptive_search import BATCH_TRIALS, AdaptiveSearch
 from equipoise.search.ranking import inside, loss, ranking
 from equipoise.search.recipe_space import described
 from equipoise.search.sweep import adaptively, all_of
@@ -179,7 +179,7 @@ def test_never_beyond_the_budget_nor_the_family() -> None:
     seen = []
     with Runner(data, [eq.risk.Uniques(), eq.utility.Entropy()]) as runner:
         while asks := search.ask():
-            assert len(asks) <= BATCH
+            assert len(asks) <= BATCH_TRIALS
             seen += [ask.recipe for ask in asks]
             search.tell(asks, runner.run([ask.recipe for ask in asks]))
     assert len(seen) == len(set(map(repr, seen))) == 3

@@ -114,8 +114,8 @@ def test_large_files_are_judged_by_a_slice_first(rows: list[Any], k: int, limit:
     assert isinstance(whole, LatticeSearch)
     assert whole.slices == ()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("equipoise.search._best_coarsening.slices.LARGE", 1)
-        patch.setattr("equipoise.search._best_coarsening.slices.SHARE", share)
+        patch.setattr("equipoise.search._best_coarsening.slices.MIN_SLICED_CELLS", 1)
+        patch.setattr("equipoise.search._best_coarsening.slices.SLICE_SHARE", share)
         patch.setattr("equipoise.coarsening.cells_at_nodes.MIN_STAGED_CLASSES", 1)
         patch.setattr("equipoise.coarsening.cells_at_nodes.FIRST_KEYS", 1)
         found = [_outcome(records, k, limit, whole=False), _outcome(records, k, limit, whole=True)]
@@ -250,7 +250,7 @@ def test_stopped_early_it_knows_a_bound(plain: eq.Records) -> None:
         assert total == 25
         return len(calls) < 3
 
-    module_every = "equipoise.search._best_coarsening.exact.EVERY"
+    module_every = "equipoise.search._best_coarsening.exact.REPORT_SECONDS"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module_every, 0.0)
         part = eq.best_coarsening(plain, eq.rules.MinCount(3), suppress_at_most=0.1, progress=stop)
@@ -271,7 +271,7 @@ def test_a_lattice_too_large_to_prove(plain: eq.Records, loss: str, limit: float
     whole = eq.best_coarsening(plain, eq.rules.MinCount(3), loss, limit)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MAX_PROVEN_NODES", 10)
-        patch.setattr("equipoise.search._best_coarsening.beam.GROUP", 8)
+        patch.setattr("equipoise.search._best_coarsening.beam.MAX_GROUP_NODES", 8)
         found = eq.best_coarsening(plain, eq.rules.MinCount(3), loss, limit)
     assert found.lower_bound <= whole.loss <= found.loss
     assert found.loss <= 1.5 * whole.loss
@@ -506,7 +506,7 @@ def test_people_and_mean_risk_in_a_large_lattice(plain: eq.Records, people: pl.D
     whole = eq.best_coarsening(plain, eq.rules.KMap(6, population), **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MAX_PROVEN_NODES", 10)
-        patch.setattr("equipoise.search._best_coarsening.beam.GROUP", 8)
+        patch.setattr("equipoise.search._best_coarsening.beam.MAX_GROUP_NODES", 8)
         best = eq.best_coarsening(plain, eq.rules.KMap(6, population), **options)
     assert best.lower_bound <= whole.loss + 1e-12 <= best.loss + 2e-12
     assert best.mean_risk <= 0.05

@@ -8,7 +8,7 @@ import pytest
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
 from equipoise.policies.policy import Policy
-from equipoise.presentation.numbers import in_words, number, said, title
+from equipoise.presentation.numbers import in_words, number, title, value_text
 from equipoise.recipe.recipe import Recipe
 from equipoise.search import risk_utility_map as charts
 from equipoise.search.frontier import frontier
@@ -188,7 +188,7 @@ def test_too_many_points_are_thinned_and_the_frontier_is_kept():
     spec = risk_utility_map(frontier([*many, *TRIALS]))
     assert names(spec, "best") == {"a", "b", "d"}
     assert spec["usermeta"] == {"tried": 5_004, "drawn": len(rows(spec, "tried")) + len(rows(spec, "best"))}
-    assert len(rows(spec, "tried")) <= charts.MOST
+    assert len(rows(spec, "tried")) <= charts.MAX_DRAWN_TRIALS
 
 
 def test_the_frontier_makes_its_own_map():
@@ -214,7 +214,7 @@ def test_numbers_for_people(value, text):
     [(0.0126, "1.26"), (0.1762, "17.6"), (0.00406, "0.41"), (0.000976, "0.098"), (1, "100"), (0, "0")],
 )
 def test_shares_in_percent(share, text):
-    assert said(share, SHARE) == f"{text}\xa0%"
+    assert value_text(share, SHARE) == f"{text}\xa0%"
 
 
 def test_scores_in_words():

@@ -33,17 +33,17 @@ def made(sizes: tuple[int, ...], n: int, seed: int, value: bool = True) -> Table
 def test_sensitive_cells_are_at_their_levels_and_everything_adds_up(seed, sizes, n, value, rule) -> None:
     table = made(sizes, n, seed, value)
     found = Adjust(rule, seconds=10.0).apply(table, Draws(seed))
-    change, known = found.told - table.told, levels(rule, table)
+    change, known = found.published_values - table.published_values, levels(rule, table)
     lower, upper = known["lower"].to_numpy(), known["upper"].to_numpy()
     flagged = rule.flag(table).to_numpy()
     slack = 1e-6 * np.maximum(upper, 1e-3)
     assert ((change >= upper - slack) | (change <= -lower + slack))[flagged].all()
-    assert np.abs(additive(table).residuals(found.told)).max() < 1e-6
-    assert (found.told >= 0).all()
-    assert (found.told[table.told == 0] == 0).all()
-    assert (np.abs(change[~flagged]) <= table.told[~flagged] + 1e-6).all()
+    assert np.abs(additive(table).residuals(found.published_values)).max() < 1e-6
+    assert (found.published_values >= 0).all()
+    assert (found.published_values[table.published_values == 0] == 0).all()
+    assert (np.abs(change[~flagged]) <= table.published_values[~flagged] + 1e-6).all()
     if not value:
-        assert np.array_equal(found.told, np.round(found.told))
+        assert np.array_equal(found.published_values, np.round(found.published_values))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -51,7 +51,7 @@ def test_sensitive_cells_are_at_their_levels_and_everything_adds_up(seed, sizes,
 def test_the_change_is_the_least_of_all_directions(seed: int, distance: str) -> None:
     """Every choice of up and down, each by linear programming in SciPy over a dense matrix."""
     table, rule = made((3, 3), 30, seed), PPercent(0.1)
-    x, known = table.told, levels(rule, table)
+    x, known = table.published_values, levels(rule, table)
     flagged = np.flatnonzero(rule.flag(table).to_numpy())
     assert 0 < len(flagged) <= 9
     weight = 1 / np.maximum(x, 1e-9) if distance == "relative" else np.ones(len(x))
@@ -68,14 +68,14 @@ def test_the_change_is_the_least_of_all_directions(seed: int, distance: str) -> 
         )
         best = min(best, solved.fun) if solved.status == 0 else best
     found = Adjust(rule, distance).apply(table, Draws(seed))
-    mine = (weight * np.abs(found.told - x)).sum()
+    mine = (weight * np.abs(found.published_values - x)).sum()
     assert best * (1 - 1e-6) <= mine <= best * 1.02
 
 
 def test_nothing_sensitive_is_nothing_changed() -> None:
     table = made((3, 2), 200, 1, value=False)
     found = Adjust(MinCount(1)).apply(table, Draws(1))
-    assert np.array_equal(found.told, table.told)
+    assert np.array_equal(found.published_values, table.published_values)
     assert "No cell" in found.history[0].words
 
 

@@ -193,7 +193,7 @@ def test_changes_have_mean_zero_and_their_variance() -> None:
     """Two thousand cells of 20 records each."""
     frame = people(40_000, 1).with_columns(area=(pl.col("person") // 20).cast(pl.String))
     found = CellKey().apply(eq.table(keyed(frame), "area", key="rkey"), Draws(1))
-    changes = (found.told - found.n)[found.n == 20]
+    changes = (found.published_values - found.n)[found.n == 20]
     assert len(changes) == 2000
     assert abs(np.mean(changes)) < 4 * np.sqrt(2 / 2000)
     assert np.var(changes) == pytest.approx(2.0, abs=0.25)
@@ -204,7 +204,7 @@ def test_weighted_counts_change_by_the_mean_weight() -> None:
     plain = CellKey().apply(eq.table(records, "age", key="rkey"), Draws(1))
     heavy = eq.table(records, "age", weight="w", key="rkey")
     found = CellKey().apply(heavy, Draws(1))
-    assert found.told == pytest.approx(heavy.total * plain.told / plain.n)
+    assert found.published_values == pytest.approx(heavy.total * plain.published_values / plain.n)
 
 
 def test_what_cannot_be_perturbed() -> None:

@@ -58,7 +58,7 @@ def dense(made: Table, low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 def known(shown: Table, method: Any, made: Table) -> tuple[Floats, Floats]:
     """What the law leaves of each cell by itself, written again from what the methods promise."""
-    told, x = shown.told, made.known("value")
+    told, x = shown.published_values, made.numbers("value")
     if isinstance(method, Suppress):
         empty = made.n == 0
         return np.where(np.isnan(told), 0.0, told), np.where(np.isnan(told), np.where(empty, 0.0, np.inf), told)
@@ -98,7 +98,7 @@ def test_against_dense_programs(method: Any, rule: Any, make: Any) -> None:
     shown = method.apply(made, Draws(seed))
     score, graded = (Exposed(rule, of).measure(shown, made) for of in ("cells", "shortfall"))
     low, high = dense(made, *known(shown, method, made))
-    x, flagged, levels = made.known("value"), rule.flag(made).to_numpy(), rule.levels(made)
+    x, flagged, levels = made.numbers("value"), rule.flag(made).to_numpy(), rule.levels(made)
     below, above = levels["lower"].to_numpy(), levels["upper"].to_numpy()
     assert flagged.any()
     detail = score.detail.filter(pl.col("sensitive"))
@@ -152,7 +152,7 @@ def test_what_cannot_be_audited() -> None:
     again = Round(3).apply(twice, Draws(1))
     with pytest.raises(eq.DataError, match="changed more than once"):
         Exposed(FEW).measure(again, made)
-    odd = made.protected(made.told + 1, pl.Series(["changed"] * len(made)), Law("shift", (), ""))
+    odd = made.protected(made.published_values + 1, pl.Series(["changed"] * len(made)), Law("shift", (), ""))
     with pytest.raises(eq.DataError, match="differ from the table's values"):
         Exposed(FEW).measure(odd, made)
     with pytest.raises(eq.ParameterError, match="must be a rule"):
@@ -166,7 +166,7 @@ def test_large_changed_tables_say_that_relations_were_not_used(monkeypatch: pyte
     made = counts(1)
     shown = Round(3, controlled=False).apply(made, Draws(1))
     told = Exposed(FEW, "shortfall").measure(shown, made)
-    monkeypatch.setattr(changed_tables, "MOST", 4)
+    monkeypatch.setattr(changed_tables, "MAX_CELLS", 4)
     loose = Exposed(FEW, "shortfall").measure(shown, made)
     assert any("were not used" in note for note in loose.notes)
     assert loose.value <= told.value

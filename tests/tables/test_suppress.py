@@ -64,7 +64,7 @@ def test_no_sensitive_cell_is_known_within_its_level(seed: int, by: tuple[str, .
     records, rule = firms(seed, 200 if len(by) == 3 else 90), PPercent(0.15)
     made = eq.table(records, by, "turnover")
     found = Suppress(rule).apply(made, Draws(1))
-    levels, value = rule.levels(made), made.known("value")
+    levels, value = rule.levels(made), made.numbers("value")
     intervals = attacked(found, records)
     flagged = np.flatnonzero(rule.flag(made).to_numpy())
     for i in flagged:
@@ -86,8 +86,8 @@ def test_a_lone_contributor_who_knows_his_cell_learns_no_other(seed: int) -> Non
     records, rule = firms(seed), PPercent(0.1)
     made = eq.table(records, ("region", "size"), "turnover")
     found = Suppress(rule, singletons=True).apply(made, Draws(1))
-    levels, value = rule.levels(made), made.known("value")
-    alone = np.flatnonzero((made.known("contributors") == 1) & np.isnan(found.told))
+    levels, value = rule.levels(made), made.numbers("value")
+    alone = np.flatnonzero((made.numbers("contributors") == 1) & np.isnan(found.published_values))
     sensitive = rule.flag(made).to_numpy()
     for knower in alone[:6]:
         same = {int(i) for i in alone if value[i] == value[knower]}

@@ -13,7 +13,7 @@ import equipoise as eq
 from equipoise.ground.randomness import Draws
 from equipoise.rules import MinCount, PPercent
 from equipoise.tables import Suppress
-from equipoise.tables._suppression.singletons import WEAK
+from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
 
 
 def made(seed: int, holdings: int | None = None, n: int = 40) -> eq.Cells:
@@ -43,7 +43,7 @@ def relations(table: eq.Cells) -> np.ndarray:
 
 def far(table: eq.Cells, hidden: Any, cell: int, sign: int, low: Any, high: Any, cap: float) -> float:
     """How far a cell can move in a direction, up to `cap`, when only `hidden` cells can."""
-    value, matrix = table.known("value"), relations(table)
+    value, matrix = table.numbers("value"), relations(table)
     bounds = [(lo - v, hi - v) if h else (0, 0) for v, lo, hi, h in zip(value, low, high, hidden, strict=True)]
     limit = bounds[cell]
     bounds[cell] = (max(limit[0], -cap), min(limit[1], cap))
@@ -81,7 +81,7 @@ WISHES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("seed", [1, 4])
 def test_the_cheapest_of_all_patterns(wish: str, seed: int) -> None:
     table, rule, draw = made(seed), PPercent(0.15), np.random.default_rng(seed)
-    value, count = table.known("value"), len(table)
+    value, count = table.numbers("value"), len(table)
     inner = np.array([a != "Total" and b != "Total" for a, b in table.table.select("a", "b").rows()])
     mark = inner & ~rule.flag(table).to_numpy() & (np.arange(count) == np.argmax(inner * table.n))
     columns = {
@@ -109,7 +109,7 @@ def test_a_holding_that_knows_its_cells_is_kept_out_as_far_as_can_be(seed: int) 
     table, rule = made(seed, holdings=6, n=14), PPercent(0.1)
     found = Suppress(rule, singletons=True).apply(table, Draws(1))
     hidden = found.table["published"].is_null().to_numpy()
-    alone, holder, levels = table.known("contributors") == 1, table.known("holder"), rule.levels(table)
+    alone, holder, levels = table.numbers("contributors") == 1, table.numbers("holder"), rule.levels(table)
     low, high, weaker = np.zeros(len(table)), np.where(table.n == 0, 0.0, np.inf), 0
     for cell in np.flatnonzero(rule.flag(table).to_numpy()):
         short = False
@@ -120,7 +120,7 @@ def test_a_holding_that_knows_its_cells_is_kept_out_as_far_as_can_be(seed: int) 
                 if known[cell]:
                     continue
                 possible = far(table, ~known & (table.n > 0), cell, sign, low, high, level)
-                wanted = level if possible >= level * (1 - 1e-6) else WEAK * possible
+                wanted = level if possible >= level * (1 - 1e-6) else WEAK_LEVEL_SHARE * possible
                 short |= wanted < level
                 assert far(table, hidden & ~known, cell, sign, low, high, level) >= wanted * (1 - 1e-6)
         weaker += short

@@ -113,7 +113,7 @@ def test_a_recipe_is_tried_once(people_records: eq.Records) -> None:
 
 def test_two_processes_give_what_one_gives(people_records: eq.Records, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same trials to the last digit, in the same order; recipes on cells stay here."""
-    monkeypatch.setattr(running, "WORTH", 0.0)
+    monkeypatch.setattr(running, "MIN_SECONDS_LEFT", 0.0)
     recipes = [*noises(0.1, 0.2, 0.4, 0.8, 1.2), eq.Recipe([Recode("age", "10")], 5)]
     one = eq.sweep(people_records, recipes, MEASURES, draws=2)
     with Runner(people_records, MEASURES, processes=2, total=len(recipes)) as runner:
@@ -135,7 +135,7 @@ def test_what_cannot_be_sent_stays_here(people_records: eq.Records, monkeypatch:
     def fail(*args: Any) -> Any:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(running, "WORTH", 0.0)
+    monkeypatch.setattr(running, "MIN_SECONDS_LEFT", 0.0)
     monkeypatch.setattr(system, "workers", fail)
     with Runner(people_records, MEASURES, processes=2, total=5) as runner:
         assert len(runner.run(noises(0.1, 0.2, 0.3, 0.4, 0.5))) == 5
@@ -176,12 +176,12 @@ def test_stopping_keeps_what_was_done(people_records: eq.Records, tmp_path: Any)
 def test_the_estimate_is_by_kind_of_recipe() -> None:
     """Slow kinds that wait count as slow; a kind not seen yet as the slowest; two workers halve it."""
     pace = Pace()
-    assert pace.left({"noise": 3}) is None
+    assert pace.seconds_left({"noise": 3}) is None
     for kind, seconds in (("noise", 2.0), ("noise", 4.0), ("recode", 0.1)):
         pace.took(kind, seconds)
-    assert pace.left({"noise": 10, "recode": 10}) == pytest.approx(31.0)
-    assert pace.left({"pram": 10}) == pytest.approx(30.0)
+    assert pace.seconds_left({"noise": 10, "recode": 10}) == pytest.approx(31.0)
+    assert pace.seconds_left({"pram": 10}) == pytest.approx(30.0)
     pace.workers = 2
-    assert pace.left({"pram": 10}) == pytest.approx(15.0)
+    assert pace.seconds_left({"pram": 10}) == pytest.approx(15.0)
     assert pace.words({"pram": 1}) == ""
     assert pace.words({"pram": 100}) == "about 2 min left"

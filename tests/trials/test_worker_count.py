@@ -50,7 +50,7 @@ def test_a_runner_starts_as_many(
         numbers.append(number)
         raise OSError("enough")
 
-    monkeypatch.setattr(running, "WORTH", 0.0)
+    monkeypatch.setattr(running, "MIN_SECONDS_LEFT", 0.0)
     monkeypatch.setattr(system, "cores", lambda: cores)
     monkeypatch.setattr(system, "free_memory", lambda: 64 * GIB)
     monkeypatch.setattr(system, "workers", count)

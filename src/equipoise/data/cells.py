@@ -99,7 +99,7 @@ class Cells:
         }
         return pl.DataFrame({**keys, "n": self.cube.n, "total": self.cube.total, **self.more.to_dict()})
 
-    def known(self, column: str) -> Floats:
+    def numbers(self, column: str) -> Floats:
         """What is known of each cell under this name, as numbers."""
         if column in ("n", "total"):
             return np.asarray(self.n if column == "n" else self.total, dtype=np.float64)
@@ -304,7 +304,7 @@ def as_cells(data: Records | Cells, by: tuple[str, ...]) -> Cells:
 
 def amount(cells: Cells) -> Floats:
     """The number that a table publishes of each cell: its value, or its weight in a table of counts."""
-    return cells.known("value" if "value" in cells.more.columns else "total")
+    return cells.numbers("value" if "value" in cells.more.columns else "total")
 
 
 def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:

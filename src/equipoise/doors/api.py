@@ -89,9 +89,9 @@ def open(
         raise MissingExtraError.for_package("fastapi", "web") from None
     place = Path(folder) if folder is not None else path.parent if path is not None else Path()
 
-    def shown(address: str) -> None:
+    def announce(address: str) -> None:
         show(address)
         if browser:
             show_page(address)
 
-    serve(place, file=path, port=port, largest=largest, show=shown)
+    serve(place, file=path, port=port, largest=largest, show=announce)

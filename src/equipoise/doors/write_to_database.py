@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
-from equipoise.doors.cli.shared_options import asked
+from equipoise.doors.cli.shared_options import source_of
 from equipoise.files import load, query, quoted, store
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError, RolesError
 from equipoise.releases.release import Release
@@ -44,7 +44,7 @@ def goal(into: str | None, file: Path | None, options: Mapping[str, Any]) -> Goa
     """The database table that released data also goes to, if any."""
     if into is None:
         return None
-    database = asked(file, options)[1].get("database")
+    database = source_of(file, options)[1].get("database")
     if database in (None, ":memory:"):
         raise ParameterError("--into is for --query on a database: name it with FILE or --database.")
     return Goal(into, str(database))

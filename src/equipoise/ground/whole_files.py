@@ -22,7 +22,7 @@ def refuse_inside(place: Path, folder: Path) -> None:
         raise DataError(f"The page {str(place)!r} would stand in the release folder: put it beside that.")
 
 
-def put(place: Path, page: str) -> None:
+def write_whole(place: Path, page: str) -> None:
     """Written whole or not at all, for its owner only."""
     place.parent.mkdir(parents=True, exist_ok=True)
     stage = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")

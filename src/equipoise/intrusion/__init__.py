@@ -1,4 +1,4 @@
-"""All attacks on one release, in sentences."""
+"""Attacks on one release: scenarios of intruders, their success, and sentences that say it."""
 
 from typing import TYPE_CHECKING
 

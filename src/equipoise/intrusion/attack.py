@@ -1,4 +1,4 @@
-"""Attack: what intruders could do with a release, by trying."""
+"""Attack on a release: every attack that fits the files, by scenario, with what each intruder knows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -22,9 +22,9 @@ from equipoise.ground.errors import (
 )
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, tracked
-from equipoise.ground.whole_files import put, refuse_page
+from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.intrusion import knowledge as steps
-from equipoise.intrusion.scenario import WORDS, Known, Scenario, kind_of, known_to, scenario
+from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, scenario
 from equipoise.intrusion.who_is_who import Pair, Truth, pair
 from equipoise.methods.method import Measure, label, name_of
 from equipoise.methods.score import Score
@@ -34,7 +34,7 @@ from equipoise.presentation.pages import page, source_name
 from equipoise.presentation.svg import Chart
 from equipoise.recipe.catalogue import find, methods
 
-MOST_RECORDS, WORK = 250_000, 2_000_000
+MAX_RECORDS, MAX_RECORD_TRIES = 250_000, 2_000_000
 """What a report bears: so many records at most, and so many records times combinations of columns."""
 Variants = dict[str, tuple[dict[str, Any], ...]]
 VARIANTS: Variants = {
@@ -43,7 +43,7 @@ VARIANTS: Variants = {
     "singling_out": ({}, {"mode": "multivariate"}),
 }
 """The attacks that are tried in several ways."""
-REPORTED: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
+REPORT_VARIANTS: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
 """Those of a report that comes with every release: without what learns long."""
 UNALIGNED = ("nearest", "inference", "singling_out")
 """Attacks on files in which nobody knows whose record is whose; linkage, which estimates, takes equal rows for equal
@@ -75,9 +75,9 @@ class Attack:
     @property
     def strongest(self) -> Scenario:
         """The intruder who links most people; where none links, the one farthest above guessing."""
-        told = [s for s in self.scenarios if isfinite(s.score.value)] or self.scenarios[:1]
-        linking = [s for s in told if s.kind == "link"]
-        return max(linking or told, key=lambda s: s.score.value - (0.0 if linking else s.score.baseline or 0.0))
+        finite = [s for s in self.scenarios if isfinite(s.score.value)] or self.scenarios[:1]
+        linking = [s for s in finite if s.kind == "link"]
+        return max(linking or finite, key=lambda s: s.score.value - (0.0 if linking else s.score.baseline or 0.0))
 
     @property
     def growth(self) -> pl.DataFrame:
@@ -115,7 +115,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class AttackOptions:
-    """What `attack` can be told beside the two files."""
+    """Options of `attack` beside the two files."""
 
     known: str | Iterable[str] | None = option(
         None, "The columns of which the intruder knows the values: age,sex,region.", cli="names", metavar="COLUMNS"
@@ -174,7 +174,7 @@ def attack(released: Records, original: Records, options: AttackOptions) -> Atta
     outcome = _attacked(released, original, options)
     if place is not None:
         titles = source_name(released, "the release"), source_name(original, "the original file")
-        put(place, page(outcome, *titles))
+        write_whole(place, page(outcome, *titles))
     return outcome
 
 
@@ -185,11 +185,11 @@ def _attacked(released: Records, original: Records, options: AttackOptions) -> A
     files = pair(released, original, columns)
     if files.original.height() < 2:
         raise DataError("The data has one record only: there is nobody to confuse it with.")
-    aim = _Aim.of(files, columns, _wanted(files, options.sensitive))
-    named = options.attacks is not None
-    methods = [_filled(method, files, aim) for method in options.attacks or ()] if named else _every(files, aim)
+    aim = _Aim.of(files, columns, _targets(files, options.sensitive))
+    strict = options.attacks is not None
+    methods = [_filled(method, files, aim) for method in options.attacks or ()] if strict else _every(files, aim)
     plan = steps.KnowledgePlan.of(len(columns), options.size, files.original.height())
-    return _found(files, columns, methods, plan, strict=named, progress=options.progress)
+    return _attack_with(files, columns, methods, plan, strict=strict, progress=options.progress)
 
 
 def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:
@@ -197,44 +197,44 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
 
     They cannot without a key or a number, on an engine outside memory, and on more than 250,000 records.
     """
-    here, known = released.in_memory or released.source is not None, original.roles.keys or original.roles.numeric
-    if not here or not known or not 1 < original.height() <= MOST_RECORDS:
-        return f"that takes a key or a number, and at most {MOST_RECORDS:,} records in memory."
+    readable, columns = released.in_memory or released.source is not None, original.roles.keys or original.roles.numeric
+    if not readable or not columns or not 1 < original.height() <= MAX_RECORDS:
+        return f"that takes a key or a number, and at most {MAX_RECORDS:,} records in memory."
     try:
-        files = pair(released, original, known)
-        asked = _every(files, _Aim.of(files, known, files.original.roles.sensitive), REPORTED)
-        plan = steps.KnowledgePlan.of(len(known), 2, files.original.height(), WORK)
-        return _found(files, known, asked, plan, strict=False, progress=progress)
+        files = pair(released, original, columns)
+        attacks = _every(files, _Aim.of(files, columns, files.original.roles.sensitive), REPORT_VARIANTS)
+        plan = steps.KnowledgePlan.of(len(columns), 2, files.original.height(), MAX_RECORD_TRIES)
+        return _attack_with(files, columns, attacks, plan, strict=False, progress=progress)
     except Cancelled:
         raise
     except EquipoiseError as error:
         return str(error)
 
 
-def _found(
+def _attack_with(
     files: Pair,
-    known: Known,
-    asked: Sequence[Measure],
+    columns: Known,
+    attacks: Sequence[Measure],
     plan: steps.KnowledgePlan,
     *,
     strict: bool,
     progress: Progress | None,
 ) -> Attack:
-    scenarios, untried = _scenarios(files, known, asked, strict=strict, progress=progress)
-    table = _swept(files, known, plan, scenarios, progress)
-    told = () if table.is_empty() else (plan.words(),)
-    return Attack(scenarios, files.people, known, files.truth, table, (*files.notes, *untried, *told))
+    scenarios, untried = _scenarios(files, columns, attacks, strict=strict, progress=progress)
+    table = _swept(files, columns, plan, scenarios, progress)
+    plan_notes = () if table.is_empty() else (plan.words(),)
+    return Attack(scenarios, files.people, columns, files.truth, table, (*files.notes, *untried, *plan_notes))
 
 
-def _wanted(files: Pair, sensitive: str | Iterable[str] | None) -> Known:
+def _targets(files: Pair, sensitive: str | Iterable[str] | None) -> Known:
     """The columns to be learnt."""
     if sensitive is None:
         return files.original.roles.sensitive
-    for column in (found := names(sensitive, "sensitive")):
+    for column in (columns := names(sensitive, "sensitive")):
         for words, side in (("intruder's", files.original), ("released", files.released)):
             if column not in (schema := side.schema()):
                 raise RolesError(f"No column {column!r} in the {words} file.{hint(column, list(schema))}")
-    return found
+    return columns
 
 
 @dataclass(frozen=True)
@@ -246,8 +246,8 @@ class _Aim:
     numbers: Known
 
     @classmethod
-    def of(cls, files: Pair, known: Known, sensitive: Known) -> "_Aim":
-        return cls(known, sensitive, _numbers(files, known, sensitive))
+    def of(cls, files: Pair, columns: Known, sensitive: Known) -> "_Aim":
+        return cls(columns, sensitive, _numbers(files, columns, sensitive))
 
     def columns(self, has: set[str]) -> Known:
         """The columns of an attack: numbers where it has a width around them, else all that matter."""
@@ -260,11 +260,11 @@ def _every(files: Pair, aim: _Aim, variants: Variants = VARIANTS) -> list[Measur
     every = methods("measure", "attacks")
     blind = files.truth == "unknown" and not files.released.synthetic
     possible = UNALIGNED if files.released.height() == files.original.height() else (*UNALIGNED, "linkage")
-    found: list[Measure] = []
+    attacks: list[Measure] = []
     for name, kind in every.items():
         if not blind or name in possible:
-            found += _variants(kind, files, aim, variants.get(name, ({},)))
-    return found
+            attacks += _variants(kind, files, aim, variants.get(name, ({},)))
+    return attacks
 
 
 def _variants(kind: type, files: Pair, aim: _Aim, variants: tuple[dict[str, Any], ...]) -> Iterator[Measure]:
@@ -283,18 +283,18 @@ def _variants(kind: type, files: Pair, aim: _Aim, variants: tuple[dict[str, Any]
 
 def _filled(method: Measure, files: Pair, aim: _Aim) -> Measure:
     """An attack that knows what is known, unless it says so itself."""
-    has, given = _fields(type(method)), dict[str, Any]()
+    has, values = _fields(type(method)), dict[str, Any]()
     own = {name: getattr(method, name) for name in has}
     if "known" in has and own["known"] is None and own.get("variables") is None:
-        given["known"] = aim.known
+        values["known"] = aim.known
     elif "known" not in has and "variables" in has and own["variables"] is None:
-        given["variables"] = aim.known
+        values["variables"] = aim.known
     if "columns" in has and own["columns"] is None:
-        given["columns"] = aim.columns(has) or None
+        values["columns"] = aim.columns(has) or None
     if "truth" in has and files.truth == "unknown":
-        given["truth"] = "nearest"
-        given["variables"] = own.get("variables") or _everything(files)
-    filled: Measure = replace(method, **given)  # type: ignore[type-var]
+        values["truth"] = "nearest"
+        values["variables"] = own.get("variables") or _everything(files)
+    filled: Measure = replace(method, **values)  # type: ignore[type-var]
     return filled
 
 
@@ -304,8 +304,8 @@ def _fields(kind: type) -> set[str]:
 
 def _everything(files: Pair) -> Known:
     """Every column that both files hold, but the id."""
-    here = files.released.schema()
-    return tuple(c for c in files.original.schema() if c in here and c != files.original.roles.id)
+    schema = files.released.schema()
+    return tuple(c for c in files.original.schema() if c in schema and c != files.original.roles.id)
 
 
 def _numeric(files: Pair, columns: Iterable[str]) -> Known:
@@ -313,23 +313,23 @@ def _numeric(files: Pair, columns: Iterable[str]) -> Known:
     return tuple(c for c in columns if all(c in side and side[c].is_numeric() for side in sides))
 
 
-def _numbers(files: Pair, known: Known, sensitive: Known) -> Known:
+def _numbers(files: Pair, columns: Known, sensitive: Known) -> Known:
     """The numbers whose values an intruder wants: by their role, else those that the release changed."""
-    named = _numeric(files, dict.fromkeys((*files.original.roles.numeric, *sensitive)))
-    rest = _numeric(files, (c for c in _everything(files) if c not in known))
-    if named or not rest or files.truth == "unknown" or files.both is not None:
-        return named
-    here, there = aligned(files.released, files.original, rest)
-    return tuple(c for c in rest if not here[c].equals(there[c], null_equal=True))
+    by_role = _numeric(files, dict.fromkeys((*files.original.roles.numeric, *sensitive)))
+    rest = _numeric(files, (c for c in _everything(files) if c not in columns))
+    if by_role or not rest or files.truth == "unknown" or files.both is not None:
+        return by_role
+    released, original = aligned(files.released, files.original, rest)
+    return tuple(c for c in rest if not released[c].equals(original[c], null_equal=True))
 
 
 def _scenarios(
-    files: Pair, known: Known, asked: Sequence[Measure], *, strict: bool, progress: Progress | None
+    files: Pair, columns: Known, attacks: Sequence[Measure], *, strict: bool, progress: Progress | None
 ) -> tuple[tuple[Scenario, ...], list[str]]:
     """Each intruder by their strongest attack, and which attacks could not be tried."""
-    found: dict[tuple[Any, ...], list[tuple[Measure, Score]]] = {}
+    tries: dict[tuple[Any, ...], list[tuple[Measure, Score]]] = {}
     untried: dict[str, EquipoiseError] = {}
-    for method in tracked(asked, "attacking", progress):
+    for method in tracked(attacks, "attacking", progress):
         try:
             score = _measured(method, files)
         except Cancelled:
@@ -339,12 +339,12 @@ def _scenarios(
                 raise
             untried[title(name_of(type(method)))] = error
             continue
-        found.setdefault(_intruder(method, known), []).append((method, score))
-    if not found:
+        tries.setdefault(_intruder(method, columns), []).append((method, score))
+    if not tries:
         raise next(iter(untried.values()), EquipoiseError("No attack fits these files."))
     notes = [f"{name} was not tried: {error}" for name, error in untried.items()]
-    order = sorted(found, key=lambda intruder: list(WORDS).index(intruder[0]))
-    return tuple(scenario(files, known, found[intruder]) for intruder in order), notes
+    order = sorted(tries, key=lambda intruder: list(SENTENCES).index(intruder[0]))
+    return tuple(scenario(files, columns, tries[intruder]) for intruder in order), notes
 
 
 def _measured(method: Measure, files: Pair) -> Score:
@@ -363,23 +363,23 @@ def _measured(method: Measure, files: Pair) -> Score:
         return method.measure(*files.common())
 
 
-def _intruder(method: Measure, known: Known) -> tuple[Any, ...]:
+def _intruder(method: Measure, columns: Known) -> tuple[Any, ...]:
     """Attacks of one intruder have the same aim and the same knowledge."""
-    return kind_of(method), known_to(method, known), getattr(method, "sensitive", None)
+    return kind_of(method), known_to(method, columns), getattr(method, "sensitive", None)
 
 
 def _swept(
-    files: Pair, known: Known, plan: steps.KnowledgePlan, scenarios: Sequence[Scenario], progress: Progress | None
+    files: Pair, every: Known, plan: steps.KnowledgePlan, scenarios: Sequence[Scenario], progress: Progress | None
 ) -> pl.DataFrame:
     """The nearest-record attack for what each combination of columns tells."""
     nearest = find("nearest", "measure")
-    tried = [score for scenario in scenarios for score in scenario.tried]
+    scores = [score for scenario in scenarios for score in scenario.tried]
     if files.released.synthetic:
-        return pl.DataFrame(schema=steps.COLUMNS)
+        return pl.DataFrame(schema=steps.SWEEP_SCHEMA)
 
     def attempt(columns: Known) -> Score:
         method = _filled(nearest(), files, _Aim(columns, (), ()))
         return method.measure(files.released, files.original).brief()
 
-    whole = label(_filled(nearest(), files, _Aim(known, (), ())))
-    return steps.sweep(known, plan, attempt, next((s for s in tried if s.name == whole), None), progress)
+    whole = label(_filled(nearest(), files, _Aim(every, (), ())))
+    return steps.sweep(every, plan, attempt, next((s for s in scores if s.name == whole), None), progress)

@@ -1,4 +1,4 @@
-"""What if an intruder knew: exact matching on any columns of a file, and the combinations of keys that tell most."""
+"""Exact matching on any columns an intruder may know, and the most identifying combinations of keys."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from equipoise.methods.score import Score
 from equipoise.presentation.style import Spec
 from equipoise.risk import Prosecutor, Uniques
 
-INNER = ("direct", "id", "weight", "household", "sample")
+WITHHELD_ROLES = ("direct", "id", "weight", "household", "sample")
 """Roles of columns that are withheld, or that nobody outside has."""
-FEW_CELLS = 8
+MIN_RECORDS_PER_CELL = 8
 """Keys are added up from the cells where there are so many times more records."""
-SIZE, WORK = 3, 60_000_000
+MAX_COMBINED_KEYS, MAX_RECORD_TRIES = 3, 60_000_000
 """Combinations of up to so many keys are all tried, as long as records times combinations are not more."""
 Known = tuple[str, ...]
 
@@ -64,7 +64,7 @@ def refuse_inner(records: Records, columns: Known) -> None:
 
 
 def inner_columns(roles: Roles) -> set[str]:
-    """The columns that somebody outside does not know."""
+    """The columns that an intruder does not know."""
     design = {roles.weight, roles.household, roles.sample} - {*roles.keys, *roles.sensitive, *roles.numeric}
     return {name for name in (*roles.direct, roles.id, *design) if name}
 
@@ -79,7 +79,7 @@ def matched(raw: Records, roles: Roles, columns: Known, cells: Callable[[], Cell
     wild = [column for column in columns if roles.missing == "any" and column in roles.keys]
     if not wild and set(columns) <= set(roles.keys):
         whole = cells()
-        if len(whole) * FEW_CELLS < whole.records:
+        if len(whole) * MIN_RECORDS_PER_CELL < whole.records:
             return Matching.of(whole.cube.keep([whole.place(column) for column in columns]).n)
     parts = coded(raw, columns)
     if any(parts[columns.index(column)].values.null_count() for column in wild):
@@ -135,7 +135,7 @@ def combinations(keys: Known, records: int, match: Callable[[Known], Matching]) 
         outcomes[", ".join(columns)] = columns, matching
         return Score("matching", matching.right, "lower", baseline=1 / matching.records)
 
-    plan = knowledge.KnowledgePlan.of(len(keys), SIZE, records, WORK)
+    plan = knowledge.KnowledgePlan.of(len(keys), MAX_COMBINED_KEYS, records, MAX_RECORD_TRIES)
     table = knowledge.sweep(keys, plan, attempt, None, None)
     worst = tuple(outcomes[name] for name in knowledge.growth(table)["known"])
     return Combinations(worst, table, plan.words())

@@ -1,4 +1,4 @@
-"""What an intruder must know to succeed: the attack for one set of columns after the other, and its chart."""
+"""Success of an attack by the columns an intruder knows, one combination after the other, and its chart."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ import polars as pl
 
 from equipoise.ground.progress import Progress, report
 from equipoise.methods.score import Score
-from equipoise.presentation.numbers import listed, said
+from equipoise.presentation.numbers import listed, value_text
 from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, error_bars, labels, look
 
-MOST = 500
+MAX_COMBINATIONS = 500
 """Combinations tried at most."""
-WORK = 20_000_000
+MAX_RECORD_TRIES = 20_000_000
 """Records times combinations, at most; 4 columns of a million records are still tried one by one and in pairs."""
-COLUMNS = {
+SWEEP_SCHEMA = {
     "known": pl.String,
     "size": pl.Int64,
     "value": pl.Float64,
@@ -25,7 +25,7 @@ COLUMNS = {
     "low": pl.Float64,
     "high": pl.Float64,
 }
-STEEP = 20.0
+LOG_SCALE_FACTOR = 20.0
 """A success that grows by more than this factor is drawn on a logarithmic scale."""
 Known = tuple[str, ...]
 Try = Callable[[Known], Score]
@@ -42,13 +42,13 @@ class KnowledgePlan:
     allowed: int
 
     @classmethod
-    def of(cls, columns: int, size: int, records: int, work: int = WORK) -> "KnowledgePlan":
+    def of(cls, columns: int, size: int, records: int, work: int = MAX_RECORD_TRIES) -> "KnowledgePlan":
         """The largest plan within the bound.
 
         >>> KnowledgePlan.of(4, 2, 1000)
         KnowledgePlan(columns=4, asked=2, full=2, reach=4, allowed=500)
         """
-        allowed = max(1, min(MOST, work // max(1, records)))
+        allowed = max(1, min(MAX_COMBINATIONS, work // max(1, records)))
         full = reach = max((k for k in range(1, min(size, columns) + 1) if _all(columns, k) <= allowed), default=1)
         spent = _all(columns, full)
         while reach < columns and spent + columns - reach <= allowed:
@@ -80,33 +80,33 @@ def sweep(
     columns: Known, plan: KnowledgePlan, attempt: Try, whole: Score | None, progress: Progress | None
 ) -> pl.DataFrame:
     """Success by what is known, the most dangerous first; `whole` is the success of who knows all, where known."""
-    found: dict[Known, Score] = {columns: whole} if whole is not None else {}
-    done = 0
+    scores: dict[Known, Score] = {columns: whole} if whole is not None else {}
+    step = 0
     for size in range(1, plan.reach + 1):
-        for known in _next(columns, size, plan, found):
-            report(progress, done, plan.total, "trying what an intruder may know")
-            if known not in found:
-                found[known] = attempt(known)
-            done += 1
+        for combination in _next(columns, size, plan, scores):
+            report(progress, step, plan.total, "trying what an intruder may know")
+            if combination not in scores:
+                scores[combination] = attempt(combination)
+            step += 1
     report(progress, plan.total, plan.total, "trying what an intruder may know")
-    rows = [_row(known, score) for known, score in found.items() if isfinite(score.value)]
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row").sort(
+    rows = [_row(combination, score) for combination, score in scores.items() if isfinite(score.value)]
+    return pl.DataFrame(rows, schema=SWEEP_SCHEMA, orient="row").sort(
         "value", "size", "known", descending=[True, False, False]
     )
 
 
-def _next(columns: Known, size: int, plan: KnowledgePlan, found: dict[Known, Score]) -> list[Known]:
+def _next(columns: Known, size: int, plan: KnowledgePlan, scores: dict[Known, Score]) -> list[Known]:
     """The combinations of a size: all, or those that extend the best of the size before."""
     if size <= plan.full:
         return list(combinations(columns, size))
-    smaller = [known for known in found if len(known) == size - 1]
-    best = max(smaller, key=lambda known: found[known].value)
+    smaller = [combination for combination in scores if len(combination) == size - 1]
+    best = max(smaller, key=lambda combination: scores[combination].value)
     return [tuple(c for c in columns if c in best or c == more) for more in columns if more not in best]
 
 
-def _row(known: Known, score: Score) -> tuple[Any, ...]:
+def _row(combination: Known, score: Score) -> tuple[Any, ...]:
     low, high = score.interval or (score.value, score.value)
-    return ", ".join(known), len(known), score.value, score.baseline, low, high
+    return ", ".join(combination), len(combination), score.value, score.baseline, low, high
 
 
 def growth(knowledge: pl.DataFrame) -> pl.DataFrame:
@@ -123,7 +123,7 @@ def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
     values, sizes = knowledge["value"].to_list(), best["size"].to_list()
     guess = max((value for value in knowledge["baseline"] if value is not None), default=0.0)
     least = min((value for value in (*values, guess) if value > 0), default=0.0)
-    steep = least > 0 and max(values) > STEEP * least
+    steep = least > 0 and max(values) > LOG_SCALE_FACTOR * least
     foot = least * 0.7 if steep else 0.0
     high = max(knowledge["high"]) * (2.5 if steep else 1.15) or 1.0
     rest = knowledge.join(best, on="known", how="anti")
@@ -137,24 +137,25 @@ def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
         "layer": [
             _guessing(guess, foot),
             _points("tried", rest, foot, GREY, size=45, opacity=0.85),
-            error_bars("value", "y", [_drawn(row, foot) for row in best.iter_rows(named=True)]),
+            error_bars("value", "y", [_point(row, foot) for row in best.iter_rows(named=True)]),
             _line(best, foot),
             _points("best", best, foot, BLUE, size=80),
-            labels("best_label", _named(best, foot), align="center", dy=-14),
+            labels("best_label", _labelled(best, foot), align="center", dy=-14),
         ],
         "config": look(),
     }
 
 
-def _drawn(row: dict[str, Any], foot: float) -> Spec:
+def _point(row: dict[str, Any], foot: float) -> Spec:
     """A combination as the chart draws it; what a logarithm cannot show stands at its foot."""
+    value, low, high = (value_text(row[name], "share") for name in ("value", "low", "high"))
     return {
         "size": row["size"],
         "value": max(row["value"], foot),
         "value_low": max(row["low"], foot),
         "value_high": max(row["high"], foot),
         "known": row["known"],
-        "told": f"{said(row['value'], 'share')} ({said(row['low'], 'share')} to {said(row['high'], 'share')})",
+        "told": f"{value} ({low} to {high})",
     }
 
 
@@ -165,7 +166,7 @@ def _points(name: str, table: pl.DataFrame, foot: float, colour: str, **mark: An
     ]
     return {
         "name": name,
-        "data": {"values": [_drawn(row, foot) for row in table.iter_rows(named=True)]},
+        "data": {"values": [_point(row, foot) for row in table.iter_rows(named=True)]},
         "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
         "encoding": {"tooltip": tooltip, "description": {"field": "known", "type": "nominal"}},
     }
@@ -174,30 +175,30 @@ def _points(name: str, table: pl.DataFrame, foot: float, colour: str, **mark: An
 def _line(best: pl.DataFrame, foot: float) -> Spec:
     return {
         "name": "best_line",
-        "data": {"values": [_drawn(row, foot) for row in best.iter_rows(named=True)]},
+        "data": {"values": [_point(row, foot) for row in best.iter_rows(named=True)]},
         "mark": {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False},
         "encoding": {"order": {"field": "size", "type": "quantitative"}},
     }
 
 
-def _named(best: pl.DataFrame, foot: float) -> list[Spec]:
+def _labelled(best: pl.DataFrame, foot: float) -> list[Spec]:
     """The best of each size by its columns."""
     widest = int(best["size"].to_list()[-1])
     return [
-        {**_drawn(row, foot), "label": _label(row["known"].split(", "), widest)} for row in best.iter_rows(named=True)
+        {**_point(row, foot), "label": _label(row["known"].split(", "), widest)} for row in best.iter_rows(named=True)
     ]
 
 
-def _label(known: Sequence[str], widest: int) -> str:
-    if len(known) <= 2:
-        return ", ".join(known)
-    return f"all {widest}" if len(known) == widest else f"{known[0]}, {known[1]} and {len(known) - 2} more"
+def _label(columns: Sequence[str], widest: int) -> str:
+    if len(columns) <= 2:
+        return ", ".join(columns)
+    return f"all {widest}" if len(columns) == widest else f"{columns[0]}, {columns[1]} and {len(columns) - 2} more"
 
 
 def _guessing(guess: float, foot: float) -> Spec:
     spot = {"x": {"value": 0}, "x2": {"value": "width"}}
     rule = {"type": "rule", "color": INK, "strokeDash": [5, 4], "strokeWidth": 1, "clip": True, "aria": False}
-    row = {"value": max(guess, foot), "label": f"guessing: {said(guess, 'share')}"}
+    row = {"value": max(guess, foot), "label": f"guessing: {value_text(guess, 'share')}"}
     text = labels("guessing_label", [row], {"x": {"value": "width"}}, align="right", dx=-4, dy=-8, fontStyle="italic")
     line = {"name": "guessing", "data": {"values": [row]}, "mark": rule, "encoding": spot}
     return {"name": "guess", "layer": [line, text]}
@@ -229,6 +230,6 @@ def _decades(low: float, high: float) -> list[float]:
 
 def _described(best: pl.DataFrame, guess: float, estimated: bool) -> str:
     """The chart in one sentence, for those who hear it."""
-    steps = listed(f"{said(r['value'], 'share')} with {r['size']} ({r['known']})" for r in best.iter_rows(named=True))
+    steps = listed(f"{value_text(r['value'], 'share')} with {r['size']} ({r['known']})" for r in best.to_dicts())
     what = f"{'Estimated share' if estimated else 'Share'} of people linked correctly"
-    return f"{what}, by the number of columns known: {steps}. Guessing gives {said(guess, 'share')}."
+    return f"{what}, by the number of columns known: {steps}. Guessing gives {value_text(guess, 'share')}."

@@ -1,4 +1,4 @@
-"""What if an intruder knew numbers roughly: the nearest record among those that equal what is known exactly."""
+"""Approximate matching on numbers: the nearest record among those that match exactly on the other columns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from equipoise.ground.progress import Progress, report
 from equipoise.intrusion.exact_matching import Matching, class_sizes
 from equipoise.methods.share_interval import wilson
 
-PEOPLE, BATCHES, LEAST = 20_000, 5, 500
+MAX_PEOPLE, MAX_BATCHES, MIN_BATCH_PEOPLE = 20_000, 5, 500
 """People whom the intruder looks for, drawn by a public seed; in how many parts, and how large these are at least."""
 WAYS = 2
-SEED = 2004
-FLAT = 1e-12
+PUBLIC_SEED = 2004
+MIN_DEVIATION = 1e-12
 
 
 def match_numbers(
@@ -67,16 +67,16 @@ class RunProgress:
         self.done += 1
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
+def _free(name: str, names: Sequence[str]) -> str:
+    while name in names:
         name += "_"
     return name
 
 
 def sought(table: pl.DataFrame, numbers: Sequence[str], within: float) -> pl.DataFrame:
     """The people looked for, as the intruder knows them."""
-    draws = np.random.default_rng(SEED)
-    rows = np.sort(draws.choice(table.height, min(PEOPLE, table.height), replace=False))
+    draws = np.random.default_rng(PUBLIC_SEED)
+    rows = np.sort(draws.choice(table.height, min(MAX_PEOPLE, table.height), replace=False))
     people = table[rows]
     off = {c: pl.Series(1 + within * draws.uniform(-1, 1, people.height)) for c in numbers}
     return people.with_columns([(people[column] * factor).alias(column) for column, factor in off.items()])
@@ -117,7 +117,7 @@ def _linked(
 
 def _batches(people: pl.DataFrame, numbers: tuple[str, ...]) -> list[pl.DataFrame]:
     """Parts of about equal size in which every number varies, or all in one."""
-    many = max(1, min(BATCHES, people.height // LEAST))
+    many = max(1, min(MAX_BATCHES, people.height // MIN_BATCH_PEOPLE))
     ends = [people.height * at // many for at in range(many + 1)]
     parts = [people.slice(low, high - low) for low, high in pairwise(ends)]
     varies = [bool(sd) for sd in spreads(people, numbers)]
@@ -130,5 +130,5 @@ def spreads(table: pl.DataFrame, numbers: tuple[str, ...]) -> list[float]:
     for column in numbers:
         values = table[column].drop_nulls().drop_nans().to_numpy()
         sd, mean = (float(values.std()), float(values.mean())) if len(values) else (0.0, 0.0)
-        deviations.append(sd if sd > FLAT * abs(mean) else 0.0)
+        deviations.append(sd if sd > MIN_DEVIATION * abs(mean) else 0.0)
     return deviations

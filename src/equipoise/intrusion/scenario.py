@@ -1,4 +1,4 @@
-"""Scenario: one intruder, what they know, how they fare, and that in a sentence."""
+"""Scenario: one intruder, what they know, their success rate, and a sentence that says it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from typing import Literal
 from equipoise.intrusion.who_is_who import Pair
 from equipoise.methods.method import Measure, name_of
 from equipoise.methods.score import Score, Scores
-from equipoise.presentation.numbers import listed, said, title
+from equipoise.presentation.numbers import listed, title, value_text
 
 Known = tuple[str, ...]
 Kind = Literal["link", "interval", "inference", "singling_out"]
-KINDS: dict[str, Kind] = {"interval": "interval", "inference": "inference", "singling_out": "singling_out"}
+KIND_OF_ATTACK: dict[str, Kind] = {"interval": "interval", "inference": "inference", "singling_out": "singling_out"}
 """What an attack is after, where that is not linking people to records."""
-WORDS: dict[Kind, tuple[str, str]] = {
+SENTENCES: dict[Kind, tuple[str, str]] = {
     "link": ("Knowing {known}, {value} of people are linked correctly", "guessing would give {guess}"),
     "inference": ("Knowing {known}, the {sensitive} of {value} of people is guessed right{within}", "{apart} {guess}"),
     "interval": (
@@ -43,25 +43,25 @@ class Scenario:
     tried: Scores = field(default=Scores(), repr=False)
 
 
-def scenario(files: Pair, known: Known, tries: Sequence[tuple[Measure, Score]]) -> Scenario:
+def scenario(files: Pair, columns: Known, tries: Sequence[tuple[Measure, Score]]) -> Scenario:
     """The intruder of some attacks, by the strongest of them."""
     method, score = max(tries, key=lambda item: (_success(item[1]), not _informed(item[0])))
-    told = _facts(method, score, known_to(method, known), held=files.original.holdout is not None)
-    words = sentence(kind_of(method), score, told, estimated=files.truth == "unknown")
+    facts = _facts(method, score, known_to(method, columns), holdout=files.original.holdout is not None)
+    words = sentence(kind_of(method), score, facts, estimated=files.truth == "unknown")
     unique = {score.name: score for _, score in tries}
-    return Scenario(known_to(method, known), score, words, kind_of(method), Scores(unique.values()))
+    return Scenario(known_to(method, columns), score, words, kind_of(method), Scores(unique.values()))
 
 
 def kind_of(method: Measure) -> Kind:
     """What an attack is after."""
-    return KINDS.get(name_of(type(method)), "link")
+    return KIND_OF_ATTACK.get(name_of(type(method)), "link")
 
 
-def known_to(method: Measure, known: Known) -> Known:
+def known_to(method: Measure, columns: Known) -> Known:
     """What an attack knows of a person."""
     if kind_of(method) in ("interval", "singling_out"):
         return ()
-    return getattr(method, "known", None) or getattr(method, "variables", None) or known
+    return getattr(method, "known", None) or getattr(method, "variables", None) or columns
 
 
 def _informed(method: Measure) -> bool:
@@ -77,31 +77,31 @@ def sentence(kind: Kind, score: Score, facts: dict[str, str], *, estimated: bool
     """How an intruder fares, in words."""
     if not isfinite(score.value):
         return f"{title(score.name.partition('(')[0])}: {score.notes[0] if score.notes else 'Not applicable.'}"
-    text, guess = WORDS[kind]
-    told = text.format(value=said(score.value, "share"), **facts)
+    text, guess = SENTENCES[kind]
+    claim = text.format(value=value_text(score.value, "share"), **facts)
     between = f" ({ends})" if score.interval and (ends := _ends(score.interval)) else ""
-    against = guess.format(guess=said(score.baseline, "share"), **facts) if score.baseline is not None else ""
-    whole = f"{told}{between}{'; ' if against else ''}{against}."
+    against = guess.format(guess=value_text(score.baseline, "share"), **facts) if score.baseline is not None else ""
+    whole = f"{claim}{between}{'; ' if against else ''}{against}."
     return f"Estimated: {whole[0].lower()}{whole[1:]}" if estimated else whole
 
 
-def _facts(method: Measure, score: Score, known: Known, *, held: bool) -> dict[str, str]:
+def _facts(method: Measure, score: Score, knowledge: Known, *, holdout: bool) -> dict[str, str]:
     """What the sentences name."""
     informed = ("how the file was masked",) if _informed(method) else ()
     columns, width = getattr(method, "columns", None), getattr(method, "width", 0.0)
     ranked = getattr(method, "sides", "rank") == "rank"
     near = any(note.startswith("Right is within") for note in score.notes)
     return {
-        "known": listed((*known, *informed)) if known else "the release",
+        "known": listed((*knowledge, *informed)) if knowledge else "the release",
         "sensitive": str(getattr(method, "sensitive", "")),
         "within": f" to within {getattr(method, 'within', 0):g} standard deviations" if near else "",
-        "apart": "for people who are not in the file it would be" if held else "guessing would give",
+        "apart": "for people who are not in the file it would be" if holdout else "guessing would give",
         "columns": listed(columns) if isinstance(columns, tuple) else "the numeric columns",
-        "width": f"{said(width, 'share')} of the ranks" if ranked else f"{width:g} standard deviations",
+        "width": f"{value_text(width, 'share')} of the ranks" if ranked else f"{width:g} standard deviations",
     }
 
 
 def _ends(interval: tuple[float, float]) -> str:
     """From one to the other; nothing where they read the same."""
-    low, high = (said(end, "share") for end in interval)
+    low, high = (value_text(end, "share") for end in interval)
     return f"{low.removesuffix(chr(0xA0) + '%')} to {high}" if low != high else ""

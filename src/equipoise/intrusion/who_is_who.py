@@ -1,4 +1,4 @@
-"""Whose record is whose in two files: by id, by row, or nobody knows."""
+"""Record correspondence of two files: by id, by row, or unknown."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,9 +15,9 @@ from equipoise.ground.randomness import Draws
 from equipoise.recipe.catalogue import build
 
 Truth = Literal["id", "row", "unknown"]
-FEW = 50
-"""Of fewer records it cannot be told whether rows go together: they are taken to."""
-SURE = 4.0
+MIN_RECORDS = 50
+"""With fewer records there is no test whether rows correspond: they are assumed to."""
+MIN_STANDARD_ERRORS = 4.0
 """Standard errors above chance from which a column says that rows go together."""
 
 
@@ -60,15 +60,15 @@ class Pair:
         return first, second
 
 
-def pair(released: Records, original: Records, known: tuple[str, ...]) -> Pair:
+def pair(released: Records, original: Records, columns: tuple[str, ...]) -> Pair:
     """Both files with roles for the columns they share, aligned where they can be.
 
     Records are the same by the id role if both files hold that column; else by row, if there are as many rows and they
     go together: some column agrees, row by row, more than by chance. Else the truth is unknown.
     """
-    common = _common(released, original, known)
+    common = _common(released, original, columns)
     name = original.roles.id
-    roles = _kept(original.roles, common, name if name in common else None)
+    roles = _shared_roles(original.roles, common, name if name in common else None)
     one, two = replace(released, roles=roles), replace(original, roles=roles)
     if roles.id:
         return _by_id(one, two, roles.id)
@@ -77,25 +77,25 @@ def pair(released: Records, original: Records, known: tuple[str, ...]) -> Pair:
     if in_step(released, original):
         note = "Rows of both files are taken for the same people in the same order: name an id if they are not."
         return Pair(one, two, "row", (note,) if released.source != original.source else ())
-    return _unknown(one, two, known)
+    return _unknown(one, two, columns)
 
 
-def _common(released: Records, original: Records, known: tuple[str, ...]) -> tuple[str, ...]:
-    here, there = released.schema(), original.schema()
-    common = tuple(column for column in there if column in here)
+def _common(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
+    released_schema, original_schema = released.schema(), original.schema()
+    common = tuple(column for column in original_schema if column in released_schema)
     if not common:
         raise RolesError("The released file and the intruder's file have no column in common.")
-    for words, schema in (("intruder's", there), ("released", here)):
-        for column in known:
+    for words, schema in (("intruder's", original_schema), ("released", released_schema)):
+        for column in columns:
             if column not in schema:
                 raise RolesError(f"No column {column!r} in the {words} file.{hint(column, list(schema))}")
     return common
 
 
-def _kept(roles: Roles, columns: tuple[str, ...], name: str | None) -> Roles:
+def _shared_roles(roles: Roles, columns: tuple[str, ...], name: str | None) -> Roles:
     """The roles of the columns that both files have; weights and households are no matter here."""
     keys, sensitive, numeric = (
-        tuple(c for c in given if c in columns) for given in (roles.keys, roles.sensitive, roles.numeric)
+        tuple(c for c in role if c in columns) for role in (roles.keys, roles.sensitive, roles.numeric)
     )
     trees = {c: tree for c, tree in roles.hierarchies.items() if c in columns}
     return Roles(keys, sensitive, numeric=numeric, id=name, hierarchies=trees, missing=roles.missing)
@@ -132,23 +132,23 @@ def in_step(released: Records, original: Records) -> bool:
     ordered = all(side.in_memory or side.source is not None for side in (released, original))
     if not ordered or released.height() != original.height():
         return False
-    if original.height() < FEW or (released.history and released.source == original.source):
+    if original.height() < MIN_RECORDS or (released.history and released.source == original.source):
         return True
-    here, there = released.collect(*common), original.collect(*common)
-    return any(_beyond_chance(here[column], there[column]) > SURE for column in common)
+    released_rows, original_rows = released.collect(*common), original.collect(*common)
+    return any(_beyond_chance(released_rows[column], original_rows[column]) > MIN_STANDARD_ERRORS for column in common)
 
 
-def _beyond_chance(here: pl.Series, there: pl.Series) -> float:
+def _beyond_chance(released: pl.Series, original: pl.Series) -> float:
     """How many standard errors two columns agree row by row beyond chance: rank correlation, or equal values.
 
     A column of which each value has one label is a coarsening, if there are two records a value or chance could do it.
     """
-    n = len(here)
-    if here.dtype.is_numeric() and there.dtype.is_numeric():
-        ranks = pl.DataFrame({"a": here.rank(), "b": there.rank()}).drop_nulls()
-        found = ranks.select(pl.corr("a", "b")).item()
-        return float(found) * float(np.sqrt(ranks.height)) if found is not None and np.isfinite(found) else 0.0
-    both = pl.DataFrame({"a": here.cast(pl.String), "b": there.cast(pl.String)})
+    n = len(released)
+    if released.dtype.is_numeric() and original.dtype.is_numeric():
+        ranks = pl.DataFrame({"a": released.rank(), "b": original.rank()}).drop_nulls()
+        rho = ranks.select(pl.corr("a", "b")).item()
+        return float(rho) * float(np.sqrt(ranks.height)) if rho is not None and np.isfinite(rho) else 0.0
+    both = pl.DataFrame({"a": released.cast(pl.String), "b": original.cast(pl.String)})
     if both["a"].n_unique() > 1 and _coarsening(both, n):
         return float("inf")
     counts = [both[side].drop_nulls().value_counts(name=f"n_{side}").rename({side: "value"}) for side in ("a", "b")]
@@ -163,14 +163,14 @@ def _coarsening(both: pl.DataFrame, n: int) -> bool:
     return 2 * values <= n and both.n_unique() == values
 
 
-def _unknown(released: Records, original: Records, known: tuple[str, ...]) -> Pair:
-    """Files of people who cannot be told to be the same: what was coarsened in one is coarsened in the other."""
+def _unknown(released: Records, original: Records, columns: tuple[str, ...]) -> Pair:
+    """Two files without a correspondence: what was coarsened in one is coarsened in the other."""
     alike = original
     for law in released.history:
         alike = _coarsened(alike, law)
-    for column in known:
-        here, there = (side.collect(column)[column] for side in (released, alike))
-        if not (here.dtype.is_numeric() and there.dtype.is_numeric()) and not _share_a_value(here, there):
+    for column in columns:
+        one, two = (side.collect(column)[column] for side in (released, alike))
+        if not (one.dtype.is_numeric() and two.dtype.is_numeric()) and not _share_a_value(one, two):
             raise DataError(
                 f"No value of {column!r} is in both files: code it alike in both, or leave it out of what is known."
             )
@@ -184,11 +184,11 @@ def _coarsened(original: Records, law: Law) -> Records:
     if not law.coarsens or not set(law.columns) <= set(original.schema()):
         return original
     try:
-        done: Records = build(law.mask, "mask", law.parameters).apply(original, Draws(0))
+        coarse: Records = build(law.mask, "mask", law.parameters).apply(original, Draws(0))
     except EquipoiseError:
         return original
-    return replace(done, history=original.history)
+    return replace(coarse, history=original.history)
 
 
-def _share_a_value(here: pl.Series, there: pl.Series) -> bool:
-    return bool(here.cast(pl.String).unique().is_in(there.cast(pl.String).unique().implode()).any())
+def _share_a_value(one: pl.Series, two: pl.Series) -> bool:
+    return bool(one.cast(pl.String).unique().is_in(two.cast(pl.String).unique().implode()).any())

@@ -121,7 +121,7 @@ def tops(cells: Cells, many: int) -> Floats:
             f"The table does not say its {many} largest contributions (no column {lacking[0]!r}): "
             f"make it from microdata with a value, eq.table(..., top={many}), or name them with Ready(top=...)."
         )
-    return np.sum([cells.known(f"top{k}") for k in range(1, many + 1)], axis=0)
+    return np.sum([cells.numbers(f"top{k}") for k in range(1, many + 1)], axis=0)
 
 
 def refuse_uncounted(cells: Cells) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 from equipoise import rules
 from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule, label
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 from equipoise.trials.table_method_names import rule_text
 
 REFERENCE_RULE = rules.PPercent(0.1)
@@ -59,20 +59,20 @@ def diagnose(table: Table, rule: Rule) -> Diagnosis | None:
 
 
 def _words(cells: int, missed: pl.DataFrame, needless: int, rule: rules.Dominance) -> str:
-    other = f"The p% rule at {said(REFERENCE_RULE.p, 'share')} asks for that directly."
+    other = f"The p% rule at {value_text(REFERENCE_RULE.p, 'share')} asks for that directly."
     more = f" It calls {needless:,} sensitive in which nobody can." if needless else ""
     if missed.is_empty():
         return f"In this table dominance misses no cell that the p% rule finds.{more} {_general(rule)}"
     nearest = _within(float(missed["within"][0]))
     return (
         f"Dominance calls {missed.height:,} of {cells:,} cells safe in which the second largest contributor can "
-        f"estimate the largest to within {said(REFERENCE_RULE.p, 'share')} of it, in the worst {nearest}.{more} "
+        f"estimate the largest to within {value_text(REFERENCE_RULE.p, 'share')} of it, in the worst {nearest}.{more} "
         f"{other}"
     )
 
 
 def _within(share: float) -> str:
-    return f"to within {said(share, 'share')}" if share > CLOSE_SHARE else "exactly"
+    return f"to within {value_text(share, 'share')}" if share > CLOSE_SHARE else "exactly"
 
 
 def _general(rule: rules.Dominance) -> str:

@@ -15,7 +15,7 @@ from equipoise.policies.policy_file import Job
 from equipoise.policies.presets import preset_named, presets, slots_of
 from equipoise.policies.scoped_measures import Wanted, scale
 from equipoise.policies.sections import Candidate
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 from equipoise.recipe.catalogue import family, find, form, summary
 from equipoise.recipe.recipe import spread
 
@@ -115,7 +115,7 @@ def _limits(job: Job) -> Iterator[str]:
     for limit in job.policy().parsed:
         measure = scale(limit.score, job.scenarios)
         inner = getattr(measure, "inner", measure)
-        bound = said(limit.bound, "share") if is_share(inner) else f"{limit.bound:g}"
+        bound = value_text(limit.bound, "share") if is_share(inner) else f"{limit.bound:g}"
         why = f" Because: {limit.reason}." if limit.reason else ""
         yield f"{limit.score} must be {SIGN_WORDS[limit.sign]} {bound}. {summary(type(inner))}{why}"
 

@@ -7,7 +7,7 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
 from equipoise.methods.method import Measure, OnCells
 from equipoise.methods.score import Score
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 
 EQUAL_TOLERANCE = 1e-12
 
@@ -38,7 +38,7 @@ def _otherwise(cells: Cells, records: Records) -> Cells | None:
 
 
 def _note(open: bool, score: Score, other_value: float) -> str:
-    value = "the same" if abs(other_value - score.value) <= EQUAL_TOLERANCE else said(other_value, score.unit)
+    value = "the same" if abs(other_value - score.value) <= EQUAL_TOLERANCE else value_text(other_value, score.unit)
     if open:
         return (
             "A missing key matches anything here, as if nobody could tell why it is missing; "

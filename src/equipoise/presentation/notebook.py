@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.html import card, grid, paragraph
 from equipoise.methods.score import Score, Scores
-from equipoise.presentation.numbers import number, said, title
+from equipoise.presentation.numbers import number, title, value_text
 from equipoise.presentation.svg import static_chart
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def scores_grid(scores: Scores, *, before: Scores | None = None) -> str:
 
 def _score_row(score: Score, before: Scores | None) -> list[str]:
     unit = f" ({score.unit})" if score.unit else ""
-    ends = " to ".join(said(end, score.unit) for end in score.interval) if score.interval else ""
-    was = [said(before.named(score.name).value, score.unit)] if before else []
-    return [f"{title(score.name)}{unit}", score.better, *was, said(score.value, score.unit), ends]
+    ends = " to ".join(value_text(end, score.unit) for end in score.interval) if score.interval else ""
+    was = [value_text(before.named(score.name).value, score.unit)] if before else []
+    return [f"{title(score.name)}{unit}", score.better, *was, value_text(score.value, score.unit), ends]
 
 
 def _notes(scores: Iterable[Score]) -> str:
@@ -52,7 +52,7 @@ def frontier_html(frontier: "Frontier") -> str:
     if not frontier.trials:
         return card("Frontier: no trials")
     names = frontier.trials[0].scores.keys()
-    rows = ([t.words(), *(said(s.value, s.unit) for s in t.scores)] for t in frontier.best[:MAX_ROWS])
+    rows = ([t.words(), *(value_text(s.value, s.unit) for s in t.scores)] for t in frontier.best[:MAX_ROWS])
     table = grid(["Recipe", *map(title, names)], rows)
     rest = len(frontier.best) - MAX_ROWS
     return card(heading, _picture(frontier), table, paragraph(f"{rest:,} more." if rest > 0 else "", faint=True))
@@ -89,10 +89,9 @@ def assessment_html(assessment: "Assessment") -> str:
 
 def attack_html(attack: "Attack") -> str:
     """An attack: a sentence for each intruder, and the most dangerous knowledge. Nobody is named."""
-    rows = [
-        [row["known"], said(row["value"], "share"), f"{said(row['low'], 'share')} to {said(row['high'], 'share')}"]
-        for row in attack.worst(MAX_ROWS).iter_rows(named=True)
-    ]
+    worst = attack.worst(MAX_ROWS)
+    shares = [[value_text(share, "share") for share in worst[name]] for name in ("value", "low", "high")]
+    rows = [[keys, value, f"{low} to {high}"] for keys, value, low, high in zip(worst["known"], *shares, strict=True)]
     table = grid(["Known", "Linked correctly", "95 % interval"], rows) if rows else ""
     return card(
         f"Attack on {number(attack.records)} people",

@@ -108,7 +108,7 @@ def number(value: float) -> str:
     return _decimals(value, 2 - _magnitude(value))
 
 
-def said(value: float, unit: str) -> str:
+def value_text(value: float, unit: str) -> str:
     """A value as people write it; shares in percent, to two decimals.
 
     >>> said(0.01257, "share of records").replace("\\xa0", " "), said(10.7, "bits per record")
@@ -159,10 +159,10 @@ def _decimals(value: float, digits: int) -> str:
 def in_words(score: Score) -> str:
     """A score with its unit and, where there is one, its interval."""
     unit = score.unit.partition(" ")[2] if is_share(score.unit) else score.unit
-    text = f"{said(score.value, score.unit)} {unit}".rstrip()
+    text = f"{value_text(score.value, score.unit)} {unit}".rstrip()
     if score.interval is None:
         return text
-    low, high = (said(end, score.unit) for end in score.interval)
+    low, high = (value_text(end, score.unit) for end in score.interval)
     return f"{text} (between {low} and {high})"
 
 

@@ -1,4 +1,4 @@
-"""Tables that were released of one data asset: their cells, beside the register, and what the public can tell of each.
+"""Tables that were released of one data asset: their cells, beside the register, and what the public can infer of each.
 
 The register names every table of the asset; a private folder beside it has the cells with their protection levels, and
 of tables whose numbers were changed what the public can tell of each cell, so that later tables are audited with them.
@@ -20,10 +20,10 @@ from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.provenance.fingerprint import hash_of
 from equipoise.provenance.seed_register import Register
-from equipoise.tables.audits import KnownTable, bounds, kept, read_back
+from equipoise.tables.audits import KnownTable, bounds, frame, read_back
 
 CELLS, LEVELS, BOUNDS = "table.sbs", "levels.parquet", "bounds.parquet"
-"""Private files: every cell with its status, the levels of sensitive ones, what the public can tell of each."""
+"""Private files: every cell with its status, the levels of sensitive ones, what the public can infer of each."""
 Entry = Mapping[str, Any]
 
 
@@ -60,7 +60,7 @@ def keep_table(
     if released.method == "suppress":
         _levels(released).write_parquet(stage / LEVELS)
     else:
-        kept(released).write_parquet(stage / BOUNDS)
+        frame(released).write_parquet(stage / BOUNDS)
         entry |= {"bounds": hash_of(stage / BOUNDS), "method": released.method}
     register.shelve(stage, _folder(entry))
     register.record_table(records, entry)
@@ -79,11 +79,11 @@ def _recalled(register: Register, entry: Entry) -> KnownTable:
     cells = cells_of(place)
     if "bounds" in entry:
         return read_back(cells, pl.read_parquet(place / BOUNDS), str(entry["method"]))
-    hidden, (low, high) = np.isnan(cells.told), bounds(cells, False)
+    hidden, (low, high) = np.isnan(cells.published_values), bounds(cells, False)
     labels = cells.table.select(pl.col(cells.by).cast(pl.String))
     rows = labels.join(pl.read_parquet(place / LEVELS), on=list(cells.by), how="left", maintain_order="left")
     below, above = (rows[side].fill_null(0.0).to_numpy() for side in ("below", "above"))
-    return KnownTable(cells, "suppress", cells.told, low, high, hidden, below, above)
+    return KnownTable(cells, "suppress", cells.published_values, low, high, hidden, below, above)
 
 
 def _folder(entry: Entry) -> str:

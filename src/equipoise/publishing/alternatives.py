@@ -1,4 +1,4 @@
-"""More answers than publish or withhold: merge with a neighbour, tell a coarser class, round, perturb, hide a field."""
+"""More answers than publish or suppress: merge neighbours, publish a coarser class, round, perturb, hide a field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from equipoise.publishing.cheapest_cut import Cut, cheapest
 
 Ways = Mapping[str, tuple[float, float]]
 """What else can be done with a single cell: the share of its disclosure loss that is left, and of its silence."""
-STEADY = 1e10
+STEADY_PRECISION = 1e10
 """The precision that stands for a population without more spread than chance."""
 
 
@@ -182,8 +182,8 @@ class _Study:
         share = np.divide(_sums(cells.mean, start, stop) - y, rest, out=np.full(len(y), 0.5), where=rest > 0)
         chance = rest * share * (1 - share)
         ratio = np.divide(variance, chance, out=np.ones(len(y)), where=chance > 0)
-        loose = np.maximum(ratio - 1, 1 / STEADY)
-        size = np.clip((rest - ratio) / loose, 1 / STEADY, STEADY)
+        loose = np.maximum(ratio - 1, 1 / STEADY_PRECISION)
+        size = np.clip((rest - ratio) / loose, 1 / STEADY_PRECISION, STEADY_PRECISION)
         return Posterior(y, n, people, np.maximum(share * size, 1e-12), np.maximum((1 - share) * size, 1e-12))
 
 

@@ -14,7 +14,7 @@ from equipoise.losses.expectation import PER_CELL_NAMES, UNITS, Loss, LossShape,
 from equipoise.losses.subclasses import Subclasses
 from equipoise.publishing.cells_of_domains import Domains, summed
 
-CLOSE = 0.2
+FIT_SHARE = 0.2
 """A loss whose uniques differ by less than this share from those counted fits them."""
 
 
@@ -136,7 +136,7 @@ class UniquesMisfit:
     def fits(self) -> bool:
         """Within a fifth, or within three Poisson deviations."""
         gap = abs(self.counted - self.expected)
-        return bool(gap <= max(CLOSE * self.expected, 3 * np.sqrt(max(self.expected, 1.0))))
+        return bool(gap <= max(FIT_SHARE * self.expected, 3 * np.sqrt(max(self.expected, 1.0))))
 
     @property
     def words(self) -> str:

@@ -16,8 +16,8 @@ from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
 
-COUNTS = ("n", "N", "y")
-MOST = 5_000_000
+COUNT_COLUMNS = ("n", "N", "y")
+MAX_CROSSED_CELLS = 5_000_000
 """Cells up to which every class is a cell of every domain, occupied or not."""
 
 
@@ -80,7 +80,7 @@ def _of_cells(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_table(table: pl.DataFrame, domain: Any, target: Any) -> Domains:
-    for name in (*COUNTS, *names(domain, "domain"), *names(target, "target")):
+    for name in (*COUNT_COLUMNS, *names(domain, "domain"), *names(target, "target")):
         if name not in table.columns:
             raise RolesError.missing(name, table.columns)
     if not table.height:
@@ -103,7 +103,7 @@ def _from_records(records: Records, domain: Any, target: Any, population: Any) -
     for column in (*areas, *classes):
         if column not in schema:
             raise RolesError.missing(column, list(schema))
-        if column in (*COUNTS, "share", "total"):
+        if column in (*COUNT_COLUMNS, "share", "total"):
             raise RolesError(f"A domain or class cannot be named {column!r}, a column of the cell table: rename it.")
     class_counts = count(records, (*areas, *classes)).table
     whole = class_counts.group_by(areas, maintain_order=True).agg(n=pl.col("n").sum(), total=pl.col("total").sum())
@@ -249,7 +249,7 @@ def _crossed(
         notes: tuple[str, ...] = ()
     else:
         kinds, on = class_counts.select(classes).unique().sort(classes), (*areas, *classes)
-        small = kinds.height * whole.height <= MOST
+        small = kinds.height * whole.height <= MAX_CROSSED_CELLS
         grid = whole.join(kinds, how="cross") if small else _joined(class_counts.select(on), whole, areas)
         notes = () if small else (f"Only occupied cells are listed: all would be {kinds.height * whole.height:,}.",)
     counts = class_counts.select(*on, y=pl.col("n"), held=pl.col("total"))

@@ -1,4 +1,4 @@
-"""The curve of a publication: disclosure against silence, the decision on it, and what other rules would give."""
+"""Chart of a publication: risk against what is suppressed, the decision, and what other rules would give."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from equipoise.publishing.publication import Decision
 
 WIDTH, HEIGHT = 720, 400
-MOST = 100
+MAX_CURVE_STEPS = 100
 """Steps drawn of a long curve, in each direction."""
-ALIKE = 4.0
+SAME_CURVE_PIXELS = 4.0
 """Curves that are nowhere more than so many pixels apart are drawn as one."""
-STEEP = 0.05
+STEEP_SHARE = 0.05
 """Where less than this is withheld for a fifth of the risk, the axis is stretched near 0."""
-LETTER, LINE = 6.6, 15.0
+LETTER_PIXELS, LINE_PIXELS = 6.6, 15.0
 """Pixels that a letter and a line of a label take."""
-TITLES = {
+CURVE_TITLES = {
     "optimal": "expected loss",
     "posterior mean": "largest expected population first",
     "minimum count": "largest count first",
@@ -36,7 +36,7 @@ TITLES = {
 
 
 def rule_title(name: str) -> str:
-    return TITLES.get(name, name)
+    return CURVE_TITLES.get(name, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def curve_chart(comparison: "RuleComparison", decision: "Decision | None" = None
 
     Long curves are thinned to steps of theirs; rules that cannot be told apart share a line.
     """
-    steep = comparison["optimal"].at_risk(0.2).withheld < STEEP
+    steep = comparison["optimal"].at_risk(0.2).withheld < STEEP_SHARE
     paths = {name: _path(name, curve, steep) for name, curve in comparison.items()}
     groups = _groups(paths)
     level = decision.risk if decision is not None else 0.2
@@ -114,8 +114,8 @@ def _path(name: str, curve: TradeOff, steep: bool) -> _Path:
     if len(count) <= 2:
         withheld = np.linspace(0, 1, 61) ** 2
         return _Path(name, withheld, 1 - withheld, count[0] * (1 - withheld), steep)
-    if len(count) > 2 * MOST:
-        ends = np.linspace(0, 1, MOST) ** (2 if steep else 1)
+    if len(count) > 2 * MAX_CURVE_STEPS:
+        ends = np.linspace(0, 1, MAX_CURVE_STEPS) ** (2 if steep else 1)
         places = np.unique(
             np.append(np.searchsorted(withheld, ends[:-1]), len(count) - 1 - np.searchsorted(risk[::-1], ends[:-1]))
         )
@@ -127,7 +127,7 @@ def _groups(paths: Mapping[str, _Path]) -> dict[str, list[str]]:
     """Rules under the first one that they cannot be told apart from."""
     groups: dict[str, list[str]] = {}
     for name, path in paths.items():
-        like = next((first for first in groups if paths[first].apart(path) < ALIKE), name)
+        like = next((first for first in groups if paths[first].apart(path) < SAME_CURVE_PIXELS), name)
         groups.setdefault(like, []).append(name)
     return groups
 
@@ -143,10 +143,10 @@ class _Spot:
 
     @property
     def box(self) -> tuple[float, float, float, float]:
-        wide = LETTER * len(self.text) + 8
+        wide = LETTER_PIXELS * len(self.text) + 8
         start = self.x if self.right else self.x - wide
-        top = self.y - LINE - 3 if self.right else self.y + 3
-        return start, top, start + wide, top + LINE
+        top = self.y - LINE_PIXELS - 3 if self.right else self.y + 3
+        return start, top, start + wide, top + LINE_PIXELS
 
 
 def _placed(

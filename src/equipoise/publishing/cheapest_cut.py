@@ -1,4 +1,4 @@
-"""The cheapest way to cut the leaves of a forest into pieces that are told together.
+"""Optimal partition of the leaves of a forest into pieces that are published together.
 
 Leaves stand in the order of their paths, so that the leaves below any node, and below any run of neighbouring siblings,
 are a range. A piece is one leaf, the whole of a node, or a run of up to `reach` neighbouring siblings. From the leaves

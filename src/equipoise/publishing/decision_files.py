@@ -5,20 +5,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equipoise.ground.errors import DataError
-from equipoise.ground.whole_files import put, refuse_page, staged
+from equipoise.ground.whole_files import refuse_page, staged, write_whole
 from equipoise.presentation.pages import page
 
 if TYPE_CHECKING:
     from equipoise.publishing.publish import Published
 
-FILES = ("decision.csv", "decision.json", "report.html")
-KINDS = {".csv": FILES[0], ".json": FILES[1], ".html": FILES[2]}
+DECISION_FILES = ("decision.csv", "decision.json", "report.html")
+FILE_OF_SUFFIX = {".csv": DECISION_FILES[0], ".json": DECISION_FILES[1], ".html": DECISION_FILES[2]}
 """A single file by its ending; anything else is a folder for the three."""
 
 
 def refuse(place: Path, overwrite: bool) -> None:
-    """Never write over what is there, unless it is a decision and we were told to."""
-    if place.suffix.lower() in KINDS:
+    """Refuse to overwrite anything but a decision, and that only when asked to."""
+    if place.suffix.lower() in FILE_OF_SUFFIX:
         refuse_page(place, overwrite)
     elif place.exists() or place.is_symlink():
         _refuse_folder(place, overwrite)
@@ -30,25 +30,25 @@ def _refuse_folder(folder: Path, overwrite: bool) -> None:
     names = {file.name for file in folder.iterdir()}
     if names and not overwrite:
         raise DataError(f"The folder {str(folder)!r} exists already: name another, or ask to overwrite it.")
-    if names - set(FILES):
+    if names - set(DECISION_FILES):
         raise DataError(f"The folder {str(folder)!r} holds other files than a decision: it is not overwritten.")
 
 
 def write(decision: "Published", place: Path, overwrite: bool, source: str) -> tuple[Path, ...]:
     """Write the folder or the file whole or not at all, for its owner only; give what was written."""
-    if name := KINDS.get(place.suffix.lower()):
-        put(place, _text(decision, name, source))
+    if name := FILE_OF_SUFFIX.get(place.suffix.lower()):
+        write_whole(place, _text(decision, name, source))
         return (place,)
     with staged(place, overwrite, refuse=refuse, private=True) as stage:
-        for name in FILES:
-            put(stage / name, _text(decision, name, source))
-    return tuple(place / name for name in FILES)
+        for name in DECISION_FILES:
+            write_whole(stage / name, _text(decision, name, source))
+    return tuple(place / name for name in DECISION_FILES)
 
 
 def _text(decision: "Published", name: str, source: str) -> str:
-    if name == FILES[0]:
+    if name == DECISION_FILES[0]:
         return decision.cells.write_csv()
-    if name == FILES[1]:
+    if name == DECISION_FILES[1]:
         plain: dict[str, Any] = {"file": source, **decision.to_plain(values=True)}
         return json.dumps(plain, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     return page(decision, source)

@@ -11,7 +11,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, labels, look
 from equipoise.publishing.cells_of_domains import Domains
 
-SEED = 1996
+RESIDUAL_SEED = 1996
 """Public: it only says where within a step of its law each residual stands."""
 LEVEL = 0.95
 
@@ -43,7 +43,7 @@ class Residuals:
         return _chart(self.points(), self.words)
 
 
-def checked(data: Domains, alpha: Floats, beta: Floats, *, seed: int = SEED) -> Residuals:
+def checked(data: Domains, alpha: Floats, beta: Floats, *, seed: int = RESIDUAL_SEED) -> Residuals:
     """The residuals of each cell's y under its prior, Beta(alpha, beta); with weights, of the effective counts."""
     if data.configurations:
         raise ParameterError("A table of configurations with shares holds no domains to check the prior on.")

@@ -27,8 +27,8 @@ from equipoise.publishing.other_rules import RuleComparison, built_in, rival
 from equipoise.publishing.prior_fit import Residuals, checked
 from equipoise.publishing.trade_off import Elicited, Point, TradeOff, above_zero, elicited, ordered, ratios
 
-OURS = ("alpha", "beta", "mean", "low", "high", "mass", "R0", "R1", "ratio", "jensen", "taylor")
-NEAR = 0.9
+OWN_COLUMNS = ("alpha", "beta", "mean", "low", "high", "mass", "R0", "R1", "ratio", "jensen", "taylor")
+CENSUS_SHARE = 0.9
 """A sample of more than this share of its domain is near a census: a zero there is known to be one."""
 
 
@@ -108,7 +108,7 @@ class Publication:
     def table(self) -> pl.DataFrame:
         """The cells with their losses, without intervals: as they came."""
         ratio = pl.Series("ratio", np.where((self.R0 == 0) & (self.R1 == 0), np.nan, self.ratio)).fill_nan(None)
-        counts = self.data.table.drop(*OURS, strict=False)
+        counts = self.data.table.drop(*OWN_COLUMNS, strict=False)
         return counts.with_columns(R0=self.R0, R1=self.R1).with_columns(ratio)
 
     @cached_property
@@ -125,7 +125,7 @@ class Publication:
         last = {"jensen": gap, "taylor": near if near is not None else pl.Series([None] * len(self), dtype=pl.Float64)}
         losses = self.table.select("R0", "R1", "ratio")
         labels = self.table.drop("R0", "R1", "ratio")
-        return labels.with_columns(**columns).hstack(losses).with_columns(**last).select(*labels.columns, *OURS)
+        return labels.with_columns(**columns).hstack(losses).with_columns(**last).select(*labels.columns, *OWN_COLUMNS)
 
     def order(self) -> pl.DataFrame:
         """The cells in their order of publication, with what is exposed so far and what is still silent.
@@ -275,41 +275,41 @@ def _rows(of: Publication, names: list[Any]) -> Integers:
     return np.array([places[name] for name in names], dtype=np.int64)
 
 
-MODEL = "Losses and population"
+MODEL_PANEL = "Losses and population"
 """Where the command line lists what the model is told."""
 
 
 @dataclass(frozen=True)
 class PublicationOptions:
-    """What `publication` can be told: the prior, the two losses, and what the cells are."""
+    """Options of `publication`: the prior, the two losses, and what the cells are."""
 
     prior: Any = option(
         None, "Of a cell's share of its domain; fitted over the domains when not given.", positional=True, cli="text",
-        metavar="ALPHA,BETA", panel=MODEL,
+        metavar="ALPHA,BETA", panel=MODEL_PANEL,
     )  # fmt: skip
     disclosure: Any = option(
         "uniques:10", "The loss of disclosure: uniques:S, gamma-uniques:S,a, subclasses:keys=age+sex, small-group:S, "
         "respondents:S, threshold:MINIMUM.", positional=True, cli="text", flag="loss", metavar="NAME:VALUES",
-        panel=MODEL,
+        panel=MODEL_PANEL,
     )  # fmt: skip
     nonpublication: Any = option(
         "y", "What withholding a cell costs: cell, y, Y, n, N, or a column with its importance.", positional=True,
-        cli="text", metavar="NAME", panel=MODEL,
+        cli="text", metavar="NAME", panel=MODEL_PANEL,
     )  # fmt: skip
     domain: Any = option(
         None, "The areas that were sampled: region, or region,age.", positional=True, cli="names", metavar="COLUMNS",
-        panel=MODEL,
+        panel=MODEL_PANEL,
     )  # fmt: skip
     target: Any = option(
         None, "The classes (occupation), or one class (occupation=nurse).", positional=True, cli="names",
-        metavar="COLUMNS or COLUMN=CLASS", panel=MODEL,
+        metavar="COLUMNS or COLUMN=CLASS", panel=MODEL_PANEL,
     )  # fmt: skip
     population: Any = option(
         None, "A column with the domain's N, or a file of domains and N; else the sum of weights.", positional=True,
-        cli="text", metavar="COLUMN or FILE", panel=MODEL,
+        cli="text", metavar="COLUMN or FILE", panel=MODEL_PANEL,
     )  # fmt: skip
     covariates: Any = option(
-        None, "Columns on which the mean of the prior depends.", cli="names", metavar="COLUMNS", panel=MODEL
+        None, "Columns on which the mean of the prior depends.", cli="names", metavar="COLUMNS", panel=MODEL_PANEL
     )
 
 
@@ -415,7 +415,7 @@ def _notes(
     if uniques_check is not None:
         notes.append(uniques_check.words)
     empty = law.y == 0
-    full = int((empty & (law.n >= NEAR * law.N) & (published == 0)).sum())
+    full = int((empty & (law.n >= CENSUS_SHARE * law.N) & (published == 0)).sum())
     if full:
         notes.append(
             f"{full:,} cells have y = 0 where n is near N: the zero itself tells that hardly anybody is in the class, "

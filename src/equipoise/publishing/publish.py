@@ -20,11 +20,11 @@ from equipoise.publishing import decision_files
 from equipoise.publishing.alternatives import Answers, Ways
 from equipoise.publishing.other_rules import RuleComparison
 from equipoise.publishing.prior_fit import Residuals
-from equipoise.publishing.publication import MODEL, Decision, Publication, PublicationOptions, publication
+from equipoise.publishing.publication import MODEL_PANEL, Decision, Publication, PublicationOptions, publication
 
-LIMIT, MORE = "How far to go: one of these", "More answers"
+LIMIT, ANSWERS_PANEL = "How far to go: one of these", "More answers"
 """Where the command line lists the rest."""
-WRONG = 10.0
+WRONG_S_FACTOR = 10.0
 """How many times too small or too large a wrong S is, when no other losses are named to compare with."""
 
 
@@ -66,10 +66,10 @@ class Published:
         """A row per cell: what names it, y, n, N, prior, posterior mean and interval, R0, R1, ratio, `publish`, and
         the joint `answer` where a hierarchy was cut. Its labels are data values: for internal use.
         """
-        found = self.publication.cells.with_columns(self.decision.cells["publish"])
+        cells = self.publication.cells.with_columns(self.decision.cells["publish"])
         if self.answers is None:
-            return found
-        return found.with_columns(self.answers.cells.select("answer", "piece", "together"))
+            return cells
+        return cells.with_columns(self.answers.cells.select("answer", "piece", "together"))
 
     def in_order(self, which: Literal["line", "withheld", "published"], most: int) -> Integers:
         """Rows of cells in their order of publication: so many on each side of the line, or of one side.
@@ -84,7 +84,7 @@ class Published:
     def to_plain(self, *, values: bool = False) -> dict[str, Any]:
         """Plain data with stable keys; the cells, whose labels are data values, only with `values`."""
         of, chosen, check, joint = self.publication, self.decision, self.residuals, self.answers
-        known = of.misfit
+        misfit = of.misfit
         return {
             "decision": self.words.replace("\xa0", " "),
             "risk": chosen.risk,
@@ -96,7 +96,7 @@ class Published:
             "disclosure": as_text(of.disclosure),
             "nonpublication": as_text(of.nonpublication),
             "alternatives": self.alternatives.to_dicts(),
-            "misfit": known and {"expected": known.expected, "counted": known.counted, "fits": known.fits},
+            "misfit": misfit and {"expected": misfit.expected, "counted": misfit.counted, "fits": misfit.fits},
             "residuals": check and {"distance": check.misfit.distance, "p": check.misfit.p},
             "answers": joint and {"counts": _counts(joint), "loss": joint.loss, "two_way": joint.two_way},
             "notes": list(self.notes),
@@ -129,7 +129,7 @@ def _finite(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class PublishOptions(PublicationOptions):
-    """What `publish` can be told: what `publication` can, how far to go, what to compare with, where to write."""
+    """Options of `publish`: those of `publication`, how far to go, what to compare with, where to write."""
 
     risk_at_most: float | None = option(
         None, "Leave at most this share of the risk of publishing everything.", cli="text", flag="risk",
@@ -144,16 +144,16 @@ class PublishOptions(PublicationOptions):
     )  # fmt: skip
     compare: Iterable[Any] = option(
         (), "What would another loss cost? Also of both: uniques:1/cell. Repeatable.", cli="names",
-        metavar="NAME:VALUES", panel=MODEL,
+        metavar="NAME:VALUES", panel=MODEL_PANEL,
     )  # fmt: skip
     merge: str | None = option(
         None, "Also cut the hierarchy of this column: merge cells, or tell coarser ones.", cli="text", metavar="COLUMN",
-        panel=MORE,
+        panel=ANSWERS_PANEL,
     )  # fmt: skip
     hierarchy: Hierarchy | None = option(None, "The hierarchy of that column; that of the roles unless given.")
     ways: Ways | None = option(
         None, "What else can be done with a cell: the shares of both losses it leaves, as round=0.5,0.1.", cli="names",
-        flag="way", metavar="NAME=DISCLOSURE,SILENCE", panel=MORE,
+        flag="way", metavar="NAME=DISCLOSURE,SILENCE", panel=ANSWERS_PANEL,
     )  # fmt: skip
     out: str | Path | None = option(
         None, "A folder for decision.csv, decision.json and report.html, or one such file; they name cells.",
@@ -168,7 +168,7 @@ class PublishOptions(PublicationOptions):
 
     @property
     def model(self) -> dict[str, Any]:
-        """What `publication` is told."""
+        """Options of `publication`."""
         return {part.name: getattr(self, part.name) for part in fields(PublicationOptions)}
 
 
@@ -204,7 +204,7 @@ def _decided(source: Any, options: PublishOptions) -> Published:
         whole.answers(options.merge, options.hierarchy, cutoff=exchange, ways=options.ways) if options.merge else None
     )
     residuals = None if whole.data.configurations else whole.residuals()
-    notes = (*_given(source, options.prior, options.population), *whole.notes)
+    notes = (*_given_notes(source, options.prior, options.population), *whole.notes)
     notes += (*([residuals.words] if residuals else []), *_tied(whole))
     if answers:
         notes += (f"The joint answers exchange silence for disclosure at {exchange:.4g}.", *answers.notes)
@@ -212,9 +212,9 @@ def _decided(source: Any, options: PublishOptions) -> Published:
     return Published(whole, chosen, whole.compare(others), residuals, answers, notes, by_share, options.merge)
 
 
-def _rival(named: Any, nonpublication: Any) -> tuple[str, tuple[Any, Any]]:
+def _rival(rival: Any, nonpublication: Any) -> tuple[str, tuple[Any, Any]]:
     """Another loss of disclosure, or both losses, by what they are called: 'uniques:1', 'uniques:10/cell'."""
-    both = tuple(named.split("/", 1)) if isinstance(named, str) else named if isinstance(named, tuple) else (named,)
+    both = tuple(rival.split("/", 1)) if isinstance(rival, str) else rival if isinstance(rival, tuple) else (rival,)
     loss, silent = read(both[0]), both[1] if len(both) > 1 else nonpublication
     against = f" against {silent if isinstance(silent, str) else as_text(silent)}" if len(both) > 1 else ""
     return as_text(loss) + against, (loss, silent)
@@ -225,7 +225,7 @@ def _wrong(disclosure: Any, nonpublication: Any) -> dict[str, tuple[Any, Any]]:
     loss: Any = read(disclosure)
     if not is_dataclass(loss) or not hasattr(loss, "S"):
         return {}
-    losses = [replace(loss, S=_plainly(loss.S * factor)) for factor in (1 / WRONG, WRONG)]  # type: ignore[type-var]
+    losses = [replace(loss, S=_plainly(loss.S * factor)) for factor in (1 / WRONG_S_FACTOR, WRONG_S_FACTOR)]  # type: ignore[type-var]
     return {as_text(other): (other, nonpublication) for other in losses}
 
 
@@ -241,20 +241,20 @@ def _exchange(chosen: Decision) -> float:
     return first if isfinite(first) else max(1.0, 2 * last)
 
 
-def _given(source: Any, prior: Any, population: Any) -> tuple[str, ...]:
+def _given_notes(source: Any, prior: Any, population: Any) -> tuple[str, ...]:
     """What was given rather than estimated."""
-    told = []
+    note = []
     if isinstance(prior, tuple | list) and len(prior) == 2:
-        told.append(f"Prior: alpha {prior[0]:g} and beta {prior[1]:g}, as given.")
+        note.append(f"Prior: alpha {prior[0]:g} and beta {prior[1]:g}, as given.")
     if not isinstance(source, Records):
-        told.append("N is taken from the table.")
+        note.append("N is taken from the table.")
     elif population is not None:
-        told.append(f"N is taken from {f'the column {population!r}' if isinstance(population, str) else 'a register'}.")
-    return tuple(told)
+        note.append(f"N is taken from {f'the column {population!r}' if isinstance(population, str) else 'a register'}.")
+    return tuple(note)
 
 
-def _tied(found: Publication) -> tuple[str, ...]:
-    many = found.trade_off.tied
+def _tied(publication: Publication) -> tuple[str, ...]:
+    many = publication.trade_off.tied
     if not many:
         return ()
     return (f"{many:,} cells are tied in R1/R0: the one whose silence costs more comes first, then the larger domain.",)

@@ -1,4 +1,4 @@
-"""Disclosure against silence: cells published one after the other in an order, and what is left of both losses."""
+"""Trade-off curve: cells published one after the other in an order, and both losses at each step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ import polars as pl
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 
-TIED = 1e-9
+TIE_TOLERANCE = 1e-9
 """Ratios that differ by less, relatively, are tied."""
 
 
@@ -141,7 +141,7 @@ def ordered(ratio: Floats, keys: Sequence[Floats]) -> tuple[Integers, Integers]:
     order = np.argsort(ratio, kind="stable")
     values = ratio[order]
     with np.errstate(invalid="ignore"):
-        apart = ~((values[1:] <= values[:-1] * (1 + TIED)) | (values[1:] == values[:-1]))
+        apart = ~((values[1:] <= values[:-1] * (1 + TIE_TOLERANCE)) | (values[1:] == values[:-1]))
     group = np.append(0, np.cumsum(apart)) if len(values) else np.zeros(0, dtype=np.int64)
     within = np.lexsort((*(key[order] for key in reversed(keys)), group))
     return order[within], group

@@ -1,4 +1,4 @@
-"""Publication that is weighed once and asked again: decisions at any risk, the steps of its curve, the S that fits."""
+"""Publication computed once and queried again: decisions at any risk, the steps of its curve, the S that fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.data.records import Records
 from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
-from equipoise.publishing.cells_of_domains import COUNTS
+from equipoise.publishing.cells_of_domains import COUNT_COLUMNS
 from equipoise.publishing.other_rules import RuleComparison
 from equipoise.publishing.publication import Publication, publication
 from equipoise.publishing.publish import Published
@@ -42,7 +42,7 @@ def survey_source(records: Records, levels: Mapping[str, Any]) -> Any:
     """The records with their columns as coarse as asked; where the rows are cells with n, N and y, the table."""
     for column, level in levels.items():
         records = Recode(column, level).apply(records, Draws(0))
-    ready = all(name in records.schema() for name in COUNTS) and not records.roles.weight
+    ready = all(name in records.schema() for name in COUNT_COLUMNS) and not records.roles.weight
     return records.collect() if ready else records
 
 

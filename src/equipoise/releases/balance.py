@@ -15,7 +15,7 @@ from equipoise.ground import system
 from equipoise.ground.errors import Cancelled, EquipoiseError, RefusedError
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress
-from equipoise.ground.whole_files import put, refuse_inside, refuse_page
+from equipoise.ground.whole_files import refuse_inside, refuse_page, write_whole
 from equipoise.inspection.assess import refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.methods.method import Mask
@@ -26,7 +26,7 @@ from equipoise.provenance.fingerprint import keyed_hash
 from equipoise.provenance.journal import Journal, beside
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.plan import Ends, Plan, candidates_of, chosen_of, tried
+from equipoise.releases.plan import Ends, Plan, candidates_of, chosen_of, trials_of
 from equipoise.releases.refusal import Refused, refused_of
 from equipoise.releases.release import Release, release
 from equipoise.releases.release_folder import refuse_existing
@@ -39,7 +39,7 @@ from equipoise.trials.trial import Trial, Trials
 
 @dataclass(frozen=True)
 class BalanceOptions:
-    """What `balance` can be told beside the policy."""
+    """Options of `balance` beside the policy."""
 
     out: str | Path | None = option(
         None, "The release folder, when not as the policy says (beside it, by default).", cli="path", metavar="DIR"
@@ -71,7 +71,7 @@ def balance(policy: str | Path, options: BalanceOptions) -> Release | TableRelea
     with refusal_on(report) if report is not None else nullcontext():
         result = balanced(job, folder, overwrite=options.overwrite, progress=options.progress)
     if report is not None:
-        put(report, result.report.read_text(encoding="utf-8"))
+        write_whole(report, result.report.read_text(encoding="utf-8"))
     return result
 
 
@@ -83,9 +83,9 @@ def balanced(
     overwrite = overwrite or unsaid(folder, journal_of(job, folder))
     refuse_existing(folder, overwrite)
     case = TableCase(job, job.read()) if job.table is not None else RecordsCase(job, job.read())
-    with kept_journal(job, folder, case.records, case.kept, seed=case.seed, table=case.depends) as journal:
+    with kept_journal(job, folder, case.records, case.masking_input, seed=case.seed, table=case.depends) as journal:
         plan = case.plan(journal.seed)
-        trials = tried(job, plan, journal, progress)
+        trials = trials_of(job, plan, journal, progress)
         with remembered(job, trials, plan.ends):
             chosen = chosen_of(trials, job.policy())
             with hinted(chosen):
@@ -103,20 +103,20 @@ class RecordsCase:
     depends: None = None
 
     @cached_property
-    def kept(self) -> Records:
+    def masking_input(self) -> Records:
         """The records without direct identifiers, as masks see them."""
-        kept = without_direct(self.records)
-        refuse_unfit(kept, keys_needed=False)
-        return kept
+        masking_input = without_direct(self.records)
+        refuse_unfit(masking_input, keys_needed=False)
+        return masking_input
 
     @property
     def seed(self) -> int | None:
         """The seed of the register, which goes before that of the policy."""
         register = self.job.registered()
-        return register.seed(self.kept) if register else None
+        return register.seed(self.masking_input) if register else None
 
     def plan(self, seed: int) -> Plan:
-        job, records = self.job, self.kept
+        job, records = self.job, self.masking_input
         recipes, families = candidates_of(job, records, seed)
         measures = job.scales() or standard(records, recipes[0] if recipes else first_of(families))
         return Plan(records, measures, recipes, families, partial(ends, records, measures))
@@ -143,7 +143,7 @@ def refusal_on(report: Path) -> Iterator[None]:
     except RefusedError as refused:
         if not isinstance(refused.about, Refused):
             raise
-        put(report, page(refused.about))
+        write_whole(report, page(refused.about))
         error = RefusedError(f"{refused} Everything that was tried stands in {str(report)!r}.")
         error.about = refused.about
         raise error from None
@@ -178,7 +178,7 @@ def hinted(chosen: Trial) -> Iterator[None]:
 
 @contextmanager
 def kept_journal(
-    job: Job, folder: Path, records: Records, kept: Records, *, seed: int | None = None, table: Any = None
+    job: Job, folder: Path, records: Records, masking_input: Records, *, seed: int | None = None, table: Any = None
 ) -> Iterator[Journal]:
     """The journal of a run: kept when the run is stopped or fails, gone when it ends in a release or a refusal.
 
@@ -188,7 +188,7 @@ def kept_journal(
     depends = json.dumps(
         {
             "data": {f.name: getattr(job.data, f.name) for f in fields(job.data)},
-            "roles": kept.roles.to_plain(),
+            "roles": masking_input.roles.to_plain(),
             "measures": [repr(measure) for measure in job.scales()],
             "scenarios": [repr(scenario) for scenario in job.scenarios],
             **({"table": table} if table is not None else {}),
@@ -234,16 +234,16 @@ def tidy(folder: Path) -> None:
     if not folder.parent.is_dir() or not beside(folder).is_file():
         return
     marked = re.compile(re.escape(f".{folder.name}.") + r"[0-9a-f]{8}\.(partial|old)")
-    for left in [path for path in folder.parent.iterdir() if marked.fullmatch(path.name) and path.is_dir()]:
-        if left.suffix == ".old" and not folder.exists():
-            system.move(left, folder)
+    for leftover in [path for path in folder.parent.iterdir() if marked.fullmatch(path.name) and path.is_dir()]:
+        if leftover.suffix == ".old" and not folder.exists():
+            system.move(leftover, folder)
         else:
-            system.remove_folder(left)
+            system.remove_folder(leftover)
 
 
 @dataclass(frozen=True)
 class ProtectOptions:
-    """What `protect` can be told beside the records, the masks and the folder."""
+    """Options of `protect` beside the records, the masks and the folder."""
 
     policy: Policy | None = option(None, "Limits that must hold, or nothing is released.")
     seed: int | None = option(None, "The secret seed of random masks; drawn from the system without it.")

@@ -10,16 +10,16 @@ import polars as pl
 from equipoise.data.labels import Column
 from equipoise.data.levels import as_text, number_text
 from equipoise.data.records import Law, Records
-from equipoise.releases.valid_uses import Effect, Seen, effect_of
+from equipoise.releases.valid_uses import Comparison, Effect, effect_of
 
-FORMAT = 1
-LEAST = 10
+CODEBOOK_FORMAT = 1
+LEAST_RECORDS = 10
 """Categories of fewer released records are not named: the data has them, a codebook need not point at them."""
-MOST = 60
+MOST_CATEGORIES = 60
 """A column with more categories is not listed."""
-ROWS = ("sample", "shuffle_order", "synthesize", "suppress_records")
+ROW_CHANGING_MASKS = ("sample", "shuffle_order", "synthesize", "suppress_records")
 """Masks after which a row need not be the record it was."""
-KINDS = {"Int": "whole number", "UInt": "whole number", "Float": "number", "Bool": "yes or no", "Date": "date"}
+TYPE_WORDS = {"Int": "whole number", "UInt": "whole number", "Float": "number", "Bool": "yes or no", "Date": "date"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Codebook:
     withheld: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps({"format": CODEBOOK_FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
 
     def to_markdown(self) -> str:
         """The same as a page of plain text."""
@@ -83,34 +83,34 @@ def codebook(released: Records, original: Records, *, title: str, file: str, wit
     """
     hidden = tuple(withheld)
     names = [name for name in released.schema() if name not in hidden]
-    texts, seen = _texts(released, names), _seen(released, original)
-    found = tuple(_variable(released, name, texts.get(name), seen.get(name, Seen())) for name in names)
-    whole = tuple(_change(law, "", Seen()) for law in released.history if not law.columns)
-    return Codebook(title, file, released.height(), found, whole, hidden)
+    texts, comparisons = _texts(released, names), _comparisons(released, original)
+    variables = tuple(_variable(released, name, texts.get(name), comparisons.get(name, Comparison())) for name in names)
+    whole = tuple(_change(law, "", Comparison()) for law in released.history if not law.columns)
+    return Codebook(title, file, released.height(), variables, whole, hidden)
 
 
 def _texts(released: Records, names: Iterable[str]) -> dict[str, pl.Series]:
     """The columns that hold categories; none of data that stays on Spark."""
     schema = released.schema()
-    kept = [name for name in names if str(schema[name]).startswith(("String", "Boolean", "Categorical", "Enum"))]
-    table = released.collect(*kept) if kept and released.kind != "pyspark" else pl.DataFrame()
+    texts = [name for name in names if str(schema[name]).startswith(("String", "Boolean", "Categorical", "Enum"))]
+    table = released.collect(*texts) if texts and released.kind != "pyspark" else pl.DataFrame()
     return {name: table[name] for name in table.columns}
 
 
-def _variable(released: Records, name: str, values: pl.Series | None, seen: Seen) -> CodebookVariable:
-    told = released.labels.of(name)
+def _variable(released: Records, name: str, values: pl.Series | None, comparison: Comparison) -> CodebookVariable:
+    labels = released.labels.of(name)
     laws = [law for law in released.history if name in law.columns]
-    effects = [effect_of(law, name, seen) for law in laws]
+    effects = [effect_of(law, name, comparison) for law in laws]
     added = [effect.added for effect in effects if effect.added is not None]
-    listed, more = _categories(told, values)
+    listed, more = _categories(labels, values)
     changes = tuple(_as_change(law, effect) for law, effect in zip(laws, effects, strict=True))
     kind = _kind(str(released.schema()[name]))
-    codes = tuple(f"{low}" if low == high else f"{low} to {high}" for low, high in told.missing)
-    return CodebookVariable(name, told.label, kind, listed, more, codes, changes, sum(added) if added else None)
+    codes = tuple(f"{low}" if low == high else f"{low} to {high}" for low, high in labels.missing)
+    return CodebookVariable(name, labels.label, kind, listed, more, codes, changes, sum(added) if added else None)
 
 
-def _change(law: Law, column: str, seen: Seen) -> Change:
-    return _as_change(law, effect_of(law, column, seen))
+def _change(law: Law, column: str, comparison: Comparison) -> Change:
+    return _as_change(law, effect_of(law, column, comparison))
 
 
 def _as_change(law: Law, effect: Effect) -> Change:
@@ -118,46 +118,46 @@ def _as_change(law: Law, effect: Effect) -> Change:
 
 
 def _kind(name: str) -> str:
-    return next((words for start, words in KINDS.items() if name.startswith(start)), "text")
+    return next((words for start, words in TYPE_WORDS.items() if name.startswith(start)), "text")
 
 
-def _categories(told: Column, values: pl.Series | None) -> tuple[tuple[tuple[str, str], ...], bool]:
+def _categories(labels: Column, values: pl.Series | None) -> tuple[tuple[tuple[str, str], ...], bool]:
     """Codes and labels that the file lists, else the categories that are not rare; and whether there are others."""
-    named = [(_code(code), text) for code, text in told.values if not told.is_missing(code)]
-    listed = {code: text for code, text in named if code != text}
+    labelled = [(_code(code), text) for code, text in labels.values if not labels.is_missing(code)]
+    listed = {code: text for code, text in labelled if code != text}
     if values is None:
         return tuple(listed.items()), False
     counts = as_text(values).drop_nulls().alias("value").value_counts(sort=False)
-    common = counts.filter(pl.col("count") >= LEAST)["value"].sort().to_list() if counts.height <= MOST else []
-    shown = {**listed, **{value: listed.get(value, "") for value in common}}
-    return tuple(shown.items()), counts.filter(~pl.col("value").is_in(list(shown))).height > 0
+    common = counts.filter(pl.col("count") >= LEAST_RECORDS, counts.height <= MOST_CATEGORIES)["value"].sort().to_list()
+    categories = {**listed, **{value: listed.get(value, "") for value in common}}
+    return tuple(categories.items()), counts.filter(~pl.col("value").is_in(list(categories))).height > 0
 
 
 def _code(value: float | str) -> str:
     return number_text(value) if isinstance(value, float) else str(value)
 
 
-def _seen(released: Records, original: Records) -> dict[str, Seen]:
-    """What is told of columns moved by one mask alone, where rows are still the records they were."""
+def _comparisons(released: Records, original: Records) -> dict[str, Comparison]:
+    """Released against original values of columns that one mask alone changed, where rows kept their order."""
     laws = released.history
-    moved = [law for law in laws if law.mask in ("microaggregate", "rank_swap")]
-    if not moved or released.kind == "pyspark" or any(law.mask in ROWS for law in laws):
+    moving_laws = [law for law in laws if law.mask in ("microaggregate", "rank_swap")]
+    if not moving_laws or released.kind == "pyspark" or any(law.mask in ROW_CHANGING_MASKS for law in laws):
         return {}
     touched, schema = [column for law in laws for column in law.columns], released.schema()
-    once = [c for law in moved for c in law.columns if touched.count(c) == 1 and schema[c].is_numeric()]
+    once = [c for law in moving_laws for c in law.columns if touched.count(c) == 1 and schema[c].is_numeric()]
     if not once:
         return {}
     after, before = released.collect(*once), original.collect(*once)
     return {column: _compared(after[column], before[column]) for column in once}
 
 
-def _compared(after: pl.Series, before: pl.Series) -> Seen:
+def _compared(after: pl.Series, before: pl.Series) -> Comparison:
     x, y = (values.cast(pl.Float64).fill_null(np.nan).to_numpy() for values in (before, after))
     both = np.isfinite(x) & np.isfinite(y)
-    if both.sum() < LEAST or not x[both].std() or not y[both].std():
-        return Seen()
-    kept = float(y[both].var() / x[both].var())
-    return Seen(round(kept, 2), round(float(np.corrcoef(x[both], y[both])[0, 1]), 2))
+    if both.sum() < LEAST_RECORDS or not x[both].std() or not y[both].std():
+        return Comparison()
+    variance_ratio = float(y[both].var() / x[both].var())
+    return Comparison(round(variance_ratio, 2), round(float(np.corrcoef(x[both], y[both])[0, 1]), 2))
 
 
 def _preface(book: Codebook) -> list[str]:
@@ -174,16 +174,16 @@ def _section(variable: CodebookVariable) -> list[str]:
     lines += [f"Type: {variable.kind}."]
     lines += [f"Missing codes: {', '.join(variable.missing)}."] if variable.missing else []
     if variable.categories:
-        shown = [f"`{code}`{f' {text}' if text else ''}" for code, text in variable.categories]
-        lines += [f"Categories: {'; '.join(shown)}{'; and others' if variable.more_categories else ''}."]
+        categories = [f"`{code}`{f' {text}' if text else ''}" for code, text in variable.categories]
+        lines += [f"Categories: {'; '.join(categories)}{'; and others' if variable.more_categories else ''}."]
     if variable.unchanged:
         return [*lines, "", "As collected: nothing was changed.", ""]
     if variable.added_variance is not None:
         lines += [f"Variance added: {float(f'{variable.added_variance:.6g}'):.12g}."]
-    return [*lines, *(line for change in variable.changes for line in _told(change)), ""]
+    return [*lines, *(line for change in variable.changes for line in _change_lines(change)), ""]
 
 
-def _told(change: Change) -> list[str]:
+def _change_lines(change: Change) -> list[str]:
     parts: list[tuple[str, tuple[str, ...]]] = [
         ("Stays valid", change.valid), ("Does not", change.spoiled), ("To adjust", change.adjust),
     ]  # fmt: skip

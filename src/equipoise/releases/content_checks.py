@@ -20,19 +20,19 @@ from equipoise.provenance.fingerprint import content_hash, content_of, hash_of, 
 from equipoise.provenance.registered_tables import CELLS, cells_of
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.codebook import codebook
-from equipoise.releases.evidence import finite, rounded, same_versions, told
+from equipoise.releases.evidence import finite, public_law, rounded, same_versions
 from equipoise.releases.release import write_data
 from equipoise.releases.replay import Again, again, data_format, read_secret, table_again
 from equipoise.tables import audit
 from equipoise.trials.trial import Trial
 
-ALONE = (
+RELEASE_ONLY_MEASURES = (
     risk.Uniques, risk.KAnonymity, risk.Individual, risk.Household, risk.Prosecutor, risk.SpecialUniques,
     risk.PopulationUniques, risk.AttributeDisclosure,
 )  # fmt: skip
 """Measures that look at the released data alone."""
-NAME = "table.csv"
-LOOSE = 1e-6
+TABLE_FILE = "table.csv"
+INTERVAL_TOLERANCE = 1e-6
 """How far the ends of an interval may differ, as a share."""
 Evidence = dict[str, Any]
 Original = Records | str | Path | None
@@ -74,17 +74,17 @@ def _another_input(records: Records, evidence: Evidence, private: Path) -> bool:
 
 def _alone(public: Path, evidence: Evidence) -> Check:
     """The scores that need only the released data, measured again."""
-    wanted = {name: m for name in evidence["scores"] if isinstance(m := _measure(name), ALONE)}
-    if not wanted:
+    measures = {name: m for name in evidence["scores"] if isinstance(m := _measure(name), RELEASE_ONLY_MEASURES)}
+    if not measures:
         return Check("scores", None, "No score can be measured on the released data alone.")
     try:
         roles = Roles.from_plain(evidence["roles"])
         released = read(public / Path(str(evidence["output"]["file"])).name, roles)
-        found = Scores(measure.measure(released, released) for measure in wanted.values())
+        scores = Scores(measure.measure(released, released) for measure in measures.values())
     except (EquipoiseError, KeyError, TypeError, OSError):
         return Check("scores", None, "The released data could not be measured on its own.")
-    many = f"{len(found)} {'score' if len(found) == 1 else 'scores'}"
-    return failing("scores", _different(found, evidence), f"Measured again on the released data, {many} as told.")
+    many = f"{len(scores)} {'score' if len(scores) == 1 else 'scores'}"
+    return failing("scores", _different(scores, evidence), f"Measured again on the released data, {many} as told.")
 
 
 def _measure(name: str) -> Any:
@@ -94,12 +94,12 @@ def _measure(name: str) -> Any:
         return None
 
 
-def _different(found: Iterable[Score], evidence: Evidence) -> Iterator[str]:
+def _different(scores: Iterable[Score], evidence: Evidence) -> Iterator[str]:
     """Scores that are not as the evidence has them, by their names."""
-    for score in found:
-        said = evidence["scores"].get(score.name, {}).get("value")
-        if finite(rounded(score.value, score.unit)) != said:
-            yield f"{score.name} is {rounded(score.value, score.unit):g}, not {said}."
+    for score in scores:
+        recorded = evidence["scores"].get(score.name, {}).get("value")
+        if finite(rounded(score.value, score.unit)) != recorded:
+            yield f"{score.name} is {rounded(score.value, score.unit):g}, not {recorded}."
 
 
 def _made_again(place: Path, evidence: Evidence, original: Original) -> list[Check]:
@@ -121,12 +121,12 @@ def _made_again(place: Path, evidence: Evidence, original: Original) -> list[Che
     return checks
 
 
-def _same_data(place: Path, evidence: Evidence, released: Records, found: Again) -> Check:
+def _same_data(place: Path, evidence: Evidence, released: Records, again: Again) -> Check:
     """The data written once more: byte for byte, or with the same content."""
     name, kind = str(evidence["output"]["file"]), data_format(place)
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / f"data.{kind}"
-        write_data(released, path, kind, tuple(evidence["withheld"]), found.recipe.seed)
+        write_data(released, path, kind, tuple(evidence["withheld"]), again.recipe.seed)
         if hash_of(path) == hash_of(place / "public" / Path(name).name):
             return Check("again", True, "Made again from the original, the data is the same byte for byte.", proof=True)
         content = content_hash(path)
@@ -136,31 +136,31 @@ def _same_data(place: Path, evidence: Evidence, released: Records, found: Again)
     return Check("again", False, f"Made again from the original, the data is another one.{other}")
 
 
-def _same_scores(evidence: Evidence, released: Records, records: Records, found: Again) -> Check:
+def _same_scores(evidence: Evidence, released: Records, records: Records, again: Again) -> Check:
     """Every score measured once more, and judged by the limits of the policy."""
-    policy = found.job.policy()
-    scores = Scores(both_ways(measure, released, records) for measure in found.measures)
+    policy = again.job.policy()
+    scores = Scores(both_ways(measure, released, records) for measure in again.measures)
     faults = list(_different(scores, evidence))
     if dict(policy.limits) != evidence["limits"]:
         faults.append("The limits are not those of the policy.")
     elif {s.name for s in scores} >= {limit.score for limit in policy.parsed}:
-        faults += [r + "." for r in policy.judge(Trial(found.recipe, scores)).reasons if "outside" in r]
+        faults += [r + "." for r in policy.judge(Trial(again.recipe, scores)).reasons if "outside" in r]
     lacking = [name for name in evidence["scores"] if name not in scores.keys()]  # noqa: SIM118
-    left = f" Not measured: {', '.join(lacking)}." if lacking else ""
-    return failing("limits", faults, f"Measured again, {len(scores)} scores are as told and within the limits.{left}")
+    gap = f" Not measured: {', '.join(lacking)}." if lacking else ""
+    return failing("limits", faults, f"Measured again, {len(scores)} scores are as told and within the limits.{gap}")
 
 
 def _same_words(place: Path, evidence: Evidence, released: Records, records: Records) -> Check:
     """The laws of the masks and the codebook, as the same versions write them."""
     if not same_versions(evidence["versions"]):
         return Check("codebook", None, "Codebook and laws were not compared: the versions differ.")
-    laws = json.loads(json.dumps([told(law) for law in released.history]))
+    laws = json.loads(json.dumps([public_law(law) for law in released.history]))
     faults = [] if laws == evidence["masks"] else ["The masks are not those of the release."]
     pages = [place / "public" / name for name in ("codebook.json", "codebook.md")]
-    found = [page.read_text(encoding="utf-8") if page.is_file() else "" for page in pages]
-    title = str(_title(found[0]))
+    texts = [page.read_text(encoding="utf-8") if page.is_file() else "" for page in pages]
+    title = str(_title(texts[0]))
     book = codebook(released, records, title=title, file=str(evidence["output"]["file"]), withheld=evidence["withheld"])
-    if [book.to_json(), book.to_markdown()] != found:
+    if [book.to_json(), book.to_markdown()] != texts:
         faults.append("The codebook is another one.")
     return failing("codebook", faults, "The laws of the masks and the codebook are as made again.")
 
@@ -175,7 +175,7 @@ def _title(text: str) -> Any:
 def _alike(public: Path) -> Check:
     """The same table in both formats."""
     try:
-        one, two = pl.read_csv(public / NAME, infer_schema_length=None), pl.read_parquet(public / "table.parquet")
+        one, two = pl.read_csv(public / TABLE_FILE, infer_schema_length=None), pl.read_parquet(public / "table.parquet")
     except (OSError, pl.exceptions.PolarsError):
         return Check("formats", False, "The released table cannot be read.")
     same = content_of(one) == content_of(two)
@@ -183,44 +183,43 @@ def _alike(public: Path) -> Check:
 
 
 def _numbers(public: Path, private: Path) -> Check:
-    """What is published is what the private table says of each cell."""
+    """Whether the published numbers are those of the private table."""
     try:
-        shown = pl.read_csv(public / NAME, infer_schema_length=None)
-        inside = pl.read_csv(private / NAME, infer_schema_length=None)
-        kept = inside.select(c for c in shown.columns if c != "status")
-        faults = (
-            [] if content_of(shown.drop("status")) == content_of(kept) else ["The numbers are not those of private/."]
-        )
-        hidden = shown.filter((pl.col("status") == "withheld") != pl.col("published").is_null()).height
+        published = pl.read_csv(public / TABLE_FILE, infer_schema_length=None)
+        inside = pl.read_csv(private / TABLE_FILE, infer_schema_length=None)
+        inner = inside.select(c for c in published.columns if c != "status")
+        same = content_of(published.drop("status")) == content_of(inner)
+        faults = [] if same else ["The numbers are not those of private/."]
+        hidden = published.filter((pl.col("status") == "withheld") != pl.col("published").is_null()).height
     except (OSError, pl.exceptions.PolarsError):
         return Check("numbers", False, "The private table cannot be read, or has other columns.")
-    faults += ["A withheld cell has a number, or a published one has none."] if hidden else []
+    faults += ["A suppressed cell has a number, or a published one has none."] if hidden else []
     return failing("numbers", faults, "Every number is that of the private table.")
 
 
 def _audited(private: Path, evidence: Evidence) -> Check:
-    """No withheld cell can be computed, and the intervals are those of the audit that was written."""
+    """No suppressed cell can be computed, and the intervals are those of the audit that was written."""
     if evidence.get("method") != "suppress":
         return Check("audit", None, "Numbers were changed: they are audited when the table is made again.")
     try:
         table = cells_of(private)
-        found, said = audit(table), pl.read_csv(private / "audit.csv", infer_schema_length=None)
+        intervals, recorded = audit(table), pl.read_csv(private / "audit.csv", infer_schema_length=None)
     except (EquipoiseError, OSError, pl.exceptions.PolarsError):
         return Check("audit", None, f"{CELLS} could not be read back.")
-    faults = ["A withheld cell can be computed exactly."] if found["exact"].any() else []
-    if said.height != found.height:
-        faults.append("Other cells are withheld than were audited.")
-    elif said.height and not _close(found, said, table.by):
-        faults.append("The intervals of withheld cells are not those of the audit.")
-    return failing("audit", faults, "Audited again, no withheld cell can be computed.")
+    faults = ["A suppressed cell can be computed exactly."] if intervals["exact"].any() else []
+    if recorded.height != intervals.height:
+        faults.append("Other cells are suppressed than were audited.")
+    elif recorded.height and not _close(intervals, recorded, table.by):
+        faults.append("The intervals of suppressed cells are not those of the audit.")
+    return failing("audit", faults, "Audited again, no suppressed cell can be computed.")
 
 
-def _close(found: pl.DataFrame, said: pl.DataFrame, by: tuple[str, ...]) -> bool:
+def _close(intervals: pl.DataFrame, recorded: pl.DataFrame, by: tuple[str, ...]) -> bool:
     names = dict.fromkeys(by, pl.String)
-    one, two = (frame.cast(names).sort(by).select(*by, "lower", "upper") for frame in (found, said))  # type: ignore[arg-type]
+    one, two = (frame.cast(names).sort(by).select(*by, "lower", "upper") for frame in (intervals, recorded))  # type: ignore[arg-type]
     if not one.select(by).equals(two.select(by)):
         return False
-    gaps = [(one[end] - two[end]).abs() <= LOOSE * (1 + two[end].abs()) for end in ("lower", "upper")]
+    gaps = [(one[end] - two[end]).abs() <= INTERVAL_TOLERANCE * (1 + two[end].abs()) for end in ("lower", "upper")]
     return all(bool(gap.fill_null(value=True).all()) for gap in gaps)
 
 
@@ -231,6 +230,6 @@ def _table_again(public: Path, private: Path, evidence: Evidence, original: Orig
         return _not_made("table", str(error).rstrip("."))
     if _another_input(records, evidence, private):
         return Check("original", False, "The original is not the file that the table was made from.")
-    if content_of(table.public) == content_of(pl.read_csv(public / NAME, infer_schema_length=None)):
+    if content_of(table.public) == content_of(pl.read_csv(public / TABLE_FILE, infer_schema_length=None)):
         return Check("again", True, "Made again from the original and audited, the table is the same.", proof=True)
     return Check("again", False, "Made again from the original, the table is another one.")

@@ -23,15 +23,15 @@ from equipoise.recipe.catalogue import own
 from equipoise.recipe.own_methods import packages_in
 from equipoise.releases.report_facts import Report
 
-FORMAT = 1
+EVIDENCE_FORMAT = 1
 """Version of the evidence and journal formats."""
-FRESH = 1 << 20
+RELEASE_DRAW = 1 << 20
 """The draw that is released: none that a sweep has looked at, so it cannot have been picked for its scores."""
 EVIDENCE, SIGNATURE, KEY = "evidence.json", "evidence.sig", "key.pem"
 PACKAGES = ("equipoise", "polars", "numpy", "scipy", "narwhals")
-OWN = (EVIDENCE, SIGNATURE, KEY)
+SELF_FILES = (EVIDENCE, SIGNATURE, KEY)
 """The files of `public/` that the evidence cannot hold a hash of."""
-NAMED = ("keys", "sensitive", "numeric", "weight", "household", "domain", "sample", "missing")
+PUBLIC_ROLES = ("keys", "sensitive", "numeric", "weight", "household", "domain", "sample", "missing")
 """The roles that a reader needs to measure the released data again."""
 
 
@@ -44,7 +44,7 @@ def evidence(
     is in them. Call it when everything else under `public` is written.
     """
     return {
-        "format": FORMAT,
+        "format": EVIDENCE_FORMAT,
         "made": facts.made.isoformat(),
         "versions": versions(*map(label, facts.chosen.recipe.masks), *(score.name for score in facts.chosen.scores)),
         "engine": engines.engine(records.frame),
@@ -54,8 +54,8 @@ def evidence(
         | _converted(records, data),
         "files": hashes(public),
         "draw": draw,
-        "roles": named(released.roles, facts.withheld),
-        "masks": [told(law) for law in facts.laws],
+        "roles": public_roles(released.roles, facts.withheld),
+        "masks": [public_law(law) for law in facts.laws],
         "withheld": list(facts.withheld),
         "limits": dict(facts.policy.limits),
         "margins": _margins(facts),
@@ -89,18 +89,18 @@ def _installed(package: str) -> str | None:
 def hashes(public: Path) -> dict[str, str]:
     """SHA-256 of every file under `public` but the evidence and its signature, by its path."""
     files = sorted(path for path in public.rglob("*") if path.is_file())
-    named = {path.relative_to(public).as_posix(): path for path in files}
-    return {name: hash_of(path) for name, path in named.items() if name not in OWN}
+    paths = {path.relative_to(public).as_posix(): path for path in files}
+    return {name: hash_of(path) for name, path in paths.items() if name not in SELF_FILES}
 
 
-def named(roles: Roles, withheld: tuple[str, ...] = ()) -> dict[str, Any]:
+def public_roles(roles: Roles, withheld: tuple[str, ...] = ()) -> dict[str, Any]:
     """The names of the columns that have a role, without those withheld: no hierarchy, no value."""
-    plain = {name: value for name, value in roles.to_plain().items() if name in NAMED}
-    kept = {n: [c for c in v if c not in withheld] if isinstance(v, list) else v for n, v in plain.items()}
-    return {name: value for name, value in kept.items() if value not in ([], None, *withheld)}
+    plain = {name: value for name, value in roles.to_plain().items() if name in PUBLIC_ROLES}
+    public_roles = {n: [c for c in v if c not in withheld] if isinstance(v, list) else v for n, v in plain.items()}
+    return {name: value for name, value in public_roles.items() if value not in ([], None, *withheld)}
 
 
-def told(law: Law) -> dict[str, Any]:
+def public_law(law: Law) -> dict[str, Any]:
     """The public law of a mask."""
     return {
         "mask": law.mask,
@@ -113,12 +113,12 @@ def told(law: Law) -> dict[str, Any]:
 
 def _margins(facts: Report) -> list[dict[str, Any]]:
     """For each limit how far inside the score lies, rounded as the score is."""
-    found = []
+    margins = []
     for limit in facts.policy.parsed:
         score = scored(facts.chosen, limit)
         room = abs(limit.bound - rounded(score.value, score.unit))
-        found.append({"limit": limit.words(), "margin": finite(round(room, 6))})
-    return found
+        margins.append({"limit": limit.words(), "margin": finite(round(room, 6))})
+    return margins
 
 
 def _preset(facts: Report) -> dict[str, str]:
@@ -146,7 +146,7 @@ def finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def written(plain: Mapping[str, Any]) -> str:
+def evidence_text(plain: Mapping[str, Any]) -> str:
     """The evidence as the file has it: these bytes are signed."""
     return json.dumps(plain, indent=2, allow_nan=False) + "\n"
 

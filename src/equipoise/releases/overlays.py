@@ -14,14 +14,14 @@ from equipoise.data.aligned_files import aligned, in_order
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import EngineError
-from equipoise.presentation.numbers import number, said
+from equipoise.presentation.numbers import number, value_text
 
-MOST, MOST_RECORDS = 12, 5_000_000
+MAX_OVERLAYS, MAX_RECORDS = 12, 5_000_000
 """Variables drawn at most, and records beyond which none are."""
-BINS, BARS, SAMPLE = 32, 10, 200_000
-NAMED = 3
+MAX_BINS, BARS, SAMPLE_VALUES = 32, 10, 200_000
+MIN_NAMED_RECORDS = 3
 """Records that a category must have, before or after, to be named: a rarer one could name a person."""
-TAIL, SKEW = 0.005, 10
+TAIL_SHARE, SKEW_RATIO = 0.005, 10
 """The share beyond either end of a histogram, and how much longer its upper half is where its scale is stretched."""
 
 
@@ -30,7 +30,7 @@ class Overlay:
     """One variable before and after: shares of the records that have a value, in the same bins or categories.
 
     Where the records have weights the shares are of their sum, and `weight` is the column that has them. `edges` are
-    those of a histogram and empty for categories; `ticks` are places on its axis and what they are called; `moved` is
+    those of a histogram and empty for categories; `ticks` are places on its axis and what they are called; `shift` is
     half the sum of the absolute differences: the share of records in another bin than before.
     """
 
@@ -48,16 +48,16 @@ class Overlay:
         return "histogram" if self.edges else "bars"
 
     @property
-    def moved(self) -> float:
+    def shift(self) -> float:
         return sum(abs(b - a) for b, a in zip(self.before, self.after, strict=True)) / 2
 
 
 def changed_columns(original: Records, released: Records) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The variables that the masks touched, and those that matter and were left as they are."""
-    here = released.schema()
+    schema = released.schema()
     roles = original.roles
-    touched = tuple(dict.fromkeys(c for law in released.history for c in law.columns if c in here))
-    matter = [c for c in (*roles.keys, *roles.sensitive, *roles.numeric) if c in here and c != roles.id]
+    touched = tuple(dict.fromkeys(c for law in released.history for c in law.columns if c in schema))
+    matter = [c for c in (*roles.keys, *roles.sensitive, *roles.numeric) if c in schema and c != roles.id]
     rest = tuple(c for c in dict.fromkeys(matter) if c not in touched)
     return ((*touched, *rest), ()) if released.synthetic else (touched, rest)
 
@@ -75,13 +75,13 @@ def overlays(original: Records, released: Records, columns: Iterable[str]) -> tu
     >>> towns = ("aabc" * 3, "aa**" * 3)
     >>> file, coarse = (Records.of(pl.DataFrame({"town": list(side)}), Roles(["town"])) for side in towns)
     >>> [one] = overlays(file, coarse, ["town"])
-    >>> one.labels, one.before, one.after, one.moved
+    >>> one.labels, one.before, one.after, one.shift
     (('a', '*', 'b', 'c'), (0.5, 0.0, 0.25, 0.25), (0.5, 0.5, 0.0, 0.0), 0.5)
     """
-    if not (in_order(original) and in_order(released)) or original.height() > MOST_RECORDS:
+    if not (in_order(original) and in_order(released)) or original.height() > MAX_RECORDS:
         return ()
     both = [c for c in columns if c in original.schema() and c in released.schema()]
-    return tuple(_overlay(original, released, column) for column in both[:MOST])
+    return tuple(_overlay(original, released, column) for column in both[:MAX_OVERLAYS])
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ class CountedValues:
         return None if numbers is None else CountedValues(numbers, self.weights)
 
     @property
-    def known(self) -> tuple[Floats, Floats]:
+    def present_values(self) -> tuple[Floats, Floats]:
         """The numbers that are not missing, and their weights."""
-        here = self.values.is_not_null().to_numpy()
-        return self.values.drop_nulls().to_numpy(), self.weights[here]
+        present = self.values.is_not_null().to_numpy()
+        return self.values.drop_nulls().to_numpy(), self.weights[present]
 
     @property
     def missing(self) -> float:
@@ -117,17 +117,17 @@ class CountedValues:
 def weight_of(original: Records, released: Records, column: str) -> str:
     """The column by which records count, where both files have it; a weight itself is counted by record."""
     name = original.roles.weight or ""
-    there = name in original.schema() and name in released.schema() and name != column
-    return name if there and released.schema()[name].is_numeric() else ""
+    shared = name in original.schema() and name in released.schema() and name != column
+    return name if shared and released.schema()[name].is_numeric() else ""
 
 
 def _overlay(original: Records, released: Records, column: str) -> Overlay:
     weight = weight_of(original, released, column)
     before, after = (CountedValues.of(records, column, weight) for records in (original, released))
-    return replace(_drawn(original, released, column, before, after, weight), weight=weight)
+    return replace(_overlay_of(original, released, column, before, after, weight), weight=weight)
 
 
-def _drawn(
+def _overlay_of(
     original: Records, released: Records, column: str, before: CountedValues, after: CountedValues, weight: str
 ) -> Overlay:
     one, two = before.as_number(), after.as_number()
@@ -146,7 +146,7 @@ def _drawn(
 
 
 def _few(values: pl.Series) -> bool:
-    """So few values that each has its bar."""
+    """Whether there are few enough values for a bar each."""
     return values.head(10 * BARS).n_unique() <= BARS and values.n_unique() <= BARS
 
 
@@ -156,11 +156,11 @@ def _pairs(original: Records, released: Records, column: str, weight: str) -> pl
     None where nobody knows whose record is whose.
     """
     try:
-        here, there = aligned(released, original, (column, weight) if weight else (column,))
+        after, before = aligned(released, original, (column, weight) if weight else (column,))
     except EngineError:
         return None
-    counts = here[weight].cast(pl.Float64) if weight else pl.repeat(1.0, here.height, eager=True)
-    return pl.DataFrame({"value": there[column], "group": here[column], "weight": counts}).drop_nulls()
+    counts = after[weight].cast(pl.Float64) if weight else pl.repeat(1.0, after.height, eager=True)
+    return pl.DataFrame({"value": before[column], "group": after[column], "weight": counts}).drop_nulls()
 
 
 def as_number(values: pl.Series) -> pl.Series | None:
@@ -183,7 +183,7 @@ def _moments(before: CountedValues, after: CountedValues) -> str:
 
 def _mean_and_sd(side: CountedValues) -> tuple[float, float]:
     """m = sum w x / sum w, s^2 = sum w (x - m)^2 / sum w."""
-    values, weights = side.known
+    values, weights = side.present_values
     mean = float(np.average(values, weights=weights))
     return mean, float(np.average((values - mean) ** 2, weights=weights)) ** 0.5
 
@@ -198,23 +198,23 @@ def _histogram(
 ) -> Overlay:
     before, after = sides
     edges, scale = _edges(before.values, after.values)
-    told = _told(words, before.missing, after.missing if missing is None else missing)
+    summary = _with_missing(words, before.missing, after.missing if missing is None else missing)
     first, last = _shares(before, edges), share(edges)
     name = number if _plain(raw) else _day
     whole = 0.5 if edges[0] % 1 == 0.5 and scale is _same else 0.0
     labels = tuple(f"{name(low + whole)} to {name(high - whole)}" for low, high in pairwise(edges.tolist()))
-    drawn = tuple(float(scale(edge)) for edge in edges)
-    ticks = _apart([(float(scale(at)), name(at)) for at in _ticks(edges, scale is _same, raw)], drawn[-1] - drawn[0])
-    return Overlay(column, labels, tuple(first.tolist()), tuple(last.tolist()), told, drawn, ticks)
+    places = tuple(float(scale(edge)) for edge in edges)
+    ticks = _apart([(float(scale(at)), name(at)) for at in _ticks(edges, scale is _same, raw)], places[-1] - places[0])
+    return Overlay(column, labels, tuple(first.tolist()), tuple(last.tolist()), summary, places, ticks)
 
 
 def _apart(ticks: Sequence[tuple[float, str]], width: float) -> tuple[tuple[float, str], ...]:
-    """Those that do not touch the one before."""
-    kept: list[tuple[float, str]] = []
+    """Ticks whose labels do not overlap."""
+    spaced: list[tuple[float, str]] = []
     for tick in ticks:
-        if not kept or tick[0] - kept[-1][0] > width / 9:
-            kept.append(tick)
-    return tuple(kept)
+        if not spaced or tick[0] - spaced[-1][0] > width / 9:
+            spaced.append(tick)
+    return tuple(spaced)
 
 
 def _same(value: float) -> float:
@@ -224,29 +224,29 @@ def _same(value: float) -> float:
 def _edges(before: pl.Series, after: pl.Series) -> tuple[Floats, Callable[[float], float]]:
     """Common bins, equally wide on the scale that is drawn: as it is, or the inverse hyperbolic sine of skewed ones."""
     pooled = pl.concat([_sampled(before), _sampled(after)])
-    low, middle, high = np.quantile(pooled.to_numpy(), (TAIL, 0.5, 1 - TAIL), method="nearest").tolist()
+    low, middle, high = np.quantile(pooled.to_numpy(), (TAIL_SHARE, 0.5, 1 - TAIL_SHARE), method="nearest").tolist()
     if low == high:
         return np.array([low - 0.5, low + 0.5]), _same
-    if high - middle > SKEW * max(middle - low, (high - low) / 1000):
+    if high - middle > SKEW_RATIO * max(middle - low, (high - low) / 1000):
         unit = float(pooled.filter(pooled != 0).abs().quantile(0.25, "nearest") or 1.0)
         ends = asinh(low / unit), asinh(high / unit)
-        return unit * np.sinh(np.linspace(*ends, BINS + 1)), lambda x: asinh(x / unit)
+        return unit * np.sinh(np.linspace(*ends, MAX_BINS + 1)), lambda x: asinh(x / unit)
     if bool((pooled == pooled.floor()).all()):
-        width = max(1, -(-int(high - low + 1) // BINS))
+        width = max(1, -(-int(high - low + 1) // MAX_BINS))
         return np.arange(low, high + width + 0.5, width) - 0.5, _same
-    return np.linspace(low, high, BINS + 1), _same
+    return np.linspace(low, high, MAX_BINS + 1), _same
 
 
 def _sampled(values: pl.Series) -> pl.Series:
     """Known values, at most 200,000 evenly chosen: enough to lay bins."""
-    known = values.drop_nulls()
-    return known.gather_every(max(1, -(-len(known) // SAMPLE)))
+    present = values.drop_nulls()
+    return present.gather_every(max(1, -(-len(present) // SAMPLE_VALUES)))
 
 
 def _shares(side: CountedValues, edges: Floats) -> Floats:
     """The share of known values in each bin; what lies beyond is in the last ones."""
-    known, weights = side.known
-    places = np.clip(np.searchsorted(edges, known, side="right") - 1, 0, len(edges) - 2)
+    values, weights = side.present_values
+    places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     return np.bincount(places, weights, minlength=len(edges) - 1) / (float(weights.sum()) or 1.0)
 
 
@@ -305,32 +305,32 @@ def _bars(column: str, before: CountedValues, after: CountedValues, pairs: pl.Da
         one, words = _grouped(one, pairs), f"{words}, those of the original drawn in their groups"
     table = one.join(two, on="label", how="full", coalesce=True, suffix="_after").fill_null(0)
     table = table.with_columns(
-        most=pl.max_horizontal("before", "after"), rare=pl.max_horizontal("n", "n_after") < NAMED
+        most=pl.max_horizontal("before", "after"), rare=pl.max_horizontal("n", "n_after") < MIN_NAMED_RECORDS
     ).sort(["rare", "most", "before", "label"], descending=[False, True, True, False])
-    named = min(BARS, int((~table["rare"]).sum()))
-    shown, rest = table.head(named), table.slice(named)
+    named_bars = min(BARS, int((~table["rare"]).sum()))
+    bars, rest = table.head(named_bars), table.slice(named_bars)
     if rest.height:
         name = f"{rest.height:,} others" if rest.height > 1 else "another"
         lumped = rest.select(pl.lit(name).alias("label"), pl.col("before", "after").sum())
-        shown = pl.concat([shown.select(lumped.columns), lumped])
-    told = _told(words, before.missing, after.missing)
-    first, last = (tuple((shown[side] / (table[side].sum() or 1.0)).to_list()) for side in ("before", "after"))
-    return Overlay(column, tuple(shown["label"]), first, last, told)
+        bars = pl.concat([bars.select(lumped.columns), lumped])
+    summary = _with_missing(words, before.missing, after.missing)
+    first, last = (tuple((bars[side] / (table[side].sum() or 1.0)).to_list()) for side in ("before", "after"))
+    return Overlay(column, tuple(bars["label"]), first, last, summary)
 
 
 def _grouped(counts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """The categories of the original by what most of their records are called in the release."""
-    named = (
+    group_sizes = (
         pairs.select(pl.col("value", "group").cast(pl.String))
         .group_by("value", "group")
         .len()
         .sort("len", "group", descending=True)
     )
-    first = named.unique("value", keep="first", maintain_order=True)
-    told = counts.join(first, left_on="label", right_on="value", how="left").with_columns(
+    first = group_sizes.unique("value", keep="first", maintain_order=True)
+    grouped = counts.join(first, left_on="label", right_on="value", how="left").with_columns(
         label=pl.col("group").fill_null("(withheld)")
     )
-    return told.group_by("label").agg(pl.col("before", "n").sum())
+    return grouped.group_by("label").agg(pl.col("before", "n").sum())
 
 
 def _counts(side: CountedValues, name: str) -> pl.DataFrame:
@@ -338,7 +338,7 @@ def _counts(side: CountedValues, name: str) -> pl.DataFrame:
     return table.group_by("label").agg(pl.col(name).sum(), n=pl.len())
 
 
-def _told(words: str, one: float, two: float) -> str:
+def _with_missing(words: str, one: float, two: float) -> str:
     """The change in words, with the shares that are missing where there are any."""
-    gaps = f"missing {said(one, 'share')} → {said(two, 'share')}" if one or two else ""
+    gaps = f"missing {value_text(one, 'share')} → {value_text(two, 'share')}" if one or two else ""
     return "; ".join(part for part in (words, gaps) if part)

@@ -49,7 +49,7 @@ def candidates_of(job: Job, records: Records, seed: int) -> tuple[tuple[Recipe, 
     return recipes, pooled(recipes, records) if adaptive else ()
 
 
-def tried(job: Job, plan: Plan, journal: Journal | None = None, progress: Progress | None = None) -> Trials:
+def trials_of(job: Job, plan: Plan, journal: Journal | None = None, progress: Progress | None = None) -> Trials:
     """The trials of a policy's candidates: all of them, or those an adaptive search asks for."""
     how = job.search
     with Runner(plan.data, plan.measures, journal=journal, processes=how.processes, progress=progress) as runner:

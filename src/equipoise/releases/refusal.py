@@ -1,4 +1,4 @@
-"""Refused: what a policy did not let out, with all that was tried, so that the officer sees what would help."""
+"""Refusal by a policy, with all trials, so that the officer sees which limit would have to give."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -65,6 +65,6 @@ def refused_of(
 ) -> Refused:
     """What an error refused, from what was tried; `ends` are the original and no data at all."""
     fresh = error.about if isinstance(error.about, Trial) else None
-    left = trials.left_out if isinstance(trials, Trials) else ()
+    left_out = trials.left_out if isinstance(trials, Trials) else ()
     near = fresh or ahead_of(trials, policy)
-    return Refused(title, policy, tuple(trials), near, str(error), fresh is not None, *ends, left, table)
+    return Refused(title, policy, tuple(trials), near, str(error), fresh is not None, *ends, left_out, table)

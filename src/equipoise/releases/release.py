@@ -31,7 +31,7 @@ from equipoise.provenance.recipe_file import RECIPE, SCRIPT, SCRIPT_NAME, recipe
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.codebook import codebook
-from equipoise.releases.evidence import FRESH, Signer
+from equipoise.releases.evidence import RELEASE_DRAW, Signer
 from equipoise.releases.evidence import evidence as evidence_of
 from equipoise.releases.evidence import rounded as rounded
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, refuse_existing, write_release
@@ -39,7 +39,7 @@ from equipoise.releases.report_facts import Report, completed, ends
 from equipoise.search.frontier import Frontier, frontier
 from equipoise.trials.trial import Trial
 
-ORDER = 1 << 20
+ROW_ORDER_STEP = 1 << 20
 """The step of the seed's draws that orders the released records, beyond any mask's."""
 
 
@@ -71,7 +71,7 @@ def release(
     title: str | None = None,
     policy_text: str | None = None,
     register: Register | None = None,
-    draw: int = FRESH,
+    draw: int = RELEASE_DRAW,
     sign: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Release:
@@ -235,6 +235,6 @@ def shuffled(records: Records, seed: int | None) -> engines.Frame:
     """The records in an order drawn from the secret seed."""
     if records.kind == "pyspark":
         return engines.shuffled(records.frame, new_seed() if seed is None else seed)
-    draws = Draws(new_seed() if seed is None else seed).child(ORDER)
+    draws = Draws(new_seed() if seed is None else seed).child(ROW_ORDER_STEP)
     places = np.argsort(draws.uniform(records.keys_of_rows()), kind="stable")
     return engines.like(records.frame, records.collect()[places])

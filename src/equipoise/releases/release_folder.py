@@ -10,7 +10,7 @@ from equipoise.ground import system
 from equipoise.ground.errors import DataError
 from equipoise.ground.whole_files import staged
 from equipoise.recipe.catalogue import to_plain
-from equipoise.releases.evidence import EVIDENCE, FORMAT, KEY, SIGNATURE, Signer, finite, sealed, written
+from equipoise.releases.evidence import EVIDENCE, EVIDENCE_FORMAT, KEY, SIGNATURE, Signer, evidence_text, finite, sealed
 from equipoise.trials.trial import LeftOut, Trial
 
 
@@ -75,7 +75,7 @@ def write_release(
         evidence = contents.evidence(public)
         seal = sealed(_put_evidence(public, evidence, signer), contents.key)
         contents.put_private(private)
-        secret = {"format": FORMAT, "seed": str(contents.seed), "hash_key": contents.key.hex(), "seal": seal}
+        secret = {"format": EVIDENCE_FORMAT, "seed": str(contents.seed), "hash_key": contents.key.hex(), "seal": seal}
         for name, text in {**texts, "seed.json": json.dumps(secret)}.items():
             system.write(private / name, text)
         for file in private.iterdir():
@@ -87,7 +87,7 @@ def write_release(
 
 def _put_evidence(public: Path, evidence: Mapping[str, Any], signer: Signer | None) -> bytes:
     """Write the evidence and, where there is a key, the signature under its bytes and the public key."""
-    text = written(evidence)
+    text = evidence_text(evidence)
     system.write(public / EVIDENCE, text)
     if signer is not None:
         (public / SIGNATURE).write_bytes(signer.sign(text.encode()))
@@ -96,7 +96,7 @@ def _put_evidence(public: Path, evidence: Mapping[str, Any], signer: Signer | No
 
 
 def refuse_existing(folder: Path, overwrite: bool) -> None:
-    """Never write over what is there, unless it is a release and we were told to."""
+    """Refuse to overwrite anything but a release, and that only when asked to."""
     if not folder.exists() and not folder.is_symlink():
         return
     if not folder.is_dir():
@@ -113,9 +113,9 @@ def journal_text(trials: Iterable[Trial], chosen: Trial, left_out: Iterable[Left
 
 
 def _journal(trials: Iterable[Trial], chosen: Trial, left_out: Iterable[LeftOut]) -> Iterator[str]:
-    yield json.dumps({"format": FORMAT, "scores": list(chosen.scores.keys())})
+    yield json.dumps({"format": EVIDENCE_FORMAT, "scores": list(chosen.scores.keys())})
     for trial in trials:
         masks = [to_plain(mask) for mask in trial.recipe.masks]
         yield json.dumps({"masks": masks, "values": [finite(score.value) for score in trial.scores]}, default=str)
-    for left in left_out:
-        yield json.dumps({"method": left.name, "left_out": left.reason})
+    for method in left_out:
+        yield json.dumps({"method": method.name, "left_out": method.reason})

@@ -1,4 +1,4 @@
-"""A release that was written before: its data, and the laws of its masks as the public evidence tells them."""
+"""Reopen a released file or folder: its data, and the laws of its masks from the public evidence."""
 
 import json
 from dataclasses import replace
@@ -39,24 +39,24 @@ def opened(path: Path, roles: Roles | None, **options: Any) -> Records:
 
 def _evidence(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        name = found["output"]["file"]
-        if not isinstance(name, str) or Path(name).name != name or not isinstance(found["masks"], list):
+        evidence = json.loads(path.read_text(encoding="utf-8"))
+        name = evidence["output"]["file"]
+        if not isinstance(name, str) or Path(name).name != name or not isinstance(evidence["masks"], list):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(path)!r}: it is not the evidence of a release.") from None
-    return dict(found)
+    return dict(evidence)
 
 
 def _laws(evidence: dict[str, Any]) -> tuple[Law, ...]:
-    return tuple(_law(told) for told in evidence["masks"])
+    return tuple(_law(law) for law in evidence["masks"])
 
 
-def _law(told: dict[str, Any]) -> Law:
-    parameters = {name: _frozen(value) for name, value in told.get("parameters", {}).items()}
-    named = told.get("columns") or parameters.get("columns") or parameters.get("column") or ()
-    columns = (named,) if isinstance(named, str) else tuple(named)
-    return Law(str(told["mask"]), columns, str(told.get("words", "")), parameters, coarsens=bool(told.get("coarsens")))
+def _law(law: dict[str, Any]) -> Law:
+    parameters = {name: _frozen(value) for name, value in law.get("parameters", {}).items()}
+    law_columns = law.get("columns") or parameters.get("columns") or parameters.get("column") or ()
+    columns = (law_columns,) if isinstance(law_columns, str) else tuple(law_columns)
+    return Law(str(law["mask"]), columns, str(law.get("words", "")), parameters, coarsens=bool(law.get("coarsens")))
 
 
 def _frozen(value: Any) -> Any:

@@ -62,20 +62,20 @@ def completed(report: Report, records: Records, released: Records) -> Report:
     )
 
 
-ROLES = {"keys": "key", "sensitive": "sensitive", "numeric": "number", "domain": "domain"}
-ALONE = ("weight", "household", "sample", "id")
+ROLE_WORDS = {"keys": "key", "sensitive": "sensitive", "numeric": "number", "domain": "domain"}
+SINGLE_COLUMN_ROLES = ("weight", "household", "sample", "id")
 
 
 def roles_in_words(records: Records) -> dict[str, str]:
     """What each column is, for those with a role."""
-    found: dict[str, list[str]] = {}
-    for role, words in ROLES.items():
+    role_words: dict[str, list[str]] = {}
+    for role, words in ROLE_WORDS.items():
         for column in getattr(records.roles, role):
-            found.setdefault(column, []).append(words)
-    for role in ALONE:
+            role_words.setdefault(column, []).append(words)
+    for role in SINGLE_COLUMN_ROLES:
         if column := getattr(records.roles, role):
-            found.setdefault(column, []).append(role)
-    return {column: ", ".join(words) for column, words in found.items()}
+            role_words.setdefault(column, []).append(role)
+    return {column: ", ".join(words) for column, words in role_words.items()}
 
 
 def ends(records: Records, measures: Sequence[Measure]) -> tuple[Trial, Trial | None]:

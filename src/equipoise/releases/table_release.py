@@ -29,8 +29,8 @@ from equipoise.provenance.registered_tables import earlier_tables, keep_table
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.evidence import FORMAT, FRESH, hashes, versions
-from equipoise.releases.plan import Plan, candidates_of, chosen_of, recipes_of, tried
+from equipoise.releases.evidence import EVIDENCE_FORMAT, RELEASE_DRAW, hashes, versions
+from equipoise.releases.plan import Plan, candidates_of, chosen_of, recipes_of, trials_of
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, write_release
 from equipoise.releases.tabulated import Tabulated, certified
 from equipoise.search.frontier import Frontier
@@ -39,7 +39,7 @@ from equipoise.tables import Distance, Exposed, Suppress
 from equipoise.tables.audits import JointAudit, together
 from equipoise.trials.trial import Trial, Trials, original_trial
 
-FILES = ("table.csv", "table.parquet")
+TABLE_FILES = ("table.csv", "table.parquet")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class TableCase:
     records: Records
 
     @property
-    def kept(self) -> Records:
+    def masking_input(self) -> Records:
         """The records whose roles scores depend on."""
         return self.records
 
@@ -111,7 +111,7 @@ class TableCase:
         were changed, one that a limit of no exposure is about.
         """
         limits, recipe, original = self.job.policy(), chosen.recipe, cast(Table, plan.data)
-        released = recipe.run(original, FRESH)
+        released = recipe.run(original, RELEASE_DRAW)
         trial = measured(original, released, recipe, plan.measures)
         verdict = limits.judge(trial)
         if not verdict:
@@ -124,7 +124,7 @@ class TableCase:
     def again(self, seed: int) -> Tabulated:
         """Search, choose, protect and audit once more; nothing is written."""
         plan = self.plan(seed)
-        trials = tried(self.job, plan)
+        trials = trials_of(self.job, plan)
         return self.certified(plan, trials, chosen_of(trials, self.job.policy()), seed)[0]
 
     def release(
@@ -171,7 +171,7 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
     if register is None:
         return table
     earlier, others = earlier_tables(register, records, measured=table.table.measured, weight=weight)
-    joint = together(table.known, earlier) if earlier else JointAudit(0, 0, True)
+    joint = together(table.known_cells, earlier) if earlier else JointAudit(0, 0, True)
     if joint.changed:
         raise RefusedError(
             f"Nothing was published: {number(joint.changed)} cells were published before with another change. Whoever "
@@ -231,8 +231,8 @@ class TableContents:
         return hashlib.sha256(f"equipoise table {self.seed}".encode()).digest()
 
     def put_public(self, public: Path) -> None:
-        self.table.public.write_csv(public / FILES[0])
-        self.table.public.write_parquet(public / FILES[1])
+        self.table.public.write_csv(public / TABLE_FILES[0])
+        self.table.public.write_parquet(public / TABLE_FILES[1])
         system.write(public / "report.html", page(self.table, self.source, public=True, title=self.title))
 
     def evidence(self, public: Path) -> dict[str, Any]:
@@ -242,7 +242,7 @@ class TableContents:
         """
         table = self.table
         return {
-            "format": FORMAT,
+            "format": EVIDENCE_FORMAT,
             "made": datetime.now(UTC).date().isoformat(),
             "versions": versions(name_of(type(table.method)), *kinds(table)),
             "input": {"hmac_sha256": keyed_hash(self.records, self.key)},
@@ -252,13 +252,13 @@ class TableContents:
             "words": table.public_words,
             "cells": {"total": table.counts["cells"], "withheld": table.counts["withheld"]},
             "audit": "passed",
-            "output": [{"file": name, "sha256": hash_of(public / name)} for name in FILES],
+            "output": [{"file": name, "sha256": hash_of(public / name)} for name in TABLE_FILES],
             "files": hashes(public),
         }
 
     def put_private(self, private: Path) -> None:
         table = self.table
-        table.internal.write_csv(private / FILES[0])
+        table.internal.write_csv(private / TABLE_FILES[0])
         system.write(private / "table.sbs", _sbs(table.internal, table.table.by))
         for name, text in metadata_files(table.table.axes, "table").items():
             system.write(private / name, text)
@@ -285,7 +285,7 @@ def write_table(
 
 
 def _keep(register: Register, records: Records, table: Tabulated, weight: str | None, private: Path) -> None:
-    keep_table(register, records, table.known, private=private, seed=table.seed, weight=weight)
+    keep_table(register, records, table.known_cells, private=private, seed=table.seed, weight=weight)
 
 
 def kinds(table: Tabulated) -> list[str]:

@@ -37,7 +37,7 @@ HOW = "How it is protected"
 
 @dataclass(frozen=True)
 class TableOptions(TableLayout):
-    """What `tabulate` can be told: what the table holds, how it is protected, and where it is written."""
+    """Options of `tabulate`: what the table holds, how it is protected, and where it is written."""
 
     rule: Rule | str | None = option(
         None, "Which cells are sensitive: p-percent:10%, dominance:2,85%, prior-posterior:10%,50%, min-count:3, "
@@ -176,7 +176,7 @@ class Linked(Sequence[Table]):
         return len(self.tables)
 
     def __repr__(self) -> str:
-        return f"Linked({len(self)} tables, {self.audit.height:,} withheld cells)"
+        return f"Linked({len(self)} tables, {self.audit.height:,} suppressed cells)"
 
 
 def protect_tables(tables: Sequence[Table], method: Suppress | None = None) -> Linked:
@@ -196,7 +196,7 @@ def protect_tables(tables: Sequence[Table], method: Suppress | None = None) -> L
     if method is None:
         method = Suppress(rules.PPercent(0.1) if originals and originals[0].measured else rules.MinCount(3))
     if not isinstance(method, Suppress):
-        raise ParameterError("method must be tables.Suppress: only withheld cells can be protected together.")
+        raise ParameterError("method must be tables.Suppress: only suppressed cells can be protected together.")
     released = method.together(originals)
     cells = difference(released[0], released[1:]) if len(released) > 1 else audit(released[0])
     refuse(Certificate(cells), method)

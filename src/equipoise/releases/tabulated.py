@@ -14,15 +14,15 @@ from equipoise.ground.errors import RefusedError
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.presentation.notebook import tabulated_html
-from equipoise.presentation.numbers import number, said
+from equipoise.presentation.numbers import number, value_text
 from equipoise.search.table_comparison import TableComparison
 from equipoise.tables import Adjust, CellKey, Round, Suppress
-from equipoise.tables.audits import Certificate, KnownTable, certify, known
+from equipoise.tables.audits import Certificate, KnownTable, certify, view_of
 
-CODES = {"published": 1, "changed": 1, "sensitive": 3, "helper": 11}
-EMPTY = 14
+STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "helper": 11}
+EMPTY_CELL_CODE = 14
 """The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own."""
-LEAST_GAP = 1e-4
+MIN_REPORTED_GAP = 1e-4
 """Below this a pattern counts as the cheapest."""
 
 
@@ -48,9 +48,9 @@ class Tabulated:
         return isinstance(self.method, Suppress)
 
     @property
-    def known(self) -> KnownTable:
-        """What the public can tell of each cell, and which need protection."""
-        return known(self.table, self.rule, name_of(type(self.method)))
+    def known_cells(self) -> KnownTable:
+        """What the public can infer of each cell, and which need protection."""
+        return view_of(self.table, self.rule, name_of(type(self.method)))
 
     @cached_property
     def statuses(self) -> pl.Series:
@@ -74,7 +74,7 @@ class Tabulated:
     @property
     def share(self) -> float:
         """The share of the value that is in withheld inner cells."""
-        value, hidden = amount(self.table), np.isnan(self.table.told)
+        value, hidden = amount(self.table), np.isnan(self.table.published_values)
         everything = float(value[self.table.inner].sum())
         return float(value[self.table.inner & hidden].sum()) / everything if everything else 0.0
 
@@ -101,7 +101,7 @@ class Tabulated:
         cells = f"{_cells(counts['sensitive'], 'sensitive ')} and {_helpers(counts['helpers'])} withheld"
         if not counts["withheld"]:
             return f"No cell of {counts['cells']:,} is sensitive: everything is published."
-        return f"{cells}: {said(self.share, 'share')} of the value; {self._certified}."
+        return f"{cells}: {value_text(self.share, 'share')} of the value; {self._certified}."
 
     @property
     def _certified(self) -> str:
@@ -126,7 +126,7 @@ class Tabulated:
     @cached_property
     def public(self) -> pl.DataFrame:
         """What may be published: labels, the `published` number, and whether it is `published` or `withheld`."""
-        numbers = pl.Series(self.table.told).fill_nan(None)
+        numbers = pl.Series(self.table.published_values).fill_nan(None)
         status = pl.when(numbers.is_null()).then(pl.lit("withheld")).otherwise(pl.lit("published"))
         labels = self.table.table.select(self.table.by)
         return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())
@@ -135,11 +135,12 @@ class Tabulated:
     def internal(self) -> pl.DataFrame:
         """Every cell with its true value, contributors, what is published, its status and tau-ARGUS' code for it."""
         cells = self.table.table.select(*self.table.by, "n", "contributors").with_columns(
-            value=_plain(pl.Series(amount(self.table))), published=_plain(pl.Series(self.table.told).fill_nan(None)),
-            status=self.statuses, code=self.statuses.replace_strict(CODES, return_dtype=pl.Int64),
+            value=_plain(pl.Series(amount(self.table))),
+            published=_plain(pl.Series(self.table.published_values).fill_nan(None)),
+            status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
         )  # fmt: skip
         return cells.with_columns(
-            code=pl.when(pl.col("n") == 0).then(EMPTY).otherwise("code"),
+            code=pl.when(pl.col("n") == 0).then(EMPTY_CELL_CODE).otherwise("code"),
             n=pl.when(pl.col("contributors").is_not_null()).then("n"),
         )
 
@@ -180,9 +181,9 @@ def _gap(released: Table) -> tuple[str, ...]:
     gap = released.history[-1].parameters.get("gap")
     if gap is None or not np.isfinite(gap):
         return ()
-    if gap < LEAST_GAP:
+    if gap < MIN_REPORTED_GAP:
         return ("No pattern of withheld cells costs less: this one is proven the cheapest.",)
-    return (f"The pattern costs at most {said(float(gap), 'share')} more than the cheapest there can be.",)
+    return (f"The pattern costs at most {value_text(float(gap), 'share')} more than the cheapest there can be.",)
 
 
 def refuse(certificate: Certificate, method: Any) -> None:

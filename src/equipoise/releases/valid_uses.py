@@ -27,43 +27,43 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the release itself shows of a column that a mask moved: rounded to two decimals, None where not known.
+class Comparison:
+    """A released column against the original: rounded to two decimals, None where not known.
 
-    `kept` is the share of the variance that is left, `alike` the correlation of released and original values.
+    `variance_ratio` is the released variance over the original one, `correlation` that of the two columns.
     """
 
-    kept: float | None = None
-    alike: float | None = None
+    variance_ratio: float | None = None
+    correlation: float | None = None
 
 
-def effect_of(law: Law, column: str, seen: Seen = Seen()) -> Effect:
+def effect_of(law: Law, column: str, comparison: Comparison = Comparison()) -> Effect:
     """What one mask means for one column it touched; only its own words are known of a mask without an entry here.
 
     >>> law = Law("noise", ("income",), "noise", {"noise_sd": {"income": 3.0}, "kind": "additive"})
     >>> effect_of(law, "income").added
     9.0
     """
-    made = ENTRIES.get(law.mask)
-    return Effect() if made is None else made({"words": law.words, **law.parameters}, column, seen)
+    effect_for = ENTRIES.get(law.mask)
+    return Effect() if effect_for is None else effect_for({"words": law.words, **law.parameters}, column, comparison)
 
 
-def _noise(given: Any, column: str, seen: Seen) -> Effect:
-    sd = float(given.get("noise_sd", {}).get(column, 0.0))
-    if given.get("preserve"):
+def _noise(fields: Any, column: str, comparison: Comparison) -> Effect:
+    sd = float(fields.get("noise_sd", {}).get(column, 0.0))
+    if fields.get("preserve"):
         return Effect(
             ("means, variances, covariances and linear regressions",),
             ("quantiles, extremes and means of small groups",),
         )
-    added = _shown(sd**2)
-    if "bounds" in given or given.get("keep_zero"):
+    added = _digits(sd**2)
+    if "bounds" in fields or fields.get("keep_zero"):
         note = (
             "noise was held within bounds: the effects under the mask's parameters say what the mean and variance are"
         )
         return Effect((), ("means and variances, a little", "quantiles and extremes"), (note,), sd**2)
     valid: tuple[str, ...] = ("means and totals, of groups too",)
     valid += (
-        ("correlations and slopes between the columns masked together",) if given.get("kind") == "correlated" else ()
+        ("correlations and slopes between the columns masked together",) if fields.get("kind") == "correlated" else ()
     )
     return Effect(
         valid,
@@ -77,9 +77,9 @@ def _noise(given: Any, column: str, seen: Seen) -> Effect:
     )
 
 
-def _tail(side: str) -> Callable[[Any, str, Seen], Effect]:
-    def made(given: Any, column: str, seen: Seen) -> Effect:
-        at, by = f"{float(given.get('at', 0)):,.10g}", given.get("replace_by")
+def _tail(side: str) -> Callable[[Any, str, Comparison], Effect]:
+    def effect(fields: Any, column: str, comparison: Comparison) -> Effect:
+        at, by = f"{float(fields.get('at', 0)):,.10g}", fields.get("replace_by")
         valid = (f"everything about values not {side} {at}: shares, quantiles on that side",)
         spoiled = ("variances (too small)", f"whatever happens {side} {at}")
         if by == "mean":
@@ -88,12 +88,12 @@ def _tail(side: str) -> Callable[[Any, str, Seen], Effect]:
         wrong = f"the mean (too {low})" if by == "threshold" else "the mean"
         return Effect(valid, (wrong, *spoiled), (f"treat values {side} {at} as censored: tobit, or medians",))
 
-    return made
+    return effect
 
 
-def _recode(given: Any, column: str, seen: Seen) -> Effect:
-    width = str(given.get("level", ""))
-    banded = "intervals of" in given.get("words", "") and width.replace(".", "", 1).isdecimal()
+def _recode(fields: Any, column: str, comparison: Comparison) -> Effect:
+    width = str(fields.get("level", ""))
+    banded = "intervals of" in fields.get("words", "") and width.replace(".", "", 1).isdecimal()
     rule = f"mean from the midpoints of the bands; variance = s^2 of the midpoints - {width}^2 / 12"
     return Effect(
         ("counts, shares and tables by these groups or coarser ones, exactly",),
@@ -102,14 +102,14 @@ def _recode(given: Any, column: str, seen: Seen) -> Effect:
     )
 
 
-def _renumber(given: Any, column: str, seen: Seen) -> Effect:
+def _renumber(fields: Any, column: str, comparison: Comparison) -> Effect:
     return Effect(
         ("which records belong together, and everything counted by it",),
         ("the order of the numbers, and links by them to other files",),
     )
 
 
-def _local_recode(given: Any, column: str, seen: Seen) -> Effect:
+def _local_recode(fields: Any, column: str, comparison: Comparison) -> Effect:
     return Effect(
         ("counts and tables by groups that no released category cuts across",),
         ("tables by the categories as released: they overlap, a value may stand under a narrow and a wide one",),
@@ -117,76 +117,76 @@ def _local_recode(given: Any, column: str, seen: Seen) -> Effect:
     )
 
 
-def _pram(given: Any, column: str, seen: Seen) -> Effect:
-    what = "weighted totals" if given.get("invariant") == "weights" else "counts"
+def _pram(fields: Any, column: str, comparison: Comparison) -> Effect:
+    what = "weighted totals" if fields.get("invariant") == "weights" else "counts"
     return Effect(
-        (f"{what} of the combinations of {_and(given.get('keys', (column,)))}: unbiased as they are",),
+        (f"{what} of the combinations of {_and(fields.get('keys', (column,)))}: unbiased as they are",),
         ("relations between these columns and others (weaker)", "variances of counts (a little larger)"),
         ("counts need no adjustment: the law keeps their expectation; its own variance adds to their standard error",),
     )
 
 
-def _pram_matrix(given: Any, column: str, seen: Seen) -> Effect:
+def _pram_matrix(fields: Any, column: str, comparison: Comparison) -> Effect:
     spoiled = ("tables with other columns (differences are levelled)",)
-    strata = f", within each {_and(given['strata'])}" if given.get("strata") else ""
-    if given.get("invariant"):
+    strata = f", within each {_and(fields['strata'])}" if fields.get("strata") else ""
+    if fields.get("invariant"):
         return Effect((f"counts and shares of {column}: unbiased as they are{strata}",), spoiled)
-    alpha = float(given.get("alpha", 1.0))
-    if "diagonal" in given:
-        moved = alpha * (1 - float(given["diagonal"]))
-        law = f"p = {_shown(1 - moved)}, q = {_shown(moved)} / (K - 1), K categories, n records"
+    alpha = float(fields.get("alpha", 1.0))
+    if "diagonal" in fields:
+        moving = alpha * (1 - float(fields["diagonal"]))
+        law = f"p = {_digits(1 - moving)}, q = {_digits(moving)} / (K - 1), K categories, n records"
         rule = f"unbiased count of a category{strata} = (S - n q) / (p - q), S its released count, {law}"
     else:
-        rule = f"unbiased counts{strata} = inverse of P' times the released counts, P = {_shown(alpha)} x matrix + "
-        rule += f"{_shown(1 - alpha)} x identity"
+        rule = f"unbiased counts{strata} = inverse of P' times the released counts, P = {_digits(alpha)} x matrix + "
+        rule += f"{_digits(1 - alpha)} x identity"
     return Effect((), ("counts and shares (drawn together)", *spoiled),
                   (f"{rule}; utility.pram_adjust does it with standard errors",))  # fmt: skip
 
 
-def _microaggregate(given: Any, column: str, seen: Seen) -> Effect:
-    lost = f" ({_shown(1 - seen.kept)} of it was within the groups and is lost)" if seen.kept is not None else ""
-    fix = (f"variance = s^2 / {_shown(seen.kept)}",) if seen.kept else ()
-    within = f", also within {_and(given['strata'])}" if given.get("strata") else ""
+def _microaggregate(fields: Any, column: str, comparison: Comparison) -> Effect:
+    ratio = comparison.variance_ratio
+    lack = f" ({_digits(1 - ratio)} of it was within the groups and is lost)" if ratio is not None else ""
+    within = f", also within {_and(fields['strata'])}" if fields.get("strata") else ""
     return Effect(
         (f"means and totals{within}",),
-        (f"variances (too small{lost})", "correlations with columns that were not grouped", "quantiles and extremes"),
-        fix,
+        (f"variances (too small{lack})", "correlations with columns that were not grouped", "quantiles and extremes"),
+        (f"variance = s^2 / {_digits(ratio)}",) if ratio else (),
     )
 
 
-def _rank_swap(given: Any, column: str, seen: Seen) -> Effect:
+def _rank_swap(fields: Any, column: str, comparison: Comparison) -> Effect:
     return Effect(
         ("everything about this column alone: mean, variance, quantiles, exactly",),
         ("correlations and regressions with other columns (weaker)", "means of groups (drawn to the overall mean)"),
-        _attenuated(seen),
+        _attenuated(comparison),
     )
 
 
-def _shuffle(given: Any, column: str, seen: Seen) -> Effect:
-    held = given.get("given") or ()
+def _shuffle(fields: Any, column: str, comparison: Comparison) -> Effect:
+    conditions = fields.get("given") or ()
     valid: tuple[str, ...] = ("everything about this column alone: mean, variance, quantiles, exactly",)
-    valid += (f"rank correlations with {_and(held)}, nearly",) if held else ()
+    valid += (f"rank correlations with {_and(conditions)}, nearly",) if conditions else ()
     return Effect(valid, ("relations with all other columns",), ())
 
 
-def _swap(given: Any, column: str, seen: Seen) -> Effect:
-    area, keys = given.get("attribute"), _and(given.get("keys", ()))
+def _swap(fields: Any, column: str, comparison: Comparison) -> Effect:
+    area, keys = fields.get("attribute"), _and(fields.get("keys", ()))
     return Effect(
         (f"everything about this column alone, and {keys} by {area}",),
-        (f"tables of the swapped columns by {area} (levelled: at most a share {given.get('rate')} of records moved)",),
+        (f"tables of the swapped columns by {area} (levelled: at most a share {fields.get('rate')} of records moved)",),
     )
 
 
-def _sample(given: Any, column: str, seen: Seen) -> Effect:
-    kept = float(given.get("kept", given.get("fraction", 1.0)))
+def _sample(fields: Any, column: str, comparison: Comparison) -> Effect:
+    fraction = float(fields.get("kept", fields.get("fraction", 1.0)))
     return Effect(
         ("means, shares and relations, with the standard errors of a sample",),
         ("counts and totals, without weights",),
-        (f"totals = sample totals / {_shown(kept)}; where there is a weight it was divided by that already",),
+        (f"totals = sample totals / {_digits(fraction)}; where there is a weight it was divided by that already",),
     )
 
 
-def _blanked(given: Any, column: str, seen: Seen) -> Effect:
+def _blanked(fields: Any, column: str, comparison: Comparison) -> Effect:
     return Effect(
         ("tables by groups that are common",),
         ("shares and means of rare groups: their values were emptied more often",),
@@ -197,36 +197,36 @@ def _blanked(given: Any, column: str, seen: Seen) -> Effect:
     )
 
 
-def _synthesize(given: Any, column: str, seen: Seen) -> Effect:
-    kind = "partial" if given.get("partial") else "full"
+def _synthesize(fields: Any, column: str, comparison: Comparison) -> Effect:
+    kind = "partial" if fields.get("partial") else "full"
     rule = "T = b / m + u" if kind == "partial" else "T = (1 + 1 / m) b - u"
-    m = int(given.get("samples", 1))
+    m = int(fields.get("samples", 1))
     many = (
         f"estimate = mean over the {m} samples; its variance {rule}, with m = {m}, b the variance between the samples' "
         f"estimates and u the mean of their variances: utility.combine(kind='{kind}')",
     )
     one = ("one sample: standard errors from it are too small, and cannot be put right from it alone; for a full "
            "synthesis whose model fits, utility.combine(kind='model')",)  # fmt: skip
-    named = given.get("relations") or ()
-    valid = (f"relations that the model has: {_and(named)}",) if named else ("relations that the model has",)
+    relations = fields.get("relations") or ()
+    valid = (f"relations that the model has: {_and(relations)}",) if relations else ("relations that the model has",)
     return Effect(valid, ("whatever the model does not have", "records one by one: they are nobody's"),
                   many if m > 1 else one)  # fmt: skip
 
 
-def _matrix(given: Any, column: str, seen: Seen) -> Effect:
+def _matrix(fields: Any, column: str, comparison: Comparison) -> Effect:
     return Effect(
         (), ("what A, B and C do not keep",), ("the released columns are A X B + C, with A, B and C as told",)
     )
 
 
-def _attenuated(seen: Seen) -> tuple[str, ...]:
+def _attenuated(comparison: Comparison) -> tuple[str, ...]:
     """What weakens a relation with a column that was left alone."""
-    if not seen.alike:
+    if not comparison.correlation:
         return ()
-    return (f"correlation with a column that was not swapped = r / {_shown(seen.alike)}, about",)
+    return (f"correlation with a column that was not swapped = r / {_digits(comparison.correlation)}, about",)
 
 
-def _shown(value: float) -> str:
+def _digits(value: float) -> str:
     """Six significant digits, without an exponent where the number is not huge."""
     return f"{float(f'{value:.6g}'):.12g}"
 
@@ -236,7 +236,7 @@ def _and(names: Any) -> str:
     return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1]))) if listed else "nothing"
 
 
-ENTRIES: dict[str, Callable[[Any, str, Seen], Effect]] = {
+ENTRIES: dict[str, Callable[[Any, str, Comparison], Effect]] = {
     "noise": _noise,
     "top_code": _tail("above"),
     "bottom_code": _tail("below"),

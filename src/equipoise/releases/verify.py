@@ -1,4 +1,4 @@
-"""Verify: is this release folder what it says, and can that be proven from what is here."""
+"""Verify a release folder: hashes, signature, scores, and the data made again from the original."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from equipoise.releases.content_checks import records_checks, table_checks
 from equipoise.releases.evidence import EVIDENCE, KEY, SIGNATURE, hashes, holds, key_name, read_key, sealed
 from equipoise.releases.replay import read_secret
 
-LONG = 9
+MIN_SEED_DIGITS = 9
 """A seed of fewer digits is found in any file by chance."""
 
 
@@ -70,12 +70,10 @@ def _evidence(public: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def _files(public: Path, evidence: dict[str, Any]) -> Check:
-    said, found = evidence["files"], hashes(public)
-    faults = [f"{name!r} is missing." for name in said if name not in found]
-    faults += [f"{name!r} is not a file of this release." for name in found if name not in said]
-    faults += [
-        f"{name!r} is not the file that was released." for name in said if found.get(name, said[name]) != said[name]
-    ]
+    old, new = evidence["files"], hashes(public)
+    faults = [f"{name!r} is missing." for name in old if name not in new]
+    faults += [f"{name!r} is not a file of this release." for name in new if name not in old]
+    faults += [f"{name!r} is not the file that was released." for name in old if new.get(name, old[name]) != old[name]]
     for output in _outputs(evidence):
         path = public / Path(str(output["file"])).name
         if path.exists() and hash_of(path) != output["sha256"]:
@@ -97,7 +95,7 @@ def _secrets(
     if private:
         secret = read_secret(private)
         seed = str(secret["seed"])
-        hidden = [seed, f"{int(seed):x}"] if len(seed) >= LONG else []
+        hidden = [seed, f"{int(seed):x}"] if len(seed) >= MIN_SEED_DIGITS else []
         hidden += [str(secret["hash_key"])] if "hash_key" in secret else []
         leaky = [path.name for path in everything if _within(path, hidden)]
         yield failing(
@@ -111,30 +109,30 @@ def _secrets(
 
 def _within(path: Path, texts: Iterable[str]) -> bool:
     """Whether a file holds one of the texts; read in blocks that overlap."""
-    wanted = [text.encode() for text in texts if text]
-    keep, tail = max((len(text) for text in wanted), default=1) - 1, b""
+    targets = [text.encode() for text in texts if text]
+    keep, tail = max((len(text) for text in targets), default=1) - 1, b""
     with path.open("rb") as file:
         while block := file.read(1 << 20):
-            seen = tail + block
-            if any(text in seen for text in wanted):
+            window = tail + block
+            if any(text in window for text in targets):
                 return True
-            tail = seen[-keep:] if keep else b""
+            tail = window[-keep:] if keep else b""
     return False
 
 
 def _signed(public: Path, text: bytes, key: str | Path | None) -> Check:
     """The signature: by the key that is asked for it is proof; by the key beside it alone it is not."""
-    wanted = read_key(key) if key is not None else None
+    public_key = read_key(key) if key is not None else None
     if not (public / SIGNATURE).is_file():
-        return Check("signature", None if wanted is None else False, "The evidence is not signed.")
+        return Check("signature", None if public_key is None else False, "The evidence is not signed.")
     try:
-        pem = wanted or read_key(public / KEY)
+        pem = public_key or read_key(public / KEY)
         good, name = holds(pem, (public / SIGNATURE).read_bytes(), text), key_name(pem)
     except EquipoiseError:
         return Check("signature", False, "The public key beside the signature cannot be read.")
     if not good:
         return Check("signature", False, "The signature is not one under this evidence by this key.")
-    if wanted is None:
+    if public_key is None:
         return Check("signature", None, f"Signed by the key {name}, which came with it: give the key that you know.")
     return Check("signature", True, f"The evidence is signed by the key {name}.", proof=True)
 
@@ -148,7 +146,7 @@ def _sealed(private: Path, text: bytes, evidence: dict[str, Any]) -> Check:
     faults = (
         [] if sealed(text, key) == secret["seal"] else ["The evidence is not the one that private/ was written with."]
     )
-    said = evidence.get("policy", {}).get("hmac_sha256")
-    if said is not None and sealed((private / "policy.toml").read_bytes(), key) != said:
+    policy_hash = evidence.get("policy", {}).get("hmac_sha256")
+    if policy_hash is not None and sealed((private / "policy.toml").read_bytes(), key) != policy_hash:
         faults.append("The policy is not the one of the evidence.")
     return failing("seal", faults, "Evidence and policy are those that private/ was written with.")

@@ -75,7 +75,7 @@ class Marked(Together):
 
 
 def _level(cells: Cells, column: str) -> Floats:
-    levels = cells.known(column)
+    levels = cells.numbers(column)
     if not (np.isfinite(levels) & (levels >= 0)).all():
         raise DataError(f"The protection levels in {column!r} must be numbers of at least 0 in every cell.")
     return levels

@@ -37,11 +37,11 @@ class Request(Together):
         return pl.Series("unsafe", self._flagged(cells))
 
     def _flagged(self, cells: Cells) -> Integers:
-        return cells.known("requested") > self.share * amount(cells)
+        return cells.numbers("requested") > self.share * amount(cells)
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         value = amount(cells)
-        lack = cells.known("requested") / self.share - value if self.share else value * 0
+        lack = cells.numbers("requested") / self.share - value if self.share else value * 0
         return protection(self._flagged(cells), lack, cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:

@@ -28,22 +28,22 @@ from equipoise.search.ranking import Rank, inside, loss, ranking, shortfall
 from equipoise.search.recipe_space import Family, Point, everywhere
 from equipoise.trials.trial import LeftOut, Trial
 
-BATCH, SMALL = 2, 50
+BATCH_TRIALS, SMALL_BUDGET = 2, 50
 """Trials asked for at once; one at a time while the budget is so small that each must know of the one before."""
-LOOKED = 3000
+MAX_VIEWED_PLACES = 3000
 """Places a family is looked at in one step, at most."""
-LEAST = 8
+TRIALS_PER_FAMILY = 8
 """Trials of each family that a search without a budget may make."""
-MOST = 200
-SAME, LATER = 1e-12, 1e-4
+MAX_BUDGET = 200
+SPREAD_TOLERANCE, NEXT_LOSS_WEIGHT = 1e-12, 1e-4
 """A spread that is none, and what a loss counts for against the one before it in the ranking."""
-DIGITS = 9
+FORECAST_DIGITS = 9
 """Digits of a forecast that count: the last ones depend on how a machine adds up, and a search must not."""
-HOPELESS, FAINT = -1e6, -30.0
+DOMINATED_LOG, UNLIKELY_LOG = -1e6, -30.0
 """Logarithms of what is not worth a trial: shown to be worse, and all but sure to be."""
-NODES, SHY, STRONG = 24, 4, 0.95
+QUADRATURE_NODES, PRIOR_PLACES, MAX_CORRELATION = 24, 4, 0.95
 """Points of a quadrature; places tried that stand for no correlation; the strongest correlation believed."""
-FEW = 20
+MIN_FRONTIER_TRIALS = 20
 """Trials before any is spent on the shape of the frontier alone, where there are limits."""
 
 
@@ -57,7 +57,7 @@ class Ask:
 
 
 class AdaptiveSearch:
-    """Asks for recipes, batch by batch, and is told their trials.
+    """Asks for recipes, batch by batch, and learns from their trials.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class AdaptiveSearch:
         self.plots = [Plot(family) for family in families]
         self.policy = policy if policy and policy.parsed else None
         size = sum(family.grid for family in families)
-        usual = min(MOST, max(-(-size // 5), LEAST * len(families)))
+        usual = min(MAX_BUDGET, max(-(-size // 5), TRIALS_PER_FAMILY * len(families)))
         self.budget = min(usual if budget is None else budget, sum(family.span for family in families))
-        self.batch = BATCH if self.budget > SMALL else 1
+        self.batch = BATCH_TRIALS if self.budget > SMALL_BUDGET else 1
         self.turn = count()
         self.asked = 0
         self.first = list(self._start())
@@ -127,7 +127,7 @@ class AdaptiveSearch:
         ways = [self._bend, self._bend, self._spread]
         if self.policy:
             ways = [self._improve, self._improve, self._halve]
-            ways += [] if len(trials) <= FEW else [*ways, self._improve, self._bend]
+            ways += [] if len(trials) <= MIN_FRONTIER_TRIALS else [*ways, self._improve, self._bend]
         return ways[turn % len(ways)]() or (self._improve() if self.policy else None) or self._any()
 
     def _any(self) -> tuple[int, Point] | None:
@@ -140,15 +140,15 @@ class AdaptiveSearch:
     def _open(self, at: int) -> list[Point]:
         """Places of a family not tried yet: all, or those near good ones and some at random."""
         plot = self.plots[at]
-        if plot.family.span <= LOOKED:
+        if plot.family.span <= MAX_VIEWED_PLACES:
             return [point for point in everywhere(plot.family) if point not in plot.tried]
         rng = np.random.default_rng(len(plot.tried))
         sizes = np.array(plot.family.sizes)
         if plot.family.points:
-            picked = rng.choice(len(plot.family.points), LOOKED, replace=False)
+            picked = rng.choice(len(plot.family.points), MAX_VIEWED_PLACES, replace=False)
             points = [plot.family.points[i] for i in picked]
         else:
-            points = [tuple(map(int, row)) for row in rng.integers(0, sizes, (LOOKED // 2, len(sizes)))]
+            points = [tuple(map(int, row)) for row in rng.integers(0, sizes, (MAX_VIEWED_PLACES // 2, len(sizes)))]
             points += [close for point in list(plot.scored)[-40:] + self._leaders(at) for close in near(point, sizes)]
         return [point for point in dict.fromkeys(points) if point not in plot.tried]
 
@@ -173,10 +173,10 @@ class AdaptiveSearch:
             points = self._open(at) if len(plot.scored) > 1 else []
             if points:
                 hope = self._hope(at, points, aims, best)
-                top = int(np.argmax(hope.round(DIGITS)))
+                top = int(np.argmax(hope.round(FORECAST_DIGITS)))
                 candidates.append((float(hope[top]), at, points[top]))
         hope_, at, point = max(candidates, key=lambda one: one[0], default=(-np.inf, 0, ()))
-        return (at, point) if hope_ > (HOPELESS / 2 if best is None else FAINT) else None
+        return (at, point) if hope_ > (DOMINATED_LOG / 2 if best is None else UNLIKELY_LOG) else None
 
     def _hope(self, at: int, points: Sequence[Point], aims: "Aims", best: float | None) -> Floats:
         """The logarithm of expected improvement times probability; of the probability alone while none is inside."""
@@ -184,7 +184,7 @@ class AdaptiveSearch:
 
         plot = self.plots[at]
         unit, scored_points, trials = plot.unit(points), list(plot.scored), list(plot.scored.values())
-        hope: Floats = np.where(self._hopeless(at, points), HOPELESS, 0.0)
+        hope: Floats = np.where(self._hopeless(at, points), DOMINATED_LOG, 0.0)
         signs = [-1.0 if limit.sign[0] == "<" else 1.0 for limit in aims.limits]
         room = [
             plot.surface(f"limit {place}", scored_points, sign * aims.against(place, trials))
@@ -243,7 +243,7 @@ class AdaptiveSearch:
             values = np.array([np.dot(weights, _losses(trial, pair)) for trial in plot.scored.values()])
             if points and np.isfinite(values).all():
                 mean, sd = plot.surface("bend", list(plot.scored), values).at(plot.unit(points))
-                top = int(np.argmin((mean - sd).round(DIGITS)))
+                top = int(np.argmin((mean - sd).round(FORECAST_DIGITS)))
                 candidates.append((float(mean[top] - sd[top]), at, points[top]))
         return min(candidates)[1:] if candidates else None
 
@@ -281,13 +281,13 @@ class Aims:
 
     def first(self, trial: Trial) -> float:
         """The first loss of the ranking that differs among trials."""
-        moves = np.flatnonzero(self.spreads > SAME)
+        moves = np.flatnonzero(self.spreads > SPREAD_TOLERANCE)
         return float(np.nan_to_num(self.rank(trial))[moves[0]]) if len(moves) else 0.0
 
     def aim(self, trial: Trial) -> float:
-        moves = self.spreads > SAME
+        moves = self.spreads > SPREAD_TOLERANCE
         losses = (np.nan_to_num(self.rank(trial)) - self.centres)[moves] / self.spreads[moves]
-        return float((losses * LATER ** np.arange(len(losses))).sum())
+        return float((losses * NEXT_LOSS_WEIGHT ** np.arange(len(losses))).sum())
 
     def behind(self, best: float, trials: Sequence[Trial]) -> Floats:
         """Trials by how far they are behind the best, drawn out near it."""
@@ -316,7 +316,7 @@ def improvement(behind: Surface, room: Sequence[Surface], unit: Floats) -> Float
     """
     from scipy.special import ndtr
 
-    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
     mean, sd = behind.at(unit)
     losses = mean[:, None] + sd[:, None] * nodes
     worth = np.maximum(-losses, 0.0) * weights / weights.sum()
@@ -333,7 +333,7 @@ def correlation(one: Floats, two: Floats) -> float:
     n = min(len(one), len(two))
     one, two = one[:n], two[:n]
     size = np.sqrt((one @ one) * (two @ two)) or 1.0
-    return float(np.clip(one @ two / size * n / (n + SHY), -STRONG, STRONG))
+    return float(np.clip(one @ two / size * n / (n + PRIOR_PLACES), -MAX_CORRELATION, MAX_CORRELATION))
 
 
 def _pair(trial: Trial, policy: Policy | None) -> tuple[int, int] | None:

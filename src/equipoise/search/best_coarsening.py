@@ -38,10 +38,10 @@ LOSSES: dict[str, type] = {
     for kind in (losses.ClassSize, losses.Discernibility, losses.Entropy, losses.Granularity, losses.NonUniformEntropy)
 }
 
-PLAIN = (
+PLAIN_FIELDS = (
     "levels", "loss", "lower_bound", "proven", "suppressed", "classes", "mean_risk", "records", "nodes", "evaluated",
 )  # fmt: skip
-"""What is told of an answer in plain data."""
+"""Fields of an answer as plain data."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,7 +88,7 @@ class BestCoarsening:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        facts = {name: getattr(self, name) for name in PLAIN}
+        facts = {name: getattr(self, name) for name in PLAIN_FIELDS}
         facts["lower_bound"] = self.lower_bound if np.isfinite(self.lower_bound) else None
         return facts | {"rule": label(self.rule), "measured_by": label(self.measured_by), "words": self.words()}
 

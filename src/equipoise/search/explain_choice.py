@@ -9,17 +9,17 @@ from typing import Any
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score, Side
 from equipoise.policies.policy import Limit, Policy, scored
-from equipoise.presentation.numbers import is_share, listed, said, title
+from equipoise.presentation.numbers import is_share, listed, title, value_text
 from equipoise.search.frontier import frontier
 from equipoise.search.ranking import Spread, best, inside, loss, ranking, shortfall
 from equipoise.trials.trial import Trial
 
-MOVED = 0.1
+LIMIT_SHIFT = 0.1
 """Share by which limits are moved to see whether the choice holds."""
-DIGITS = 4
+LIMIT_DIGITS = 4
 """Digits of a limit that is proposed."""
-SHOWN = 3
-"""Next steps on each side that are told."""
+MAX_NEXT_STEPS = 3
+"""Next steps on each side that are reported."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class LimitMove:
         Limit(score='uniques', sign='<=', bound=0.01235)
         """
         way = ROUND_CEILING if self.limit.sign[0] == "<" else ROUND_FLOOR
-        bound = float(Context(prec=DIGITS, rounding=way).create_decimal(repr(float(self.bound))))
+        bound = float(Context(prec=LIMIT_DIGITS, rounding=way).create_decimal(repr(float(self.bound))))
         return replace(self.limit, sign=f"{self.limit.sign[0]}=", bound=bound)
 
     def words(self) -> str:
@@ -170,7 +170,7 @@ class Choice:
         neighbours: list[Trial] = []
         for name in (pair[1], pair[0]):
             ahead = [t for t in others if t.scores[name].gap(at.scores[name]) < 0 and t not in neighbours]
-            neighbours += sorted(ahead, key=lambda t: loss(t.scores[name]), reverse=True)[:SHOWN]
+            neighbours += sorted(ahead, key=lambda t: loss(t.scores[name]), reverse=True)[:MAX_NEXT_STEPS]
         return tuple(FrontierStep(t, _changes(t, at, pair), self.broken(t)) for t in neighbours)
 
     def broken(self, trial: Trial) -> tuple[Limit, ...]:
@@ -224,7 +224,7 @@ class Choice:
     def _by_limits(self) -> Iterator[Shift]:
         limits = self.policy.parsed
         for place, limit in enumerate(limits):
-            for share in (-MOVED, MOVED):
+            for share in (-LIMIT_SHIFT, LIMIT_SHIFT):
                 shifted = replace(limit, bound=limit.bound * (1 + share))
                 if abs(shifted.bound) > 1 >= abs(limit.bound) or not limit.bound:
                     continue
@@ -270,7 +270,7 @@ class Choice:
             f"{limit.words()} refused {all_:,} trials, {only:,} of them alone." for limit, all_, only in self.refused
         ]
         if self.ties:
-            reasons.append(f"Tied within error: {listed([trial.words() for trial in self.ties[:SHOWN]])}.")
+            reasons.append(f"Tied within error: {listed([trial.words() for trial in self.ties[:MAX_NEXT_STEPS]])}.")
         changed = [shift.words() for shift in self.shifts if not shift.same]
         firmness = f"The choice stays the same in {len(self.shifts) - len(changed)} of {len(self.shifts)} variations."
         return (*reasons, firmness, *changed)
@@ -351,7 +351,8 @@ def _change_in_words(change: tuple[Score, float]) -> tuple[str, bool]:
     name = score.name.replace("_", " ")
     unit = "" if is_share(score.unit) or not score.unit else f" {score.unit.partition(' per ')[0]}"
     way = "more" if by > 0 else "less"
-    return f"{said(abs(by), score.unit)}{unit} {way} {name}".replace("\xa0", " "), (by < 0) == (score.better == "lower")
+    text = f"{value_text(abs(by), score.unit)}{unit} {way} {name}".replace("\xa0", " ")
+    return text, (by < 0) == (score.better == "lower")
 
 
 def _favoured(policy: Policy) -> str:
@@ -364,4 +365,4 @@ def _fault(limit: Limit, score: Score) -> str:
 
 
 def _percent(share: float) -> str:
-    return said(share, "share").replace("\xa0", " ")
+    return value_text(share, "share").replace("\xa0", " ")

@@ -1,4 +1,4 @@
-"""Frontier: the trials nobody beats."""
+"""Frontier: the undominated trials."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.presentation.notebook import frontier_html
 from equipoise.trials.trial import Trial
 
-BLOCK = 64
+BLOCK_TRIALS = 64
 """Trials that are held against all others at a time."""
 
 
@@ -65,8 +65,8 @@ def frontier(trials: Iterable[Trial]) -> Frontier:
     losses, errors = _table(all_trials)
     standing, falls = np.arange(len(all_trials)), np.zeros(len(all_trials), dtype=np.bool_)
     order = np.argsort(losses.argsort(axis=0).argsort(axis=0).sum(axis=1), kind="stable")
-    for start in range(0, len(order), BLOCK):
-        block = order[start : start + BLOCK]
+    for start in range(0, len(order), BLOCK_TRIALS):
+        block = order[start : start + BLOCK_TRIALS]
         block = block if errors.any() else block[~falls[block]]
         falls[standing] = _beaten(losses[standing], errors[standing], losses[block], errors[block])
         standing = standing[~falls[standing]]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from equipoise.methods.score import Score, Side
 from equipoise.policies.policy import Limit
-from equipoise.presentation.numbers import brief, said
+from equipoise.presentation.numbers import brief, value_text
 from equipoise.presentation.style import DARK_GREEN, GREEN, Spec, labels, one_row
 
 Limits = dict[Side, tuple[Limit, ...]]
@@ -66,4 +66,4 @@ def _upright(place: int, limit: Limit, score: Score, y: Spec, row: Spec) -> list
 
 def _bound(limit: Limit, score: Score) -> str:
     sign = {"<=": "≤", ">=": "≥"}.get(limit.sign, limit.sign)
-    return f"{brief(score.name)} {sign} {said(limit.bound, score.unit)}"
+    return f"{brief(score.name)} {sign} {value_text(limit.bound, score.unit)}"

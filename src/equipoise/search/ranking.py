@@ -1,4 +1,4 @@
-"""Ranking: how trials stand to each other under a policy."""
+"""Ranking of trials under a policy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,9 +33,9 @@ def ranking(policy: Policy, trials: Sequence[Trial]) -> Rank:
 
     def rank(trial: Trial) -> tuple[float, ...]:
         ranked = sorted(trial.scores, key=lambda score: score.name not in limited)
-        told = {side: [loss(score) for score in ranked if score.side == side] for side in sides}
-        told["utility"] = [-weigh(trial), *told["utility"]]
-        return tuple(value for side in sides for value in told[side])
+        losses = {side: [loss(score) for score in ranked if score.side == side] for side in sides}
+        losses["utility"] = [-weigh(trial), *losses["utility"]]
+        return tuple(value for side in sides for value in losses[side])
 
     return rank
 

@@ -1,4 +1,4 @@
-"""Family: the recipes of one candidate as points of a lattice, each axis a parameter whose values have an order."""
+"""Recipe space: the recipes of one candidate as points of a lattice, one ordered axis per parameter."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -23,13 +23,13 @@ from equipoise.trials.scorer import prefix_of
 Point = tuple[int, ...]
 Scale = tuple[Floats, bool]
 """Where the values of an axis stand, and whether in bits."""
-FINE = 128
+MIN_RANGE_PARTS = 128
 """Parts a range is cut into at least: its parameter is as good as continuous."""
-WIDE = 6.0
+LOG_RANGE_FACTOR = 6.0
 """A range whose ends differ by this factor is walked in equal factors, not in equal steps."""
-STEPS = 20
+DEFAULT_RANGE_STEPS = 20
 """Values that a range without steps counts for when the size of its grid is asked."""
-ENDS = ({"from", "to"}, {"from", "to", "steps"})
+RANGE_KEYS = ({"from", "to"}, {"from", "to", "steps"})
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ def _step(table: dict[str, Any]) -> MaskStep | None:
     grids: dict[str, tuple[Any, ...]] = {}
     coarse = 1
     for key, value in table.items():
-        if isinstance(value, Mapping) and set(value) in ENDS:
+        if isinstance(value, Mapping) and set(value) in RANGE_KEYS:
             grids[key] = fine(value, kinds.get(key, "").startswith("int"))
-            coarse *= min(len(grids[key]), int(value.get("steps", STEPS)))
+            coarse *= min(len(grids[key]), int(value.get("steps", DEFAULT_RANGE_STEPS)))
         else:
             grids[key] = tuple(spread(value, "tuple" in kinds.get(key, "")))
             coarse *= len(grids[key])
@@ -180,7 +180,7 @@ def fine(ends: Mapping[str, Any], whole: bool) -> tuple[float, ...]:
     if whole:
         return tuple(range(int(np.ceil(min(low, high))), int(np.floor(max(low, high))) + 1))
     parts = max(1, int(ends.get("steps", 2)) - 1)
-    return tuple(float(v) for v in np.linspace(low, high, parts * -(-FINE // parts) + 1))
+    return tuple(float(v) for v in np.linspace(low, high, parts * -(-MIN_RANGE_PARTS // parts) + 1))
 
 
 def scale(masks: Sequence[Mask | None], values: Sequence[Any], records: Records) -> Scale:
@@ -196,7 +196,7 @@ def scale(masks: Sequence[Mask | None], values: Sequence[Any], records: Records)
         ]
         return np.array([bits(table.n) for table in coarsened]), True
     numbers = all(isinstance(value, int | float) and value > 0 for value in values)
-    if numbers and max(values) > WIDE * min(values):
+    if numbers and max(values) > LOG_RANGE_FACTOR * min(values):
         return np.log(np.array(values, dtype=np.float64)), False
     return np.array(values if numbers else range(len(values)), dtype=np.float64), False
 

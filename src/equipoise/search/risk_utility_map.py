@@ -1,4 +1,4 @@
-"""Charts as plain Vega-Lite specifications: no charting library is needed to make one."""
+"""Risk-utility map as a plain Vega-Lite specification: no charting library is needed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score, Scores, Side
 from equipoise.policies.policy import Policy
-from equipoise.presentation.numbers import brief, in_words, is_share, said, title
+from equipoise.presentation.numbers import brief, in_words, is_share, title, value_text
 from equipoise.presentation.style import (
     BLUE,
     FAMILIES,
@@ -33,7 +33,7 @@ from equipoise.search.limit_area import Limits, rectangle
 from equipoise.search.ranking import loss
 from equipoise.trials.trial import Trial
 
-MOST = 600
+MAX_DRAWN_TRIALS = 600
 """More points than this, on the frontier or off it, are thinned out evenly, so that a page stays small."""
 TITLE = {
     "text": "Risk-utility map",
@@ -64,26 +64,26 @@ def axes(scores: Scores, *, risk: str | None = None, utility: str | None = None,
 def _axis(scores: Scores, side: Side, name: str | None, limited: set[str]) -> Score:
     if name is not None:
         return scores.named(name)
-    found = [score for score in scores if score.side == side]
-    if not found:
+    candidates = [score for score in scores if score.side == side]
+    if not candidates:
         raise ParameterError(f"There is no {side} score to draw a map of: measure one, such as {EXAMPLES[side]!r}.")
-    return next((score for score in found if score.name in limited), found[0])
+    return next((score for score in candidates if score.name in limited), candidates[0])
 
 
-def undominated(trials: Iterable[Trial], shown: Axes) -> tuple[Trial, ...]:
+def undominated(trials: Iterable[Trial], axes: Axes) -> tuple[Trial, ...]:
     """The trials that no other beats on the two scores of the map, most useful first. O(n log n).
 
     Intervals are left aside here, so that the frontier is a line; the map draws them as error bars.
     """
-    pairs = ((trial, *shown.of(trial)) for trial in trials if _drawable(trial, shown))
+    pairs = ((trial, *axes.of(trial)) for trial in trials if _drawable(trial, axes))
     losses = [(loss(utility), loss(risk), trial) for trial, risk, utility in pairs]
-    kept: list[Trial] = []
+    best: list[Trial] = []
     least, last = inf, (inf, inf)
-    for lost, risk, trial in sorted(losses, key=lambda item: item[:2]):
-        if risk < least or (lost, risk) == last:
-            kept.append(trial)
-            least, last = risk, (lost, risk)
-    return tuple(kept)
+    for utility_loss, risk, trial in sorted(losses, key=lambda item: item[:2]):
+        if risk < least or (utility_loss, risk) == last:
+            best.append(trial)
+            least, last = risk, (utility_loss, risk)
+    return tuple(best)
 
 
 def risk_utility_map(
@@ -118,64 +118,64 @@ def risk_utility_map(
     Source: Duncan, Keller-McNulty and Stokes (2001), the R-U confidentiality map; the rectangle is that of Massell
     (1999), section III.d. The risk has a square-root scale: near the limits there is most to see.
     """
-    known = [trial for trial in (*frontier.trials, chosen, original, nothing) if trial is not None]
-    if not known:
+    trials = [trial for trial in (*frontier.trials, chosen, original, nothing) if trial is not None]
+    if not trials:
         raise ParameterError("There are no trials to draw a map of.")
-    shown = axes(known[0].scores, risk=risk, utility=utility, policy=policy)
-    limits = _limits(shown, policy, known[0].scores)
-    whole = undominated(frontier.trials, shown)
-    kept = {id(trial) for trial in whole}
+    plane = axes(trials[0].scores, risk=risk, utility=utility, policy=policy)
+    limits = _limits(plane, policy, trials[0].scores)
+    whole = undominated(frontier.trials, plane)
+    best_ids = {id(trial) for trial in whole}
     best = _thinned(whole)
-    tried = _thinned([t for t in frontier.trials if id(t) not in kept and _drawable(t, shown)])
-    ends = [end for end in (original, nothing) if end and _drawable(end, shown)]
-    release = [chosen] if chosen and _drawable(chosen, shown) else []
-    points = [*best, *tried, *ends, *release]
+    others = _thinned([t for t in frontier.trials if id(t) not in best_ids and _drawable(t, plane)])
+    ends = [end for end in (original, nothing) if end and _drawable(end, plane)]
+    release = [chosen] if chosen and _drawable(chosen, plane) else []
+    points = [*best, *others, *ends, *release]
     if not points:
         raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
     spec = {
         "$schema": SCHEMA,
         "title": TITLE,
-        "description": _description(shown, len(frontier.trials), chosen, limits, mark),
-        "usermeta": {"tried": len(frontier.trials), "drawn": len(best) + len(tried)},
+        "description": _description(plane, len(frontier.trials), chosen, limits, mark),
+        "usermeta": {"tried": len(frontier.trials), "drawn": len(best) + len(others)},
         "width": 720,
         "height": 420,
-        "encoding": _scales([shown.of(t) for t in points], shown, limits, room=0.03 if ends else 0.25),
+        "encoding": _scales([plane.of(t) for t in points], plane, limits, room=0.03 if ends else 0.25),
         "layer": [
-            *rectangle(shown.risk, shown.utility, limits),
-            _points("tried", tried, shown, GREY, size=45, opacity=0.85) | {"params": [zoom()]},
-            *_errors(points, shown),
+            *rectangle(plane.risk, plane.utility, limits),
+            _points("tried", others, plane, GREY, size=45, opacity=0.85) | {"params": [zoom()]},
+            *_errors(points, plane),
             *_theory(theory),
-            *_curves(frontier.trials, shown),
-            *_lines(best, ends, shown),
-            _points("best", best, shown, BLUE, size=70),
-            *_ends(ends, shown),
-            *(layer for trial in release for layer in _chosen(trial, shown, mark)),
+            *_curves(frontier.trials, plane),
+            *_lines(best, ends, plane),
+            _points("best", best, plane, BLUE, size=70),
+            *_ends(ends, plane),
+            *(layer for trial in release for layer in _chosen(trial, plane, mark)),
         ],
         "config": look(),
     }
     return Chart(spec)
 
 
-def _drawable(trial: Trial, shown: Axes) -> bool:
-    return all(isfinite(score.value) for score in shown.of(trial))
+def _drawable(trial: Trial, axes: Axes) -> bool:
+    return all(isfinite(score.value) for score in axes.of(trial))
 
 
 def _thinned(trials: Sequence[Trial]) -> Sequence[Trial]:
     """All trials, or an even choice where there are too many to draw."""
-    return trials[:: max(1, -(-len(trials) // MOST))]
+    return trials[:: max(1, -(-len(trials) // MAX_DRAWN_TRIALS))]
 
 
-def _limits(shown: Axes, policy: Policy | None, scores: Scores) -> Limits:
-    found = [(scores.named(limit.score).name, limit) for limit in policy.parsed] if policy else []
+def _limits(axes: Axes, policy: Policy | None, scores: Scores) -> Limits:
+    named_limits = [(scores.named(limit.score).name, limit) for limit in policy.parsed] if policy else []
     return {
-        "risk": tuple(limit for name, limit in found if name == shown.risk.name),
-        "utility": tuple(limit for name, limit in found if name == shown.utility.name),
+        "risk": tuple(limit for name, limit in named_limits if name == axes.risk.name),
+        "utility": tuple(limit for name, limit in named_limits if name == axes.utility.name),
     }
 
 
-def _row(trial: Trial, shown: Axes) -> Spec:
+def _row(trial: Trial, axes: Axes) -> Spec:
     """A point: where it stands, its recipe, and every score in words."""
-    risk, utility = shown.of(trial)
+    risk, utility = axes.of(trial)
     words = {f"s{place}": in_words(score) for place, score in enumerate(trial.scores)}
     return {"risk": risk.value, "utility": utility.value, "recipe": trial.words(), **words}
 
@@ -187,18 +187,18 @@ def _tooltip(trials: Sequence[Trial]) -> list[Spec]:
     return [{"field": "recipe", "type": "nominal", "title": "title"}, *scores]
 
 
-def _points(name: str, trials: Sequence[Trial], shown: Axes, colour: str, **mark: Any) -> Spec:
+def _points(name: str, trials: Sequence[Trial], axes: Axes, colour: str, **mark: Any) -> Spec:
     return {
         "name": name,
-        "data": {"values": [_row(trial, shown) for trial in trials]},
+        "data": {"values": [_row(trial, axes) for trial in trials]},
         "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
         "encoding": {"tooltip": _tooltip(trials), "description": {"field": "recipe", "type": "nominal"}},
     }
 
 
-def _lines(best: Sequence[Trial], ends: Sequence[Trial], shown: Axes) -> list[Spec]:
+def _lines(best: Sequence[Trial], ends: Sequence[Trial], axes: Axes) -> list[Spec]:
     """The frontier, and dotted the way from it to either end."""
-    path = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(shown.of, best)]
+    path = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(axes.of, best)]
     order = {"order": {"field": "utility", "type": "quantitative"}}
     style = {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False}
     reach = [
@@ -208,7 +208,7 @@ def _lines(best: Sequence[Trial], ends: Sequence[Trial], shown: Axes) -> list[Sp
             "mark": {**style, "strokeWidth": 1, "strokeDash": [2, 4]},
             "encoding": order,
         }
-        for place, (risk, utility) in enumerate(map(shown.of, ends))
+        for place, (risk, utility) in enumerate(map(axes.of, ends))
         for near in _nearest(path, utility.value)
     ]
     return [*reach, {"name": "best_line", "data": {"values": path}, "mark": style, "encoding": order}] if path else []
@@ -228,32 +228,32 @@ def _theory(curve: pl.DataFrame | None) -> list[Spec]:
     ]
 
 
-def _curves(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+def _curves(trials: Sequence[Trial], axes: Axes) -> list[Spec]:
     """A line for each family of recipes that has several places on the map."""
     families: dict[str, list[Trial]] = {}
     for trial in trials:
-        if _drawable(trial, shown):
+        if _drawable(trial, axes):
             families.setdefault(trial.recipe.family, []).append(trial)
-    several = {name: _path(found, shown) for name, found in families.items() if _spread(found, shown)}
+    several = {name: _path(family, axes) for name, family in families.items() if _spread(family, axes)}
     if len(several) < 2 or len(several) > len(FAMILIES):
         return []
-    return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, shown)]
+    return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, axes)]
 
 
-def _path(trials: Sequence[Trial], shown: Axes) -> Sequence[Trial]:
+def _path(trials: Sequence[Trial], axes: Axes) -> Sequence[Trial]:
     """The trials of a family that no other of it beats; all of them, by utility, where one beats all others."""
-    best = undominated(trials, shown)
-    return best if _spread(best, shown) else sorted(trials, key=lambda trial: shown.of(trial)[1].value)
+    best = undominated(trials, axes)
+    return best if _spread(best, axes) else sorted(trials, key=lambda trial: axes.of(trial)[1].value)
 
 
-def _spread(trials: Sequence[Trial], shown: Axes) -> bool:
+def _spread(trials: Sequence[Trial], axes: Axes) -> bool:
     """Whether they lie at several places of the map."""
-    return len({(risk.value, utility.value) for risk, utility in map(shown.of, trials)}) > 1
+    return len({(risk.value, utility.value) for risk, utility in map(axes.of, trials)}) > 1
 
 
-def _curve(place: int, name: str, trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+def _curve(place: int, name: str, trials: Sequence[Trial], axes: Axes) -> list[Spec]:
     rows: list[Spec] = [
-        {"risk": r.value, "utility": u.value, "at": i} for i, (r, u) in enumerate(map(shown.of, _thinned(trials)))
+        {"risk": r.value, "utility": u.value, "at": i} for i, (r, u) in enumerate(map(axes.of, _thinned(trials)))
     ]
     colour = FAMILIES[place]
     line = {"type": "line", "color": colour, "strokeWidth": 1.5, "opacity": 0.9, "clip": True, "aria": False}
@@ -270,11 +270,11 @@ def _nearest(path: Sequence[Spec], utility: float) -> list[Spec]:
     return [min((path[0], path[-1]), key=lambda row: abs(row["utility"] - utility))]
 
 
-def _ends(ends: Sequence[Trial], shown: Axes) -> list[Spec]:
+def _ends(ends: Sequence[Trial], axes: Axes) -> list[Spec]:
     if not ends:
         return []
-    points = _points("ends", ends, shown, INK, shape="diamond", size=110)
-    rows = [{**_row(end, shown), "label": f"{end.words()} ({_risk(end, shown)})"} for end in ends]
+    points = _points("ends", ends, axes, INK, shape="diamond", size=110)
+    rows = [{**_row(end, axes), "label": f"{end.words()} ({_risk(end, axes)})"} for end in ends]
     useful = [row for row in rows if row["utility"] == max(r["utility"] for r in rows)][:1]
     return [
         points,
@@ -283,26 +283,26 @@ def _ends(ends: Sequence[Trial], shown: Axes) -> list[Spec]:
     ]
 
 
-def _risk(trial: Trial, shown: Axes) -> str:
-    risk, _ = shown.of(trial)
-    return said(risk.value, risk.unit)
+def _risk(trial: Trial, axes: Axes) -> str:
+    risk, _ = axes.of(trial)
+    return value_text(risk.value, risk.unit)
 
 
-def _chosen(chosen: Trial, shown: Axes, mark: str) -> list[Spec]:
+def _chosen(chosen: Trial, axes: Axes, mark: str) -> list[Spec]:
     """The release, or what stands for it, its label in the corner that a frontier leaves empty: safer and more useful.
 
     At no risk at all there is no room below: there the label stands above, on the side of no data.
     """
-    floor = shown.risk.better == "lower" and shown.of(chosen)[0].value <= 0
+    floor = axes.risk.better == "lower" and axes.of(chosen)[0].value <= 0
     corner: Spec = {"align": "right", "dx": -11, "dy": -13} if floor else {"align": "left", "dx": 13, "dy": 11}
-    point = _points("chosen", [chosen], shown, VERMILLION, size=230, stroke="white", strokeWidth=2)
-    row = {**_row(chosen, shown), "label": mark}
+    point = _points("chosen", [chosen], axes, VERMILLION, size=230, stroke="white", strokeWidth=2)
+    row = {**_row(chosen, axes), "label": mark}
     return [point, labels("chosen_label", [row], **corner, fontSize=13, fontWeight="bold")]
 
 
-def _errors(trials: Sequence[Trial], shown: Axes) -> list[Spec]:
+def _errors(trials: Sequence[Trial], axes: Axes) -> list[Spec]:
     """Error bars where scores have intervals."""
-    pairs = [shown.of(trial) for trial in trials]
+    pairs = [axes.of(trial) for trial in trials]
     upright = [_ends_of(risk, "risk") | {"utility": use.value} for risk, use in pairs if risk.interval]
     level = [_ends_of(use, "utility") | {"risk": risk.value} for risk, use in pairs if use.interval]
     bars = [error_bars("risk", "y", upright), error_bars("utility", "x", level)]
@@ -314,13 +314,13 @@ def _ends_of(score: Score, name: str) -> Spec:
     return {f"{name}_low": score.interval[0], f"{name}_high": score.interval[1]}
 
 
-def _scales(points: Sequence[tuple[Score, Score]], shown: Axes, limits: Limits, room: float) -> Spec:
+def _scales(points: Sequence[tuple[Score, Score]], axes: Axes, limits: Limits, room: float) -> Spec:
     """Both axes, with more room around the rectangle where nothing else is drawn."""
     risks = _reach([risk for risk, _ in points], [limit.bound for limit in limits["risk"]])
     useful = _reach([use for _, use in points], [limit.bound for limit in limits["utility"]])
     return {
-        "x": _channel("utility", shown.utility, {"domain": _across(useful, room, shown.utility), "zero": False}),
-        "y": _channel("risk", shown.risk, rooted(risks, room), ticks=root_ticks(risks)),
+        "x": _channel("utility", axes.utility, {"domain": _across(useful, room, axes.utility), "zero": False}),
+        "y": _channel("risk", axes.risk, rooted(risks, room), ticks=root_ticks(risks)),
     }
 
 
@@ -352,15 +352,15 @@ def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ())
     return {"field": field, "type": "quantitative", "scale": full, "axis": axis}
 
 
-def _description(shown: Axes, tried: int, chosen: Trial | None, limits: Limits, mark: str) -> str:
+def _description(axes: Axes, trials: int, chosen: Trial | None, limits: Limits, mark: str) -> str:
     """The map in one sentence, for those who hear it."""
-    across, up = title(shown.utility.name), title(shown.risk.name)
-    candidates = f" of {tried:,} candidates" if tried else ""
+    across, up = title(axes.utility.name), title(axes.risk.name)
+    candidates = f" of {trials:,} candidates" if trials else ""
     text = f"Risk-utility map{candidates}: {across} across, {up} upwards"
     if any(limits.values()):
         text += ", with the limits as a shaded rectangle"
     if chosen is not None:
-        risk, utility = shown.of(chosen)
+        risk, utility = axes.of(chosen)
         what = "release" if mark == "released" else f"{mark} one"
-        text += f"; the {what} is at {said(utility.value, utility.unit)} and {said(risk.value, risk.unit)}"
+        text += f"; the {what} is at {value_text(utility.value, utility.unit)} and {value_text(risk.value, risk.unit)}"
     return text + "."

@@ -26,7 +26,7 @@ from equipoise.trials.trial import LeftOut, Trial, Trials, original_trial
 from equipoise.trials.worker_count import refuse_processes
 
 How = Literal["grid", "adaptive"]
-EDGE = 0.3
+LIMIT_DISTANCE = 0.3
 """Distance from a limit, as a share of it, within which a random recipe is drawn as often as told."""
 
 
@@ -140,25 +140,25 @@ def _near(runner: Runner, trial: Trial | LeftOut, draws: int, policy: Policy | N
     if draws == 1 or policy is None or isinstance(trial, LeftOut) or drawn_once(trial.recipe):
         return trial
     gaps = [abs(scored(trial, limit).value - limit.bound) / (abs(limit.bound) or 1.0) for limit in policy.parsed]
-    return runner.run([trial.recipe], draws, counted=False)[0] if min(gaps, default=1.0) < EDGE else trial
+    return runner.run([trial.recipe], draws, counts=False)[0] if min(gaps, default=1.0) < LIMIT_DISTANCE else trial
 
 
 def confirmed(runner: Runner, trials: Trials, draws: int, policy: Policy | None) -> Trials:
     """The same trials, those that count drawn to the full: the frontier, and what the policy would choose."""
     best = {id(trial) for trial in frontier(trials)}
-    trials = _drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
+    trials = _fully_drawn(runner, trials, [trial for trial in trials if id(trial) in best], draws)
     while policy is not None and policy.parsed:
         ahead = ahead_of(trials, policy)
         if drawn_once(ahead.recipe) or len(ahead.draws) == draws:
             break
-        trials = _drawn(runner, trials, [ahead], draws)
+        trials = _fully_drawn(runner, trials, [ahead], draws)
     return trials
 
 
-def _drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
+def _fully_drawn(runner: Runner, trials: Trials, some: Sequence[Trial], draws: int) -> Trials:
     """The trials, some of them drawn to the full; one that fails in a later draw is left out."""
     few = [trial for trial in some if not drawn_once(trial.recipe) and len(trial.draws) < draws]
-    full = runner.run([trial.recipe for trial in few], draws, counted=False)
+    full = runner.run([trial.recipe for trial in few], draws, counts=False)
     instead = {id(trial): more for trial, more in zip(few, full, strict=True)}
     return _sorted([*(instead.get(id(trial), trial) for trial in trials), *trials.left_out])
 

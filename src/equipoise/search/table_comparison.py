@@ -36,7 +36,7 @@ class TableComparison:
     def to_plain(self) -> list[dict[str, Any]]:
         """What was tried with its scores, and what could not be, as plain data."""
         trials = [{"method": t.words(), "scores": {s.name: s.value for s in t.scores}} for t in self.trials]
-        return [*trials, *({"method": left.name, "left_out": left.reason} for left in self.trials.left_out)]
+        return [*trials, *({"method": method.name, "left_out": method.reason} for method in self.trials.left_out)]
 
 
 def standard(rule: Rule) -> tuple[Measure, ...]:

@@ -12,15 +12,15 @@ from equipoise.search.table_comparison import TableComparison
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
 
-LOOKS = {
+METHOD_STYLES = {
     "suppress": ("#1f83c4", "circle"),
     "round": ("#bd8200", "square"),
     "cell key": ("#c2669f", "triangle-up"),
     "adjust": ("#14906b", "cross"),
 }
 """Colour and shape of each method: told apart by either, on white and on black."""
-OTHER = ("#6e7781", "triangle-down")
-AXES = {
+OTHER_STYLE = ("#6e7781", "triangle-down")
+AXIS_TITLES = {
     "exposed": "Share of sensitive cells an attacker could bound too closely",
     "exposed shortfall": "Share of their protection levels that an attacker can exclude",
     "withheld": "Share of cells withheld",
@@ -34,11 +34,11 @@ AXES = {
     "rebuild": "Share of small counts an attacker can rebuild",
 }
 """The axes in plain words, by the measure and what sort of it was asked for."""
-UNDRAWN = ("tried", "best", "chosen", "chosen_label")
+REPLACED_LAYERS = ("tried", "best", "chosen", "chosen_label")
 """Layers of the map of records that are drawn here in another way; so are the curves."""
-NEAR = (0.035, 0.06)
+LABEL_GAP = (0.035, 0.06)
 """Points nearer than these shares of the width and the height share a label."""
-BELOW = 0.08
+ROOM_BELOW_ZERO = 0.08
 """Room below a risk of 0, as a part of the height: there is much to see at 0."""
 
 
@@ -56,7 +56,7 @@ def score_words(score: Score) -> str:
     within = getattr(measure, "within", 0)
     if name == "kept_margins" and within:
         return f"Share of totals published to within {percent(within)}"
-    return AXES.get(f"{name} {kind}") or AXES.get(name) or title(score.name)
+    return AXIS_TITLES.get(f"{name} {kind}") or AXIS_TITLES.get(name) or title(score.name)
 
 
 def score_name(score: Score) -> str:
@@ -71,19 +71,19 @@ def table_map(compared: TableComparison, mark: str = "released") -> Spec:
     spec = risk_utility_map(
         compared.frontier, policy=policy, chosen=compared.chosen, original=compared.original, mark=mark
     )
-    shown = axes(compared.chosen.scores, policy=policy)
-    for channel, score in (("y", shown.risk), ("x", shown.utility)):
+    plane = axes(compared.chosen.scores, policy=policy)
+    for channel, score in (("y", plane.risk), ("x", plane.utility)):
         _explain(spec["encoding"][channel], score)
-    points = [shown.of(trial) for trial in (*compared.trials, compared.original)]
-    spec["encoding"]["x"]["scale"]["domain"] = _across([u.value for _, u in points], shown.utility)
-    kept = [_renamed(layer, shown) for layer in spec["layer"] if not _elsewhere(layer["name"])]
+    points = [plane.of(trial) for trial in (*compared.trials, compared.original)]
+    spec["encoding"]["x"]["scale"]["domain"] = _across([u.value for _, u in points], plane.utility)
+    layers = [_renamed(layer, plane) for layer in spec["layer"] if not _elsewhere(layer["name"])]
     zoom = next(layer["params"] for layer in spec["layer"] if layer["name"] == "tried")
-    methods = _methods(compared, shown) | {"params": zoom}
+    methods = _methods(compared, plane) | {"params": zoom}
     spec["layer"] = [
-        *kept,
-        *_ringed(compared.chosen, shown, mark),
+        *layers,
+        *_ringed(compared.chosen, plane, mark),
         methods,
-        _numbers(compared, shown, spec["encoding"]),
+        _numbers(compared, plane, spec["encoding"]),
     ]
     return spec
 
@@ -92,8 +92,8 @@ def _across(values: list[float], utility: Score) -> list[float]:
     """From the least to the most that was measured, room for a label on the useful side; limits may lie outside."""
     low, high = min(values), max(values)
     width = (high - low) or abs(high) or 1.0
-    left, right = (0.06, 0.12) if utility.better == "higher" else (0.12, 0.06)
-    return [low - left * width, high + right * width]
+    lower, right = (0.06, 0.12) if utility.better == "higher" else (0.12, 0.06)
+    return [low - lower * width, high + right * width]
 
 
 def _explain(channel: Spec, score: Score) -> None:
@@ -101,20 +101,20 @@ def _explain(channel: Spec, score: Score) -> None:
     channel["axis"] |= {"title": score_words(score), "labelExpr": "datum.value < 0 ? '' : datum.label"}
     if channel["scale"].get("type") == "pow":
         high = 1.06 * channel["scale"]["domain"][1]
-        channel["scale"]["domain"] = [-high * BELOW**2, high]
+        channel["scale"]["domain"] = [-high * ROOM_BELOW_ZERO**2, high]
 
 
 def _elsewhere(name: str) -> bool:
-    return name in UNDRAWN or name.startswith("curve")
+    return name in REPLACED_LAYERS or name.startswith("curve")
 
 
-def _renamed(layer: Spec, shown: Axes) -> Spec:
+def _renamed(layer: Spec, axes: Axes) -> Spec:
     """The labels of limits in plain words."""
     for row in layer["data"]["values"]:
-        for score in (shown.risk, shown.utility):
+        for score in (axes.risk, axes.utility):
             if str(row.get("label", "")).startswith(f"{title(score.name)} "):
-                said = row["label"].removeprefix(title(score.name))
-                row["label"] = "limit" + said.replace("<=", "≤").replace(">=", "≥")
+                bound = row["label"].removeprefix(title(score.name))
+                row["label"] = "limit" + bound.replace("<=", "≤").replace(">=", "≥")
     if layer["name"].startswith("risk_bound_label"):
         layer["mark"] |= {"dy": -9, "align": "left", "dx": 6}
         layer["encoding"]["x"] = {"value": 0}
@@ -125,16 +125,16 @@ def _renamed(layer: Spec, shown: Axes) -> Spec:
     return layer
 
 
-def _methods(compared: TableComparison, shown: Axes) -> Spec:
+def _methods(compared: TableComparison, axes: Axes) -> Spec:
     """A point for every trial; the legend names the methods."""
     families = list(dict.fromkeys(trial.recipe.family for trial in compared.trials))
-    looks = [LOOKS.get(name, OTHER) for name in families]
+    looks = [METHOD_STYLES.get(name, OTHER_STYLE) for name in families]
     legend = {"title": None, "orient": "top", "symbolSize": 110, "labelFontSize": 13, "labelColor": "#57606a"}
     names = compared.chosen.scores.keys()
     scores = [{"field": f"s{i}", "type": "nominal", "title": title(name)} for i, name in enumerate(names)]
     return {
         "name": "methods",
-        "data": {"values": [_row(trial, number, shown) for number, trial in enumerate(compared.trials, start=1)]},
+        "data": {"values": [_row(trial, number, axes) for number, trial in enumerate(compared.trials, start=1)]},
         "mark": {"type": "point", "filled": True, "opacity": 1, "size": 110, "clip": True},
         "encoding": {
             "color": {"field": "family", "type": "nominal", "legend": legend}
@@ -147,36 +147,36 @@ def _methods(compared: TableComparison, shown: Axes) -> Spec:
     }
 
 
-def _row(trial: Trial, number: int, shown: Axes) -> Spec:
-    risk, utility = shown.of(trial)
+def _row(trial: Trial, number: int, axes: Axes) -> Spec:
+    risk, utility = axes.of(trial)
     words = {f"s{place}": in_words(score) for place, score in enumerate(trial.scores)}
     return {"risk": risk.value, "utility": utility.value, "family": trial.recipe.family, "label": str(number)} | {
         "recipe": f"{number} {trial.words()}", **words
     }  # fmt: skip
 
 
-def _numbers(compared: TableComparison, shown: Axes, scales: Spec) -> Spec:
+def _numbers(compared: TableComparison, axes: Axes, scales: Spec) -> Spec:
     """The number of each point; points that stand close share a label."""
     groups: list[list[tuple[int, float, float]]] = []
-    places = [(number, *_spot(trial, shown, scales)) for number, trial in enumerate(compared.trials, start=1)]
+    places = [(number, *_spot(trial, axes, scales)) for number, trial in enumerate(compared.trials, start=1)]
     for number, x, y in sorted(places, key=lambda place: place[1:]):
-        near = next((g for g in groups if abs(g[-1][1] - x) < NEAR[0] and abs(g[0][2] - y) < NEAR[1]), None)
+        near = next((g for g in groups if abs(g[-1][1] - x) < LABEL_GAP[0] and abs(g[0][2] - y) < LABEL_GAP[1]), None)
         groups.append([(number, x, y)]) if near is None else near.append((number, x, y))
-    rows = [_label(sorted(number for number, _, _ in group), compared, shown) for group in groups]
+    rows = [_label(sorted(number for number, _, _ in group), compared, axes) for group in groups]
     return labels("method_numbers", rows, align="center", dy=-14, fontSize=12, fontWeight="bold")
 
 
-def _spot(trial: Trial, shown: Axes, scales: Spec) -> tuple[float, float]:
+def _spot(trial: Trial, axes: Axes, scales: Spec) -> tuple[float, float]:
     """Where a point stands, as shares of the width and the height."""
-    risk, utility = shown.of(trial)
+    risk, utility = axes.of(trial)
     low, high = scales["x"]["scale"]["domain"]
     most = scales["y"]["scale"]["domain"][1]
     return (utility.value - low) / (high - low), (max(0.0, risk.value) / most) ** 0.5 if most > 0 else 0.0
 
 
-def _label(numbers: list[int], compared: TableComparison, shown: Axes) -> Spec:
+def _label(numbers: list[int], compared: TableComparison, axes: Axes) -> Spec:
     """The numbers of a group over its middle, at its highest point."""
-    scores = [shown.of(compared.trials[number - 1]) for number in numbers]
+    scores = [axes.of(compared.trials[number - 1]) for number in numbers]
     across = [utility.value for _, utility in scores]
     return {
         "risk": max(risk.value for risk, _ in scores),
@@ -185,9 +185,9 @@ def _label(numbers: list[int], compared: TableComparison, shown: Axes) -> Spec:
     }
 
 
-def _ringed(chosen: Trial, shown: Axes, mark: str) -> list[Spec]:
+def _ringed(chosen: Trial, axes: Axes, mark: str) -> list[Spec]:
     """A ring around what was published, or stands for it."""
-    risk, utility = shown.of(chosen)
+    risk, utility = axes.of(chosen)
     row = {"risk": risk.value, "utility": utility.value, "label": mark}
     ring = {"type": "point", "filled": False, "shape": "circle", "size": 420, "color": VERMILLION, "strokeWidth": 2.5}
     return [

@@ -31,8 +31,8 @@ class Additivity:
 
     def measure(self, released: Table, original: Table) -> Score:
         table, _ = both(released, original, "Additivity")
-        rows, suppressed = additive(table), np.isnan(table.told)
-        published = np.where(suppressed, 0.0, table.told)
+        rows, suppressed = additive(table), np.isnan(table.published_values)
+        published = np.where(suppressed, 0.0, table.published_values)
         open_ = (abs(rows.matrix) @ suppressed.astype(np.float64)) == 0
         miss, size = rows.residuals(published), abs(rows.matrix) @ np.abs(published)
         additive_rows = (np.abs(miss) <= CHANGE_TOLERANCE * np.maximum(size, 1.0)) & open_

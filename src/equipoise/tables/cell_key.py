@@ -69,7 +69,7 @@ class CellKey:
                 "eq.table(..., key='rkey')."
             )
         law = self.law()
-        change = law.change(table.n, table.known("key"))
+        change = law.change(table.n, table.numbers("key"))
         weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
         perturbed = np.maximum(values + change * weight, 0.0)
         return without(changed(table, perturbed, self._law(law)), "key")

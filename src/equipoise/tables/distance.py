@@ -51,7 +51,7 @@ class Distance:
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Distance")
-        x, published = amount(true_table), table.told
+        x, published = amount(true_table), table.published_values
         suppressed = np.isnan(published)
         r = np.where(suppressed, 0.0, published)
         compared = ((x > 0) | (r > 0)) & ~(suppressed & self.skip)

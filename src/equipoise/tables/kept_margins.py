@@ -37,7 +37,7 @@ class KeptMargins:
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "KeptMargins")
-        x, published = amount(true_table), table.told
+        x, published = amount(true_table), table.published_values
         margin = ~true_table.inner & (true_table.n > 0)
         change = np.abs(np.where(np.isnan(published), np.inf, published) - x)
         near = change <= (self.within + CHANGE_TOLERANCE) * np.abs(x)

@@ -48,7 +48,7 @@ class Rebuild:
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Rebuild")
-        x, published = amount(true_table), table.told
+        x, published = amount(true_table), table.published_values
         aimed = (true_table.n > 0) & ((true_table.n <= self.small) | (self.small == 0))
         rebuilt = _rebuilt(table, published)
         right, right_before = np.abs(rebuilt - x) < 0.5, np.abs(np.nan_to_num(published, nan=-1.0) - x) < 0.5

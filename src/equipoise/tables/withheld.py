@@ -41,7 +41,7 @@ class Withheld:
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Withheld")
-        suppressed = np.isnan(table.told)
+        suppressed = np.isnan(table.published_values)
         weight = (true_table.n > 0).astype(np.float64) if self.of == "cells" else np.abs(amount(true_table))
         number, everything = float(weight[suppressed].sum()), float(weight.sum())
         return Score(

@@ -22,15 +22,15 @@ from equipoise.recipe.recipe import Recipe
 from equipoise.trials.scorer import Bench, prefix_of
 from equipoise.trials.table_method_names import recipe_text
 from equipoise.trials.table_scorer import TableScorer, drawn_once
-from equipoise.trials.time_left import Pace, tallied
+from equipoise.trials.time_left import Pace, tally
 from equipoise.trials.trial import LeftOut, Trial, Trials, over_draws
 from equipoise.trials.worker_count import worker_count
 
-WORTH = 20.0
+MIN_SECONDS_LEFT = 20.0
 """Seconds of work left, by the trials so far, that make it worth while to start more processes."""
-TIMED = 2
+MIN_TIMED_TRIALS = 2
 """Trials on records that are timed before more processes are thought of."""
-QUICK = 0.2
+QUICK_TRIAL_SECONDS = 0.2
 """Seconds below which a trial on cells stays in its process, where the cells of the last ones are."""
 
 
@@ -74,15 +74,15 @@ class Runner:
     ) -> None:
         self.open.close()
 
-    def run(self, recipes: Sequence[Recipe], draws: int = 1, *, counted: bool = True) -> list[Trial | LeftOut]:
+    def run(self, recipes: Sequence[Recipe], draws: int = 1, *, counts: bool = True) -> list[Trial | LeftOut]:
         """A trial for each recipe, in order; one that cannot be made of this data is said to be left out."""
         trials: list[Trial | LeftOut] = []
-        waiting = tallied(recipe.family for recipe in recipes)
+        waiting = tally(recipe.family for recipe in recipes)
         for recipe in recipes:
             self._share_out(recipes[len(trials) :], draws, waiting)
             trials.append(self._trial(recipe, 1 if drawn_once(recipe) else draws))
             waiting[recipe.family] -= 1
-            self.done += counted
+            self.done += counts
             self.tell(waiting)
         return trials
 
@@ -154,13 +154,13 @@ class Runner:
 
     def _quick(self, recipe: Recipe) -> bool:
         """Whether a recipe is scored on cells faster than another process could be told of it."""
-        return self.bench.on_cells(recipe) and self.pace.mean(recipe.family) < QUICK
+        return self.bench.on_cells(recipe) and self.pace.mean(recipe.family) < QUICK_TRIAL_SECONDS
 
     def _worth(self, waiting: dict[str, int]) -> bool:
         if self.pool is not None:
             return True
-        ahead = self.pace.left({**waiting, "": max(0, self.total - self.done - sum(waiting.values()))})
-        return self.pace.timed >= TIMED and ahead is not None and ahead > WORTH
+        ahead = self.pace.seconds_left({**waiting, "": max(0, self.total - self.done - sum(waiting.values()))})
+        return self.pace.timed >= MIN_TIMED_TRIALS and ahead is not None and ahead > MIN_SECONDS_LEFT
 
     def _start(self) -> bool:
         """The processes, each with the records; False where they cannot be sent."""

@@ -1,4 +1,4 @@
-"""Bench: score recipes on one file, keeping what the next recipe can use again."""
+"""Scorer of recipes on one file, with a cache of what the next recipe can reuse."""
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress

@@ -6,7 +6,7 @@ from typing import Any
 from equipoise.methods.method import Rule, name_of
 from equipoise.recipe.recipe import Recipe
 
-LEADS = {"rule": "by ", "base": "to "}
+PARAMETER_LEADS = {"rule": "by ", "base": "to "}
 """What stands before the parameters that make the name of a method."""
 
 
@@ -19,10 +19,10 @@ def rule_text(rule: Any) -> str:
     """
     if hasattr(rule, "mark"):
         return f" {rule.mark} ".join(rule_text(part) for part in rule.rules)
-    told = [(f.name, getattr(rule, f.name), f.default) for f in fields(rule) if f.init]
-    kept = [_plain(value) for name, value, _ in told[:2] if name in ("n", "k", "p", "q")]
-    kept += [f"{name}={_plain(value)}" for name, value, default in told if name not in "nkpq" and value != default]
-    return name_of(type(rule)).replace("_", "-") + (f":{','.join(kept)}" if kept else "")
+    parts = [(f.name, getattr(rule, f.name), f.default) for f in fields(rule) if f.init]
+    texts = [_plain(value) for name, value, _ in parts[:2] if name in ("n", "k", "p", "q")]
+    texts += [f"{name}={_plain(value)}" for name, value, default in parts if name not in "nkpq" and value != default]
+    return name_of(type(rule)).replace("_", "-") + (f":{','.join(texts)}" if texts else "")
 
 
 def _plain(value: Any) -> str:
@@ -41,8 +41,8 @@ def method_text(method: Any) -> str:
     name, more = name_of(type(method)).replace("_", " "), []
     for f in fields(method):
         value = getattr(method, f.name)
-        if f.name in LEADS:
-            name += " " + LEADS[f.name] + (rule_text(value) if isinstance(value, Rule) else _plain(value))
+        if f.name in PARAMETER_LEADS:
+            name += " " + PARAMETER_LEADS[f.name] + (rule_text(value) if isinstance(value, Rule) else _plain(value))
         elif isinstance(value, bool) and value != f.default:
             more.append(f.name if value else f"not {f.name}")
         elif value != f.default:

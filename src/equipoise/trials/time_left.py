@@ -1,11 +1,11 @@
-"""Pace: how long what is left will take, from what the trials so far took."""
+"""Time left for the remaining trials, estimated from those so far."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import fmean
 
-ENOUGH = 3
+MIN_TIMED_TRIALS = 3
 """Trials that must have been timed before an estimate is given."""
 
 
@@ -15,7 +15,7 @@ class Pace:
 
     >>> pace = Pace()
     >>> for seconds in (2.0, 4.0, 3.0): pace.took("noise", seconds)
-    >>> pace.left({"noise": 10}), pace.words({"noise": 100})
+    >>> pace.seconds_left({"noise": 10}), pace.words({"noise": 100})
     (30.0, 'about 5 min left')
     """
 
@@ -33,9 +33,9 @@ class Pace:
         """Seconds of a trial of this kind so far; 0 where there is none."""
         return fmean(self.spent[kind]) if self.spent.get(kind) else 0.0
 
-    def left(self, waiting: dict[str, int]) -> float | None:
+    def seconds_left(self, waiting: dict[str, int]) -> float | None:
         """Seconds that so many trials of each kind will take; a kind not seen yet counts as the slowest seen."""
-        if self.timed < ENOUGH:
+        if self.timed < MIN_TIMED_TRIALS:
             return None
         means = {kind: fmean(seconds) for kind, seconds in self.spent.items()}
         slowest = max(means.values())
@@ -43,7 +43,7 @@ class Pace:
 
     def words(self, waiting: dict[str, int]) -> str:
         """The estimate as text; nothing while there is too little to go by, or less than a few seconds left."""
-        seconds = self.left(waiting)
+        seconds = self.seconds_left(waiting)
         if seconds is None or seconds < 5:
             return ""
         return f"about {spoken(seconds)} left"
@@ -60,9 +60,9 @@ def spoken(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def tallied(kinds: Iterable[str]) -> dict[str, int]:
+def tally(kinds: Iterable[str]) -> dict[str, int]:
     """How many of each."""
-    found: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     for kind in kinds:
-        found[kind] += 1
-    return dict(found)
+        counts[kind] += 1
+    return dict(counts)

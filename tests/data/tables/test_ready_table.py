@@ -146,7 +146,7 @@ def test_columns_by_name_and_what_is_kept() -> None:
         "r", "c", "n", "total", "value", "contributors", "top1", "cost", "sensitive", "weight", "low", "note",
     ]  # fmt: skip
     assert found.measured == "x"
-    assert found.known("contributors").tolist() == found.n.tolist()
+    assert found.numbers("contributors").tolist() == found.n.tolist()
     assert found.table.filter("sensitive").select("r", "c").rows() == [("b", "q")]
     shown = eq.tables.Suppress(eq.rules.Marked(), cost="cost").apply(found, eq.ground.randomness.Draws(1))
     assert shown.table.filter(pl.col("status") == "sensitive").select("r", "c").rows() == [("b", "q")]
@@ -163,7 +163,7 @@ def test_other_numbers_are_added_up_where_margins_are() -> None:
 def test_counts() -> None:
     found = read_small(small(), Ready(n="obs", top=(), total="T"), None)
     assert found.measured is None
-    assert found.known("value").tolist() == found.n.tolist()
+    assert found.numbers("value").tolist() == found.n.tolist()
     with pytest.raises(eq.ParameterError, match="needs the column with the counts"):
         read_small(small(), Ready(total="T"), None)
 
@@ -204,7 +204,7 @@ def test_rounding_is_put_right_and_more_is_not() -> None:
     worse = small(x=[10.01, 20.0, 30.04, 5.0, 1.0, 6.0, 15.01, 21.0, 36.04])
     with pytest.raises(eq.DataError, match=r"r = a, c = T \(and 1 more\) is not the sum of its parts along 'c'"):
         read_small(worse)
-    assert read_small(worse, Ready(n="obs", total="T", tolerance=0.05)).known("value").max() == pytest.approx(36.01)
+    assert read_small(worse, Ready(n="obs", total="T", tolerance=0.05)).numbers("value").max() == pytest.approx(36.01)
 
 
 def test_whole_numbers_are_not_rounded() -> None:
@@ -278,11 +278,11 @@ def test_never_silently_another_table(seed: int) -> None:
     renamed = cells.with_columns(pl.col(column).replace("Total", name) for column, name in names.items())
     asked = ""
     try:
-        table_again = again(renamed, hierarchies={"region": TREE}).known("value")
+        table_again = again(renamed, hierarchies={"region": TREE}).numbers("value")
     except eq.DataError as error:
-        asked, table_again = str(error), table.known("value")
+        asked, table_again = str(error), table.numbers("value")
     assert not asked or "say its total" in asked
-    assert sorted(table_again) == pytest.approx(sorted(table.known("value")))
+    assert sorted(table_again) == pytest.approx(sorted(table.numbers("value")))
     place = int(random.integers(cells.height))
     more = cells.with_columns(value=pl.col("value") + pl.int_range(pl.len()).eq(place) * 5.0)
     less = cells.filter(pl.int_range(pl.len()) != place)

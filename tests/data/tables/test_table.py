@@ -92,7 +92,7 @@ def test_margins_are_sums_along_every_branch() -> None:
     records = eq.Records.of(made(5, 200), eq.Roles(hierarchies={"region": TWICE}))
     found = table(records, ["region", "size"], "turnover")
     at = {(int(a), int(b)): i for i, (a, b) in enumerate(zip(*found.nodes, strict=True))}
-    value = found.known("value")
+    value = found.numbers("value")
     checked = 0
     for (axis, other), turn in ((found.axes, False), (found.axes[::-1], True)):
         for parent, children in axis.relations():

@@ -215,7 +215,7 @@ def test_the_verdict_and_the_balance_are_said(report, internal):
     words = text(internal)
     risk, use = report.chosen.scores
     assert "Released: inside the limits" in words
-    worst = report_sections.said(risk.value, risk.unit)
+    worst = report_sections.value_text(risk.value, risk.unit)
     assert f"while {worst} of records are unique, down from".replace("\xa0", " ") in words
     assert f"This release keeps {report_sections.number(use.value)} of " in words
     assert f"no other record in the file has the same {HOSTILE} and town" in words

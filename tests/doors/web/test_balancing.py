@@ -16,7 +16,7 @@ from equipoise.ground.errors import Cancelled
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.policies.policy_file import Job
 from equipoise.policies.presets import presets
-from equipoise.presentation.numbers import number, said
+from equipoise.presentation.numbers import number, value_text
 from equipoise.recipe import catalogue
 from equipoise.releases.balance import kept_journal
 from equipoise.search.explain_choice import choice, refusal
@@ -217,9 +217,9 @@ def test_a_trial_is_held_against_the_original_and_the_choice(once: Any, swept: A
     shown = plain(once.get("/balance/trial", params={"at": 3}).text)
     assert tried[3].words() in shown
     for score in tried[3].scores:
-        assert said(score.value, score.unit).replace("\xa0", " ") in shown
+        assert value_text(score.value, score.unit).replace("\xa0", " ") in shown
     original = eq.risk.Uniques().measure(records, records)
-    assert said(original.value, original.unit).replace("\xa0", " ") in shown
+    assert value_text(original.value, original.unit).replace("\xa0", " ") in shown
     assert "points more" in shown
     assert once.get("/balance/trial", params={"at": 32}).status_code == 422
 

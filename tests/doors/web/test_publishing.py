@@ -11,7 +11,7 @@ import pytest
 import equipoise as eq
 from equipoise.doors.web.memory import Memory
 from equipoise.doors.web.work import publish as work
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 from equipoise.publishing.weighed_publication import fitting_groups
 
 HOSTILE = "<script>alert(1)</script>"
@@ -132,7 +132,7 @@ def test_the_curve_and_the_other_rules_are_those_of_the_library(near: Any) -> No
     named = {layer["data"]["name"] for layer in spec["layer"] if "name" in layer["data"]}
     assert named == {"guides", "chosen", "chosen_label"} == set(spec["datasets"])
     worst = found.compare().at(risk_at_most=0.2)["withheld"].max()
-    assert said(worst, "share") in text[text.index('id="others"') :]  # type: ignore[arg-type]
+    assert value_text(worst, "share") in text[text.index('id="others"') :]  # type: ignore[arg-type]
 
 
 def test_the_proposed_loss_expects_the_uniques_that_there_are(near: Any) -> None:

@@ -12,7 +12,7 @@ from equipoise.doors.web.work import table_settings as settings_of
 from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
 from equipoise.policies.presets import presets
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 from equipoise.recipe.catalogue import parse
 
 HOSTILE = '<script>alert("1")</script>'
@@ -214,7 +214,7 @@ def test_methods_are_compared_as_the_library_does(near: Any) -> None:
     assert rows["suppress by p-percent:10%"]["sensitive"] == str(found.counts["sensitive"])
     assert rows["suppress by min-count:3"]["sensitive"] == str(_flagged("min-count:3", table))
     share = eq.tables.Withheld().measure(found.table, table).value
-    assert rows["suppress by p-percent:10%"]["scores"][1][0] == said(share, "share")
+    assert rows["suppress by p-percent:10%"]["scores"][1][0] == value_text(share, "share")
     text = near.get("/tables").text
     assert 'data-chart="map-spec"' in text
     assert "in use" in text

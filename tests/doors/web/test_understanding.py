@@ -234,7 +234,7 @@ def test_numbers_known_to_the_last_digit_are_matched_exactly(file: Path) -> None
 def test_matching_in_parts_is_matching_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = people(1700)
     table.write_parquet(tmp_path / "people.parquet")
-    monkeypatch.setattr(rough_numbers, "LEAST", 400)
+    monkeypatch.setattr(rough_numbers, "MIN_BATCH_PEOPLE", 400)
     said: list[Any] = []
     found = match(tmp_path, ["sex"], ["pay", "rent"], 0.1, said)
     assert len({done for done, _, _ in said}) == 8

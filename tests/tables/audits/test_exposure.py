@@ -33,8 +33,8 @@ def test_what_each_law_leaves_of_a_cell() -> None:
     for method, far in ((Round(3), 3.0), (CellKey(most=2, variance=1.0), 2.0)):
         shown = method.apply(made, Draws(1))
         low, high = limits(shown)
-        assert low.tolist() == np.maximum(0, shown.told - far).tolist()
-        assert high.tolist() == (shown.told + far).tolist()
+        assert low.tolist() == np.maximum(0, shown.published_values - far).tolist()
+        assert high.tolist() == (shown.published_values + far).tolist()
     small = Round(3, small=True).apply(made, Draws(1))
     low, high = limits(small)
     inner = dict(zip(made.table["k"], zip(low, high, strict=True), strict=True))

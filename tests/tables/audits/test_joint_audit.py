@@ -12,7 +12,7 @@ from equipoise.provenance.seed_register import Register
 from equipoise.releases.tabulated import Tabulated
 from equipoise.releases.verify import verify
 from equipoise.tables import CellKey, Round
-from equipoise.tables.audits.joint_audit import KnownTable, intervals, joint, kept, otherwise, read_back
+from equipoise.tables.audits.joint_audit import KnownTable, frame, intervals, joint, otherwise, read_back
 
 CELLS = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m")]
 
@@ -41,8 +41,8 @@ def possible(tables: list[KnownTable]) -> list[tuple[float, float]]:
 def test_the_intervals_of_two_rounded_tables(counts: tuple[int, ...], bases: tuple[int, int]) -> None:
     """Tables of two columns with whole bounds have whole ends: enumeration and linear programs agree."""
     people = records(counts)
-    one = eq.tabulate(people, ["k", "s"], method=Round(bases[0])).known
-    two = eq.tabulate(people, "k", method=Round(bases[1])).known
+    one = eq.tabulate(people, ["k", "s"], method=Round(bases[0])).known_cells
+    two = eq.tabulate(people, "k", method=Round(bases[1])).known_cells
     union, low, high = intervals([one, two])
     places = np.concatenate(union.places)
     assert np.column_stack([low[places], high[places]]) == pytest.approx(np.array(possible([one, two])), abs=1e-6)
@@ -73,8 +73,8 @@ def test_exact_and_too_close_by_hand() -> None:
 
 
 def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
-    found = eq.tabulate(records((7, 2, 3, 5)), ["k", "s"], method=Round(4), rule="min-count:3").known
-    kept(found).write_parquet(tmp_path / "kept.parquet")
+    found = eq.tabulate(records((7, 2, 3, 5)), ["k", "s"], method=Round(4), rule="min-count:3").known_cells
+    frame(found).write_parquet(tmp_path / "kept.parquet")
     back = read_back(found.table, pl.read_parquet(tmp_path / "kept.parquet"), "round")
     for name in ("told", "low", "high", "guarded", "below", "above"):
         assert np.array_equal(getattr(back, name), getattr(found, name)), name
@@ -82,8 +82,8 @@ def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
 
 def test_noise_must_be_the_same() -> None:
     people = records((7, 2, 3, 5))
-    one, two = (eq.tabulate(people, by, method=CellKey(), seed=5).known for by in (["k", "s"], "k"))
-    other = eq.tabulate(people, "k", method=CellKey(most=2, variance=1.0), seed=8).known
+    one, two = (eq.tabulate(people, by, method=CellKey(), seed=5).known_cells for by in (["k", "s"], "k"))
+    other = eq.tabulate(people, "k", method=CellKey(most=2, variance=1.0), seed=8).known_cells
     assert otherwise(two, [one]) == 0
     shared = [row for row in one.table.table.rows(named=True) if row["s"] == "Total"]
     mine = dict(zip(other.table.table["k"], other.told, strict=True))

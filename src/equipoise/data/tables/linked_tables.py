@@ -85,9 +85,9 @@ class Union:
 
         By the code of the holding; without one, a record that is alone in a cell is the one alone in its margins.
         """
-        alone = self.gathered([table.known("contributors") for table in self.tables]) == 1
+        alone = self.gathered([table.numbers("contributors") for table in self.tables]) == 1
         if all("holder" in table.more.columns for table in self.tables):
-            codes = self.gathered([table.known("holder") for table in self.tables])
+            codes = self.gathered([table.numbers("holder") for table in self.tables])
             return np.where(alone, codes, -1).astype(np.int64)
         return _same_person(self.additive, alone)
 

@@ -47,7 +47,7 @@ class Table(Cells):
         return leaf
 
     @property
-    def told(self) -> Floats:
+    def published_values(self) -> Floats:
         """Published value of each cell, NaN where suppressed; its value where nothing is protected yet."""
         if "published" not in self.more.columns:
             return amount(self)

@@ -36,7 +36,7 @@ def both(released: Any, original: Any, method: str) -> tuple[Table, Table]:
 def whole(data: Any, method: str) -> tuple[Table, Floats]:
     """A table and its published values; refused where cells are suppressed."""
     table = as_table(data, method)
-    published = table.told
+    published = table.published_values
     suppressed = int(np.isnan(published).sum())
     if suppressed:
         raise DataError(f"{method} needs every cell, but {suppressed:,} are suppressed: use it before suppression.")
@@ -45,7 +45,7 @@ def whole(data: Any, method: str) -> tuple[Table, Floats]:
 
 def changed(table: Table, published: Floats, law: Law) -> Table:
     """The table with new published values, each marked as changed or not."""
-    same = np.abs(published - table.told) <= CHANGE_TOLERANCE * np.maximum(1.0, np.abs(published))
+    same = np.abs(published - table.published_values) <= CHANGE_TOLERANCE * np.maximum(1.0, np.abs(published))
     status = pl.Series("status", np.where(same, "published", "changed"))
     return table.protected(published, status, law)
 

@@ -40,6 +40,6 @@ def assess(
         measures = dict.fromkeys(parse(text, "measure") for text in measure or ()) or None
         assessment = measure_file(records, measures, progress=progress)
     if as_json:
-        json_answers.show(json_answers.assessment(o.shown(file), records, assessment, show_values))
+        json_answers.show(json_answers.assessment(o.data_path(file), records, assessment, show_values))
     else:
-        screens.assessment(o.shown(file), records, assessment, show_values)
+        screens.assessment(o.data_path(file), records, assessment, show_values)

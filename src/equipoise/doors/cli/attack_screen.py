@@ -13,7 +13,7 @@ from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen
 from equipoise.doors.cli.screens import MAX_ROWS, four_figures
 from equipoise.doors.report.intruder_section import tried_attacks
 from equipoise.intrusion.attack import Attack
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 
 
 def show_attack(
@@ -44,7 +44,7 @@ def _by_knowledge(out: Console, attack: Attack) -> None:
     title(out, "Most dangerous knowledge" + (f", the first {MAX_ROWS}: --json lists {more} more" if more > 0 else ""))
     rows = table("Known", "Linked", "Interval", "Guessing")
     for row in attack.worst(MAX_ROWS).iter_rows(named=True):
-        value, low, high, guess = (flat(said(row[name], "share")) for name in ("value", "low", "high", "baseline"))
+        value, low, high, guess = (flat(value_text(row[n], "share")) for n in ("value", "low", "high", "baseline"))
         rows.add_row(one_line(row["known"]), value, f"{low} to {high}", guess)
     out.print(indented(rows))
 

@@ -16,7 +16,7 @@ from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import flat, indented, say, screen
 from equipoise.doors.cli.screen_parts import table as columns_of
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.whole_files import put, refuse_page
+from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.recipe.catalogue import parse, typed
 from equipoise.rules import MinCount
 from equipoise.search.best_coarsening import LOSSES, BestCoarsening, best_coarsening, read_loss
@@ -91,13 +91,13 @@ def coarsen(
         )  # fmt: skip
         out = None if best.interrupted else out
         if map is not None and not best.interrupted:
-            put(map, best.lattice.write_csv())
+            write_whole(map, best.lattice.write_csv())
         if out is not None:
             eq.protect(records, best.recipe.masks, out, overwrite=overwrite, progress=progress)
     if as_json:
-        json_answers.show({"file": str(o.shown(file)), **best.to_plain(), "folder": str(out) if out else None})
+        json_answers.show({"file": str(o.data_path(file)), **best.to_plain(), "folder": str(out) if out else None})
     else:
-        _screen(str(o.shown(file)), best, out)
+        _screen(str(o.data_path(file)), best, out)
 
 
 def _weight(text: str) -> tuple[str, float]:

@@ -26,8 +26,8 @@ from equipoise.doors.report.publication_page import (
 )
 from equipoise.files import read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
-from equipoise.presentation.numbers import number, said
-from equipoise.publishing.cells_of_domains import COUNTS
+from equipoise.presentation.numbers import number, value_text
+from equipoise.publishing.cells_of_domains import COUNT_COLUMNS
 from equipoise.publishing.publish import Published, PublishOptions
 
 MOST_SHOWN = 15
@@ -59,11 +59,11 @@ def publish(
             progress(1, 1, "reading")
         fields["population"] = _population(options["population"], records)
         tree = records.roles.hierarchies.get(merge) if merge else None
-        decision = eq.publish(source, name=o.shown(file).name, hierarchy=tree, **fields)
+        decision = eq.publish(source, name=o.data_path(file).name, hierarchy=tree, **fields)
     if as_json:
-        json_answers.show(_answer(o.shown(file), decision, out, show_values))
+        json_answers.show(_answer(o.data_path(file), decision, out, show_values))
     else:
-        _screen(o.shown(file), decision, out, show_values)
+        _screen(o.data_path(file), decision, out, show_values)
 
 
 def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,11 +128,11 @@ def _source(file: Path | None, options: Mapping[str, Any]) -> tuple[Any, Records
     areas = {**options, "domain": options["domain"] or None}
     records = o.opened(file, areas, keys_needed=False)
     schema = records.schema()
-    lacking = [name for name in COUNTS if name not in schema]
+    lacking = [name for name in COUNT_COLUMNS if name not in schema]
     sampled = records.roles.weight or options["population"]
     if not lacking and not sampled:
         return records.collect(), records
-    if lacking and len(lacking) < len(COUNTS) and not sampled and not options["target"]:
+    if lacking and len(lacking) < len(COUNT_COLUMNS) and not sampled and not options["target"]:
         raise RolesError(f"A table of cells needs the columns n, N and y: there is no {' and no '.join(lacking)}.")
     return records, records
 
@@ -146,54 +146,54 @@ def _population(text: str | None, records: Records) -> Any:
     raise DataError(f"--population {text!r} is neither a column nor a file.{hint(text, list(records.schema()))}")
 
 
-def _answer(file: Path, found: Published, out: Path | None, show_values: bool) -> dict[str, Any]:
-    return {"file": str(file), **found.to_plain(values=show_values), "out": str(out) if out else None}
+def _answer(file: Path, decision: Published, out: Path | None, show_values: bool) -> dict[str, Any]:
+    return {"file": str(file), **decision.to_plain(values=show_values), "out": str(out) if out else None}
 
 
-def _screen(file: Path, found: Published, place: Path | None, show_values: bool) -> None:
+def _screen(file: Path, decision: Published, place: Path | None, show_values: bool) -> None:
     out = screen()
-    say(out, "Publish or suppress", f"{one_line(file.name)}, {found.counts['total']:,} cells")
+    say(out, "Publish or suppress", f"{one_line(file.name)}, {decision.counts['total']:,} cells")
     out.print()
-    out.print(indented(Text(flat(found.words), "bold")))
-    out.print(indented(Text(flat(f"{whole_cells(found)} {drawn_line(found)}"))))
-    for word, meaning in meanings(found):
+    out.print(indented(Text(flat(decision.words), "bold")))
+    out.print(indented(Text(flat(f"{whole_cells(decision)} {drawn_line(decision)}"))))
+    for word, meaning in meanings(decision):
         out.print(indented(Text(one_line(f"{word}: {meaning}"), "dim")))
-    _rules(found)
-    if found.answers:
-        listed(out, f"With more answers along {one_line(str(found.merge))}", [flat(found.answers.words)])
-    listed(out, "Notes", map(flat, found.notes))
+    _rules(decision)
+    if decision.answers:
+        listed(out, f"With more answers along {one_line(str(decision.merge))}", [flat(decision.answers.words)])
+    listed(out, "Notes", map(flat, decision.notes))
     if show_values:
-        _withheld(found)
+        _withheld(decision)
     elif not place:
         out.print("\nAdd --show-values to name the cells withheld (they are data values).", style="dim")
     if place:
         out.print()
         words = "The decision" if place.suffix else "Your report"
-        shown = place if place.suffix else place / "report.html"
-        out.print(Text(f"{words:<15}", "bold"), str(shown), sep="", soft_wrap=True)
+        path = place if place.suffix else place / "report.html"
+        out.print(Text(f"{words:<15}", "bold"), str(path), sep="", soft_wrap=True)
         out.print("It names cells by their values: keep it inside.", style="dim")
 
 
-def _rules(found: Published) -> None:
+def _rules(decision: Published) -> None:
     """What each rule would give, the best first."""
-    out, what = screen(), "risk" if found.by_share else "withheld"
-    title(out, f"What the wrong rule would cost, at the same {'share published' if found.by_share else 'risk'}")
+    out, what = screen(), "risk" if decision.by_share else "withheld"
+    title(out, f"What the wrong rule would cost, at the same {'share published' if decision.by_share else 'risk'}")
     rows = table("Cells ordered by", what.capitalize(), "More")
-    for row in by_cost(found).iter_rows(named=True):
+    for row in by_cost(decision).iter_rows(named=True):
         more = "" if row["rule"] == "optimal" else points(row["cost"])
-        rows.add_row(one_line(sentence(row["rule"])), flat(said(row[what], "share")), more)
+        rows.add_row(one_line(sentence(row["rule"])), flat(value_text(row[what], "share")), more)
     out.print(indented(rows))
-    if told := cost_words(found):
-        out.print(indented(Text(flat(told))))
+    if text := cost_words(decision):
+        out.print(indented(Text(flat(text))))
 
 
-def _withheld(found: Published) -> None:
-    out, names = screen(), [*found.publication.data.keys] or ["y", "n", "N"]
-    cells = found.cells.filter(~found.cells["publish"]).sort("ratio", descending=True, nulls_last=True)
+def _withheld(decision: Published) -> None:
+    out, names = screen(), [*decision.publication.data.keys] or ["y", "n", "N"]
+    cells = decision.cells.filter(~decision.cells["publish"]).sort("ratio", descending=True, nulls_last=True)
     more = f", the first {MOST_SHOWN} of {cells.height:,}" if cells.height > MOST_SHOWN else ""
     title(out, f"Cells withheld{more}")
     rows = table(one_line(", ".join(names)), "y", "Expected Y", "R1/R0")
     for row in cells.head(MOST_SHOWN).iter_rows(named=True):
-        named = one_line(", ".join(str(row[name]) for name in names))
-        rows.add_row(named, number(row["y"]), number(row["mean"]), number(row["ratio"] or 0.0))
+        label = one_line(", ".join(str(row[name]) for name in names))
+        rows.add_row(label, number(row["y"]), number(row["mean"]), number(row["ratio"] or 0.0))
     out.print(indented(rows))

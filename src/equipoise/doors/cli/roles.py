@@ -41,14 +41,14 @@ def roles(
     if out is not None:
         _refuse(out, overwrite)
     with bar("looking at the columns"):
-        source, arguments = o.asked(file, ctx.params)
+        source, arguments = o.source_of(file, ctx.params)
         suggestion = suggest_roles(source, **arguments)
     if out is not None:
         _write(out, suggestion)
     if as_json:
-        json_answers.show(_json_answer(o.shown(file), suggestion, out))
+        json_answers.show(_json_answer(o.data_path(file), suggestion, out))
     else:
-        _screen(o.shown(file), suggestion, out, o.typed(file, ctx.params))
+        _screen(o.data_path(file), suggestion, out, o.typed(file, ctx.params))
 
 
 def _refuse(out: Path, overwrite: bool) -> None:

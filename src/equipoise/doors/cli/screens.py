@@ -31,7 +31,7 @@ from equipoise.ground.system import privacy
 from equipoise.inspection.worst_records import mildest
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 from equipoise.recipe.catalogue import VERBS, Field, Verb, family, form, methods, own, summary
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _best_coarsenings(out: Console, result: Assessment) -> None:
     if best.is_empty():
         return
     rows = best.head(MAX_COARSENING_ROWS).iter_rows(named=True)
-    sentences = [f"{row['key']} {row['words']} removes {said(row['removed'], 'share')} of the uniques" for row in rows]
+    sentences = [f"{r['key']} {r['words']} removes {value_text(r['removed'], 'share')} of the uniques" for r in rows]
     _listed(out, "What would help most, one key at a time", map(one_line, map(_flat, sentences)))
 
 
@@ -88,7 +88,7 @@ def _worst(out: Console, result: Assessment) -> None:
         return
     key = result.worst.columns[0]
     records = ", ".join(one_line(str(value)) for value in result.worst[key].to_list())
-    risk = said(float(result.worst["risk"][0]), "share")
+    risk = value_text(float(result.worst["risk"][0]), "share")
     what = "row" if key == "record" else one_line(key)
     _title(out, f"Most at risk, by {what} (the first with {_flat(risk)})")
     out.print(_indented(Text(records)))

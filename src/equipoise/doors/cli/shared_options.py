@@ -122,30 +122,30 @@ def opened(file: Path | None, options: Mapping[str, Any], *, keys_needed: bool =
 
     Roles that tau-ARGUS metadata tells hold where there is no roles file; options override them.
     """
-    source, told = asked(file, options)
+    source, reading = source_of(file, options)
     if not isinstance(source, Path) or source.suffix.lower() not in ARGUS or options["roles"]:
-        return read(source, roles(options, keys_needed=keys_needed), **told)
-    records = read(source, **told)
-    records = replace(records, roles=roles(options, keys_needed=keys_needed, told=records.roles))
+        return read(source, roles(options, keys_needed=keys_needed), **reading)
+    records = read(source, **reading)
+    records = replace(records, roles=roles(options, keys_needed=keys_needed, file_roles=records.roles))
     records.check()
     return records
 
 
-def asked(
+def source_of(
     file: Path | None, options: Mapping[str, Any], missing: str = "argument 'FILE'", name: str = "FILE"
 ) -> tuple[Path | str, dict[str, Any]]:
     """What to read, and how: a file, or a query and its database."""
-    told = {name: options[name] for name in FORMAT}
+    reading = {name: options[name] for name in FORMAT}
     query, database = options["query"], options["database"]
     if file is not None and database:
         raise ParameterError(f"{name} and --database both say where the data is: name one of them.")
     if query:
-        return query, {**told, "database": database or (":memory:" if file is None else str(file))}
+        return query, {**reading, "database": database or (":memory:" if file is None else str(file))}
     if database:
         raise ParameterError("--database is for --query: the SELECT statement whose answer is the data.")
     if file is None:
         raise ParameterError(f"Missing {missing}: name the data, or ask for it with --query.")
-    return file, told
+    return file, reading
 
 
 def typed(file: Path | None, options: Mapping[str, Any]) -> str:
@@ -154,34 +154,34 @@ def typed(file: Path | None, options: Mapping[str, Any]) -> str:
     return " ".join([*place, *(f"--{name} ..." for name in ("query", "database") if options[name])])
 
 
-def shown(file: Path | None) -> Path:
+def data_path(file: Path | None) -> Path:
     """The data as answers name it; the address of a database may hold a password."""
     return file or Path("query")
 
 
-def roles(options: Mapping[str, Any], *, keys_needed: bool = True, told: Roles | None = None) -> Roles:
+def roles(options: Mapping[str, Any], *, keys_needed: bool = True, file_roles: Roles | None = None) -> Roles:
     """Roles from options, over those of the roles file, or those the data came with."""
-    known = Roles.from_toml(options["roles"]) if options["roles"] else told or Roles()
-    given: dict[str, Any] = {name: names(options[name]) for name in MANY if options.get(name)}
-    given |= {name: options[name] for name in ("weight", "household", "id") if options.get(name)}
-    found = replace(known, **given, hierarchies={**known.hierarchies, **hierarchies(options["hierarchy"] or ())})
-    if keys_needed and not found.keys and not options.get("mask"):
+    base = Roles.from_toml(options["roles"]) if options["roles"] else file_roles or Roles()
+    fields: dict[str, Any] = {name: names(options[name]) for name in MANY if options.get(name)}
+    fields |= {name: options[name] for name in ("weight", "household", "id") if options.get(name)}
+    combined = replace(base, **fields, hierarchies={**base.hierarchies, **hierarchies(options["hierarchy"] or ())})
+    if keys_needed and not combined.keys and not options.get("mask"):
         raise RolesError("No keys were named: say which columns an intruder may know with --keys, before any --mask.")
-    return found
+    return combined
 
 
-def names(given: Sequence[str] | None) -> tuple[str, ...]:
+def names(texts: Sequence[str] | None) -> tuple[str, ...]:
     """Names between commas, in one text or several."""
-    return tuple(name for text in given or () for name in split(text))
+    return tuple(name for text in texts or () for name in split(text))
 
 
-def hierarchies(given: Sequence[str]) -> dict[str, Hierarchy]:
+def hierarchies(texts: Sequence[str]) -> dict[str, Hierarchy]:
     """Each column's hierarchy; several for one column are its branches."""
-    found: dict[str, Hierarchy] = {}
-    for text in given:
+    trees: dict[str, Hierarchy] = {}
+    for text in texts:
         column, tree = hierarchy(text)
-        found[column] = or_(found[column], tree) if column in found else tree
-    return found
+        trees[column] = or_(trees[column], tree) if column in trees else tree
+    return trees
 
 
 def hierarchy(text: str) -> tuple[str, Hierarchy]:
@@ -225,20 +225,20 @@ def _values(text: str, kind: str) -> Any:
     return split(text) if "tuple" in kind else text
 
 
-def limits(given: Sequence[str], allow: Sequence[str] = ()) -> Policy:
+def limits(texts: Sequence[str], allow: Sequence[str] = ()) -> Policy:
     """A policy from limits like 'uniques < 0.02'; several on one score must all hold.
 
     >>> limits(["uniques:3 < 2%", "entropy > 7.5"]).limits
     {'uniques(k=3)': '< 2%', 'entropy': '> 7.5'}
     """
-    found: dict[str, str] = {}
-    for text in given:
+    bounds: dict[str, str] = {}
+    for text in texts:
         name, bound = re.fullmatch(r"([^<>]*)(.*)", text.strip(), re.DOTALL).groups()  # type: ignore[union-attr]
         if not name.strip() or not bound:
             raise ParameterError(f"Cannot read the limit {text!r}: write it like 'uniques < 0.02'.")
         score = label(parse(name, "measure"))
-        found[score] = f"{found[score]} and {bound.strip()}" if score in found else bound.strip()
-    return Policy(found, allow=names(allow))
+        bounds[score] = f"{bounds[score]} and {bound.strip()}" if score in bounds else bound.strip()
+    return Policy(bounds, allow=names(allow))
 
 
 @dataclass(frozen=True)
@@ -252,31 +252,31 @@ class AttackFiles:
 
 def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> AttackFiles:
     """The released file and the intruder's, each with the roles of the columns that it has."""
-    source, told = asked(against, options, "option '--against'", "--against")
+    source, reading = source_of(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
-    known = names(options["known"]) or filed.keys
-    if not known:
+    columns = names(options["known"]) or filed.keys
+    if not columns:
         raise RolesError("Nothing is known: say which columns an intruder knows with --known age,sex,region.")
-    given: dict[str, Any] = {name: names(options[name]) for name in ("sensitive", "numeric") if options[name]}
-    given |= {"id": options["id"]} if options["id"] else {}
-    original = _intruders(source, Roles(domain=known, **given), _left_for(source, released, told))
+    fields: dict[str, Any] = {name: names(options[name]) for name in ("sensitive", "numeric") if options[name]}
+    fields |= {"id": options["id"]} if options["id"] else {}
+    original = _intruders(source, Roles(domain=columns, **fields), _left_for(source, released, reading))
     trees = {**filed.hierarchies, **hierarchies(options["hierarchy"] or ())}
-    original = replace(original, roles=_fitting(replace(filed, **given, hierarchies=trees), original))
+    original = replace(original, roles=_fitting(replace(filed, **fields, hierarchies=trees), original))
     original.check()
-    found = [reopen(path, Roles(domain=known), **_meant_for(path, told)) for path in released]
-    return AttackFiles(one_of([_with_id(file, original.roles.id) for file in found]), original, known)
+    files = [reopen(path, Roles(domain=columns), **_meant_for(path, reading)) for path in released]
+    return AttackFiles(one_of([_with_id(file, original.roles.id) for file in files]), original, columns)
 
 
-def _intruders(source: Path | str, roles: Roles, told: Mapping[str, Any]) -> Records:
-    return opened_as(source, roles, **told) if isinstance(source, Path) else read(source, roles, **told)
+def _intruders(source: Path | str, roles: Roles, reading: Mapping[str, Any]) -> Records:
+    return opened_as(source, roles, **reading) if isinstance(source, Path) else read(source, roles, **reading)
 
 
-def _meant_for(source: Path | str, told: Mapping[str, Any]) -> dict[str, Any]:
+def _meant_for(source: Path | str, reading: Mapping[str, Any]) -> dict[str, Any]:
     """The reading options that the format of a file takes."""
     if isinstance(source, str) or source.is_dir() or not _is_named(source):
         return {}
     return {
-        name: value for name, value in told.items() if value is not None and name in KNOWN[format_of(source)].options
+        name: value for name, value in reading.items() if value is not None and name in KNOWN[format_of(source)].options
     }
 
 
@@ -285,10 +285,10 @@ def _is_named(path: Path) -> bool:
     return path.name.lower().endswith(tuple(suffix for one in KNOWN.values() for suffix in one.suffixes))
 
 
-def _left_for(source: Path | str, released: Sequence[Path], told: Mapping[str, Any]) -> dict[str, Any]:
+def _left_for(source: Path | str, released: Sequence[Path], reading: Mapping[str, Any]) -> dict[str, Any]:
     """Those for the intruder's file: the ones it takes, and the ones no released file takes, which it will refuse."""
-    own, taken = _meant_for(source, told), {name for path in released for name in _meant_for(path, told)}
-    return {name: value for name, value in told.items() if name in own or name not in taken}
+    own, claimed = _meant_for(source, reading), {name for path in released for name in _meant_for(path, reading)}
+    return {name: value for name, value in reading.items() if name in own or name not in claimed}
 
 
 def _with_id(records: Records, name: str | None) -> Records:
@@ -317,10 +317,10 @@ def _fitting(roles: Roles, records: Records) -> Roles:
 
 def attack_named(text: str) -> Measure:
     """An attack by its name and fields."""
-    found: Measure = parse(text, "measure")
-    if family(type(found)) != "attacks":
+    attack: Measure = parse(text, "measure")
+    if family(type(attack)) != "attacks":
         names = [name.replace("_", "-") for name in methods("measure", "attacks")]
         raise ParameterError(
             f"{text.partition(':')[0].partition('(')[0]!r} is no attack. There are: {', '.join(names)}."
         )
-    return found
+    return attack

@@ -93,9 +93,9 @@ def table(
         records, trees = _opened(file, ctx.params)
         tabulated = eq.tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
     if as_json:
-        json_answers.show({"file": str(o.shown(file)), **tabulated.to_plain(), **_places(out)})
+        json_answers.show({"file": str(o.data_path(file)), **tabulated.to_plain(), **_places(out)})
     else:
-        _screen(o.shown(file), tabulated, out)
+        _screen(o.data_path(file), tabulated, out)
 
 
 def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,27 +148,27 @@ def _places(out: Path | None) -> dict[str, str | None]:
     }
 
 
-def _screen(file: Path, found: Tabulated, place: Path | None) -> None:
+def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
     out = screen()
-    what = found.table.measured or "records"
-    say(out, "Table", one_line(f"{what} by {', '.join(found.table.by)} from {file.name}, {len(found.table):,} cells"))
+    what = result.table.measured or "records"
+    say(out, "Table", one_line(f"{what} by {', '.join(result.table.by)} from {file.name}, {len(result.table):,} cells"))
     out.print()
-    out.print(indented(Text(flat(found.words), "bold")))
+    out.print(indented(Text(flat(result.words), "bold")))
     title(out, "Audit: passed")
     rows = columns_of("", "")
     rows.show_header = False
-    for name, number in certificate(found):
+    for name, number in certificate(result):
         rows.add_row(name, flat(number))
     out.print(indented(rows))
-    if found.compared:
-        side_by_side(out, found.compared)
-    doubts(out, found)
-    if found.notes:
-        listed(out, "Notes", map(flat, found.notes))
+    if result.compared:
+        side_by_side(out, result.compared)
+    doubts(out, result)
+    if result.notes:
+        listed(out, "Notes", map(flat, result.notes))
     out.print()
     if place is None:
         out.print("Nothing was written: name a folder with --out.", style="dim")
         return
     for name, path in (("Your report", "private/report.html"), ("To publish", "public")):
         out.print(Text(f"{name:<15}", "bold"), str(place / path), sep="", soft_wrap=True)
-    out.print("What is private tells sensitive cells from helpers: keep it inside.", style="dim")
+    out.print("What is private tells primary from secondary suppressions: keep it inside.", style="dim")

@@ -13,7 +13,7 @@ from equipoise.doors.cli.screen_parts import table as columns_of
 from equipoise.doors.report.table_page import certificate
 from equipoise.ground.system import privacy
 from equipoise.methods.score import Score
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 from equipoise.recipe.catalogue import to_plain
 from equipoise.releases.table_release import TableRelease
 from equipoise.releases.tabulated import Tabulated
@@ -36,7 +36,7 @@ def side_by_side(out: Console, compared: TableComparison) -> None:
 
 
 def _value(score: Score) -> str:
-    return flat(said(score.value, score.unit)) if isfinite(score.value) else "n/a"
+    return flat(value_text(score.value, score.unit)) if isfinite(score.value) else "n/a"
 
 
 def doubts(out: Console, tabulated: Tabulated) -> None:

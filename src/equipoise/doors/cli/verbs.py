@@ -121,19 +121,19 @@ def attack(
         outcome = eq.attack(files.released, files.original, progress=progress, **{**fields, "known": files.known})
         people = outcome.exposed(exposed) if exposed else None
     if as_json:
-        json_answers.show(json_answers.attack(released, o.shown(against), outcome, people, options["out"]))
+        json_answers.show(json_answers.attack(released, o.data_path(against), outcome, people, options["out"]))
     else:
-        attack_screen.show_attack(released, o.shown(against), outcome, people, options["out"])
+        attack_screen.show_attack(released, o.data_path(against), outcome, people, options["out"])
 
 
 def _attacks(texts: list[str] | None) -> list[Any] | None:
     return [o.attack_named(text) for text in texts or ()] or None
 
 
-def _answer(made: Release | TableRelease, as_json: bool, *, searched: bool) -> None:
-    if isinstance(made, TableRelease):
-        json_answers.show(table_screens.plain_release(made)) if as_json else table_screens.released(made)
+def _answer(release: Release | TableRelease, as_json: bool, *, searched: bool) -> None:
+    if isinstance(release, TableRelease):
+        json_answers.show(table_screens.plain_release(release)) if as_json else table_screens.released(release)
     elif as_json:
-        json_answers.show(json_answers.release(made, searched=searched))
+        json_answers.show(json_answers.release(release, searched=searched))
     else:
-        screens.release(made, searched=searched)
+        screens.release(release, searched=searched)

@@ -5,7 +5,7 @@ from typing import Any
 
 from equipoise.methods.score import Score
 from equipoise.policies.policy import Policy
-from equipoise.presentation.numbers import number, said, title
+from equipoise.presentation.numbers import number, title, value_text
 from equipoise.releases.report_facts import Report
 from equipoise.search.explain_choice import choice
 from equipoise.search.risk_utility_map import Axes, undominated
@@ -65,8 +65,8 @@ def every_trial(
 
 def _score(score: Score) -> str:
     """A value, with ± its error where draws differ."""
-    value = said(score.value, score.unit)
-    return f"{value} ± {said(score.error, score.unit)}" if score.error else value
+    value = value_text(score.value, score.unit)
+    return f"{value} ± {value_text(score.error, score.unit)}" if score.error else value
 
 
 def candidates(report: Report, axes: Axes) -> Facts:
@@ -111,13 +111,13 @@ def _rank(trial: Trial, favour: Score) -> float:
 
 
 def _value(trial: Trial, favour: Score) -> str:
-    return said(trial.scores.named(favour.name).value, favour.unit)
+    return value_text(trial.scores.named(favour.name).value, favour.unit)
 
 
 def _candidate(trial: Trial, report: Report, axes: Axes) -> Facts:
     return {
         "recipe": trial.words(),
-        "scores": [said(score.value, score.unit) for score in axes.of(trial)],
+        "scores": [value_text(score.value, score.unit) for score in axes.of(trial)],
         "inside": bool(report.policy.judge(trial)),
         "released": trial.name is None and trial.recipe == report.chosen.recipe,
     }

@@ -8,7 +8,7 @@ from equipoise.ground.errors import EquipoiseError
 from equipoise.intrusion.attack import Attack
 from equipoise.intrusion.scenario import Scenario
 from equipoise.methods.score import Score
-from equipoise.presentation.numbers import listed, number, said, title
+from equipoise.presentation.numbers import listed, number, title, value_text
 from equipoise.presentation.svg import static_chart
 from equipoise.recipe.catalogue import parse
 
@@ -53,9 +53,9 @@ def _both(scenario: Scenario, before: Score | None) -> Facts:
         "aim": INTRUDER_AIMS[scenario.kind].format(
             known=listed(scenario.known) if scenario.known else "", learnt=_learnt(after), columns=_columns(after)
         ),
-        "before": said(before.value, "share") if before else "not tried",
-        "after": said(after.value, "share"),
-        "guess": said(after.baseline, "share") if after.baseline is not None else "–",
+        "before": value_text(before.value, "share") if before else "not tried",
+        "after": value_text(after.value, "share"),
+        "guess": value_text(after.baseline, "share") if after.baseline is not None else "–",
         "bars": [f"{100 * min(1.0, s.value):.1f}%" if s and isfinite(s.value) else "0%" for s in (before, after)],
     }
 
@@ -81,7 +81,7 @@ def in_public(attack: Attack | None) -> str | None:
     """The sentence of the public report: the strongest linkage attack, rounded to a thousandth."""
     if attack is None or attack.strongest.kind != "link" or isnan(attack.strongest.score.value):
         return None
-    share = said(round(attack.strongest.score.value, 3), "share")
+    share = value_text(round(attack.strongest.score.value, 3), "share")
     claim = f"the attacks tried on it {'link' if attack.truth != 'unknown' else 'are estimated to link'}"
     return f"Of people whose {listed(attack.strongest.known)} are known, {claim} {share} correctly at most."
 
@@ -111,7 +111,7 @@ def tried_attacks(scenario: Scenario) -> str:
     if len(scenario.tried) < 2:
         return ""
     ranked = sorted(scenario.tried, key=lambda score: -score.value)
-    attempts = listed(f"{_short(score)} {said(score.value, 'share')}" for score in ranked)
+    attempts = listed(f"{_short(score)} {value_text(score.value, 'share')}" for score in ranked)
     return f"Tried: {attempts}."
 
 
@@ -121,12 +121,12 @@ def _short(score: Score) -> str:
 
 
 def _row(row: Facts) -> Facts:
-    low, high = (said(row[end], "share") for end in ("low", "high"))
+    low, high = (value_text(row[end], "share") for end in ("low", "high"))
     return {
         "known": row["known"],
         "size": row["size"],
-        "value": said(row["value"], "share"),
+        "value": value_text(row["value"], "share"),
         "between": f"{low} to {high}",
-        "guess": said(row["baseline"], "share") if row["baseline"] is not None else "–",
+        "guess": value_text(row["baseline"], "share") if row["baseline"] is not None else "–",
         "bar": f"{100 * min(1.0, row['value']):.1f}%",
     }

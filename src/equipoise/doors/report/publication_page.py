@@ -10,9 +10,9 @@ from equipoise.beta_binomial.prior import PriorFit
 from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import method_note
 from equipoise.losses.expectation import LOSS_KINDS, as_text
-from equipoise.presentation.numbers import number, percent, said
+from equipoise.presentation.numbers import number, percent, value_text
 from equipoise.publishing.alternatives import Answers
-from equipoise.publishing.chart import TITLES, rule_title
+from equipoise.publishing.chart import CURVE_TITLES, rule_title
 from equipoise.publishing.publication import publication
 from equipoise.publishing.publish import Published
 
@@ -72,9 +72,10 @@ def meanings(published: Published) -> list[tuple[str, str]]:
 def whole_cells(published: Published) -> str:
     """How many cells are published and suppressed, and the realised risk, in words."""
     counts, real = published.counts, published.decision.realised
+    withheld, risk = value_text(real.withheld, "share"), value_text(real.risk, "share")
     return (
         f"Of {counts['total']:,} cells {counts['published']:,} are published and {counts['withheld']:,} withheld. As "
-        f"whole cells that is {said(real.withheld, 'share')} withheld and {said(real.risk, 'share')} of the risk."
+        f"whole cells that is {withheld} withheld and {risk} of the risk."
     )
 
 
@@ -124,7 +125,7 @@ def points(cost: float) -> str:
 
 def sentence(rule: str) -> str:
     """The title of a rule with a capital; losses as they are written."""
-    return rule_title(rule).capitalize() if rule in TITLES else rule
+    return rule_title(rule).capitalize() if rule in CURVE_TITLES else rule
 
 
 def _alternative(row: Facts, published: Published) -> Facts:
@@ -132,7 +133,7 @@ def _alternative(row: Facts, published: Published) -> Facts:
     return {
         "rule": sentence(row["rule"]),
         "own": own,
-        "value": said(row["risk" if published.by_share else "withheld"], "share"),
+        "value": value_text(row["risk" if published.by_share else "withheld"], "share"),
         "cost": "" if own else points(row["cost"]),
         "bar": f"{100 * min(1.0, row['risk' if published.by_share else 'withheld']):.1f}%",
     }
@@ -152,7 +153,7 @@ def _prior(name: str, part: PriorFit) -> Facts:
     pairs = [] if part.boundary else [(part.alpha, part.errors.alpha), (part.beta, part.errors.beta)]
     return {
         "name": name,
-        "mean": f"{said(float(part.mean), 'share')} ({said(float(part.errors.mean), 'share')})",
+        "mean": f"{value_text(float(part.mean), 'share')} ({value_text(float(part.errors.mean), 'share')})",
         "shapes": [f"{number(float(value))} ({number(float(error))})" for value, error in pairs] or ["–", "–"],
         "end": part.boundary or "",
     }

@@ -19,7 +19,7 @@ from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, Policy, scored
-from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, said, title
+from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, title, value_text
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.evidence import rounded
 from equipoise.releases.report_facts import Report
@@ -182,7 +182,7 @@ def _sentence(text: str) -> str:
 def _utility_words(use: Score, before: Score | None) -> str:
     if before is None or before.value <= 0 or use.better == "lower":
         return _score_words(use)
-    whole, share = number(before.value), said(round(use.value / before.value, 2), "share")
+    whole, share = number(before.value), value_text(round(use.value / before.value, 2), "share")
     if is_share(use.unit):
         return f"{_score_words(use)}, {share} of what the original has"
     return _phrase(use, f"{number(use.value)} of {whole} {use.unit} ({share})")
@@ -193,7 +193,7 @@ def _risk_words(risk: Score, before: Score | None) -> str:
     if before is None:
         return text
     way = "down from" if risk.value < before.value else "up from" if risk.value > before.value else "as before,"
-    return f"{text}, {way} {said(before.value, risk.unit)}"
+    return f"{text}, {way} {value_text(before.value, risk.unit)}"
 
 
 def _phrase(score: Score, amount: str) -> str:
@@ -261,8 +261,8 @@ def limit_row(limit: Limit, trial: Trial, exact: Trial) -> Facts:
         "name": title(score.name),
         "reason": limit.reason,
         "binds": False,
-        "limit": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}",
-        "value": said(score.value, score.unit),
+        "limit": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}",
+        "value": value_text(score.value, score.unit),
         "margin": margin(limit, score),
         "met": limit.holds(scored(exact, limit)),
     }
@@ -275,7 +275,7 @@ def margin(limit: Limit, score: Score) -> str:
         return "not known"
     if abs(gap) < 1e-12:
         return "at the limit"
-    share = f" ({said(abs(gap / limit.bound), 'share')} of it)" if limit.bound else ""
+    share = f" ({value_text(abs(gap / limit.bound), 'share')} of it)" if limit.bound else ""
     way = "below" if gap < 0 else "above"
     return f"{_room(abs(gap), score.unit)} {way} the limit{share}"
 
@@ -301,7 +301,7 @@ def _cell(score: Score) -> Facts:
     subject = score.unit.partition(" of ")[2]
     under = [f"{number(score.number)} {subject}"] if score.number is not None and subject else []
     if score.interval:
-        under.append("{} to {}".format(*(said(end, score.unit) for end in score.interval)))
+        under.append("{} to {}".format(*(value_text(end, score.unit) for end in score.interval)))
     if score.baseline is not None and score.side == "risk":
-        under.append(f"by guessing {said(score.baseline, score.unit)}")
-    return {"value": said(score.value, score.unit), "under": ", ".join(under)}
+        under.append(f"by guessing {value_text(score.baseline, score.unit)}")
+    return {"value": value_text(score.value, score.unit), "under": ", ".join(under)}

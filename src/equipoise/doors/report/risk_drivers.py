@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from equipoise.inspection.assess import Assessment
-from equipoise.presentation.numbers import number, said
+from equipoise.presentation.numbers import number, value_text
 
 Facts = dict[str, Any]
 MAX_CATEGORY_ROWS, MIN_NAMED_RECORDS = 5, 3
@@ -41,7 +41,7 @@ def _key_cell(row: dict[str, Any]) -> Facts:
     return {
         "categories": number(row["categories"]),
         "without": number(row["without"]),
-        "share": said(share, "share"),
+        "share": value_text(share, "share"),
         "bar": _bar(share),
     }
 
@@ -68,7 +68,7 @@ def _top(table: pl.DataFrame, key: str) -> list[Facts]:
             "category": row["category"] if row["records"] >= MIN_NAMED_RECORDS else "a category of hardly anybody",
             "records": number(row["records"]),
             "uniques": number(row["uniques"]),
-            "share": said(row["share"], "share"),
+            "share": value_text(row["share"], "share"),
             "bar": _bar(row["share"]),
         }
         for row in categories.iter_rows(named=True)

@@ -7,7 +7,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
 from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, scored
-from equipoise.presentation.numbers import listed, said
+from equipoise.presentation.numbers import listed, value_text
 from equipoise.recipe.catalogue import parse
 from equipoise.search.risk_utility_map import axes
 from equipoise.search.table_comparison import TableComparison
@@ -59,8 +59,8 @@ def _row(number: str, trial: Trial, compared: TableComparison) -> Facts:
 
 def _score_text(score: Score) -> tuple[str, str]:
     """A score, and its interval where draws differ."""
-    value = said(score.value, score.unit)
-    ends = [said(end, score.unit) for end in score.interval or ()]
+    value = value_text(score.value, score.unit)
+    ends = [value_text(end, score.unit) for end in score.interval or ()]
     return value, " to ".join(ends) if set(ends) - {value} else ""
 
 
@@ -68,7 +68,7 @@ def _limit(limit: Limit, compared: TableComparison) -> Facts:
     score = scored(compared.chosen, limit)
     return {
         "name": score_name(score),
-        "limit": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}",
-        "value": said(score.value, score.unit),
+        "limit": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}",
+        "value": value_text(score.value, score.unit),
         "met": limit.holds(score),
     }

@@ -18,7 +18,7 @@ from equipoise.doors.report.method_notes import method_note
 from equipoise.doors.report.table_map_section import compared_facts, map_of
 from equipoise.methods.method import name_of
 from equipoise.policies.dominance_check import parts_of
-from equipoise.presentation.numbers import listed, number, said, title
+from equipoise.presentation.numbers import listed, number, title, value_text
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.tabulated import Tabulated
 
@@ -164,7 +164,7 @@ def _cells(
     places = np.flatnonzero(np.isin(keys, np.ravel_multi_index(list(np.array(rows).T), sizes)))
     other = table.nodes[across][places] if across is not None else np.zeros(len(places), dtype=np.int64)
     nodes = zip(*(table.nodes[i][places].tolist() for i in down), other.tolist(), strict=True)
-    values, status = table.told[places], tabulated.statuses.gather(places)
+    values, status = table.published_values[places], tabulated.statuses.gather(places)
     if public:
         return dict(zip(nodes, map(_public, values.tolist()), strict=True))
     value, empty = amount(table)[places], (table.n[places] == 0).tolist()
@@ -199,7 +199,7 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
     rows = [("Cells of the table", number(counts["cells"]))]
     if tabulated.withholds:
         rows += [("Sensitive cells", number(counts["sensitive"])), ("Helpers", number(counts["helpers"]))]
-        rows += [("Value in withheld inner cells", said(tabulated.share, "share"))]
+        rows += [("Value in withheld inner cells", value_text(tabulated.share, "share"))]
     else:
         rows += [
             ("Cells changed", number(counts["changed"])),
@@ -209,8 +209,8 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
     widths = _relative(tabulated)
     if not widths.is_empty():
         least, middle = widths.min(), widths.median()
-        rows += [("Narrowest interval, as a share of its cell", said(float(least), "share"))]  # type: ignore[arg-type]
-        rows += [("Middle interval, as a share of its cell", said(float(middle), "share"))]  # type: ignore[arg-type]
+        rows += [("Narrowest interval, as a share of its cell", value_text(float(least), "share"))]  # type: ignore[arg-type]
+        rows += [("Middle interval, as a share of its cell", value_text(float(middle), "share"))]  # type: ignore[arg-type]
     return rows
 
 
@@ -230,7 +230,7 @@ def _narrow(tabulated: Tabulated) -> list[Facts]:
             "status": row["status"],
             "value": _amount(row["value"]),
             "between": f"{_amount(row['lower'])} to {_end(row['upper'])}",
-            "width": said(row["width"], "share") if np.isfinite(row["width"]) else "no end",
+            "width": value_text(row["width"], "share") if np.isfinite(row["width"]) else "no end",
         }
         for row in narrowest.iter_rows(named=True)
     ]

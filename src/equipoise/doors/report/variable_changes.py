@@ -5,7 +5,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from equipoise.presentation.numbers import said
+from equipoise.presentation.numbers import value_text
 from equipoise.releases.overlays import BARS, Overlay
 from equipoise.releases.report_facts import Report
 
@@ -46,7 +46,8 @@ def overlay_facts(overlay: Overlay) -> Facts:
     most = max(shares, default=0.0) or 1.0
     rows = zip(overlay.labels, overlay.before, overlay.after, strict=True)
     what = "the weight" if overlay.weight else "records"
-    moves = [f"{said(overlay.moved, 'share')} of {what} in another bar than before" if overlay.moved > 5e-4 else ""]
+    shift = value_text(overlay.shift, "share")
+    moves = [f"{shift} of {what} in another bar than before" if overlay.shift > 5e-4 else ""]
     return {
         "column": overlay.column,
         "axis": f"share of records, weighted by {overlay.weight}" if overlay.weight else "share of records",
@@ -55,7 +56,7 @@ def overlay_facts(overlay: Overlay) -> Facts:
         "words": "; ".join(part for part in (overlay.words, *moves, ROOT_NOTE if uses_roots(overlay) else "") if part),
         "picture": histogram(overlay) if overlay.kind == "histogram" else "",
         "rows": [
-            {"label": label, "before": said(before, "share"), "after": said(after, "share")}
+            {"label": label, "before": value_text(before, "share"), "after": value_text(after, "share")}
             | {"bars": [f"{100 * min(1.0, share / most):.1f}%" for share in (before, after)]}
             for label, before, after in rows
         ],

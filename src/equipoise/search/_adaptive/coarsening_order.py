@@ -1,4 +1,4 @@
-"""Partitions: what the places of a family keep apart of one column that its masks coarsen."""
+"""Partial order of coarsenings: which categories of a column the recipes of a family keep apart."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ Slot = tuple[tuple[int, ...], Callable[..., Mask | None]]
 """Axes of a family, and the mask that places on them make."""
 Made = tuple[tuple[int, ...], list[Mask | None]]
 """The same, all made."""
-MANY = 2000
+MAX_SLOT_MASKS = 2000
 """Masks of a slot, at most."""
-MOST = 10_000_000
+MAX_PLACE_VALUES = 10_000_000
 """Places times values of a column, at most."""
 PLACE = "__place__"
-NODES = 15
+QUADRATURE_NODES = 15
 """Points of a quadrature."""
 
 
@@ -87,7 +87,7 @@ def _coarsening(make: Callable[..., Mask | None], sizes: Sequence[int]) -> list[
     """The masks of a slot; none where it does more than to coarsen, or has too many."""
     masks: list[Mask | None] = []
     try:
-        for at in product(*map(range, sizes)) if prod(sizes) <= MANY else ():
+        for at in product(*map(range, sizes)) if prod(sizes) <= MAX_SLOT_MASKS else ():
             masks.append(make(*at))
             if not isinstance(masks[-1], Coarsening | None):
                 return []
@@ -119,7 +119,7 @@ class Alone:
         places = [column.at(points) for column in columns]
         bits = self.bits + np.sum([c.bits[at] for c, at in zip(columns, places, strict=True)], axis=0)
         spread = self.spread + np.sum([c.spread[at] for c, at in zip(columns, places, strict=True)], axis=0)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE_NODES)
         expected = self.records * 2.0 ** -(bits[:, None] + np.sqrt(spread)[:, None] * nodes)
         return np.exp(-np.minimum(expected, 700.0)) @ (weights / weights.sum())
 
@@ -128,7 +128,7 @@ def _of_column(column: str, steps: Sequence[Made], sizes: Point, records: Record
     axes = tuple(axis for mine, _ in steps for axis in mine)
     cells = count(records, (column,))
     values, n = cells.values(column), cells.counts(column)
-    if prod(sizes[axis] for axis in axes) * len(values) > MOST:
+    if prod(sizes[axis] for axis in axes) * len(values) > MAX_PLACE_VALUES:
         return None
     table = pl.DataFrame({column: values, PLACE: range(len(values)), "n": n})
     tables = [Cells.of(table, (column, PLACE), cells.hierarchies)]

@@ -1,4 +1,4 @@
-"""Surface: what a score is likely to be at a point not tried yet, and how sure that is."""
+"""Gaussian-process surrogate: mean and variance of a score at a point not tried yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from equipoise.ground.arrays import Floats
 
 Shape = tuple[Floats, float]
 """The length of each axis, and the nugget."""
-LENGTHS = (0.12, 0.25, 0.5, 1.0, 2.0, 4.0)
+LENGTH_SCALES = (0.12, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Shares of an axis over which a score may bend."""
 NUGGETS = (1e-5, 1e-3, 1e-2, 5e-2)
 """Shares of the variance that chance may have: how much of it is found with the lengths."""
-ROUNDS = 2
-LATEST = 80
+FIT_ROUNDS = 2
+MAX_FIT_POINTS = 80
 """Points that the shape is found from: the last ones are near what matters."""
-ENOUGH = 5
-"""Points above which chance can be told from a bend."""
-PRIOR = 3.0
+MIN_NUGGET_POINTS = 5
+"""Points above which noise can be separated from curvature."""
+PRIOR_POINTS = 3.0
 """Points that stand for the belief that a score varies as much as the standard score does."""
-LEAST = 2.5
+MIN_LENGTH_POINTS = 2.5
 """A length times the points tried: few points say nothing about short bends."""
 
 
@@ -72,14 +72,14 @@ class Surface:
 
 def fitted(points: Floats, scaled: Floats, groups: Sequence[Sequence[int]] = ()) -> Shape:
     """The length of each axis, or group of axes, and the nugget with the largest likelihood, one after the other."""
-    points, scaled = points[-LATEST:], scaled[-LATEST:]
+    points, scaled = points[-MAX_FIT_POINTS:], scaled[-MAX_FIT_POINTS:]
     lengths, nugget = np.full(points.shape[1], 0.5), NUGGETS[0]
-    allowed = [length for length in LENGTHS if length * len(points) > LEAST] or [LENGTHS[-1]]
-    for _ in range(ROUNDS):
+    allowed = [length for length in LENGTH_SCALES if length * len(points) > MIN_LENGTH_POINTS] or [LENGTH_SCALES[-1]]
+    for _ in range(FIT_ROUNDS):
         for group in groups or [[axis] for axis in range(points.shape[1])]:
             tries = [np.where(np.isin(np.arange(len(lengths)), group), length, lengths) for length in allowed]
             lengths = max(tries, key=lambda trial: _likelihood(points, scaled, (trial, nugget)))
-        if len(points) > ENOUGH:
+        if len(points) > MIN_NUGGET_POINTS:
             nugget = max(NUGGETS, key=lambda share: _likelihood(points, scaled, (lengths, share)))
     return lengths, nugget
 
@@ -88,12 +88,12 @@ def _likelihood(points: Floats, scaled: Floats, shape: Shape) -> float:
     """The log likelihood, up to a constant."""
     root = _root(points, shape)
     high = height(_solved(root, scaled))
-    return float(-0.5 * (len(points) + PRIOR) * np.log(high) - np.log(np.diag(root)).sum())
+    return float(-0.5 * (len(points) + PRIOR_POINTS) * np.log(high) - np.log(np.diag(root)).sum())
 
 
 def height(white: Floats) -> float:
     """The variance by which the kernel is to be multiplied, the prior points counting as 1."""
-    return float((white @ white + PRIOR) / (len(white) + PRIOR))
+    return float((white @ white + PRIOR_POINTS) / (len(white) + PRIOR_POINTS))
 
 
 def _root(points: Floats, shape: Shape) -> Floats:

@@ -1,4 +1,4 @@
-"""Plot: a family of recipes, what is known of it, and the places on it."""
+"""State of the adaptive search in one family of recipes: trials so far, and places left to try."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from equipoise.search._adaptive.gaussian_process import Shape, Surface
 from equipoise.search.recipe_space import Family, Point
 from equipoise.trials.trial import LeftOut, Trial
 
-CHANCE, SAME = 0.05, 1e-9
-"""Shares of the range: what may be chance, and what is none."""
-REFIT = 1.3
+CHANCE_SHARE, SAME_SHARE = 0.05, 1e-9
+"""Shares of the range: what may be chance, and what counts as equal."""
+REFIT_GROWTH = 1.3
 """The shape of a surface is found again when it has so many times the points."""
 
 
@@ -78,7 +78,7 @@ class Plot:
         scored_points = list(self.scored)
         if self.coarsens:
             above = self.finer(scored_points, scored_points, turned=not fine)
-            if not (above & (values[:, None] < values[None, :] - SAME)).any():
+            if not (above & (values[:, None] < values[None, :] - SAME_SHARE)).any():
                 bad_points = [point for point, wrong in zip(scored_points, bad, strict=True) if wrong]
                 return np.asarray(self.finer(points, bad_points, turned=not fine).any(axis=1), np.bool_)
         return beyond(self.unit(points), self.unit(scored_points), values, bad)
@@ -97,7 +97,7 @@ class Plot:
         Places that are being tried count as what the surface says of them, so that a batch does not crowd.
         """
         had, shape = self.shapes.get(name, (0, None))
-        fresh = shape is None or len(points) > REFIT * had
+        fresh = shape is None or len(points) > REFIT_GROWTH * had
         surface = Surface.through(self.unit(points), values, None if fresh else shape, self.groups)
         if fresh:
             self.shapes[name] = (len(points), surface.shape)
@@ -153,6 +153,6 @@ def beyond(points: Floats, scored: Floats, values: Floats, bad: NDArray[np.bool_
     slopes = np.linalg.lstsq(np.column_stack([scored, np.ones(len(scored))]), values, rcond=None)[0][:-1]
     turned, ahead = scored * np.sign(slopes), points * np.sign(slopes)
     over = (turned[:, None, :] >= turned[None, :, :]).all(axis=2)
-    if (over & (values[:, None] < values[None, :] - CHANCE * np.ptp(values))).any():
+    if (over & (values[:, None] < values[None, :] - CHANCE_SHARE * np.ptp(values))).any():
         return none
     return (ahead[:, None, :] >= turned[bad][None, :, :]).all(axis=2).any(axis=1)

@@ -1,4 +1,4 @@
-"""A good node of a lattice too large to prove, and a bound on what is lost.
+"""Beam search for a good node of a lattice too large to prove, with a bound on the loss.
 
 The search goes down from the coarsest node, keeping the `WIDTH` best nodes of each step that satisfy the rules, then
 tries to trade one key's level for another's. The bound: a file that satisfies the rules on all keys does so on some of
@@ -20,13 +20,13 @@ from equipoise.search._best_coarsening.criteria import Criteria
 from equipoise.search._best_coarsening.exact import CountedNode, SearchClock, counted_node, level_column
 from equipoise.search._best_coarsening.nodes import lattice_of, node_at, walk
 
-WIDTH = 16
+BEAM_NODES = 16
 """Nodes kept at each step down."""
-GROUP = 3000
+MAX_GROUP_NODES = 3000
 """Nodes of a group of keys that is counted for the bound."""
-TOPS = 64
+MAX_START_NODES = 64
 """Coarsest nodes to start from, where hierarchies have several."""
-ROUNDS = 5
+TRADE_ROUNDS = 5
 """How often levels are traded between keys."""
 
 
@@ -44,11 +44,11 @@ class Beam:
     def run(self) -> bool:
         """Look for a good node; False when stopped early."""
         with self.clock.stoppable():
-            tops = islice(product(*(ladder.tops for ladder in self.lattice.ladders)), TOPS)
+            tops = islice(product(*(ladder.tops for ladder in self.lattice.ladders)), MAX_START_NODES)
             front = [one for one in map(self._try, tops) if one.satisfied]
             self._bounded()
             self._down(front)
-            for _ in range(ROUNDS):
+            for _ in range(TRADE_ROUNDS):
                 if not self._traded():
                     break
             self.clock.finish(self.lattice.nodes)
@@ -93,7 +93,7 @@ class Beam:
         while front:
             finer = dict.fromkeys(node for one in front for node in self._steps(one.levels, down=True))
             candidates = [self._try(node) for node in finer]
-            front = sorted((one for one in candidates if one.satisfied), key=lambda one: one.rank)[:WIDTH]
+            front = sorted((one for one in candidates if one.satisfied), key=lambda one: one.rank)[:BEAM_NODES]
 
     def _steps(self, levels: Levels, down: bool) -> list[Levels]:
         return [
@@ -137,10 +137,10 @@ class Beam:
     def _groups(self) -> list[list[int]]:
         """Keys in groups of few nodes, those of many values together: they are the ones that single people out."""
         groups: list[list[int]] = []
-        size = GROUP + 1
+        size = MAX_GROUP_NODES + 1
         for j in sorted(range(len(self.lattice.shape)), key=lambda j: -self.lattice.ladders[j].size):
             size *= self.lattice.shape[j]
-            if size > GROUP:
+            if size > MAX_GROUP_NODES:
                 groups.append([])
                 size = self.lattice.shape[j]
             groups[-1].append(j)

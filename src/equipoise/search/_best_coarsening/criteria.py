@@ -15,7 +15,7 @@ import numpy as np
 from equipoise.coarsening.lattice import Node
 from equipoise.ground.arrays import Floats
 
-TIE = 1e-9
+RISK_TOLERANCE = 1e-9
 """A sum of risks this near its limit is on it."""
 
 
@@ -40,7 +40,7 @@ class Criteria:
 
     def _low(self, risk: float, node: Node) -> bool:
         assert self.mean_risk is not None
-        return risk <= self.mean_risk * node.lattice.records + TIE
+        return risk <= self.mean_risk * node.lattice.records + RISK_TOLERANCE
 
 
 def mean_risk(node: Node) -> float:

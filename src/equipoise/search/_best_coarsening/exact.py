@@ -24,16 +24,16 @@ from equipoise.search._best_coarsening.criteria import Criteria, mean_risk
 from equipoise.search._best_coarsening.nodes import node_at, walk
 from equipoise.search._best_coarsening.slices import slices
 
-EVERY = 0.1
+REPORT_SECONDS = 0.1
 """Seconds between reports."""
-SLOW = 8
+MAX_COUNTED_RATIO = 8
 """When more than one node in so many was counted, the rest is counted in the order that makes each quickly."""
-RAISED = 200_000
+MAX_RAISED = 200_000
 """Nodes up to which bounds are raised by what coarser nodes withhold."""
 
 
 class Stopped(Exception):
-    """Time is up, or somebody asked to stop."""
+    """Time is up, or the search was stopped."""
 
 
 @dataclass
@@ -64,20 +64,20 @@ class SearchClock:
         now = time.monotonic() - self.start
         if self.seconds is not None and now > self.seconds:
             raise Stopped
-        if self.progress is not None and now - self.told >= EVERY:
+        if self.progress is not None and now - self.told >= REPORT_SECONDS:
             self.told = now
             if self.progress(steps(), total, "nodes of the lattice") is False:
                 self.interrupted = True
                 raise Stopped
 
 
-NUMBERS = ("loss", "bound", "classes", "suppressed", "known", "satisfied")
+LATTICE_COLUMNS = ("loss", "bound", "classes", "suppressed", "known", "satisfied")
 """Columns of the frame of a lattice beside the levels of its keys."""
 
 
 def level_column(ladder: CodedLevels) -> str:
     """The name of the column with a key's levels: its own, unless the frame has one of that name."""
-    return f"{ladder.key} level" if ladder.key in NUMBERS else ladder.key
+    return f"{ladder.key} level" if ladder.key in LATTICE_COLUMNS else ladder.key
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ class LatticeSearch:
         self.prunes = self.fewer or (kind == "safe" and criteria.limit == 0)
         shape, parts = lattice.shape, loss.parts(lattice)
         self.separable = parts is not None
-        self.raises = self.fewer and lattice.nodes <= RAISED and _differ(parts, loss.parts(lattice, lattice.records))
+        few = self.fewer and lattice.nodes <= MAX_RAISED
+        self.raises = few and _differ(parts, loss.parts(lattice, lattice.records))
         self.bound = np.full(shape, -np.inf) if parts is None else loss.total(lattice.sums(parts))
         self.open = np.ones(shape, dtype=np.bool_)
         self.failed = np.zeros(shape, dtype=np.bool_)
@@ -146,7 +147,7 @@ class LatticeSearch:
         self._visit(tuple(ladder.tops[0] for ladder in self.lattice.ladders))
         best = None
         while self.open.any():
-            if self.evaluated > self.lattice.nodes // SLOW:
+            if self.evaluated > self.lattice.nodes // MAX_COUNTED_RATIO:
                 self._rest()
                 return
             place = np.unravel_index(int(np.argmin(np.where(self.open, self.bound, np.inf))), self.lattice.shape)

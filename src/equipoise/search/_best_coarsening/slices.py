@@ -1,4 +1,4 @@
-"""Slices: a part of a large file that says enough of many nodes.
+"""Slices: a part of a large file that refutes many nodes early.
 
 The records of one category of a key, at a level as coarse as a node's or coarser, hold whole classes of that node. If
 too many of them are in unsafe classes already, so are too many of all.
@@ -11,11 +11,11 @@ import numpy as np
 from equipoise.coarsening.cells_at_nodes import Levels
 from equipoise.coarsening.lattice import Lattice
 
-LARGE = 100_000
+MIN_SLICED_CELLS = 100_000
 """Cells from which slices are worth their making."""
-SHARE = 0.1
+SLICE_SHARE = 0.1
 """The share of records that a slice should have."""
-MANY = 3
+MAX_SLICES = 3
 """Slices that are made, of as many keys."""
 
 
@@ -34,20 +34,20 @@ class Slice:
 
 def slices(lattice: Lattice) -> tuple[Slice, ...]:
     """Slices near the wanted share, by keys whose coarser levels tell them: none for small files."""
-    if len(lattice.folds.base) < LARGE:
+    if len(lattice.folds.base) < MIN_SLICED_CELLS:
         return ()
     candidates = []
     for j, ladder in enumerate(lattice.ladders):
         for level in range(len(ladder)):
             counts = np.bincount(ladder.steps[level], weights=ladder.counts) / lattice.records
-            category = int(np.argmin(np.abs(counts - SHARE)))
-            if SHARE / 2 <= counts[category] <= 3 * SHARE:
+            category = int(np.argmin(np.abs(counts - SLICE_SHARE)))
+            if SLICE_SHARE / 2 <= counts[category] <= 3 * SLICE_SHARE:
                 candidates.append(
-                    (-int(ladder.within[:, level].sum()), abs(counts[category] - SHARE), j, level, category)
+                    (-int(ladder.within[:, level].sum()), abs(counts[category] - SLICE_SHARE), j, level, category)
                 )
     chosen: dict[int, Slice] = {}
     for _, _, j, level, category in sorted(candidates):
-        if j not in chosen and len(chosen) < MANY:
+        if j not in chosen and len(chosen) < MAX_SLICES:
             folds = lattice.folds.part(j, lattice.ladders[j].steps[level] == category)
             chosen[j] = Slice(j, level, replace(lattice, folds=folds))
     return tuple(chosen.values())

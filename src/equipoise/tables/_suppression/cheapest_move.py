@@ -1,4 +1,4 @@
-"""The cheapest move of a cell: another table that differs from the true one in the fewest dear cells.
+"""Cheapest move of a cell: another feasible table that changes the least costly cells.
 
 Minimise sum of w_j |y_j| subject to matrix @ y = 0, y_k = its level and the rooms of all cells; w_j is nothing for
 cells that are suppressed anyway, else cost_j / min(level, room_j). The cells that move must be suppressed. The charge
@@ -19,17 +19,17 @@ import numpy as np
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.solver import Program, Solution
-from equipoise.tables._suppression.problem import EXACT, NEGLIGIBLE, SuppressionTable
+from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, SuppressionTable
 
-WHOLE = 200_000
+MAX_WHOLE_ENTRIES = 200_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
-NEAR = (400, 3_000)
+PART_CELLS = (400, 3_000)
 """Cells of the parts looked at first in larger tables."""
-LARGE = 20_000
+MAX_DIRECT_CELLS = 20_000
 """Cells of a table up to which the whole comes right after the first part."""
-WIDEST = 1e6
+MAX_ROOM = 1e6
 """Rooms beyond this many levels are cut: no move needs them."""
-FAULT = 1e-6
+RELATION_TOLERANCE = 1e-6
 """Share of its level by which a move may miss a relation."""
 
 
@@ -52,7 +52,7 @@ class TableMove:
         size = np.abs(by)
         forth = float(np.min(np.where(by > 0, up, down) / size, initial=np.inf))
         back = float(np.min(np.where(by > 0, down, up) / size, initial=np.inf))
-        return cls(cells, by, 1.0 if 1 - FAULT <= forth < 1 else forth, back)
+        return cls(cells, by, 1.0 if 1 - RELATION_TOLERANCE <= forth < 1 else forth, back)
 
     def reach(self) -> tuple[Floats, Floats]:
         """How far each of its cells gets upwards and downwards by this move."""
@@ -62,7 +62,7 @@ class TableMove:
     def far(self, cell: int, sign: int) -> float:
         """How far one of its cells gets in a direction by this move; a hair's breadth is the solver's rounding."""
         reach = self.reach()[0 if sign > 0 else 1][np.searchsorted(self.cells, cell)]
-        return float(reach) * (1 + EXACT)
+        return float(reach) * (1 + SHORTFALL)
 
     def scaled(self, cell: int, sign: int, level: float) -> Floats:
         """The change of each of its cells when `cell` moves by `level` in a direction."""
@@ -88,7 +88,7 @@ class Finder:
 
     def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> TableMove | None:
         """The cheapest move of a cell by its level, with the cells of `still` unmoved; None when there is none."""
-        if level > (self.table.up if sign > 0 else self.table.down)[cell] * (1 + EXACT) or cell in still:
+        if level > (self.table.up if sign > 0 else self.table.down)[cell] * (1 + SHORTFALL) or cell in still:
             return None
         for part in self._parts(cell, level, free, still):
             move = part.cheapest(cell, sign, level, free, still)
@@ -109,8 +109,8 @@ class Finder:
         return self.kept
 
     def _parts(self, cell: int, level: float, free: Booleans, still: Integers) -> Iterator["_Part"]:
-        if self.table.cells * self.table.additive.base.shape[0] > WHOLE:
-            for number, size in enumerate(NEAR if self.table.cells > LARGE else NEAR[:1]):
+        if self.table.cells * self.table.additive.base.shape[0] > MAX_WHOLE_ENTRIES:
+            for number, size in enumerate(PART_CELLS if self.table.cells > MAX_DIRECT_CELLS else PART_CELLS[:1]):
                 cells = self._around(cell, level, free, size, number)
                 part = _Part.of(self, cells[np.isin(cells, still, invert=True)], level, cell)
                 if part is not None:
@@ -138,7 +138,7 @@ class _Part:
         import scipy.sparse as sparse
 
         self.finder, self.table, self.cells, self.unit, self.solved = finder, finder.table, cells, unit, 0
-        widest = WIDEST * max(1.0, float(finder.levels.max()) / unit)
+        widest = MAX_ROOM * max(1.0, float(finder.levels.max()) / unit)
         self.up, self.down = (np.minimum(room[cells] / unit, widest) for room in (finder.table.up, finder.table.down))
         self.matrix = matrix
         count = 2 * len(cells)
@@ -191,7 +191,7 @@ class _Part:
         if first is None:
             return None
         distance = np.abs(self._change(first))
-        price = float(cost[~free & (distance > NEGLIGIBLE * amount)].sum())
+        price = float(cost[~free & (distance > MOVE_TOLERANCE * amount)].sum())
         if price == 0.0:
             return self._move(first, cell, level)
         again = np.where(free, 0.0, cost / (distance + 1e-3 * amount))
@@ -199,7 +199,7 @@ class _Part:
         if second is None:
             return self._move(first, cell, level)
         change = np.abs(self._change(second))
-        better = float(cost[~free & (change > NEGLIGIBLE * amount)].sum()) < price
+        better = float(cost[~free & (change > MOVE_TOLERANCE * amount)].sum()) < price
         return self._move(second if better else first, cell, level)
 
     def _solve(self, charges: Floats) -> Solution | None:
@@ -213,8 +213,8 @@ class _Part:
 
     def _move(self, answer: Solution, cell: int, level: float) -> TableMove:
         change = self._change(answer)
-        change[np.abs(change) <= NEGLIGIBLE * level / self.unit] = 0.0
-        if np.abs(self.matrix @ change).max(initial=0.0) > FAULT * level / self.unit:
+        change[np.abs(change) <= MOVE_TOLERANCE * level / self.unit] = 0.0
+        if np.abs(self.matrix @ change).max(initial=0.0) > RELATION_TOLERANCE * level / self.unit:
             raise EngineError(f"The solver's answer for cell {cell} does not add up.")
         spot = int(np.searchsorted(self.cells, cell))
         change[spot] = np.sign(change[spot]) * level / self.unit

@@ -1,4 +1,4 @@
-"""The fast way: meet each demand by its cheapest move, then take out what can be had cheaper, cell by cell.
+"""Fast heuristic: protect each primary cell by its cheapest move, then drop superfluous secondary cells.
 
 Every demand keeps the moves that meet it, so at any time the pattern is the cells that some kept move needs, and the
 kept moves prove it: each is another possible table that takes a primary past its level.
@@ -12,14 +12,14 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import Finder, TableMove
-from equipoise.tables._suppression.problem import EXACT, Demands, unprotectable
+from equipoise.tables._suppression.problem import SHORTFALL, Demands, unprotectable
 from equipoise.tables._suppression.singletons import Knowers
 
-SHARED = 40
-"""A cell that more demands than this lean on is not tried to be taken out."""
-EFFORT = 3_000_000_000
+MAX_DEMANDS = 40
+"""A secondary cell that more demands than this rely on is not tried for removal."""
+MAX_REMOVAL_WORK = 3_000_000_000
 """Work (`Program.work`) spent at most on taking cells out: some 20 seconds."""
-NOTHING = np.zeros(0, dtype=np.int64)
+NO_CELLS = np.zeros(0, dtype=np.int64)
 
 
 class Cover:
@@ -55,7 +55,7 @@ class Cover:
     def meet(self, demand: int, without: int | None = None) -> bool:
         """Find moves until nobody who knows his own cells prevents it; False when there is none."""
         cell, level = int(self.demands.cell[demand]), float(self.demands.level[demand])
-        banned = NOTHING if without is None else np.array([without])
+        banned = NO_CELLS if without is None else np.array([without])
         while not self.met(demand):
             moves = (self._cheapest(demand, level, np.concatenate([banned, still])) for still in self._stills(demand))
             move = next((move for move in moves if move is not None), None)
@@ -95,7 +95,7 @@ class Cover:
         """Cells to hold: those of all contributors in the way at once, or of the first alone."""
         waiting = sorted(self.open[demand])
         if not waiting:
-            return [NOTHING]
+            return [NO_CELLS]
         cells = [self.demands.cells_of[knower] for knower in waiting]
         return [np.concatenate(cells), cells[0]] if len(cells) > 1 else cells
 
@@ -106,7 +106,7 @@ class Cover:
         for way, reach in enumerate(move.reach()):
             demands = self.demands.of_cell[move.cells, way]
             demanded = demands >= 0
-            far = reach[demanded] >= self.demands.level[demands[demanded]] * (1 - EXACT)
+            far = reach[demanded] >= self.demands.level[demands[demanded]] * (1 - SHORTFALL)
             for demand in demands[demanded][far].tolist():
                 self._help(demand, move, groups)
 
@@ -153,12 +153,12 @@ class Cover:
         cells = self.secondary()
         order = cells[np.lexsort((cells, -self.cost[cells]))].tolist()
         improved = False
-        stop = self.finder.work + EFFORT
+        stop = self.finder.work + MAX_REMOVAL_WORK
         for number, cell in enumerate(order):
             report(progress, number, len(order), "taking out what is not needed")
             if self.finder.work > stop:
                 break
-            if 0 < len(self.users[cell]) <= SHARED:
+            if 0 < len(self.users[cell]) <= MAX_DEMANDS:
                 improved |= self._without(cell)
         report(progress, len(order), len(order), "taking out what is not needed")
         return improved
@@ -168,7 +168,7 @@ class Cover:
         return self._again(sorted(self.users[cell]), cell)
 
     def _again(self, affected: list[int], without: int | None) -> bool:
-        before, slack = self.total, EXACT * max(1.0, self.total)
+        before, slack = self.total, SHORTFALL * max(1.0, self.total)
         states = [self._drop(demand) for demand in affected]
         for demand in affected:
             if not self.met(demand) and (not self.meet(demand, without) or self.total >= before - slack):

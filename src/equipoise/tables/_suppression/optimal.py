@@ -1,4 +1,4 @@
-"""The optimal way: cutting planes on the cheapest pattern, with a bound at any time.
+"""Optimal suppression pattern by cutting planes, with a lower bound at any time.
 
 Let x_j be 1 for suppressed cells. Primary k can move up by its level L if and only if, for every price u of the
 relations, sum over j of (r_j^+ down_j + r_j^- up_j) x_j >= L, with r = -e_k - u @ matrix (for a move down the sign of
@@ -20,23 +20,23 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution
-from equipoise.tables._suppression.cheapest_move import NEAR, WIDEST, Finder, TableMove, Ways
-from equipoise.tables._suppression.fast import NOTHING, Cover
+from equipoise.tables._suppression.cheapest_move import MAX_ROOM, PART_CELLS, Finder, TableMove, Ways
+from equipoise.tables._suppression.fast import NO_CELLS, Cover
 from equipoise.tables._suppression.problem import Demands, SuppressionTable
 from equipoise.tables._suppression.singletons import Knowers
 
-LEAN = 1e-4
+PUBLISHED_ROOM = 1e-4
 """Room given to published cells when cuts are looked for: the cuts then charge fewer of them."""
-VIOLATED = 1e-4
+CUT_TOLERANCE = 1e-4
 """Share of its right side by which a pattern must fail a cut."""
-SLOW = 1e-4
-"""Share by which the bound must rise in a round; after `PATIENCE` slower ones whole numbers are asked for."""
-PATIENCE = 5
-WHOLE = 1e-6
-QUICK = 10_000_000
-"""Work of the relaxed problem up to which the fast way goes on in whole numbers, until it is `NEARLY` optimal."""
-ROUNDS, NODES, NEARLY = 6, 60, 0.03
-FAINT = 1e-12
+MIN_BOUND_RISE = 1e-4
+"""Share by which the bound must rise in a round; after `MAX_SLOW_ROUNDS` slower ones whole numbers are asked for."""
+MAX_SLOW_ROUNDS = 5
+WHOLE_TOLERANCE = 1e-6
+MAX_FAST_WORK = 10_000_000
+"""Work of the relaxed problem up to which the fast way continues in whole numbers, to within `FAST_GAP`."""
+FAST_ROUNDS, FAST_NODES, FAST_GAP = 6, 60, 0.03
+COST_TOLERANCE = 1e-12
 """Reduced costs below this are the solver's rounding."""
 
 
@@ -69,7 +69,7 @@ class Separator:
         self.usable = (usable | fixed) & table.movable
         self.ways = Ways(table, self.usable, cost)
         self.near: dict[int, _Question] = {}
-        self.lean = LEAN
+        self.lean = PUBLISHED_ROOM
         self.work = 0
 
     def fails(
@@ -94,7 +94,7 @@ class Separator:
         """Ask for a demand alone, then with the cells still of those whose own cells were in every move found."""
         own = int(self.demands.knower[self.demands.cell[demand]])
         full = float(self.demands.level[demand])
-        answer = self._ask(demand, share, NOTHING, full)
+        answer = self._ask(demand, share, NO_CELLS, full)
         waiting: frozenset[int] | None = None
         while not isinstance(answer, ProtectionCut):
             knowers = self.demands.knower[answer.cells]
@@ -124,7 +124,7 @@ class Separator:
         for way, reach in enumerate(move.reach()):
             demands = self.demands.of_cell[move.cells, way]
             demanded = demands >= 0
-            far = reach[demanded] >= self.demands.level[demands[demanded]] * (1 - VIOLATED)
+            far = reach[demanded] >= self.demands.level[demands[demanded]] * (1 - CUT_TOLERANCE)
             settled[demands[demanded][far]] = True
 
     def _ask(self, demand: int, share: Floats, still: Integers, level: float) -> "ProtectionCut | TableMove":
@@ -132,18 +132,18 @@ class Separator:
         cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
         question = self._question(cell, level)
         while True:
-            for widest, lean in ((1.0, self.lean), (WIDEST, 0.0)):
+            for widest, lean in ((1.0, self.lean), (MAX_ROOM, 0.0)):
                 answer = question.ask(cell, sign, level, share, still, widest, lean)
                 self.work += question.spent()
                 if answer is not None:
                     return answer
             if not len(question.lacking):
-                return TableMove(NOTHING, np.zeros(0), 0.0, 0.0)
+                return TableMove(NO_CELLS, np.zeros(0), 0.0, 0.0)
             question = self.near[cell] = question.wider()
 
     def _question(self, cell: int, level: float) -> "_Question":
         if cell not in self.near:
-            cells = self.ways.nearest(cell, level, self.fixed, NEAR[0])
+            cells = self.ways.nearest(cell, level, self.fixed, PART_CELLS[0])
             self.near[cell] = _Question(self.table, cells, self.usable, self.fixed)
         return self.near[cell]
 
@@ -159,7 +159,7 @@ class _Question:
         self.up, self.down = table.up[cells], table.down[cells]
         nothing = np.zeros(len(cells))
         self.program = Program(matrix[rows], nothing, nothing, nothing)
-        self.lacking = NOTHING
+        self.lacking = NO_CELLS
 
     def spent(self) -> int:
         """The work done since this was last asked."""
@@ -179,9 +179,9 @@ class _Question:
         spot = int(np.searchsorted(self.cells, cell))
         up[spot], down[spot] = min(up[spot], 1.0), min(down[spot], 1.0)
         answer = self._farthest(spot, sign, up, down)
-        if -answer.objective >= 1 - VIOLATED:
-            columns = np.flatnonzero(np.abs(answer.values) > WHOLE)
-            rooms = (np.minimum(room[columns], WIDEST * level) * part[columns] for room in (self.up, self.down))
+        if -answer.objective >= 1 - CUT_TOLERANCE:
+            columns = np.flatnonzero(np.abs(answer.values) > WHOLE_TOLERANCE)
+            rooms = (np.minimum(room[columns], MAX_ROOM * level) * part[columns] for room in (self.up, self.down))
             return TableMove.within(self.cells[columns], answer.values[columns] * level, *rooms)
         return self._cut(answer, cell, sign, level, share, still)
 
@@ -197,18 +197,18 @@ class _Question:
     ) -> ProtectionCut | None:
         reduced = -(self.relations.T @ answer.prices)
         reduced[cell] -= sign
-        touched = np.flatnonzero(self.usable & (np.abs(reduced) > FAINT))
+        touched = np.flatnonzero(self.usable & (np.abs(reduced) > COST_TOLERANCE))
         touched = touched[np.isin(touched, still, invert=True)]
-        up, down = (np.minimum(room[touched] / level, WIDEST) for room in (self.table.up, self.table.down))
+        up, down = (np.minimum(room[touched] / level, MAX_ROOM) for room in (self.table.up, self.table.down))
         weight = np.where(reduced[touched] > 0, reduced[touched] * down, -reduced[touched] * up)
         charged = touched[(weight > 0) & (share[touched] > 0)]
         self.lacking = charged[np.isin(charged, self.cells, invert=True)]
         fixed = self.fixed[touched]
         right = 1.0 - float(weight[fixed].sum())
-        if right <= VIOLATED:
+        if right <= CUT_TOLERANCE:
             return None
         cells, weight = touched[~fixed], np.minimum(weight[~fixed] / right, 1.0)
-        return ProtectionCut(cells, weight) if weight @ share[cells] < 1 - VIOLATED else None
+        return ProtectionCut(cells, weight) if weight @ share[cells] < 1 - CUT_TOLERANCE else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +234,7 @@ class CutSearch:
 
     @property
     def finished(self) -> bool:
-        return self.seconds_left <= 0 or self.best.total - self.bound <= self.gap * self.best.total + WHOLE
+        return self.seconds_left <= 0 or self.best.total - self.bound <= self.gap * self.best.total + WHOLE_TOLERANCE
 
     @property
     def seconds_left(self) -> float:
@@ -252,18 +252,18 @@ class CutSearch:
         """The relaxed problem, rounded, with about so much work; a little of it in whole numbers if that was quick."""
         if len(self.cells):
             self.relax(progress, work)
-        if self.separator.work <= QUICK and len(self.cells):
-            self.gap = max(self.gap, NEARLY)
-            self.settle(progress, NODES, ROUNDS)
+        if self.separator.work <= MAX_FAST_WORK and len(self.cells):
+            self.gap = max(self.gap, FAST_GAP)
+            self.settle(progress, FAST_NODES, FAST_ROUNDS)
         return Optimum(self.best, min(self.bound, self.best.total))
 
     def relax(self, progress: Progress | None, work: float = np.inf) -> None:
         """Add cuts to the relaxed problem until none is failed or the bound hardly rises; then round it."""
         free = np.ones(len(self.cells))
         master, slow, cuts = Program(self._rows([]), self.cost, 0 * free, free), 0, True
-        while cuts and not self.finished and slow < PATIENCE:
+        while cuts and not self.finished and slow < MAX_SLOW_ROUNDS:
             answer = solved(master)
-            slow = slow + 1 if answer.objective <= self.bound + SLOW * self.best.total else 0
+            slow = slow + 1 if answer.objective <= self.bound + MIN_BOUND_RISE * self.best.total else 0
             self.bound = max(self.bound, answer.objective)
             if self.separator.work > work:
                 return
@@ -311,7 +311,7 @@ class CutSearch:
         import scipy.sparse as sparse
 
         sizes = [len(cut.cells) for cut in cuts]
-        columns = self.spot[np.concatenate([cut.cells for cut in cuts])] if cuts else NOTHING
+        columns = self.spot[np.concatenate([cut.cells for cut in cuts])] if cuts else NO_CELLS
         weights = np.concatenate([cut.weight for cut in cuts]) if cuts else np.zeros(0)
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return sparse.csr_array((weights, columns, starts), shape=(len(cuts), len(self.cells)))

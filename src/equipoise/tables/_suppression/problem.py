@@ -1,4 +1,4 @@
-"""What is asked of a suppression: the table, what the attacker knows before, and how far each primary must move.
+"""Suppression problem: the table, the attacker's prior bounds, and the protection levels of each primary cell.
 
 An attacker knows the relations, the published cells and limits low <= x <= high for the rest. He sees every table
 a + y with y = 0 on published cells, matrix @ y = 0 and -down <= y <= up as possible. A primary is protected upwards if
@@ -15,9 +15,9 @@ from equipoise.data.tables.additivity import Additive
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 
-EXACT = 1e-9
+SHORTFALL = 1e-9
 """Share of its level by which a move may fall short: rounding, not disclosure."""
-NEGLIGIBLE = 1e-7
+MOVE_TOLERANCE = 1e-7
 """Share of the level below which a move of another cell is the solver's rounding."""
 
 
@@ -91,7 +91,7 @@ class Demands:
         level, room = np.concatenate([upper, lower]), np.concatenate([table.up[cells], table.down[cells]])
         if strict:
             _refuse_too_near(cell, level, room)
-        level = np.where(level <= room * (1 + EXACT), np.minimum(level, room), level)
+        level = np.where(level <= room * (1 + SHORTFALL), np.minimum(level, room), level)
         sign = np.repeat(np.array([1, -1]), len(cells))
         order = np.lexsort((-sign, cell, -level))
         order = order[level[order] > 0]
@@ -153,7 +153,7 @@ def _knowers(singletons: Any, cells: int) -> Integers:
 
 
 def _refuse_too_near(cells: Integers, level: Floats, room: Floats) -> None:
-    near = np.flatnonzero(level > room * (1 + EXACT))
+    near = np.flatnonzero(level > room * (1 + SHORTFALL))
     if len(near):
         raise unprotectable(int(cells[near[0]]), "the attacker's own limits for it are nearer than its level")
 

@@ -9,9 +9,9 @@ their own cell already: this keeps the rest from being known closely to them, to
 
 from equipoise.ground.arrays import Integers
 from equipoise.tables._suppression.cheapest_move import Finder
-from equipoise.tables._suppression.problem import EXACT, NEGLIGIBLE, Demands
+from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, Demands
 
-WEAK = 0.1
+WEAK_LEVEL_SHARE = 0.1
 """Share of the farthest possible move that is asked for where the level is out of reach."""
 
 
@@ -32,9 +32,9 @@ class Knowers:
         cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
         level = float(self.demands.level[demand])
         far = self.finder.farthest(cell, sign, level, still)
-        if far >= level * (1 - EXACT):
+        if far >= level * (1 - SHORTFALL):
             return level
-        return WEAK * far if far > NEGLIGIBLE * level / WEAK else 0.0
+        return WEAK_LEVEL_SHARE * far if far > MOVE_TOLERANCE * level / WEAK_LEVEL_SHARE else 0.0
 
     def weaker(self) -> list[int]:
         """Cells that are guarded less than to their level against somebody."""

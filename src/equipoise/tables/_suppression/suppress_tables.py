@@ -1,4 +1,4 @@
-"""Which cells of tables to withhold, and the proof that the pattern protects."""
+"""Cell suppression of one or several linked tables, and the proof that the pattern protects."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,39 +26,39 @@ def withheld(tables: Sequence[Table], mask: "Suppress", progress: Progress | Non
     union.additive.check(union.values)
     flagged = union.gathered([mask.rule.flag(table).to_numpy() for table in tables])
     forced = union.gathered([_marks(table, mask.withhold) for table in tables])
-    known = [levels(mask.rule, table) for table in tables]
-    lower, upper = (union.gathered([table[side].to_numpy() for table in known]) for side in ("lower", "upper"))
+    guards = [levels(mask.rule, table) for table in tables]
+    lower, upper = (union.gathered([table[side].to_numpy() for table in guards]) for side in ("lower", "upper"))
     low, high = _limits(union, mask)
     try:
-        found = suppress(
+        pattern = suppress(
             union.additive, union.values, flagged & ~union.empty, lpl=lower, upl=upper,
             cost=union.gathered([_costs(table, mask.cost) for table in tables]), low=low, high=high,
-            forced=forced & ~union.empty & ~flagged, forbidden=_shown(union, mask),
+            forced=forced & ~union.empty & ~flagged, forbidden=_must_publish(union, mask),
             singletons=union.knowers if mask.singletons else None,
             method=mask.method, seconds=mask.seconds, progress=progress,
         )  # fmt: skip
     except InfeasibleError as problem:
-        raise InfeasibleError(_named(union, problem)) from None
-    return [_told(table, place, found, mask) for table, place in zip(tables, union.places, strict=True)]
+        raise InfeasibleError(_infeasible_text(union, problem)) from None
+    return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=True)]
 
 
 def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
     """What the attacker knows beforehand: nothing is negative, empty cells are zero, and the limits given."""
     low, high = np.zeros(union.cells), np.where(union.empty, 0.0, np.inf)
     if mask.limits is not None:
-        below, above = (union.gathered([table.known(name) for table in union.tables]) for name in mask.limits)
+        below, above = (union.gathered([table.numbers(name) for table in union.tables]) for name in mask.limits)
         low, high = np.maximum(low, below), np.minimum(high, above)
     return low, high
 
 
-def _shown(union: Union, mask: "Suppress") -> Any:
+def _must_publish(union: Union, mask: "Suppress") -> Any:
     """Cells that must be published: the user's, and those known to be zero."""
-    asked = union.gathered([_marks(table, mask.publish) for table in union.tables])
-    return asked | union.empty
+    marks = union.gathered([_marks(table, mask.publish) for table in union.tables])
+    return marks | union.empty
 
 
 def _marks(table: Table, column: str | None) -> Any:
-    return np.zeros(len(table), dtype=np.bool_) if column is None else table.known(column) != 0
+    return np.zeros(len(table), dtype=np.bool_) if column is None else table.numbers(column) != 0
 
 
 def _costs(table: Table, cost: str) -> Floats:
@@ -66,13 +66,13 @@ def _costs(table: Table, cost: str) -> Floats:
     if cost == "cells":
         return np.ones(len(table))
     name = "n" if cost == "count" else cost
-    found = table.known(name)
-    if not (np.isfinite(found) & (found >= 0)).all():
+    costs = table.numbers(name)
+    if not (np.isfinite(costs) & (costs >= 0)).all():
         raise DataError(f"The cost {cost!r} must be a number of at least 0 in every cell.")
-    return found
+    return costs
 
 
-def _named(union: Union, problem: InfeasibleError) -> str:
+def _infeasible_text(union: Union, problem: InfeasibleError) -> str:
     """What cannot be protected, and where: by columns and labels' places, never by value."""
     if problem.cell is None:
         return str(problem)
@@ -80,25 +80,25 @@ def _named(union: Union, problem: InfeasibleError) -> str:
         spot = np.flatnonzero(place == problem.cell)
         if len(spot):
             row = table.table.select(table.by).row(int(spot[0]), named=True)
-            told = ", ".join(f"{column} = {value}" for column, value in row.items())
-            return f"No pattern protects the cell {told}: publish less, or allow it to be known more closely."
+            labels = ", ".join(f"{column} = {value}" for column, value in row.items())
+            return f"No pattern protects the cell {labels}: publish less, or allow it to be known more closely."
     return str(problem)
 
 
-def _told(table: Table, place: Any, found: Suppression, mask: "Suppress") -> Table:
-    hidden, primary = found.suppressed[place], found.primary[place]
+def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress") -> Table:
+    hidden, primary = pattern.suppressed[place], pattern.primary[place]
     status = pl.Series("status", np.where(primary, "sensitive", np.where(hidden, "helper", "published")))
     words = (
         f"{int(primary.sum()):,} sensitive cells withheld, and {int((hidden & ~primary).sum()):,} helpers so that "
         "nobody can compute them within their protection levels"
     )
-    if not mask.singletons and (hidden & (table.known("contributors") == 1)).any():
+    if not mask.singletons and (hidden & (table.numbers("contributors") == 1)).any():
         words += "; a contributor who is alone in a withheld cell and knows his own may compute more (singletons)"
-    if (weaker := int(np.isin(place, found.weaker).sum())) > 0:
+    if (weaker := int(np.isin(place, pattern.weaker).sum())) > 0:
         words += (
             f"; {weaker:,} of them are guarded to less than their levels against a contributor who is alone in another "
             "withheld cell and knows his own, because no pattern guards them better"
         )
-    known = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(found.gap, 4)}
-    law = Law("suppress", table.by, words, known, detail=mask)
-    return table.protected(np.where(hidden, np.nan, table.told), status, law)
+    parameters = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(pattern.gap, 4)}
+    law = Law("suppress", table.by, words, parameters, detail=mask)
+    return table.protected(np.where(hidden, np.nan, table.published_values), status, law)

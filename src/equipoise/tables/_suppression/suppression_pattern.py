@@ -1,4 +1,4 @@
-"""Which cells to suppress, and the proof that it is enough."""
+"""Suppression pattern on arrays: secondary cells for given primary ones, and the proof that it protects."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,15 +9,15 @@ from equipoise.data.tables.additivity import Additive
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError, ParameterError
 from equipoise.ground.progress import Progress, report
-from equipoise.tables._suppression.cheapest_move import FAULT, Finder
+from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, Finder
 from equipoise.tables._suppression.fast import Cover
 from equipoise.tables._suppression.optimal import CutSearch, Separator
-from equipoise.tables._suppression.problem import EXACT, Demands, SuppressionTable, filled, marked, unprotectable
+from equipoise.tables._suppression.problem import SHORTFALL, Demands, SuppressionTable, filled, marked, unprotectable
 from equipoise.tables._suppression.singletons import Knowers
 
-POLISH = 100_000_000
+MAX_PATTERN_WORK = 100_000_000
 """Work the first pattern may have taken if the relaxed problem is to be rounded too, in the fast way."""
-ROUNDING = 300_000_000
+MAX_RELAXED_WORK = 300_000_000
 """Work the relaxed problem may take in the fast way."""
 
 
@@ -63,15 +63,15 @@ class Suppression:
     def verify(self, table: SuppressionTable) -> None:
         """Check every witness: no solver is asked. Raises `EngineError` for one that fails."""
         witnesses = self.witnesses.tocoo()
-        scale = np.maximum(self.level[witnesses.row], np.abs(witnesses.data)) * FAULT
+        scale = np.maximum(self.level[witnesses.row], np.abs(witnesses.data)) * RELATION_TOLERANCE
         wrong = ~self.suppressed[witnesses.col] | (witnesses.data > table.up[witnesses.col] + scale)
         wrong |= witnesses.data < -table.down[witnesses.col] - scale
         faults = np.zeros(len(self.cell), dtype=np.bool_)
         faults[witnesses.row[wrong]] = True
         missed = abs(table.additive.matrix @ self.witnesses.T).tocoo()
-        faults[missed.col[missed.data > self.level[missed.col] * 10 * FAULT]] = True
+        faults[missed.col[missed.data > self.level[missed.col] * 10 * RELATION_TOLERANCE]] = True
         own = np.asarray(self.witnesses[np.arange(len(self.cell)), self.cell]).ravel() if len(self.cell) else self.level
-        faults |= self.sign * own < self.level * (1 - EXACT)
+        faults |= self.sign * own < self.level * (1 - SHORTFALL)
         if faults.any():
             raise EngineError(f"The proof for cell {int(self.cell[np.flatnonzero(faults)[0]])} does not hold.")
 
@@ -114,10 +114,10 @@ def suppress(
     cover.protect(progress)
     cover.improve(progress)
     bound = 0.0
-    if cover.total > 0 and (method == "optimal" or finder.work <= POLISH):
+    if cover.total > 0 and (method == "optimal" or finder.work <= MAX_PATTERN_WORK):
         separator = Separator(table, demands, ~may_not, cover.fixed, finder.cost, cover.knowers)
         search = CutSearch(cover, separator, ~may_not, seconds, gap)
-        optimum = search.run(progress) if method == "optimal" else search.rounded(ROUNDING, progress)
+        optimum = search.run(progress) if method == "optimal" else search.rounded(MAX_RELAXED_WORK, progress)
         cover, bound = optimum.cover, optimum.bound
     return _result(table, cover, hidden, price, bound)
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from equipoise.tables.audits.joint_audit import JointAudit as JointAudit
     from equipoise.tables.audits.joint_audit import KnownTable as KnownTable
     from equipoise.tables.audits.joint_audit import bounds as bounds
-    from equipoise.tables.audits.joint_audit import kept as kept
-    from equipoise.tables.audits.joint_audit import known as known
+    from equipoise.tables.audits.joint_audit import frame as frame
     from equipoise.tables.audits.joint_audit import read_back as read_back
     from equipoise.tables.audits.joint_audit import together as together
+    from equipoise.tables.audits.joint_audit import view_of as view_of
     from equipoise.tables.audits.withheld_cells import audit as audit
     from equipoise.tables.audits.withheld_cells import difference as difference
 

@@ -1,4 +1,4 @@
-"""What an attacker can compute: the exact interval of every suppressed cell.
+"""Attacker's interval of every suppressed cell, by linear programming.
 
 For each suppressed cell the smallest and the largest value over all tables that agree with what is published: two
 linear programs. Most are not needed. A relation with one unknown fixes it, one with two makes them one; what is left
@@ -19,11 +19,11 @@ from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution, Unbounded
 from equipoise.tables._suppression.problem import SuppressionTable, marked
 
-SAME = 1e-8
+BOUND_TOLERANCE = 1e-8
 """Share of the typical room within which two bounds are equal."""
-ROUNDS = 4
+BOUND_ROUNDS = 4
 """Times that bounds are passed on through the relations."""
-SMALL = 3_000
+MAX_WHOLE = 3_000
 """Unknowns up to which whole numbers are asked for."""
 
 
@@ -102,7 +102,7 @@ class _System:
         return cls(_folded(table.additive.base[:, cells], owner, factor), owner, factor, up, down)
 
     def components(self, progress: Progress | None) -> "Iterator[_Component]":
-        """Unknowns that hang together through relations; those in none have the room they have."""
+        """Connected components of unknowns that share relations; an unknown in none keeps its bounds."""
         from scipy.sparse.csgraph import connected_components
 
         relations = np.flatnonzero(np.diff(self.matrix.indptr))
@@ -112,8 +112,8 @@ class _System:
         order = columns[np.argsort(label[columns], kind="stable")]
         starts = np.flatnonzero(np.diff(label[order], prepend=-1))
         by_column = matrix.tocsc()
-        for done, group in enumerate(np.split(order, starts[1:]) if len(order) else []):
-            report(progress, done, len(starts), "computing the attacker's intervals")
+        for number, group in enumerate(np.split(order, starts[1:]) if len(order) else []):
+            report(progress, number, len(starts), "computing the attacker's intervals")
             group = np.sort(group)
             yield _Component(by_column[:, group].tocsr(), group, -self.down[group], self.up[group])
 
@@ -138,9 +138,9 @@ def reduced(matrix: Any) -> tuple[Integers, Floats]:
         first = folded.indptr[:-1][terms == 2]
         if not len(first):
             return owner, factor
-        kept, gone, ratio = _pairs(folded, first)
+        owners, merged, ratio = _pairs(folded, first)
         into, by = np.arange(count), np.ones(count)
-        into[gone], by[gone] = kept, ratio
+        into[merged], by[merged] = owners, ratio
         factor *= by[owner]
         owner = into[owner]
 
@@ -150,12 +150,12 @@ def _pairs(folded: Any, first: Integers) -> tuple[Integers, Integers, Floats]:
     one, two = folded.indices[first], folded.indices[first + 1]
     p, q = folded.data[first], folded.data[first + 1]
     swap = one > two
-    kept, gone = np.where(swap, two, one), np.where(swap, one, two)
+    owners, merged = np.where(swap, two, one), np.where(swap, one, two)
     ratio = np.where(swap, -q / p, -p / q)
-    gone, at = np.unique(gone, return_index=True)
-    kept, ratio = kept[at], ratio[at]
-    free = np.isin(kept, gone, invert=True)
-    return kept[free], gone[free], ratio[free]
+    merged, at = np.unique(merged, return_index=True)
+    owners, ratio = owners[at], ratio[at]
+    free = np.isin(owners, merged, invert=True)
+    return owners[free], merged[free], ratio[free]
 
 
 def _folded(matrix: Any, owner: Integers, factor: Floats) -> Any:
@@ -182,12 +182,12 @@ class _Component:
 
     def settle(self, whole: bool) -> int:
         """Find all bounds; says how many programs that took."""
-        if whole and len(self.columns) > SMALL:
-            raise ParameterError(f"An audit in whole numbers takes up to {SMALL:,} unknowns that hang together.")
+        if whole and len(self.columns) > MAX_WHOLE:
+            raise ParameterError(f"An audit in whole numbers takes up to {MAX_WHOLE:,} unknowns that hang together.")
         low, high = self.low / self.unit, self.high / self.unit
         self.program = Program(self.matrix, np.zeros(len(low)), low, high, primal=True)
         self.program.sharpen()
-        self.solved, slack = 0, SAME * self.unit
+        self.solved, slack = 0, BOUND_TOLERANCE * self.unit
         if not whole:
             self._sweep()
         for column in range(len(self.columns)):
@@ -249,7 +249,7 @@ def implied(matrix: Any, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Bounds that each relation alone implies, passed on a few times: a_j z_j <= -(least of the other terms)."""
     low, high = low.copy(), high.copy()
     rows, columns, data = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices, matrix.data
-    for _ in range(ROUNDS):
+    for _ in range(BOUND_ROUNDS):
         before = low.copy(), high.copy()
         for sign in (1.0, -1.0):
             a = sign * data
@@ -257,8 +257,8 @@ def implied(matrix: Any, low: Floats, high: Floats) -> tuple[Floats, Floats]:
             endless = np.isinf(least)
             finite = np.where(endless, 0.0, least)
             total = np.bincount(rows, finite, matrix.shape[0])[rows] - finite
-            known = np.bincount(rows, endless, matrix.shape[0])[rows] - endless == 0
-            rising, falling = known & (a > 0), known & (a < 0)
+            bounded = np.bincount(rows, endless, matrix.shape[0])[rows] - endless == 0
+            rising, falling = bounded & (a > 0), bounded & (a < 0)
             np.minimum.at(high, columns[rising], -total[rising] / a[rising])
             np.maximum.at(low, columns[falling], -total[falling] / a[falling])
         if np.array_equal(before[0], low) and np.array_equal(before[1], high):

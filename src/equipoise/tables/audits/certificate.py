@@ -10,7 +10,7 @@ from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
-from equipoise.tables.audits.withheld_cells import WHOLE, audit
+from equipoise.tables.audits.withheld_cells import MAX_WHOLE, audit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,10 +44,10 @@ def _on_whole_numbers(released: Table, withheld: int) -> tuple[str, ...]:
     value = amount(released)
     if released.measured or not withheld or not np.array_equal(value, np.round(value)):
         return ()
-    if withheld <= WHOLE:
+    if withheld <= MAX_WHOLE:
         return ("The audit used that counts are whole numbers.",)
-    return (f"With more than {WHOLE:,} cells withheld the audit does not use that counts are whole: they may be known "
-            "a little better than it says.",)  # fmt: skip
+    return (f"With more than {MAX_WHOLE:,} cells withheld the audit does not use that counts are whole: they may be "
+            "known a little better than it says.",)  # fmt: skip
 
 
 def changed_cells(released: Table, rule: Rule | None) -> Certificate:

@@ -13,11 +13,11 @@ from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.attacker_intervals import audit
 
-CHANGES = ("round", "cell_key", "adjust")
+CHANGING_METHODS = ("round", "cell_key", "adjust")
 """Methods that change numbers in place of withholding them."""
-MOST = 5_000
+MAX_CELLS = 5_000
 """Cells up to which the relations of the table are used to narrow the intervals."""
-SMALL = 3
+MIN_CONTRIBUTORS = 3
 """Cells with fewer contributors may not be computed exactly, where no rule says which are sensitive."""
 
 
@@ -32,21 +32,18 @@ class Room:
 def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
     """The least and the most each cell can be, given the published numbers and how far the law may have changed each.
 
-    The attacker knows the law (a base, a largest change), that nothing is negative and, for up to `MOST` cells, all
+    The attacker knows the law (a base, a largest change), that nothing is negative and, up to `MAX_CELLS` cells, all
     relations: two linear programs for each cell. Misleads when he knows that counts are whole, or how likely a change
     is: then the interval is not all that he knows.
     """
     value = amount(table)
     low, high = limits(table)
     low, high = np.minimum(low, value), np.maximum(high, value)
-    if len(table) > MOST:
-        return (
-            low,
-            high,
-            (f"The relations of a table of more than {MOST:,} cells were not used to narrow its intervals.",),
-        )
-    found = audit(additive(table), value, np.ones(len(table), dtype=np.bool_), low=low, high=high)
-    return found.lower, found.upper, notes(table)
+    if len(table) > MAX_CELLS:
+        note = f"The relations of a table of more than {MAX_CELLS:,} cells were not used to narrow its intervals."
+        return low, high, (note,)
+    intervals = audit(additive(table), value, np.ones(len(table), dtype=np.bool_), low=low, high=high)
+    return intervals.lower, intervals.upper, notes(table)
 
 
 def notes(table: Table) -> tuple[str, ...]:
@@ -61,7 +58,7 @@ def notes(table: Table) -> tuple[str, ...]:
 
 def limits(table: Table) -> tuple[Floats, Floats]:
     """What each cell can be by itself: as far from what is published as the law allows."""
-    law, told = table.history[-1], table.told
+    law, published = table.history[-1], table.published_values
     if len(table.history) > 1:
         raise DataError("A table that was changed more than once cannot be audited: take one method.")
     if law.mask == "adjust" and isinstance(law.detail, Room):
@@ -69,28 +66,28 @@ def limits(table: Table) -> tuple[Floats, Floats]:
     if law.mask == "cell_key":
         weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
         far = law.parameters["most"] * weight
-        return np.maximum(told - far, 0.0), told + far
+        return np.maximum(published - far, 0.0), published + far
     if law.mask != "round":
         raise DataError(f"How far {law.mask or 'this method'!r} may change a cell is not known: it cannot be audited.")
     base = float(law.parameters["base"])
     if law.parameters["kind"] == "small":
-        return _small(table, told, base)
+        return _small(table, published, base)
     far = base * (1 + int(law.parameters.get("beyond", 0)))
-    return np.maximum(told - far, 0.0), told + far
+    return np.maximum(published - far, 0.0), published + far
 
 
-def _small(table: Table, told: Floats, base: float) -> tuple[Floats, Floats]:
+def _small(table: Table, published: Floats, base: float) -> tuple[Floats, Floats]:
     """Inner counts published as 0 or the base may be any below it; other inner ones are true, margins are free."""
-    hidden, inner = (told == 0) | (told == base), table.inner
-    low = np.where(inner & ~hidden, told, 0.0)
-    high = np.where(inner, np.where(hidden, base, told), np.inf)
+    hidden, inner = (published == 0) | (published == base), table.inner
+    low = np.where(inner & ~hidden, published, 0.0)
+    high = np.where(inner, np.where(hidden, base, published), np.inf)
     return low, high
 
 
 def guarded(table: Table, rule: Rule | None) -> tuple[Booleans, Floats, Floats]:
     """Which cells need protection where numbers are changed, and how far below and above."""
     if rule is None:
-        few, nothing = table.known("contributors"), np.zeros(len(table))
-        return (few > 0) & (few < SMALL), nothing, nothing
+        few, nothing = table.numbers("contributors"), np.zeros(len(table))
+        return (few > 0) & (few < MIN_CONTRIBUTORS), nothing, nothing
     distances = levels(rule, table)
     return rule.flag(table).to_numpy(), distances["lower"].to_numpy(), distances["upper"].to_numpy()

@@ -10,8 +10,8 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
-from equipoise.tables.audits.changed_tables import CHANGES, narrowed
-from equipoise.tables.audits.withheld_cells import SAFE, intervals
+from equipoise.tables.audits.changed_tables import CHANGING_METHODS, narrowed
+from equipoise.tables.audits.withheld_cells import LEVEL_TOLERANCE, intervals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,7 +29,7 @@ class Exposure:
     @cached_property
     def exposed(self) -> Booleans:
         """Sensitive cells whose interval does not reach from x - below to x + above."""
-        slack = SAFE * np.maximum(1.0, self.above)
+        slack = LEVEL_TOLERANCE * np.maximum(1.0, self.above)
         short = (self.high < self.value + self.above - slack) | (self.low > self.value - self.below + slack)
         return self.sensitive & short
 
@@ -58,7 +58,7 @@ def _ranges(released: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
     """The attacker's interval of every cell, and what it does not count with."""
     if "published" not in released.more.columns:
         return amount(released), amount(released), ()
-    if released.history and released.history[-1].mask in CHANGES:
+    if released.history and released.history[-1].mask in CHANGING_METHODS:
         return narrowed(released)
     union, ranges = intervals([released])
     return ranges.lower[union.places[0]], ranges.upper[union.places[0]], ()

@@ -18,12 +18,12 @@ from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.attacker_intervals import audit
-from equipoise.tables.audits.changed_tables import MOST, guarded, limits
+from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
 from equipoise.tables.audits.withheld_cells import difference
 
-EXACT = 1e-9
+EXACT_TOLERANCE = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
-SLACK = 1e-6
+LEVEL_TOLERANCE = 1e-6
 """Share of a level by which an interval may miss it."""
 
 
@@ -57,14 +57,14 @@ class JointAudit:
     changed: int = 0
 
 
-def known(table: Table, rule: Rule | None, method: str) -> KnownTable:
-    """What the public can tell of each cell of a table, and which cells need protection."""
+def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
+    """What the public can infer of each cell of a table, and which cells need protection."""
     withholds = method == "suppress"
     flagged, below, above = guarded(table, rule)
     low, high = bounds(table, not withholds)
     below, above = (np.where(flagged, side, 0.0) for side in (below, above))
-    needs = np.isnan(table.told) if withholds else flagged
-    return KnownTable(table, method, table.told, low, high, needs, below, above)
+    needs = np.isnan(table.published_values) if withholds else flagged
+    return KnownTable(table, method, table.published_values, low, high, needs, below, above)
 
 
 def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
@@ -73,20 +73,20 @@ def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
     Where all of them withhold cells and change none, small counts are audited as whole numbers. Nothing more is asked
     where a cell was changed before by another number: whoever has both can average.
     """
-    if all(known.method == "suppress" for known in (new, *earlier)):
-        cells = difference(new.table, [known.table for known in earlier])
-        close = sum(_short(cells.filter(pl.col("table") == i), known) for i, known in enumerate(earlier, start=1))
+    if all(view.method == "suppress" for view in (new, *earlier)):
+        cells = difference(new.table, [view.table for view in earlier])
+        close = sum(_short(cells.filter(pl.col("table") == i), view) for i, view in enumerate(earlier, start=1))
         return JointAudit(int(cells["exact"].sum()), int(cells["exposed"].sum()) + close, True)
     if other := otherwise(new, earlier):
         return JointAudit(0, 0, True, other)
     return JointAudit(*joint([new, *earlier]))
 
 
-def _short(cells: pl.DataFrame, known: KnownTable) -> int:
+def _short(cells: pl.DataFrame, view: KnownTable) -> int:
     """Sensitive cells of an earlier table that all of them together show to within their levels."""
-    hidden = np.isnan(known.table.told)
+    hidden = np.isnan(view.table.published_values)
     value, low, high = (cells[name].to_numpy() for name in ("value", "lower", "upper"))
-    return int(too_close(value, low, high, known.below[hidden], known.above[hidden]).sum())
+    return int(too_close(value, low, high, view.below[hidden], view.above[hidden]).sum())
 
 
 def too_close(value: Floats, low: Floats, high: Floats, below: Floats, above: Floats) -> Booleans:
@@ -96,8 +96,8 @@ def too_close(value: Floats, low: Floats, high: Floats, below: Floats, above: Fl
     >>> too_close(np.full(3, 100.0), ends[:, 0], ends[:, 1], np.full(3, 10.0), np.full(3, 10.0)).tolist()
     [False, True, True]
     """
-    short: Booleans = high < value + above * (1 - SLACK) - SLACK
-    return short | (low > value - below * (1 - SLACK) + SLACK)
+    short: Booleans = high < value + above * (1 - LEVEL_TOLERANCE) - LEVEL_TOLERANCE
+    return short | (low > value - below * (1 - LEVEL_TOLERANCE) + LEVEL_TOLERANCE)
 
 
 def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
@@ -106,7 +106,7 @@ def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
     if changed:
         low, high = limits(table)
         return np.minimum(low, value), np.maximum(high, value)
-    hidden = np.isnan(table.told)
+    hidden = np.isnan(table.published_values)
     return np.where(hidden, 0.0, value), np.where(hidden, np.inf, value)
 
 
@@ -117,8 +117,8 @@ def joint(tables: Sequence[KnownTable]) -> tuple[int, int, bool]:
     where a > x - l or b < x + u.
     """
     union, low, high = intervals(tables)
-    counts = [_shown(known, low[place], high[place]) for known, place in zip(tables, union.places, strict=True)]
-    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MOST
+    counts = [_exact_and_close(view, low[place], high[place]) for view, place in zip(tables, union.places, strict=True)]
+    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MAX_CELLS
 
 
 def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
@@ -127,20 +127,20 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
     Relations are used for up to 5,000 cells. Misleads when the attacker knows that counts are whole, or how likely a
     change is. Cost: at most two linear programs for each cell.
     """
-    union = Union.of([known.table for known in tables])
-    low = np.minimum(union.gathered([known.low for known in tables]), union.values)
-    high = np.maximum(union.gathered([known.high for known in tables], np.minimum), union.values)
-    if union.cells > MOST:
+    union = Union.of([view.table for view in tables])
+    low = np.minimum(union.gathered([view.low for view in tables]), union.values)
+    high = np.maximum(union.gathered([view.high for view in tables], np.minimum), union.values)
+    if union.cells > MAX_CELLS:
         return union, low, high
     ranges = audit(union.additive, union.values, low < high, low=low, high=high)
     return union, ranges.lower, ranges.upper
 
 
-def _shown(known: KnownTable, low: Floats, high: Floats) -> tuple[int, int]:
-    value = amount(known.table)
-    exact = known.guarded & (high - low <= EXACT * np.maximum(1.0, value))
-    short = too_close(value, low, high, known.below, known.above)
-    return int(exact.sum()), int((known.guarded & ~exact & short & (known.below + known.above > 0)).sum())
+def _exact_and_close(view: KnownTable, low: Floats, high: Floats) -> tuple[int, int]:
+    value = amount(view.table)
+    exact = view.guarded & (high - low <= EXACT_TOLERANCE * np.maximum(1.0, value))
+    short = too_close(value, low, high, view.below, view.above)
+    return int(exact.sum()), int((view.guarded & ~exact & short & (view.below + view.above > 0)).sum())
 
 
 def otherwise(new: KnownTable, earlier: Sequence[KnownTable]) -> int:
@@ -149,31 +149,31 @@ def otherwise(new: KnownTable, earlier: Sequence[KnownTable]) -> int:
     for old in earlier if new.method == "cell_key" else ():
         if old.method == "cell_key":
             union = Union.of([new.table, old.table])
-            one, two = (_placed(union, place, known) for place, known in zip(union.places, (new, old), strict=True))
+            one, two = (_placed(union, place, view) for place, view in zip(union.places, (new, old), strict=True))
             cells += int((np.abs(one - two) > CHANGE_TOLERANCE * np.maximum(1.0, np.abs(one))).sum())
     return cells
 
 
-def _placed(union: Union, place: "np.ndarray[tuple[int], np.dtype[np.int64]]", known: KnownTable) -> Floats:
+def _placed(union: Union, place: "np.ndarray[tuple[int], np.dtype[np.int64]]", view: KnownTable) -> Floats:
     """What a table publishes of each cell of the union; not a number where it has none."""
-    told = np.full(union.cells, np.nan)
-    told[place] = known.told
-    return told
+    values = np.full(union.cells, np.nan)
+    values[place] = view.told
+    return values
 
 
-def kept(known: KnownTable) -> pl.DataFrame:
+def frame(view: KnownTable) -> pl.DataFrame:
     """What must be kept of a table to audit it together with later ones, by the labels of its cells."""
-    labels = known.table.table.select(pl.col(known.table.by).cast(pl.String))
+    labels = view.table.table.select(pl.col(view.table.by).cast(pl.String))
     parts = ("told", "low", "high", "guarded", "below", "above")
-    return labels.rename({name: f"by {name}" for name in known.table.by}).with_columns(
-        pl.Series(name, getattr(known, name)) for name in parts
+    return labels.rename({name: f"by {name}" for name in view.table.by}).with_columns(
+        pl.Series(name, getattr(view, name)) for name in parts
     )
 
 
-def read_back(table: Table, told: pl.DataFrame, method: str) -> KnownTable:
+def read_back(table: Table, frame: pl.DataFrame, method: str) -> KnownTable:
     """The same from what was kept, in the order of the table as it was read back."""
     labels = table.table.select(pl.col(name).cast(pl.String).alias(f"by {name}") for name in table.by)
-    rows = labels.join(told, on=labels.columns, how="left", maintain_order="left", nulls_equal=True)
+    rows = labels.join(frame, on=labels.columns, how="left", maintain_order="left", nulls_equal=True)
     arrays = {name: rows[name].fill_null(np.nan).to_numpy() for name in ("told", "low", "high")}
     levels = {name: rows[name].fill_null(0.0).to_numpy() for name in ("below", "above")}
     low = np.where(np.isnan(arrays["low"]), 0.0, arrays["low"])

@@ -15,9 +15,9 @@ from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
 
-WHOLE = 300
+MAX_WHOLE = 300
 """Withheld cells up to which counts are audited in whole numbers."""
-SAFE = 1e-6
+LEVEL_TOLERANCE = 1e-6
 """Share of its level by which an interval may fall short: rounding, not disclosure."""
 
 
@@ -63,7 +63,7 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
     for number, (table, place) in enumerate(zip(tables, union.places, strict=True)):
         cells = verdicts(table, place, ranges, rule or rule_of(table))
         public = ~ranges.suppressed[place]
-        hidden = pl.Series(table.told).is_nan().to_numpy()
+        hidden = pl.Series(table.published_values).is_nan().to_numpy()
         parts.append(
             cells.with_columns(pl.Series("published", public[hidden]), pl.lit(number).alias("table"))
             .with_columns(exact=pl.col("exact") | pl.col("published"))
@@ -75,13 +75,13 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
 def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals]:
     """The attacker's interval of every cell that no table publishes."""
     union = Union.of(tables)
-    hidden = ~union.gathered([~np.isnan(table.told) for table in tables])
-    changes = sum(int((np.abs(table.told - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
+    hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
+    changes = sum(int((np.abs(table.published_values - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
                   for table, p in zip(tables, union.places, strict=True))  # fmt: skip
     if changes:
-        raise DataError(f"{changes:,} published cells differ from the table's values: audit is for withheld cells.")
+        raise DataError(f"{changes:,} published cells differ from the table's values: audit is for suppressed cells.")
     counts = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in tables)
-    exact = counts and int(hidden.sum()) <= WHOLE if whole is None else whole
+    exact = counts and int(hidden.sum()) <= MAX_WHOLE if whole is None else whole
     if exact and not counts:
         raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
     high = np.where(union.empty, 0.0, np.inf)
@@ -90,12 +90,12 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
 
 def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
     """A row per withheld cell: its interval, whether it is known exactly, and whether within its protection level."""
-    hidden = np.isnan(table.told)
-    lower, upper, value = ranges.lower[place], ranges.upper[place], table.known("value")
+    hidden = np.isnan(table.published_values)
+    lower, upper, value = ranges.lower[place], ranges.upper[place], table.numbers("value")
     exposed = np.zeros(len(table), dtype=np.bool_)
     if rule is not None:
         distances = levels(rule, table)
-        slack = SAFE * np.maximum(1.0, distances["upper"].to_numpy())
+        slack = LEVEL_TOLERANCE * np.maximum(1.0, distances["upper"].to_numpy())
         high, low = value + distances["upper"].to_numpy(), value - distances["lower"].to_numpy()
         exposed = rule.flag(table).to_numpy() & ((upper < high - slack) | (lower > low + slack))
     cells = table.table.select(*table.by, *(("status",) if "status" in table.more.columns else ()), value=value)

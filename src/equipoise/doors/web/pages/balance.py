@@ -37,7 +37,7 @@ from equipoise.doors.web.work.trials import (
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
 from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Policy, scored
-from equipoise.presentation.numbers import said, title
+from equipoise.presentation.numbers import title, value_text
 from equipoise.search.explain_choice import Choice, refusal
 from equipoise.search.risk_utility_map import Axes
 
@@ -247,8 +247,8 @@ def _choice_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, a
     for name in names:
         score, limit = choice.trial.scores.named(name), limited.get(name)
         row = {"title": title(name), "now": value(score), "unit": unit_of(score.unit)}
-        row |= {"was": said(results.original.scores.named(name).value, score.unit)}
-        row |= {"must": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}" if limit else ""}
+        row |= {"was": value_text(results.original.scores.named(name).value, score.unit)}
+        row |= {"must": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}" if limit else ""}
         scores.append({**row, "met": limit is None or limit.holds(score)})
     return {"made": choice, "tried": len(results.trials), "scores": scores}
 

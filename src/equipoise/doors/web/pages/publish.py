@@ -152,7 +152,7 @@ def _edit(
 
 
 def _facts(office: Office, listing: work.Shown = "line") -> dict[str, Any]:
-    view = office.ask(work.seen, office.session.draft["publish"], None, listing)
+    view = office.ask(work.view, office.session.draft["publish"], None, listing)
     settings = view["settings"]
     return {
         "found": view, "at": view.get("at"), "kept": office.session.draft["publish"].get("risk"),

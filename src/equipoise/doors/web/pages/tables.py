@@ -255,7 +255,7 @@ def _replace_body(response: HTMLResponse) -> HTMLResponse:
 
 
 def _facts(office: Office, values: bool) -> dict[str, Any]:
-    view = office.ask(work.seen, office.session.draft["table"], values)
+    view = office.ask(work.view, office.session.draft["table"], values)
     settings = view["settings"]
     run, other = (_current_run(office, kind, settings) for kind in (RUN, COMPARE)) if settings["by"] else (None, None)
     saved = office.workspace.kept(SAVED_FILE)

@@ -21,7 +21,7 @@ from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.toml_lines import place_text
 from equipoise.releases.balance import RecordsCase, kept_journal
-from equipoise.releases.plan import tried
+from equipoise.releases.plan import trials_of
 
 UNREAD_PATH = "(not read here)"
 """Stands for the path of the data in a policy that is checked without reading it."""
@@ -104,9 +104,9 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
     job = Job.from_plain(policy, folder / POLICY_FILE)
     case, place = RecordsCase(job, job.read()), journal_place(workspace)
     journaled_job = replace(job, search=replace(job.search, journal=str(place)))
-    with kept_journal(journaled_job, folder / RUN_KIND, case.records, case.kept) as journal:
+    with kept_journal(journaled_job, folder / RUN_KIND, case.records, case.masking_input) as journal:
         plan = case.plan(journal.seed)
-        trials = tried(job, plan, journal, progress)
+        trials = trials_of(job, plan, journal, progress)
         text = place.read_text(encoding="utf-8")
     workspace.put(place, text)
     original, nothing = plan.ends()
@@ -115,7 +115,7 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
         "original": plain_scores(original.scores),
         "nothing": plain_scores(nothing.scores) if nothing else None,
         "left_out": [{"name": recipe.name, "reason": recipe.reason} for recipe in trials.left_out],
-        "records": case.kept.height(),
+        "records": case.masking_input.height(),
     }
 
 

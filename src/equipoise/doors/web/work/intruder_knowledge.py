@@ -12,31 +12,31 @@ from equipoise.doors.web.work.open_file import role_of
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
 from equipoise.intrusion import exact_matching
-from equipoise.intrusion.exact_matching import INNER, Matching, refuse_inner
+from equipoise.intrusion.exact_matching import WITHHELD_ROLES, Matching, refuse_inner
 
 MANY = 50
 """A number with more distinct values than this may be known roughly."""
 
 
-def offered(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def offered(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The columns to tick, and how somebody fares who knows the keys."""
-    choices = columns(held, folder, policy)
-    return choices | {"answer": knows(held, folder, policy, [row["place"] for row in choices["keys"]])}
+    choices = columns(memory, folder, policy)
+    return choices | {"answer": knows(memory, folder, policy, [row["place"] for row in choices["keys"]])}
 
 
-def columns(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def columns(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """Every column that could be known: the keys, the others, numbers that may be known roughly, and what is left out.
 
     A column is told by its place in the file, so that its name is never part of an address.
     """
-    records = held.raw(folder, policy["data"])
+    records = memory.raw(folder, policy["data"])
     roles = Roles.from_plain(policy.get("roles", {}), folder)
     choices: dict[str, Any] = {"keys": [], "others": [], "numbers": [], "left": []}
     for place, name in enumerate(records.schema()):
         role = role_of(roles, name)
         row = {"place": place, "name": name, "label": records.labels.of(name).label or "", "role": role}
-        rough = _rough(held, records, policy, name, role)
-        if role in INNER:
+        rough = _rough(memory, records, policy, name, role)
+        if role in WITHHELD_ROLES:
             choices["left"].append(row)
             continue
         if rough:
@@ -46,18 +46,18 @@ def columns(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, 
     return choices
 
 
-def _rough(held: Memory, records: Records, policy: Mapping[str, Any], name: str, role: str) -> bool:
+def _rough(memory: Memory, records: Records, policy: Mapping[str, Any], name: str, role: str) -> bool:
     """Whether a column is a number that is rather known roughly than exactly."""
     kind = records.schema()[name]
-    if not kind.is_numeric() or role in INNER:
+    if not kind.is_numeric() or role in WITHHELD_ROLES:
         return False
     if role == "numeric":
         return True
     question = ("distinct", frozen(policy["data"]), name)
-    return held.once(question, lambda: records.collect(name)[name].n_unique()) > MANY
+    return memory.once(question, lambda: records.collect(name)[name].n_unique()) > MANY
 
 
-def named(records: Records, places: Sequence[int]) -> tuple[str, ...]:
+def column_names(records: Records, places: Sequence[int]) -> tuple[str, ...]:
     """The names of columns by their places, in the order of the file."""
     schema = list(records.schema())
     if any(place not in range(len(schema)) for place in places):
@@ -65,54 +65,54 @@ def named(records: Records, places: Sequence[int]) -> tuple[str, ...]:
     return tuple(schema[place] for place in sorted(set(places)))
 
 
-def knows(held: Memory, folder: Path, policy: Mapping[str, Any], places: Sequence[int]) -> dict[str, Any]:
+def knows(memory: Memory, folder: Path, policy: Mapping[str, Any], places: Sequence[int]) -> dict[str, Any]:
     """How somebody fares who knows these columns exactly, beside one who knows all keys."""
-    records, raw = held.records(folder, policy), held.raw(folder, policy["data"])
-    known, keys = named(raw, places), records.roles.keys
-    refuse_inner(records, known)
-    answer: dict[str, Any] = {"known": list(known), "same": set(known) == set(keys), "keys": None}
+    records, raw = memory.records(folder, policy), memory.raw(folder, policy["data"])
+    names, keys = column_names(raw, places), records.roles.keys
+    refuse_inner(records, names)
+    answer: dict[str, Any] = {"known": list(names), "same": set(names) == set(keys), "keys": None}
     if keys:
         question = ("matching", frozen(policy["data"]), frozen(policy.get("roles", {})))
-        answer["keys"] = held.once(question, lambda: _matched(held, folder, policy, keys)).plain()
-    return {**answer, **_matched(held, folder, policy, known).plain()}
+        answer["keys"] = memory.once(question, lambda: _matched(memory, folder, policy, keys)).plain()
+    return {**answer, **_matched(memory, folder, policy, names).plain()}
 
 
-def _matched(held: Memory, folder: Path, policy: Mapping[str, Any], known: tuple[str, ...]) -> Matching:
-    records, raw = held.records(folder, policy), held.raw(folder, policy["data"])
-    return exact_matching.matched(raw, records.roles, known, lambda: held.cells(folder, policy))
+def _matched(memory: Memory, folder: Path, policy: Mapping[str, Any], names: tuple[str, ...]) -> Matching:
+    records, raw = memory.records(folder, policy), memory.raw(folder, policy["data"])
+    return exact_matching.matched(raw, records.roles, names, lambda: memory.cells(folder, policy))
 
 
-def combinations(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def combinations(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
     """The combinations of keys that tell most: the worst of each number of keys, and a chart of all that were tried."""
     name = ("combinations", frozen(policy["data"]), frozen(policy.get("roles", {})))
-    return held.once(name, lambda: _combinations(held, folder, policy))
+    return memory.once(name, lambda: _combinations(memory, folder, policy))
 
 
-def _combinations(held: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
-    records, schema = held.records(folder, policy), list(held.raw(folder, policy["data"]).schema())
+def _combinations(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+    records, schema = memory.records(folder, policy), list(memory.raw(folder, policy["data"]).schema())
     tries = exact_matching.combinations(
-        records.roles.keys, records.height(), lambda known: _matched(held, folder, policy, known)
+        records.roles.keys, records.height(), lambda keys: _matched(memory, folder, policy, keys)
     )
     rows = [
-        {"known": known, "places": [schema.index(column) for column in known], **matching.plain()}
-        for known, matching in tries.worst
+        {"known": keys, "places": [schema.index(column) for column in keys], **matching.plain()}
+        for keys, matching in tries.worst
     ]
     return {"rows": rows, "tried": tries.words, "chart": tries.chart}
 
 
 def check_numbers(
-    held: Memory, folder: Path, policy: Mapping[str, Any], exact: Sequence[int], rough: Sequence[int]
+    memory: Memory, folder: Path, policy: Mapping[str, Any], exact: Sequence[int], rough: Sequence[int]
 ) -> dict[str, Any]:
     """The columns of an attack on numbers, by name; refused before it starts where it cannot be tried."""
-    raw = held.raw(folder, policy["data"])
-    numbers, schema = named(raw, rough), raw.schema()
+    raw = memory.raw(folder, policy["data"])
+    numbers, schema = column_names(raw, rough), raw.schema()
     if not numbers:
         raise ParameterError("Tick a number first that the intruder may know roughly.")
     for column in numbers:
         if not schema[column].is_numeric():
             raise ParameterError(f"The column {column!r} holds no numbers: tick it above.")
-    others = tuple(column for column in named(raw, exact) if column not in numbers)
-    refuse_inner(held.records(folder, policy), (*numbers, *others))
+    others = tuple(column for column in column_names(raw, exact) if column not in numbers)
+    refuse_inner(memory.records(folder, policy), (*numbers, *others))
     return {"exact": list(others), "numbers": list(numbers)}
 
 

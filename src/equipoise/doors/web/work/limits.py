@@ -11,7 +11,7 @@ from equipoise.policies.limits import SIGN_WORDS, Limit, as_scored, expanded, is
 from equipoise.policies.presets import extended
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder, LimitTable
-from equipoise.presentation.numbers import said, title
+from equipoise.presentation.numbers import title, value_text
 
 Plain = dict[str, Any]
 Policy = Mapping[str, Any]
@@ -36,7 +36,7 @@ class Slot:
         return f"{self.limit.bound * (100 if self.share else 1):.10g}"
 
     def words(self) -> str:
-        bound = said(self.limit.bound, "share") if self.share else f"{self.limit.bound:g}"
+        bound = value_text(self.limit.bound, "share") if self.share else f"{self.limit.bound:g}"
         return f"{title(self.scores[0] if len(self.scores) == 1 else self.name)} {SIGN_WORDS[self.limit.sign]} {bound}"
 
     def to_plain(self, place: int) -> Plain:

@@ -28,7 +28,7 @@ from equipoise.ground.progress import Progress, report
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.losses.expectation import LOSS_KINDS, UNITS
 from equipoise.methods.method import name_of
-from equipoise.presentation.numbers import number, percent, said
+from equipoise.presentation.numbers import number, percent, value_text
 from equipoise.publishing import WeighedPublication, curve_steps, fitting_groups, survey_source
 from equipoise.publishing.publish import Published
 from equipoise.recipe.catalogue import form, summary, typed
@@ -58,25 +58,25 @@ STEPS = 600
 Shown = Literal["line", "withheld", "published"]
 
 
-def settled(held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any]) -> Plain:
+def settled(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any]) -> Plain:
     """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
-    known = [column["name"] for column in columns(held, folder, policy)]
-    if (given.get("domain") or given.get("target")) and {*given["domain"], *given["target"]} <= set(known):
-        return dict(given)
-    proposal = _proposed(held, folder, policy)
+    names = [column["name"] for column in columns(memory, folder, policy)]
+    if (draft.get("domain") or draft.get("target")) and {*draft["domain"], *draft["target"]} <= set(names):
+        return dict(draft)
+    proposal = _proposed(memory, folder, policy)
     if not proposal["domain"] or not proposal["target"]:
         return proposal
     try:
-        groups = fitting_groups(weighed(held, folder, policy, proposal).whole)
+        groups = fitting_groups(weighed(memory, folder, policy, proposal).whole)
         return {**proposal, "loss": {"use": "uniques", "S": groups or 10.0}}
     except EquipoiseError:
         return proposal
 
 
-def _proposed(held: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
+def _proposed(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
     """Areas by their role, else the first column of words; classes by two keys, words before numbers."""
-    roles, known = policy.get("roles", {}), columns(held, folder, policy)
-    fit = {c["name"]: (c, level) for c in known if c["values"] > 1 and (level := level_for(c, MANY)) is not None}
+    roles, choices = policy.get("roles", {}), columns(memory, folder, policy)
+    fit = {c["name"]: (c, level) for c in choices if c["values"] > 1 and (level := level_for(c, MANY)) is not None}
     words = [name for name, (c, _) in fit.items() if not c["numeric"]]
     domain = [c for c in roles.get("domain", ()) if c in fit][:MOST_COLUMNS] or words[:1]
     few = {n: level for n, (c, _) in fit.items() if n not in domain and (level := level_for(c, FEW)) is not None}
@@ -93,21 +93,21 @@ def _proposed(held: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
 
 
 def with_columns(
-    held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], asked: Mapping[str, Any]
+    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], picks: Mapping[str, Any]
 ) -> Plain:
     """The settings with other areas and classes; a column that is new comes at a level that suits it."""
-    before = settled(held, folder, policy, given)
-    known = {column["name"]: column for column in columns(held, folder, policy)}
-    domain, target = (list(dict.fromkeys(c for c in asked[role] if c))[:MOST_COLUMNS] for role in ("domain", "target"))
-    silent, population = asked["nonpublication"], asked["population"]
+    before = settled(memory, folder, policy, draft)
+    by_name = {column["name"]: column for column in columns(memory, folder, policy)}
+    domain, target = (list(dict.fromkeys(c for c in picks[role] if c))[:MOST_COLUMNS] for role in ("domain", "target"))
+    silent, population = picks["nonpublication"], picks["population"]
     for name in (*domain, *target, *([population] if population else []), *([silent] if silent not in UNITS else [])):
-        if name not in known:
-            raise ParameterError(f"No column {name!r} in the data.{hint(name, list(known))}")
+        if name not in by_name:
+            raise ParameterError(f"No column {name!r} in the data.{hint(name, list(by_name))}")
     if set(domain) & set(target):
         raise ParameterError("A column is either an area or a class, not both.")
-    levels = dict(asked["levels"])
+    levels = dict(picks["levels"])
     old = {*before["domain"], *before["target"]}
-    chosen = {c: _level(known[c], levels.get(c) if c in old else None) for c in (*domain, *target)}
+    chosen = {c: _level(by_name[c], levels.get(c) if c in old else None) for c in (*domain, *target)}
     return {
         **before, "domain": domain, "target": target, "nonpublication": silent, "population": population,
         "levels": {c: level for c, level in chosen.items() if level != ORIGINAL},
@@ -135,9 +135,9 @@ def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
     value = typed(text.strip().replace(",", ""), kinds[name], name)
     if not isfinite(value):
         raise ParameterError(f"{name} must be a number.")
-    made = {**settings, "loss": {**settings["loss"], name: value}}
-    loss_of(made)
-    return made
+    changed = {**settings, "loss": {**settings["loss"], name: value}}
+    loss_of(changed)
+    return changed
 
 
 def loss_of(settings: Mapping[str, Any]) -> Any:
@@ -150,28 +150,28 @@ def loss_of(settings: Mapping[str, Any]) -> Any:
 def loss_form(settings: Mapping[str, Any]) -> Plain:
     """The form of the loss, made from its fields."""
     kind = LOSS_KINDS[settings["loss"]["use"]]
-    shown = [
+    fields = [
         {"name": f.name, "label": FIELDS.get(f.name, f.name), "kind": "number", "choices": [],
          "value": f"{settings['loss'][f.name]:,.10g}"}
         for f in form(kind)
     ]  # fmt: skip
-    return {"use": name_of(kind), "title": TITLES[name_of(kind)], "about": summary(kind), "fields": shown}
+    return {"use": name_of(kind), "title": TITLES[name_of(kind)], "about": summary(kind), "fields": fields}
 
 
-def weighed(held: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> WeighedPublication:
+def weighed(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> WeighedPublication:
     """The publication of the settings, weighed once."""
     cells = {name: settings[name] for name in ("domain", "target", "levels", "population")}
     losses = {name: settings[name] for name in ("loss", "nonpublication")}
-    held.raw(folder, policy["data"])
+    memory.raw(folder, policy["data"])
     name = (frozen(policy["data"]), frozen(policy.get("roles", {})), frozen(cells))
-    records = held.records(folder, policy)
-    source = held.once(("publication source", *name), lambda: survey_source(records, settings["levels"]))
+    records = memory.records(folder, policy)
+    source = memory.once(("publication source", *name), lambda: survey_source(records, settings["levels"]))
 
     def weigh(prior: Any = None) -> WeighedPublication:
         return WeighedPublication.of(source, prior, **asked_of(settings))
 
-    first = held.once(("publication prior", *name), weigh)
-    return held.once(("publication", *name, frozen(losses)), lambda: weigh(first.whole.prior))
+    first = memory.once(("publication prior", *name), weigh)
+    return memory.once(("publication", *name, frozen(losses)), lambda: weigh(first.whole.prior))
 
 
 def asked_of(settings: Mapping[str, Any]) -> Plain:
@@ -185,27 +185,27 @@ def asked_of(settings: Mapping[str, Any]) -> Plain:
     }
 
 
-def seen(
-    held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float | None, shown: Shown
+def view(
+    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], risk: float | None, part: Shown
 ) -> Plain:
     """Everything the page shows: the settings, the columns, the curve, and the point on it."""
-    settings = settled(held, folder, policy, given)
-    found: Plain = {"settings": settings, "columns": columns(held, folder, policy), "problem": "", "curve": None}
+    settings = settled(memory, folder, policy, draft)
+    view: Plain = {"settings": settings, "columns": columns(memory, folder, policy), "problem": "", "curve": None}
     if not settings["domain"] and not settings["target"]:
-        return found
+        return view
     try:
-        made = weighed(held, folder, policy, settings)
+        publication = weighed(memory, folder, policy, settings)
         at = settings["risk"] if risk is None else risk
-        return {**found, "curve": _curve(made, at), "at": _at(made, at, shown)}
+        return {**view, "curve": _curve(publication, at), "at": _at(publication, at, part)}
     except EquipoiseError as error:
-        return {**found, "problem": str(error)}
+        return {**view, "problem": str(error)}
 
 
 def point(
-    held: Memory, folder: Path, policy: Mapping[str, Any], given: Mapping[str, Any], risk: float, shown: Shown
+    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], risk: float, part: Shown
 ) -> Plain:
     """A point on the curve: both losses, the cells around the line, and what other rules would give."""
-    return _at(weighed(held, folder, policy, settled(held, folder, policy, given)), risk, shown)
+    return _at(weighed(memory, folder, policy, settled(memory, folder, policy, draft)), risk, part)
 
 
 def _curve(weighed: WeighedPublication, risk: float) -> Plain:
@@ -235,9 +235,9 @@ def movable(spec: Plain, rows: Mapping[str, Any]) -> Plain:
     return {**spec, "layer": layers, "datasets": dict(rows)}
 
 
-def _rows(told: Published) -> Plain:
+def _rows(decision: Published) -> Plain:
     """The point as the layers of the chart have it."""
-    at = told.decision
+    at = decision.decision
     row = {
         "withheld": at.withheld,
         "risk": at.risk,
@@ -247,31 +247,32 @@ def _rows(told: Published) -> Plain:
     return {"guides": corner, "chosen": [row], "chosen_label": [row]}
 
 
-def _at(weighed: WeighedPublication, risk: float, shown: Shown) -> Plain:
-    told = weighed.decided(risk)
-    real = told.decision.realised
+def _at(weighed: WeighedPublication, risk: float, part: Shown) -> Plain:
+    decision = weighed.decided(risk)
+    real = decision.decision.realised
     return {
-        "risk": told.decision.risk,
-        "withheld": told.decision.withheld,
-        "words": told.words,
-        "counts": told.counts,
+        "risk": decision.decision.risk,
+        "withheld": decision.decision.withheld,
+        "words": decision.words,
+        "counts": decision.counts,
         "real": {"risk": real.risk, "withheld": real.withheld},
-        "whole": whole_cells(told),
-        "line": drawn_line(told),
-        "cost": cost_words(told),
+        "whole": whole_cells(decision),
+        "line": drawn_line(decision),
+        "cost": cost_words(decision),
         "others": [
-            {"rule": sentence(row["rule"]), "own": row["rule"] == "optimal", "withheld": said(row["withheld"], "share"),
+            {"rule": sentence(row["rule"]), "own": row["rule"] == "optimal",
+             "withheld": value_text(row["withheld"], "share"),
              "more": "" if row["rule"] == "optimal" else points(row["cost"])}
-            for row in by_cost(told).iter_rows(named=True)
+            for row in by_cost(decision).iter_rows(named=True)
         ],
-        "rows": _rows(told),
-        **listed(told, shown),
+        "rows": _rows(decision),
+        **listed(decision, part),
     }  # fmt: skip
 
 
-def listed(decision: Published, shown: Shown) -> Plain:
+def listed(decision: Published, part: Shown) -> Plain:
     """Cells in their order of publication around the line; or all withheld, the most dangerous first; or published."""
-    places, whole = decision.in_order(shown, WINDOW if shown == "line" else MOST), decision.publication
+    places, whole = decision.in_order(part, WINDOW if part == "line" else MOST), decision.publication
     counts, names = decision.counts, list(whole.data.keys) or ["cell"]
     table = whole.table[places].with_columns(mean=whole.posterior.mean[places])
     publish = decision.decision.cells["publish"].gather(places).to_list()
@@ -279,7 +280,7 @@ def listed(decision: Published, shown: Shown) -> Plain:
         _cell(row, names, int(place), choice)
         for row, place, choice in zip(table.iter_rows(named=True), places, publish, strict=True)
     ]
-    return {"names": names, "cells": rows, "shown": shown, "of": counts["total" if shown == "line" else shown]}
+    return {"names": names, "cells": rows, "shown": part, "of": counts["total" if part == "line" else part]}
 
 
 def _cell(row: Plain, names: Sequence[str], place: int, publish: bool) -> Plain:

@@ -18,7 +18,7 @@ from equipoise.policies.table_section import rules_of
 from equipoise.presentation.numbers import number
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.evidence import FRESH
+from equipoise.releases.evidence import RELEASE_DRAW
 from equipoise.releases.table_release import TableContents, audited_by, write_table
 from equipoise.releases.tabulated import Tabulated, certified
 from equipoise.search.table_comparison import TableComparison, diagnoses
@@ -43,39 +43,39 @@ def protect(progress: Progress, folder: Path, policy: Mapping[str, Any], out: Pa
     table = certified(original, released, method, audited_by(recipe, job.policy()), seed)
     contents = TableContents(table, records, Path(job.data.path).name, job.title)
     write_table(contents, out, overwrite=False, texts={"policy.toml": job.again(records).to_toml()})
-    return {"folder": out.name, **told(table, contents.source)}
+    return {"folder": out.name, **result_facts(table, contents.source)}
 
 
-def protected(made: Table, method: Any, recipe: Recipe, progress: Progress) -> Table:
+def protected(table: Table, method: Any, recipe: Recipe, progress: Progress) -> Table:
     """The table as a release has it: hiding draws nothing, and can be stopped on the way."""
     if isinstance(method, Suppress):
-        return method.apply(made, Draws(0), progress)
+        return method.apply(table, Draws(0), progress)
     report(progress, 0, 1, "changing the numbers")
-    return recipe.run(made, FRESH)
+    return recipe.run(table, RELEASE_DRAW)
 
 
-def told(found: Tabulated, source: str) -> Plain:
+def result_facts(tabulated: Tabulated, source: str) -> Plain:
     """What the page says of a protected table."""
-    facts = table_facts(found, source, public=False)
-    kept = ("grid", "certificate", "narrow", "warnings", "notes", "done", "withholds")
-    return {**{name: facts[name] for name in kept}, "counts": found.counts, "words": sentence(found)}
+    facts = table_facts(tabulated, source, public=False)
+    names = ("grid", "certificate", "narrow", "warnings", "notes", "done", "withholds")
+    return {**{name: facts[name] for name in names}, "counts": tabulated.counts, "words": sentence(tabulated)}
 
 
-def sentence(found: Tabulated) -> str:
+def sentence(tabulated: Tabulated) -> str:
     """The outcome in one sentence."""
-    many = found.counts
+    many = tabulated.counts
     are = "is" if many["sensitive"] == 1 else "are"
     first = f"{number(many['sensitive'])} of {number(many['cells'])} cells {are} sensitive"
-    if not many["sensitive"] and found.withholds:
+    if not many["sensitive"] and tabulated.withholds:
         return f"None of {number(many['cells'])} cells is sensitive: everything can be published."
-    if found.withholds:
+    if tabulated.withholds:
         more = many["helpers"]
         rest = f"{number(more)} more {'is' if more == 1 else 'are'} hidden so that they cannot be worked out"
-        done = rest if more else "no other has to be hidden for them"
+        outcome = rest if more else "no other has to be hidden for them"
     else:
-        done = f"{number(many['changed'])} of the published numbers differ from the truth"
+        outcome = f"{number(many['changed'])} of the published numbers differ from the truth"
     last = "; an intruder can bound each sensitive cell no closer than asked" if many["sensitive"] else ""
-    return f"{first}; {done}{last}."
+    return f"{first}; {outcome}{last}."
 
 
 def compare(
@@ -111,16 +111,16 @@ def _other(method: str, rule: str) -> Any:
     return parse(text, "mask")
 
 
-def compared(found: TableComparison, made: Table, own: Any) -> Plain:
+def compared(comparison: TableComparison, table: Table, own: Any) -> Plain:
     """Every way with its numbers, and the map; the one in use is marked where it could be taken."""
-    facts = compared_facts(found)
-    trials = (*found.trials, found.original)
+    facts = compared_facts(comparison)
+    trials = (*comparison.trials, comparison.original)
     for row, trial in zip(facts["rows"], trials, strict=True):
         used: Any = trial.recipe.masks[-1] if trial.recipe.masks else None
         rule = getattr(used, "rule", None)
-        row["sensitive"] = number(int(rule.flag(made).sum())) if rule is not None else "–"
+        row["sensitive"] = number(int(rule.flag(table).sum())) if rule is not None else "–"
         row["released"] = used == own
-    chosen = found.chosen.recipe.masks[-1] == own
-    spec = for_page(table_map(found, mark="in use" if chosen else "first")) if found.trials else None
-    warned = [(one.rule, one.words, one.example) for one in found.diagnoses]
+    chosen = comparison.chosen.recipe.masks[-1] == own
+    spec = for_page(table_map(comparison, mark="in use" if chosen else "first")) if comparison.trials else None
+    warned = [(one.rule, one.words, one.example) for one in comparison.diagnoses]
     return {**{k: facts[k] for k in ("heads", "rows", "left", "rules")}, "map": spec, "warnings": warned}

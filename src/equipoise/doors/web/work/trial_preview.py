@@ -17,7 +17,7 @@ from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.progress import Progress, report
 from equipoise.intrusion.attack import try_out
 from equipoise.intrusion.baseline import on_original
-from equipoise.presentation.numbers import number, percent, said
+from equipoise.presentation.numbers import number, percent, value_text
 from equipoise.releases.overlays import BARS, Overlay, changed_columns, overlays
 from equipoise.releases.report_facts import roles_in_words
 from equipoise.utility import Entropy
@@ -98,7 +98,8 @@ def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], mas
         return {"words": f"No attack was tried: {attacks}", "rows": [], "notes": []}
     before = on_original(attacks, records)
     rows = [
-        {"words": one.words, "now": said(one.score.value, "share"), "was": said(was.value, "share") if was else ""}
+        {"words": one.words, "now": value_text(one.score.value, "share")}
+        | {"was": value_text(was.value, "share") if was else ""}
         for one, was in zip(attacks.scenarios, before, strict=True)
     ]
     return {"words": attacks.strongest.words, "rows": rows, "notes": list(attacks.notes)}
@@ -106,12 +107,13 @@ def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], mas
 
 def picture(overlay: Overlay) -> Plain:
     """A variable before and after masking: shares per bar, and the two outlines of a histogram."""
-    movement = f"{said(overlay.moved, 'share')} of records in another bar than before" if overlay.moved > 5e-4 else ""
+    shift = value_text(overlay.shift, "share")
+    movement = f"{shift} of records in another bar than before" if overlay.shift > 5e-4 else ""
     rooted = uses_roots(overlay)
     notes = (overlay.words, movement, "heights are square roots" if rooted else "")
     most = max((*overlay.before[:BARS], *overlay.after[:BARS]), default=0.0) or 1.0
     rows = [
-        {"label": label, "before": said(one, "share"), "after": said(two, "share")}
+        {"label": label, "before": value_text(one, "share"), "after": value_text(two, "share")}
         | {"wide": [f"{100 * min(1.0, share / most):.1f}%" for share in (one, two)]}
         for label, one, two in zip(overlay.labels, overlay.before, overlay.after, strict=True)
     ]

@@ -16,7 +16,7 @@ from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, Policy, scored
-from equipoise.presentation.numbers import is_share, said, title
+from equipoise.presentation.numbers import is_share, title, value_text
 from equipoise.provenance.journal import SCORE_FIELDS, scores_of
 from equipoise.recipe.catalogue import build, to_plain
 from equipoise.recipe.recipe import Recipe
@@ -254,8 +254,8 @@ def table(results: TrialResults, policy: Policy, map_axes: Axes, choice: PolicyC
 
 def value(score: Score) -> str:
     """The value of a score in words, with half the width of its interval where draws differ."""
-    text = said(score.value, score.unit)
-    return f"{text} ± {said(score.error, score.unit)}" if score.error and isfinite(score.error) else text
+    text = value_text(score.value, score.unit)
+    return f"{text} ± {value_text(score.error, score.unit)}" if score.error and isfinite(score.error) else text
 
 
 def trial_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, place: int, pinned: int | None) -> Plain:
@@ -288,16 +288,16 @@ def _rows(results: TrialResults, policy: Policy, trial: Trial, other: Trial) -> 
         yield {
             "title": title(score.name),
             "side": score.side,
-            "here": said(score.value, score.unit),
-            "between": " to ".join(said(end, score.unit) for end in score.interval or ()),
+            "here": value_text(score.value, score.unit),
+            "between": " to ".join(value_text(end, score.unit) for end in score.interval or ()),
             "unit": unit_of(score.unit),
-            "was": said(was.value, was.unit),
-            "beside": said(beside.value, beside.unit),
+            "was": value_text(was.value, was.unit),
+            "beside": value_text(beside.value, beside.unit),
             "difference": difference(score, beside),
             "better": score.gap(beside) < 0,
             "worse": score.gap(beside) > 0,
             "limits": [
-                {"words": f"{SIGN_WORDS[limit.sign]} {said(limit.bound, score.unit)}", "met": limit.holds(score)}
+                {"words": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}", "met": limit.holds(score)}
                 for limit in limits
             ],
             "notes": list(score.notes),
@@ -322,7 +322,6 @@ def difference(score: Score, other: Score) -> str:
         return "the same"
     if score.gap(other) == 0:
         return "no difference beyond luck"
-    points = (
-        f"{said(abs(by), score.unit)}".replace("%", "points") if is_share(score.unit) else said(abs(by), score.unit)
-    )
+    text = value_text(abs(by), score.unit)
+    points = text.replace("%", "points") if is_share(score.unit) else text
     return f"{points} {'more' if by > 0 else 'less'}"
