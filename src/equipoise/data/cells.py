@@ -17,7 +17,7 @@ from equipoise.data.missing_keys import alike
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, RolesError, warn_renamed
 from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, merge, pack, tally
 
 NON_KEY_COLUMNS = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
@@ -106,6 +106,11 @@ class Cells:
         if column not in self.more.columns:
             raise RolesError.missing(column, ("n", "total", *self.more.columns))
         return self.more[column].cast(pl.Float64).to_numpy()
+
+    def known(self, column: str) -> Floats:
+        """The old name of `numbers`, for one version more."""
+        warn_renamed("Cells.known", "Cells.numbers")
+        return self.numbers(column)
 
     def values(self, column: str) -> pl.Series:
         """The distinct values of a key."""

@@ -5,8 +5,7 @@ alternatives (`thirds | fifths`), because useful coarsenings need not nest: band
 """
 
 import csv
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,7 @@ from equipoise.data.branches import (
     plain_branch,
 )
 from equipoise.data.levels import ORIGINAL, Closed, Level, OriginalLevel, Part, Style
-from equipoise.ground.errors import DataError, EquipoiseWarning, ParameterError
+from equipoise.ground.errors import DataError, ParameterError, warn_renamed
 
 FILE_KINDS = ("csv", "hrc")
 """Kinds that are read from a file into a mapping."""
@@ -187,12 +186,14 @@ class Hierarchy:
     @classmethod
     def from_csv(cls, path: str | Path, **fields: Any) -> "Hierarchy":
         """The old name of `csv`, for one version more."""
-        return _under_old_name(cls.csv, "from_csv", path, fields)
+        warn_renamed("Hierarchy.from_csv", "Hierarchy.csv")
+        return cls.csv(path, **fields)
 
     @classmethod
     def from_hrc(cls, path: str | Path, **fields: Any) -> "Hierarchy":
         """The old name of `hrc`, for one version more."""
-        return _under_old_name(cls.hrc, "from_hrc", path, fields)
+        warn_renamed("Hierarchy.from_hrc", "Hierarchy.hrc")
+        return cls.hrc(path, **fields)
 
     def __post_init__(self) -> None:
         if not self.branches:
@@ -244,11 +245,6 @@ def kind_fields(kind: str) -> dict[str, Any]:
     """
     hints = get_type_hints(BRANCHES[kind] if kind in BRANCHES else getattr(Hierarchy, kind))
     return {name: hint for name, hint in hints.items() if name not in ("kind", "_", "return")}
-
-
-def _under_old_name(kind: Callable[..., Hierarchy], name: str, path: str | Path, fields: dict[str, Any]) -> Hierarchy:
-    warnings.warn(f"Hierarchy.{name} is now Hierarchy.{kind.__name__}.", EquipoiseWarning, stacklevel=3)
-    return kind(path, **fields)
 
 
 def tree_rows(lines: Sequence[str], lead: str, strip: bool) -> tuple[tuple[str, ...], ...] | None:

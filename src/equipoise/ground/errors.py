@@ -1,5 +1,6 @@
 """Errors and warnings of this package. Messages name columns, counts and parameters, never data values."""
 
+import warnings
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Any
@@ -66,6 +67,11 @@ class Cancelled(EquipoiseError):
 
 class EquipoiseWarning(UserWarning):
     """An assumption behind a number is doubtful; the Score carries the same note."""
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Warn the caller of a function under its old name, which works for one version more."""
+    warnings.warn(f"{old} is now {new}.", EquipoiseWarning, stacklevel=3)
 
 
 def hint(name: str, available: Collection[str]) -> str:

@@ -161,3 +161,11 @@ def test_columns_that_are_not_there() -> None:
         table(records, "regoin", "turnover")
     with pytest.raises(eq.ParameterError, match="by names no column"):
         table(records, [], "turnover")
+
+
+def test_old_names_work_for_one_version_more() -> None:
+    cells = eq.table(eq.read(pl.DataFrame({"k": ["a", "a", "b"]}), eq.Roles("k")), "k")
+    with pytest.warns(eq.EquipoiseWarning, match="is now Cells.numbers"):
+        assert cells.known("n").tolist() == cells.numbers("n").tolist()
+    with pytest.warns(eq.EquipoiseWarning, match="is now Table.published_values"):
+        assert cells.told.tolist() == cells.published_values.tolist()

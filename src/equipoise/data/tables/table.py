@@ -10,6 +10,7 @@ from equipoise.data.cells import Cells, amount
 from equipoise.data.records import Law
 from equipoise.data.tables.axes import Axis
 from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.errors import warn_renamed
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -52,6 +53,12 @@ class Table(Cells):
         if "published" not in self.more.columns:
             return amount(self)
         return self.more["published"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    @property
+    def told(self) -> Floats:
+        """The old name of `published_values`, for one version more."""
+        warn_renamed("Table.told", "Table.published_values")
+        return self.published_values
 
     def protected(self, published: Floats, status: pl.Series, law: Law) -> "Table":
         """The table with published values (NaN: suppressed), the status of each cell, and the law."""

@@ -6,7 +6,7 @@ from pprint import pformat
 from typing import Any
 
 from equipoise.doors.web.session import Draft, Session
-from equipoise.doors.web.work.publish import asked_of
+from equipoise.doors.web.work.publish_settings import publication_arguments
 
 HEAD_CODE = '''"""{title}: every step that was taken in the workbench, and the release they led to.
 
@@ -61,7 +61,7 @@ def script(session: Session, stem: str, policy: str, *, table: Any = None, publi
 
 def _decision_code(settings: Mapping[str, Any], out: str) -> str:
     """The decision as code: the loss by its name, the levels as recodes."""
-    arguments = {**asked_of(settings), "risk_at_most": settings["risk"]}
+    arguments = {**publication_arguments(settings), "risk_at_most": settings["risk"]}
     lines = "".join(f"    {name!r}: {_code(value)},\n" for name, value in arguments.items() if value is not None)
     masks = "".join(f"eq.masks.Recode({column!r}, {level!r}), " for column, level in settings["levels"].items())
     return PUBLISH_CODE.format(masks=masks, asked=f"{{\n{lines}}}", out=out)

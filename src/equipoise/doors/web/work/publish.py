@@ -20,6 +20,7 @@ from equipoise.doors.report.publication_page import (
     whole_cells,
 )
 from equipoise.doors.web.memory import Memory, frozen
+from equipoise.doors.web.work.publish_settings import loss_of, publication_arguments
 from equipoise.doors.web.work.table_settings import Plain
 from equipoise.doors.web.work.tables import categories, columns, level_for
 from equipoise.files import read
@@ -140,13 +141,6 @@ def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
     return changed
 
 
-def loss_of(settings: Mapping[str, Any]) -> Any:
-    """The loss of disclosure."""
-    step = dict(settings["loss"])
-    kind: Any = LOSS_KINDS[step.pop("use")]
-    return kind(**{name: int(value) if float(value).is_integer() else value for name, value in step.items()})
-
-
 def loss_form(settings: Mapping[str, Any]) -> Plain:
     """The form of the loss, made from its fields."""
     kind = LOSS_KINDS[settings["loss"]["use"]]
@@ -168,21 +162,10 @@ def weighed(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: M
     source = memory.once(("publication source", *name), lambda: survey_source(records, settings["levels"]))
 
     def weigh(prior: Any = None) -> WeighedPublication:
-        return WeighedPublication.of(source, prior, **asked_of(settings))
+        return WeighedPublication.of(source, prior, **publication_arguments(settings))
 
     first = memory.once(("publication prior", *name), weigh)
     return memory.once(("publication", *name, frozen(losses)), lambda: weigh(first.whole.prior))
-
-
-def asked_of(settings: Mapping[str, Any]) -> Plain:
-    """The settings as `publication` takes them."""
-    return {
-        "domain": tuple(settings["domain"]) or None,
-        "target": tuple(settings["target"]) or None,
-        "disclosure": loss_of(settings),
-        "nonpublication": settings["nonpublication"],
-        "population": settings["population"] or None,
-    }
 
 
 def view(
@@ -312,6 +295,6 @@ def decide(
         risk_at_most=settings["risk"],
         out=out,
         name=path.name,
-        **asked_of(settings),
+        **publication_arguments(settings),
     )
     return {"folder": out.name, "words": decision.words, "counts": decision.counts}
