@@ -25,7 +25,7 @@ check: setup
 	@echo "check: format, lint, types and import contracts hold"
 
 test: check
-	@$(RUN)python -m pytest -n 2 --dist loadgroup --doctest-modules src tests
+	@$(RUN)python -m pytest -n auto --dist loadgroup --doctest-modules src tests
 
 bench: setup
 	@$(RUN)python -m benchmarks
