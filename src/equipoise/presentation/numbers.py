@@ -111,7 +111,7 @@ def number(value: float) -> str:
 def value_text(value: float, unit: str) -> str:
     """A value as people write it; shares in percent, to two decimals.
 
-    >>> said(0.01257, "share of records").replace("\\xa0", " "), said(10.7, "bits per record")
+    >>> value_text(0.01257, "share of records").replace("\\xa0", " "), value_text(10.7, "bits per record")
     ('1.26 %', '10.7')
     """
     if not is_share(unit):
