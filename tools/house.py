@@ -146,8 +146,13 @@ def _methods_of_different_families(name: str, modules: list[Module], house: Hous
 
 
 def _names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return stored | {n.arg for n in ast.walk(function) if isinstance(n, ast.arg)} | {function.name.strip("_")}
+    names = {function.name.strip("_")}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+    return names
 
 
 def _forbidden(user: Module, other: Module) -> bool:
