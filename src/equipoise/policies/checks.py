@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError, hint
+from equipoise.ground.type_adapters import type_adapter
 from equipoise.methods.method import Mask, Measure, name_of
 from equipoise.policies.limits import Limit, at_odds, expanded, limits_of, never, tables
 from equipoise.policies.mask_tables import mask_problems
@@ -38,7 +39,7 @@ WAIVABLE_ATTACK = "attack"
 
 def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tuple[dict[str, Any], list[PolicyProblem]]:
     """The valid fields of a dataclass from plain data, and the problems of the others; loosely right ones are used."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     hints = {name: its for name, its in get_type_hints(kind).items() if name not in (*skip, "__pydantic_config__")}
     values: dict[str, Any] = {}
@@ -51,16 +52,16 @@ def validated(kind: type, plain: Mapping[str, Any], skip: Sequence[str]) -> tupl
         problems += [_sentence(name, value, error, hints[name]) for error in errors]
         for part in (value, _sound(value, [error["loc"] for error in errors])):
             with suppress(ValidationError):
-                values.setdefault(name, TypeAdapter(hints[name]).validate_python(part))
+                values.setdefault(name, type_adapter(hints[name]).validate_python(part))
     return values, problems
 
 
 def _strict_errors(kind: Any, value: Any) -> list[Any]:
     """Errors of strict validation, which also refuses "yes" for true and "3" for 3."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        TypeAdapter(kind).validate_json(json.dumps(value, default=str), strict=True)
+        type_adapter(kind).validate_json(json.dumps(value, default=str), strict=True)
     except ValidationError as error:
         return list(error.errors(include_input=False))
     return []

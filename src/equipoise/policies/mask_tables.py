@@ -7,6 +7,7 @@ from operator import or_
 from typing import Annotated, Any, Literal
 
 from equipoise.ground.errors import hint
+from equipoise.ground.type_adapters import type_adapter
 from equipoise.methods.method import Rule, name_of
 from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.toml_lines import Place
@@ -35,13 +36,6 @@ def _union(masks: tuple[tuple[str, type], ...]) -> Any:
 
     models = [_mask_model(name, method) for name, method in masks]
     return Annotated[reduce(or_, models), Field(discriminator="use")]
-
-
-@cache
-def _adapter(union: Any) -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(union)
 
 
 def table_model(title: str, about: str, types: Mapping[str, Any], needed: Collection[str]) -> type:
@@ -76,7 +70,7 @@ def mask_problems(table: Mapping[str, Any], name: str, method: type, place: Plac
     from pydantic import ValidationError
 
     try:
-        _adapter(mask_union()).validate_python(
+        type_adapter(mask_union()).validate_python(
             {"use": name_of(method)} | {k.replace("-", "_"): v for k, v in table.items()}
         )
     except ValidationError as refusal:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, is_dataclass
 from dataclasses import fields as fields_of
-from functools import reduce
+from functools import cache, reduce
 from operator import and_, or_
 from types import ModuleType
 from typing import Any, Literal, get_args, get_type_hints
@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from equipoise import attacks, masks, risk, rules, tables, utility
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.lazy_exports import snake
+from equipoise.ground.type_adapters import type_adapter
 from equipoise.methods.method import Mask, Measure, Rule, label, name_of
 from equipoise.recipe.own_methods import VERB_FAMILIES, OwnMethods, own_methods
 
@@ -67,7 +68,12 @@ def _has(method: Any, verb: Verb) -> bool:
 
 def own() -> OwnMethods:
     """The methods of other packages."""
-    return own_methods(snake(name) for module in FAMILIES.values() for name in module.__all__ if name[0].isupper())
+    return own_methods(_built_in())
+
+
+@cache
+def _built_in() -> frozenset[str]:
+    return frozenset(snake(name) for module in FAMILIES.values() for name in module.__all__ if name[0].isupper())
 
 
 def family(method: type) -> str:
@@ -138,7 +144,7 @@ def build(name: str, verb: Verb, parameters: Mapping[str, Any]) -> Any:
 
 def typed(value: Any, kind: Any, what: str) -> Any:
     """A plain value as the type of a field; '10%' is 0.1."""
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     if isinstance(value, str) and re.fullmatch(r"[+-]?[\d.]+%", value) and kind is not str:
         value = float(value[:-1]) / 100
@@ -147,8 +153,7 @@ def typed(value: Any, kind: Any, what: str) -> Any:
     if isinstance(value, str) and kind == tuple[str, ...]:
         value = (value,)
     try:
-        config = None if is_dataclass(kind) else ConfigDict(arbitrary_types_allowed=True)
-        return TypeAdapter(kind, config=config).validate_python(value)
+        return type_adapter(kind, arbitrary=True).validate_python(value)
     except ValidationError as error:
         fault = error.errors(include_input=False)[0]
         words = next((text for start, text in NUMBERS.items() if fault["type"].startswith(start)), "")

@@ -40,9 +40,9 @@ class OwnMethods:
         return (*self.clashes.values(), *self.faults)
 
 
-def own_methods(built_in: Iterable[str]) -> OwnMethods:
+def own_methods(built_in: frozenset[str]) -> OwnMethods:
     """The methods of all installed packages, read once; none may have the name of a built-in one."""
-    return _read(tuple(sys.path), frozenset(built_in))
+    return _read(tuple(sys.path), built_in)
 
 
 @cache
