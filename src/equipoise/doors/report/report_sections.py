@@ -15,6 +15,7 @@ from equipoise.doors.report.risk_drivers import causes
 from equipoise.doors.report.theory_curve import expected_curve
 from equipoise.doors.report.variable_changes import overlay_facts, variables
 from equipoise.ground.errors import ParameterError
+from equipoise.ground.system import packaged
 from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.limits import SIGN_WORDS
@@ -28,31 +29,7 @@ from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
 from equipoise.trials.trial import Trial
 
 Facts = dict[str, Any]
-SCORE_PHRASES = {
-    "value_disclosure": "a snooper who finds a record knows {}",
-    "moments": "means, variances and correlations change by {} on average",
-    "estimate": "a user's estimate keeps {}",
-    "entropy": "This release keeps {}",
-    "changed": "This release changes {}",
-    "match_probability": "a match is right with a probability of at most {}",
-    "correct_matches": "{} would be matched correctly",
-    "nearest": "{} are linked correctly by the nearest record",
-    "linkage": "{} are linked correctly by probabilistic linkage",
-    "informed": "{} are linked correctly by who knows the masks",
-    "interval": "{} are close to the original",
-    "inference": "the sensitive value of {} is guessed right",
-    "singling_out": "{} single somebody out",
-    "k_anonymity": "{} are in classes that are too small",
-}
-"""Sentences for scores, by the name of the measure; a score without one is named."""
-EXACT_PHRASES = {
-    "uniques": "{} are unique",
-    "prosecutor": "the most exposed record would be found with a probability of {}",
-    "individual": "{} are expected to be found",
-    "household": "{} are expected to be found through their household",
-    "marketer": "{} are expected to be matched correctly",
-}
-"""Sentences for measures with default parameters only: other parameters change the meaning."""
+PHRASES = "doors/report/score_phrases.toml"
 PACKAGES = ("polars", "numpy", "narwhals")
 
 
@@ -199,7 +176,8 @@ def _risk_words(risk: Score, before: Score | None) -> str:
 def _phrase(score: Score, amount: str) -> str:
     match = SCOPED_NAME.fullmatch(score.name)
     measure = match["measure"] if match else score.name
-    words = EXACT_PHRASES.get(measure) or SCORE_PHRASES.get(measure.partition("(")[0])
+    phrases = packaged(PHRASES)
+    words = phrases["phrases_of_defaults"].get(measure) or phrases["phrases"].get(measure.partition("(")[0])
     scope = title(score.name).removeprefix(title(measure)).removeprefix(", ")
     return f"{words.format(amount)}{f' ({scope})' if scope else ''}" if words else f"{title(score.name)} is {amount}"
 
@@ -215,27 +193,9 @@ def _same(scores: Sequence[Score], keys: Sequence[str]) -> str:
 def meanings(scores: Axes | Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
     """Definitions of the terms in the report, of the two scores of the map where there is one."""
     map_scores = (scores.risk, scores.utility) if isinstance(scores, Axes) else tuple(scores)
-    same = _same(map_scores, keys)
-    definitions = {
-        "uniques": ("Unique", f"no other record in the file has {same}, so whoever knows these may find the record."),
-        "prosecutor": (
-            "Probability of being found",
-            f"1 / f, where f records have {same}: whoever knows that a person is in the file picks one of them.",
-        ),
-        "nearest": ("Linked", "the released record nearest to what an intruder knows of somebody is their own."),
-        "individual": ("Found", f"picked out of all people of the population who have {same}."),
-        "household": (
-            "Found through the household",
-            f"one member is picked out of all people of the population who have {same}, and gives the others away.",
-        ),
-        "entropy": (
-            "Bits per record",
-            "how finely the file tells records apart: each bit is the answer to one yes-or-no question about a record, "
-            "so one bit less halves the number of groups a user can distinguish.",
-        ),
-    }
     used = {re.split(r"[(\[ ]", score.name)[0] for score in map_scores}
-    return [words for name, words in definitions.items() if name in used]
+    same, definitions = _same(map_scores, keys), packaged(PHRASES)["definitions"]
+    return [(term, words.format(same=same)) for name, (term, words) in definitions.items() if name in used]
 
 
 def _map(report: Report) -> Facts | None:
