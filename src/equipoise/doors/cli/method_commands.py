@@ -27,7 +27,7 @@ class _WithMethods(VerbCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, followed by the list of methods."""
         super().format_help(ctx, formatter)
-        screens.screen().print(screens.listed(self.verb, self.family))
+        screens.screen().print(screens.method_table(self.verb, self.family))
 
 
 class WithMeasures(_WithMethods):

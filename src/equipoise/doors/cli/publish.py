@@ -14,7 +14,7 @@ from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
-from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, table, title
+from equipoise.doors.cli.screen_parts import flat, indented, listed, places, say, screen, table, title
 from equipoise.doors.report.publication_page import (
     by_cost,
     cost_words,
@@ -32,21 +32,18 @@ from equipoise.publishing.publish import Published, PublishOptions
 
 MOST_SHOWN = 15
 """Cells listed at most with --show-values; the files have them all."""
-Source = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE", show_default=False,
-        help="Microdata, or a table of cells with columns n, N and y, in any format; a database, with --query.",
-    ),
-]  # fmt: skip
-Shown = Annotated[
-    bool, typer.Option("--show-values", help="Also name the cells withheld: they are data values.", metavar=" ")
-]
+SOURCE = "Microdata, or a table of cells with columns n, N and y, in any format; a database, with --query."
+Shown = Annotated[bool, o.switch("--show-values", "Also name the cells withheld: they are data values.")]
 
 
 @declared(PublishOptions, {"keys": o.Keys, "weight": o.Weight}, o.READ)
 def publish(
-    ctx: typer.Context, file: Source = None, *, show_values: Shown = False, as_json: o.AsJson = False, **options: Any
+    ctx: typer.Context,
+    file: Annotated[Path | None, o.argument("FILE", SOURCE)] = None,
+    *,
+    show_values: Shown = False,
+    as_json: o.AsJson = False,
+    **options: Any,
 ) -> None:
     """Decide which cells of a survey to publish, weighing what publishing may disclose against what silence costs.
 
@@ -167,10 +164,7 @@ def _screen(file: Path, decision: Published, place: Path | None, show_values: bo
     elif not place:
         out.print("\nAdd --show-values to name the cells withheld (they are data values).", style="dim")
     if place:
-        out.print()
-        words = "The decision" if place.suffix else "Your report"
-        path = place if place.suffix else place / "report.html"
-        out.print(Text(f"{words:<15}", "bold"), str(path), sep="", soft_wrap=True)
+        places(out, {"The decision": place} if place.suffix else {"Your report": place / "report.html"})
         out.print("It names cells by their values: keep it inside.", style="dim")
 
 

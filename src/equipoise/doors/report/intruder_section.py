@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from math import isfinite, isnan
 from typing import Any
 
+from equipoise.doors.report.page_parts import Facts, bar, for_page
 from equipoise.ground.errors import EquipoiseError
 from equipoise.intrusion.attack import Attack
 from equipoise.intrusion.scenario import Scenario
 from equipoise.methods.score import Score
 from equipoise.presentation.numbers import listed, number, title, value_text
-from equipoise.presentation.svg import static_chart
 from equipoise.recipe.catalogue import parse
 
-Facts = dict[str, Any]
 MAX_KNOWLEDGE_ROWS = 12
 """Combinations of known columns listed at most."""
 INTRUDER_AIMS = {
@@ -56,7 +55,7 @@ def _both(scenario: Scenario, before: Score | None) -> Facts:
         "before": value_text(before.value, "share") if before else "not tried",
         "after": value_text(after.value, "share"),
         "guess": value_text(after.baseline, "share") if after.baseline is not None else "–",
-        "bars": [f"{100 * min(1.0, s.value):.1f}%" if s and isfinite(s.value) else "0%" for s in (before, after)],
+        "bars": [bar(s.value) if s and isfinite(s.value) else "0%" for s in (before, after)],
     }
 
 
@@ -91,17 +90,6 @@ def chart_of(attack: Attack | None) -> Facts | None:
     return for_page(attack.chart()) if attack is not None and not attack.knowledge.is_empty() else None
 
 
-def charted(**specs: Facts | None) -> Facts:
-    """The charts of a page, each also as a static picture for browsers without scripts."""
-    return {"charts": specs, "pictures": {name: static_chart(spec) for name, spec in specs.items() if spec}}
-
-
-def for_page(spec: Facts) -> Facts:
-    """A chart specification as wide as the page, with transparent background and no title."""
-    config = {**spec["config"], "background": "transparent"}
-    return {**spec, "width": "container", "title": None, "config": config}
-
-
 def _scenario(scenario: Scenario, strongest: bool) -> Facts:
     return {"words": scenario.words, "how": tried_attacks(scenario), "strongest": strongest}
 
@@ -128,5 +116,5 @@ def _row(row: Facts) -> Facts:
         "value": value_text(row["value"], "share"),
         "between": f"{low} to {high}",
         "guess": value_text(row["baseline"], "share") if row["baseline"] is not None else "–",
-        "bar": f"{100 * min(1.0, row['value']):.1f}%",
+        "bar": bar(row["value"]),
     }

@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from equipoise.doors.report.page_parts import Facts
 from equipoise.ground.errors import EquipoiseError
 from equipoise.policies.scoped_measures import Wanted
 from equipoise.presentation.numbers import title
 from equipoise.recipe.catalogue import parse
 
-Facts = dict[str, Any]
 SECTION_PATTERN = re.compile(r"\s*(Source:|Misleads when|Does not guard against|Assumption:|Cost:)\s*")
 FORMULA_PATTERN = re.compile(r"^[^.]{1,14} = ")
 """A sentence that begins with a symbol and an equals sign."""

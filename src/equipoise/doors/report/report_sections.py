@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
 from math import isfinite
 from typing import Any
 
 from equipoise.doors.report import intruder_section as intruders
 from equipoise.doors.report.choice_section import appendix, candidates, choice_facts
-from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import methods
+from equipoise.doors.report.page_parts import Facts, bound_words, charted, for_page, package_versions, page_facts
 from equipoise.doors.report.risk_drivers import causes
 from equipoise.doors.report.theory_curve import expected_curve
 from equipoise.doors.report.variable_changes import overlay_facts, variables
@@ -18,7 +16,6 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.system import packaged
 from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
-from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, title, value_text
 from equipoise.recipe.recipe import Recipe
@@ -28,9 +25,7 @@ from equipoise.search.frontier import Frontier
 from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
 from equipoise.trials.trial import Trial
 
-Facts = dict[str, Any]
 PHRASES = "doors/report/score_phrases.toml"
-PACKAGES = ("polars", "numpy", "narwhals")
 
 
 def internal_facts(report: Report) -> Facts:
@@ -61,7 +56,7 @@ def internal_facts(report: Report) -> Facts:
         "candidates": candidates(report, map_axes) if map_axes else None,
         "appendix": appendix(report),
         "methods": methods(report.chosen.scores.keys()),
-        "versions": [(name, version(name)) for name in PACKAGES],
+        "versions": package_versions(),
     }
 
 
@@ -82,16 +77,12 @@ def public_facts(report: Report) -> Facts:
 
 def attack_facts(attack: Attack, released: str, against: str) -> Facts:
     """Facts of the attack report; `released` and `against` are the names of the two files."""
-    today = datetime.now(UTC).date()
     return {
-        "title": f"Attack on {released}",
-        "made": f"{today.day} {today:%B %Y}",
-        "version": version("equipoise"),
+        **page_facts(f"Attack on {released}"),
         "attack": intruders.attack_section(attack),
         "against": f"Against {against}: {number(attack.records)} people.",
         **charted(knowledge=intruders.chart_of(attack)),
         "methods": methods(s.name for scenario in attack.scenarios for s in scenario.tried),
-        "versions": [(name, version(name)) for name in PACKAGES],
     }
 
 
@@ -221,7 +212,7 @@ def limit_row(limit: Limit, trial: Trial, exact: Trial) -> Facts:
         "name": title(score.name),
         "reason": limit.reason,
         "binds": False,
-        "limit": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}",
+        "limit": bound_words(limit, score),
         "value": value_text(score.value, score.unit),
         "margin": margin(limit, score),
         "met": limit.holds(scored(exact, limit)),

@@ -4,10 +4,10 @@ from typing import Any
 
 import polars as pl
 
+from equipoise.doors.report.page_parts import Facts, bar
 from equipoise.inspection.assess import Assessment
 from equipoise.presentation.numbers import number, value_text
 
-Facts = dict[str, Any]
 MAX_CATEGORY_ROWS, MIN_NAMED_RECORDS = 5, 3
 """Categories of a key listed at most, and the records that a category needs to be named."""
 
@@ -42,12 +42,8 @@ def _key_cell(row: dict[str, Any]) -> Facts:
         "categories": number(row["categories"]),
         "without": number(row["without"]),
         "share": value_text(share, "share"),
-        "bar": _bar(share),
+        "bar": bar(share),
     }
-
-
-def _bar(share: float) -> str:
-    return f"{100 * min(1.0, share):.1f}%"
 
 
 def _categories(key: str, before: Assessment, after: Assessment) -> Facts:
@@ -69,7 +65,7 @@ def _top(table: pl.DataFrame, key: str) -> list[Facts]:
             "records": number(row["records"]),
             "uniques": number(row["uniques"]),
             "share": value_text(row["share"], "share"),
-            "bar": _bar(row["share"]),
+            "bar": bar(row["share"]),
         }
         for row in categories.iter_rows(named=True)
     ]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
 
+from equipoise.doors.report.page_parts import bound_words, with_error
 from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.background_runs import Run
 from equipoise.doors.web.pages.candidates import setup
@@ -32,10 +33,8 @@ from equipoise.doors.web.work.trials import (
     table,
     trial_facts,
     unit_of,
-    value,
 )
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
-from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Policy, scored
 from equipoise.presentation.numbers import title, value_text
 from equipoise.search.explain_choice import Choice, refusal
@@ -87,8 +86,7 @@ def start(request: Request, office: Here) -> HTMLResponse:
 @router.post("/balance/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop the run; trials made so far are kept."""
-    if run := office.runs.latest(work.RUN_KIND):
-        office.runs.stop(run.id)
+    office.runs.stop_latest(work.RUN_KIND)
     return _quiet(part(request, "balance_stage.html", **_stage(office)))
 
 
@@ -246,9 +244,9 @@ def _choice_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, a
     scores = []
     for name in names:
         score, limit = choice.trial.scores.named(name), limited.get(name)
-        row = {"title": title(name), "now": value(score), "unit": unit_of(score.unit)}
+        row = {"title": title(name), "now": with_error(score), "unit": unit_of(score.unit)}
         row |= {"was": value_text(results.original.scores.named(name).value, score.unit)}
-        row |= {"must": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}" if limit else ""}
+        row |= {"must": bound_words(limit, score) if limit else ""}
         scores.append({**row, "met": limit is None or limit.holds(score)})
     return {"made": choice, "tried": len(results.trials), "scores": scores}
 

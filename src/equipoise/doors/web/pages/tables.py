@@ -1,7 +1,5 @@
 """Tables page: choose columns, rule and method; see sensitive and suppressed cells and the audit."""
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ from equipoise.doors.web.render import again, page, part
 from equipoise.doors.web.work import table_runs
 from equipoise.doors.web.work import table_settings as plain
 from equipoise.doors.web.work import tables as work
-from equipoise.doors.web.workspace import free
+from equipoise.doors.web.workspace import digest, free
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, ParameterError
 
@@ -154,8 +152,7 @@ def run(request: Request, office: Here) -> HTMLResponse:
 @router.post("/tables/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here, kind: Literal["table", "table-compare"] = Form()) -> HTMLResponse:
     """Stop a run."""
-    if latest := office.runs.latest(kind):
-        office.runs.stop(latest.id)
+    office.runs.stop_latest(kind)
     return _body(request, office)
 
 
@@ -212,7 +209,7 @@ def _methods(methods: Sequence[str], bases: str) -> list[str]:
 def keep(request: Request, office: Here) -> HTMLResponse:
     """Save the table with its reports in a new folder of the working folder."""
     run, stage = _finished_table(office)
-    place = free(office.workspace.folder / f"{Path(office.policy['data']['path']).name.partition('.')[0]}-table")
+    place = free(office.workspace.folder / f"{office.data_name}-table")
     copy = place.with_name(f".{place.name}.{token_hex(4)}.partial")
     try:
         shutil.copytree(stage, copy)
@@ -295,7 +292,7 @@ def _digest(office: Office, settings: Mapping[str, Any]) -> str:
     state = path.stat() if path.exists() else None
     content = [settings, plain.roles_of(office.policy, settings), office.policy["data"]]
     content += [state.st_mtime_ns, state.st_size] if state else []
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+    return digest(content)
 
 
 def _stages(office: Office) -> Path:

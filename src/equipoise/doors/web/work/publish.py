@@ -9,7 +9,7 @@ from typing import Any, Literal
 import equipoise as eq
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
-from equipoise.doors.report.intruder_section import for_page
+from equipoise.doors.report.page_parts import for_page
 from equipoise.doors.report.publication_page import (
     by_cost,
     cost_words,
@@ -19,10 +19,10 @@ from equipoise.doors.report.publication_page import (
     sentence,
     whole_cells,
 )
-from equipoise.doors.web.memory import Memory, frozen
+from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work.publish_settings import loss_of, publication_arguments
 from equipoise.doors.web.work.table_settings import Plain
-from equipoise.doors.web.work.tables import categories, columns, level_for
+from equipoise.doors.web.work.tables import asked_level, categories, columns, level_for
 from equipoise.files import read
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.ground.progress import Progress, report
@@ -59,7 +59,7 @@ STEPS = 600
 Shown = Literal["line", "withheld", "published"]
 
 
-def settled(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any]) -> Plain:
+def settled(memory: Memory, folder: Path, policy: Policy, draft: Policy) -> Plain:
     """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
     names = [column["name"] for column in columns(memory, folder, policy)]
     if (draft.get("domain") or draft.get("target")) and {*draft["domain"], *draft["target"]} <= set(names):
@@ -74,7 +74,7 @@ def settled(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapp
         return proposal
 
 
-def _proposed(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
+def _proposed(memory: Memory, folder: Path, policy: Policy) -> Plain:
     """Areas by their role, else the first column of words; classes by two keys, words before numbers."""
     roles, choices = policy.get("roles", {}), columns(memory, folder, policy)
     fit = {c["name"]: (c, level) for c in choices if c["values"] > 1 and (level := level_for(c, MANY)) is not None}
@@ -93,9 +93,7 @@ def _proposed(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
     }  # fmt: skip
 
 
-def with_columns(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], picks: Mapping[str, Any]
-) -> Plain:
+def with_columns(memory: Memory, folder: Path, policy: Policy, draft: Policy, picks: Policy) -> Plain:
     """The settings with other areas and classes; a column that is new comes at a level that suits it."""
     before = settled(memory, folder, policy, draft)
     by_name = {column["name"]: column for column in columns(memory, folder, policy)}
@@ -108,19 +106,14 @@ def with_columns(
         raise ParameterError("A column is either an area or a class, not both.")
     levels = dict(picks["levels"])
     old = {*before["domain"], *before["target"]}
-    chosen = {c: _level(by_name[c], levels.get(c) if c in old else None) for c in (*domain, *target)}
+    chosen = {c: asked_level(by_name[c], levels.get(c) if c in old else None) for c in (*domain, *target)}
     return {
         **before, "domain": domain, "target": target, "nonpublication": silent, "population": population,
         "levels": {c: level for c, level in chosen.items() if level != ORIGINAL},
     }  # fmt: skip
 
 
-def _level(column: Plain, level: str | None) -> str:
-    names = [one["name"] for one in column["levels"]]
-    return str(level) if level in names else level_for(column, FEW) or (names[-1] if names else ORIGINAL)
-
-
-def with_loss(settings: Mapping[str, Any], name: str) -> Plain:
+def with_loss(settings: Policy, name: str) -> Plain:
     """Another loss of disclosure; what both have in common stays."""
     if name not in LOSSES:
         raise ParameterError(f"No loss {name!r}.{hint(name, list(LOSSES))}")
@@ -128,7 +121,7 @@ def with_loss(settings: Mapping[str, Any], name: str) -> Plain:
     return {**settings, "loss": {"use": name, **fields}}
 
 
-def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
+def with_field(settings: Policy, name: str, text: str) -> Plain:
     """The loss with another value in a field."""
     kinds = {f.name: f.type for f in form(LOSS_KINDS[settings["loss"]["use"]])}
     if name not in kinds:
@@ -141,7 +134,7 @@ def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
     return changed
 
 
-def loss_form(settings: Mapping[str, Any]) -> Plain:
+def loss_form(settings: Policy) -> Plain:
     """The form of the loss, made from its fields."""
     kind = LOSS_KINDS[settings["loss"]["use"]]
     fields = [
@@ -152,7 +145,7 @@ def loss_form(settings: Mapping[str, Any]) -> Plain:
     return {"use": name_of(kind), "title": TITLES[name_of(kind)], "about": summary(kind), "fields": fields}
 
 
-def weighed(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> WeighedPublication:
+def weighed(memory: Memory, folder: Path, policy: Policy, settings: Policy) -> WeighedPublication:
     """The publication of the settings, weighed once."""
     cells = {name: settings[name] for name in ("domain", "target", "levels", "population")}
     losses = {name: settings[name] for name in ("loss", "nonpublication")}
@@ -168,9 +161,7 @@ def weighed(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: M
     return memory.once(("publication", *name, frozen(losses)), lambda: weigh(first.whole.prior))
 
 
-def view(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], risk: float | None, part: Shown
-) -> Plain:
+def view(memory: Memory, folder: Path, policy: Policy, draft: Policy, risk: float | None, part: Shown) -> Plain:
     """Everything the page shows: the settings, the columns, the curve, and the point on it."""
     settings = settled(memory, folder, policy, draft)
     view: Plain = {"settings": settings, "columns": columns(memory, folder, policy), "problem": "", "curve": None}
@@ -184,9 +175,7 @@ def view(
         return {**view, "problem": str(error)}
 
 
-def point(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], risk: float, part: Shown
-) -> Plain:
+def point(memory: Memory, folder: Path, policy: Policy, draft: Policy, risk: float, part: Shown) -> Plain:
     """A point on the curve: both losses, the cells around the line, and what other rules would give."""
     return _at(weighed(memory, folder, policy, settled(memory, folder, policy, draft)), risk, part)
 
@@ -280,9 +269,7 @@ def _cell(row: Plain, names: Sequence[str], place: int, publish: bool) -> Plain:
     }
 
 
-def decide(
-    progress: Progress, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any], out: Path
-) -> Plain:
+def decide(progress: Progress, folder: Path, policy: Policy, settings: Policy, out: Path) -> Plain:
     """The decision with its report, written as `equipoise publish --out` writes it."""
     report(progress, 0, 1, "weighing the losses of every cell")
     data = dict(policy["data"])

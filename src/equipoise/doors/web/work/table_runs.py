@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.tables.table import Table
-from equipoise.doors.report.intruder_section import for_page
+from equipoise.doors.report.page_parts import for_page
 from equipoise.doors.report.table_map_section import compared_facts
 from equipoise.doors.report.table_page import table_facts
 from equipoise.doors.web.work.table_settings import Plain
