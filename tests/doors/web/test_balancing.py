@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import equipoise as eq
+from equipoise.doors.report.page_parts import with_error
 from equipoise.doors.web.policy_file import journal_place, policy_text
 from equipoise.doors.web.work import balance as work
-from equipoise.doors.web.work import trials
 from equipoise.ground.errors import Cancelled
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.policies.policy_file import Job
@@ -106,7 +106,7 @@ def test_every_trial_is_in_the_table_with_every_score(once: Any, swept: Any) -> 
     _, _, tried = swept
     shown = plain(once.get("/balance").text)
     for trial in tried:
-        values = " ".join(trials.value(score) for score in trial.scores).replace("\xa0", " ")
+        values = " ".join(with_error(score) for score in trial.scores).replace("\xa0", " ")
         assert re.search(rf"{re.escape(trial.words())} (?:chosen )?{re.escape(values)}", shown)
 
 
