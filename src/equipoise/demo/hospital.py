@@ -19,6 +19,7 @@ from equipoise.ground.arrays import Floats, Integers
 SEED = 1893
 PATIENTS = 9_000
 FIRST_DAY, PERIOD_DAYS = date(2023, 1, 1), 731  # 2023 and 2024
+SECOND_YEAR = (date(2024, 1, 1) - date(1970, 1, 1)).days  # days since 1970; everybody is a year older then
 MAX_STAYS = 14
 
 CHAPTERS: dict[str, dict[str, Any]] = figures("demo/hospital_figures.toml").chapters
@@ -57,12 +58,14 @@ def hospital() -> pl.DataFrame:
             "admission": pl.Series(day).cast(pl.Int32).cast(pl.Date),
             "discharge": pl.Series(day + length).cast(pl.Int32).cast(pl.Date),
             "days": length,
-            "age": _ageing(age[patient], day),
+            "age": age[patient] + (day >= SECOND_YEAR),
             "sex": pl.Series(["male", "female"]).gather(female[patient].astype(np.int64)),
             "postcode": postcode.gather(patient),
             "diagnosis": _codes(*code),
             "emergency": rng.random(len(patient)) < np.where(code[0] == list(CHAPTERS).index("S"), 0.8, 0.4),
-            "outcome": pl.Series(["home", "other hospital", "died"]).gather(_outcomes(rng, died)),
+            "outcome": pl.Series(["home", "other hospital", "died"]).gather(
+                np.where(died, 2, rng.random(len(died)) < 0.07).astype(np.int64)
+            ),
             "cost": _costs(rng, length),
         }
     )
@@ -151,20 +154,11 @@ def _days(rng: np.random.Generator, patient: Integers, length: Integers) -> Inte
     return (FIRST_DAY - date(1970, 1, 1)).days + begun[patient] + since
 
 
-def _ageing(age: Integers, day: Integers) -> Integers:
-    """The age on admission: a year more in the second year."""
-    return age + (day >= (date(2024, 1, 1) - date(1970, 1, 1)).days)
-
-
 def _deaths(rng: np.random.Generator, chapter: Integers, age: Integers, patient: Integers) -> NDArray[np.bool_]:
     """Who dies in hospital: only at the last stay."""
     chance = _by_chapter("dies")[chapter] * np.exp(0.045 * (age - 70))
     last = np.append(patient[1:] != patient[:-1], True)
     return last & (rng.random(len(patient)) < chance)
-
-
-def _outcomes(rng: np.random.Generator, died: NDArray[np.bool_]) -> Integers:
-    return np.where(died, 2, rng.random(len(died)) < 0.07).astype(np.int64)
 
 
 def _hospitals(rng: np.random.Generator, district: Integers) -> Integers:

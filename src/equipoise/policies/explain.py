@@ -158,7 +158,8 @@ def _value(value: Any) -> str:
 def _work(job: Job, recipes: int, runs: int, records: Records | None) -> str:
     measures = ", ".join(label(m) for m in job.scales()) or "the usual measures"
     quick = not any(_random(c) for c in job.candidates) and all(isinstance(m, OnCells) for m in job.scales())
-    how = "on cells alone, the records being counted once" if quick else f"each on {_size(records)} records"
+    size = f"{records.height():,}" if records else "all"
+    how = "on cells alone, the records being counted once" if quick else f"each on {size} records"
     bound = f", {job.search.budget:,} trials at most" if job.search.budget else ""
     time = f", {job.search.seconds:g} seconds at most" if job.search.seconds else ""
     kind = "from coarse to fine" if job.search.search == "adaptive" else "all of them"
@@ -167,10 +168,6 @@ def _work(job: Job, recipes: int, runs: int, records: Records | None) -> str:
 
 def _many(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number != 1 else ''}"
-
-
-def _size(records: Records | None) -> str:
-    return f"{records.height():,}" if records else "all"
 
 
 def _choice(job: Job) -> Iterator[str]:

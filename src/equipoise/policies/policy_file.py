@@ -1,10 +1,10 @@
 """Policy file: read, checked and turned into roles, candidates, limits and an output folder."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles, read_toml
@@ -29,7 +29,6 @@ from equipoise.policies.policy import Policy
 from equipoise.policies.presets import extended, presets
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import (
-    FORBID,
     Candidate,
     Choose,
     Data,
@@ -37,6 +36,7 @@ from equipoise.policies.sections import (
     Output,
     PolicyProblem,
     SearchSection,
+    Section,
     refusal,
 )
 from equipoise.policies.table_checks_on_data import table_misfits
@@ -62,10 +62,9 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Section):
     """A policy file: data, roles, limits, candidates."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     data: Data
     roles: dict[str, Any]
     limits: dict[str, Any] = field(default_factory=dict)
@@ -264,7 +263,8 @@ class Job:
         candidates: list[Recipe] = []
         for candidate in self.candidates:
             after = recipes(*map(_masks, candidate.then))
-            candidates += _append_each(coarsenings(records), after) if candidate.coarsenings else ()
+            first = coarsenings(records) if candidate.coarsenings else ()
+            candidates += (Recipe((*one.masks, *then.masks)) for one in first for then in after)
             candidates += recipes(*_alternatives(candidate)) if candidate.masks else ()
         seed = self.seed()
         return tuple(candidates if seed is None else (replace(recipe, seed=seed) for recipe in candidates))
@@ -286,7 +286,7 @@ class Job:
         import tomli_w
 
         return tomli_w.dumps(
-            _as_toml({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
+            _as_toml({f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS})
         )
 
     def again(self, records: Records) -> "Job":
@@ -341,11 +341,6 @@ def _alternatives(candidate: Candidate) -> list[list[Mask]]:
     return [_masks(table) for table in candidate.masks]
 
 
-def _append_each(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
-    """Every recipe followed by each of the next ones."""
-    return (Recipe((*one.masks, *then.masks)) for one in first for then in after)
-
-
 def _masks(mask: Mapping[str, Any]) -> list[Mask]:
     table = dict(mask)
     if "use" not in table:
@@ -363,6 +358,6 @@ def _as_toml(value: Any) -> Any:
     """Plain TOML data without default values."""
     if isinstance(value, Mapping):
         return {k: _as_toml(v) for k, v in value.items() if v is not None and v != () and v != {}}
-    if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | SearchSection):
+    if isinstance(value, Section):
         return _as_toml({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
     return [_as_toml(v) for v in value] if isinstance(value, tuple | list) else value

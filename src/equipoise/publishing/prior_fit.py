@@ -76,11 +76,12 @@ def _chart(points: pl.DataFrame, words: str) -> Spec:
     band = {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}
     area, dashed = {"type": "area", "color": GREY, "opacity": 0.18}, {"type": "line", "color": INK, "strokeWidth": 1}
     quiet, point = {"clip": True, "aria": False}, {"type": "point", "filled": True, "opacity": 0.8, "size": 26}
+    corner = {"expected": high, "observed": -high, "label": "a right prior has 95 % of points in the band"}
     layers = [
         layer("qq_band", rows, {**area, **quiet}, band),
         layer("qq_line", ends, {**dashed, "strokeDash": [5, 4], **quiet}),
         layer("best", rows, {**point, "color": BLUE, "clip": True}, _tooltip()),
-        labels("qq_label", [_corner(high)], align="right", dx=-4, dy=-10, fontStyle="italic"),
+        labels("qq_label", [corner], align="right", dx=-4, dy=-10, fontStyle="italic"),
     ]
     title = {"text": "Does the prior fit?", "subtitle": "Residuals of the cells against the normal law."}
     words = f"Q-Q chart of the residuals against the normal law. {words}"
@@ -90,10 +91,6 @@ def _chart(points: pl.DataFrame, words: str) -> Spec:
 def _tooltip() -> Spec:
     pairs = (("expected", "Expected"), ("observed", "Observed"))
     return {"tooltip": [{"field": f, "type": "quantitative", "title": name, "format": ".2f"} for f, name in pairs]}
-
-
-def _corner(high: float) -> Spec:
-    return {"expected": high, "observed": -high, "label": "a right prior has 95 % of points in the band"}
 
 
 def _axes(high: float) -> Spec:

@@ -55,8 +55,8 @@ def effect_of(law: Law, column: str, comparison: Comparison = Comparison()) -> E
     9.0
     """
     entry = entries().get(law.mask, {})
-    facts_of = FACTS.get(law.mask, lambda fields, column: {})
-    facts = {"column": column, **_compared(comparison), **facts_of({"words": law.words, **law.parameters}, column)}
+    facts_of, fields = FACTS.get(law.mask), {"words": law.words, **law.parameters}
+    facts = {"column": column, **_compared(comparison), **(facts_of(fields, column) if facts_of else {})}
     valid, spoiled, adjust = (
         tuple(_sentences(entries().get(entry.get("like"), entry).get(part, ()), facts))
         for part in ("valid", "spoiled", "adjust")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import equipoise as eq
-from equipoise.doors.cli import screen_parts, screens
+from equipoise.doors.cli import screen_parts
 from equipoise.doors.cli.declared_options import argument, option
 from equipoise.doors.cli.exit_codes import one_line
 
@@ -27,7 +27,7 @@ def open_page(
     place = folder or (file.parent if file is not None else Path())
 
     def show(address: str) -> None:
-        screen = screens.screen()
+        screen = screen_parts.screen()
         screen_parts.say(screen, "The workbench is open", "at this address, for one browser, once:")
         print(address, flush=True)
         where = one_line(str(place.resolve()))

@@ -44,7 +44,7 @@ def init(
     if as_json:
         json_answers.show({"file": str(file), "policy": str(out), "preset": preset})
         return
-    screen, name = screens.screen(), shell_word(out)
+    screen, name = screen_parts.screen(), shell_word(out)
     screen_parts.say(screen, "Written", f"{one_line(str(out))}, a proposal: read every line.")
     screens.steps(("See what it means", f"equipoise check {name}"), ("Run it", f"equipoise balance {name}"))
 
@@ -77,7 +77,7 @@ def _write_schema(place: Path) -> None:
 
 
 def _screen(policy: Path, explanation: Explained) -> None:
-    out = screens.screen()
+    out = screen_parts.screen()
     many = f"{explanation.recipes:,} recipe{'s' if explanation.recipes != 1 else ''}"
     screen_parts.say(out, one_line(policy.name), f"can be used; {many}.")
     for heading, lines in explanation.parts.items():
@@ -101,7 +101,7 @@ def show_presets(
     if name:
         print(chosen[0].text, end="")
         return
-    out = screens.screen()
+    out = screen_parts.screen()
     for preset in chosen:
         out.print(Text.assemble((preset.name, "bold"), f" ({preset.about}): {preset.words}"))
         out.print(screen_parts.indented(Text(preset.source, "dim")))

@@ -58,7 +58,8 @@ def publish(
         tree = records.roles.hierarchies.get(merge) if merge else None
         decision = eq.publish(source, name=o.data_path(file).name, hierarchy=tree, **fields)
     if as_json:
-        json_answers.show(_answer(o.data_path(file), decision, out, show_values))
+        plain = decision.to_plain(values=show_values)
+        json_answers.show({"file": str(o.data_path(file)), **plain, "out": str(out) if out else None})
     else:
         _screen(o.data_path(file), decision, out, show_values)
 
@@ -70,7 +71,8 @@ def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
         others = f", not {' and '.join(f'--{name}' for name in aims)}" if aims else ""
         raise ParameterError(f"Say how far to go with one of --risk 0.2, --share 0.6 and --cutoff 1{others}.")
     return field_values(
-        PublishOptions, options, prior=_prior, domain=lambda names: o.names(names) or None, target=_target,
+        PublishOptions, options, domain=lambda names: o.names(names) or None, target=_target,
+        prior=lambda text: None if text is None else _two(text, "--prior", "ALPHA,BETA, like 0.5,1.5"),
         covariates=lambda names: o.names(names) or None, compare=lambda names: names or (),
         risk_at_most=lambda text: _share(text, "--risk"), publish_share=lambda text: _share(text, "--share"),
         ways=lambda texts: dict(_way(text) for text in texts or ()),
@@ -99,10 +101,6 @@ def _share(text: str | None, name: str) -> float | None:
         tip = f" Write {value:g} % as {value / 100:g}." if 1 < value <= 100 else ""
         raise ParameterError(f"{name} must be a share between 0 and 1.{tip}")
     return value
-
-
-def _prior(text: str | None) -> tuple[float, float] | None:
-    return None if text is None else _two(text, "--prior", "ALPHA,BETA, like 0.5,1.5")
 
 
 def _way(text: str) -> tuple[str, tuple[float, float]]:
@@ -141,10 +139,6 @@ def _population(text: str | None, records: Records) -> Any:
     if Path(text).exists() or Path(text).suffix:
         return read(text).collect()
     raise DataError(f"--population {text!r} is neither a column nor a file.{hint(text, list(records.schema()))}")
-
-
-def _answer(file: Path, decision: Published, out: Path | None, show_values: bool) -> dict[str, Any]:
-    return {"file": str(file), **decision.to_plain(values=show_values), "out": str(out) if out else None}
 
 
 def _screen(file: Path, decision: Published, place: Path | None, show_values: bool) -> None:

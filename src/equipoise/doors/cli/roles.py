@@ -69,7 +69,7 @@ def _json_answer(file: Path, suggestion: Suggestion, out: Path | None) -> dict[s
 
 
 def _screen(file: Path, suggestion: Suggestion, out: Path | None, typed: str) -> None:
-    console = screens.screen()
+    console = screen_parts.screen()
     sample = f", {suggestion.looked_at:,} of them looked at" if suggestion.looked_at < suggestion.records else ""
     size = f"{suggestion.records:,} records{sample}, {len(suggestion.proposals)} columns"
     screen_parts.say(console, one_line(file.name), size)

@@ -243,7 +243,7 @@ def _score_tables(out: Console, scores: Scores, limits: Sequence[Limit] = (), be
         columns["Before"] = lambda s: four_figures(before.named(s.name).value)
     columns["Released" if limits or before is not None else "Score"] = lambda s: four_figures(s.value)
     if any(s.interval for s in scores):
-        columns["Interval"] = _interval
+        columns["Interval"] = lambda s: f"{s.interval[0]:.3g} to {s.interval[1]:.3g}" if s.interval else ""
     columns["Records"] = lambda s: _number(s.number)
     if any(s.baseline for s in scores):
         columns["Baseline"] = lambda s: _number(s.baseline)
@@ -292,10 +292,6 @@ def four_figures(value: float) -> str:
     if isnan(value):
         return "n/a"
     return f"{value:#.4g}" if value else "0"
-
-
-def _interval(score: Score) -> str:
-    return f"{score.interval[0]:.3g} to {score.interval[1]:.3g}" if score.interval else ""
 
 
 def _number(value: float | None) -> str:

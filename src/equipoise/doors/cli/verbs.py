@@ -94,7 +94,9 @@ def attack(
     All about one: --attack nearest --help
     """
     with bar("writing the page") as progress:
-        fields = field_values(AttackOptions, options, attacks=_attacks)
+        fields = field_values(
+            AttackOptions, options, attacks=lambda texts: list(map(o.attack_named, texts or ())) or None
+        )
         files = o.attacked(released, against, ctx.params)
         outcome = eq.attack(files.released, files.original, progress=progress, **{**fields, "known": files.known})
         people = outcome.exposed(exposed) if exposed else None
@@ -102,10 +104,6 @@ def attack(
         json_answers.show(json_answers.attack(released, o.data_path(against), outcome, people, options["out"]))
     else:
         attack_screen.show_attack(released, o.data_path(against), outcome, people, options["out"])
-
-
-def _attacks(texts: list[str] | None) -> list[Any] | None:
-    return [o.attack_named(text) for text in texts or ()] or None
 
 
 def _answer(release: Release | TableRelease, as_json: bool, *, searched: bool) -> None:

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from math import isfinite, isnan
-from typing import Any
 
 from equipoise.doors.report.page_parts import Facts, bar, for_page
-from equipoise.ground.errors import EquipoiseError
 from equipoise.intrusion.attack import Attack
 from equipoise.intrusion.scenario import Scenario
 from equipoise.methods.score import Score
 from equipoise.presentation.numbers import listed, number, title, value_text
-from equipoise.recipe.catalogue import parse
+from equipoise.recipe.catalogue import known_method
 
 MAX_KNOWLEDGE_ROWS = 12
 """Combinations of known columns listed at most."""
@@ -30,7 +28,14 @@ def attack_section(attack: Attack | None) -> Facts | None:
     rows = attack.worst(MAX_KNOWLEDGE_ROWS)
     return {
         "lead": attack.strongest.words,
-        "scenarios": [_scenario(s, s is attack.strongest and len(attack.scenarios) > 1) for s in attack.scenarios],
+        "scenarios": [
+            {
+                "words": s.words,
+                "how": tried_attacks(s),
+                "strongest": s is attack.strongest and len(attack.scenarios) > 1,
+            }
+            for s in attack.scenarios
+        ],
         "worst": [_row(row) for row in rows.iter_rows(named=True)],
         "tried": number(attack.knowledge.height),
         "cut": attack.knowledge.height > rows.height,
@@ -50,7 +55,9 @@ def _both(scenario: Scenario, before: Score | None) -> Facts:
     after = scenario.score
     return {
         "aim": INTRUDER_AIMS[scenario.kind].format(
-            known=listed(scenario.known) if scenario.known else "", learnt=_learnt(after), columns=_columns(after)
+            known=listed(scenario.known) if scenario.known else "",
+            learnt=getattr(known_method(after.name, "measure"), "sensitive", "a sensitive value"),
+            columns=_columns(after),
         ),
         "before": value_text(before.value, "share") if before else "not tried",
         "after": value_text(after.value, "share"),
@@ -59,21 +66,9 @@ def _both(scenario: Scenario, before: Score | None) -> Facts:
     }
 
 
-def _learnt(score: Score) -> str:
-    """The column that an attack wants to learn."""
-    return str(getattr(_method(score), "sensitive", "a sensitive value"))
-
-
 def _columns(score: Score) -> str:
-    columns = getattr(_method(score), "columns", None)
+    columns = getattr(known_method(score.name, "measure"), "columns", None)
     return listed(columns) if isinstance(columns, tuple) and columns else "the numeric columns"
-
-
-def _method(score: Score) -> Any:
-    try:
-        return parse(score.name, "measure")
-    except EquipoiseError:
-        return None
 
 
 def in_public(attack: Attack | None) -> str | None:
@@ -88,10 +83,6 @@ def in_public(attack: Attack | None) -> str | None:
 def chart_of(attack: Attack | None) -> Facts | None:
     """The chart of success against knowledge; None where there is nothing to draw."""
     return for_page(attack.chart()) if attack is not None and not attack.knowledge.is_empty() else None
-
-
-def _scenario(scenario: Scenario, strongest: bool) -> Facts:
-    return {"words": scenario.words, "how": tried_attacks(scenario), "strongest": strongest}
 
 
 def tried_attacks(scenario: Scenario) -> str:

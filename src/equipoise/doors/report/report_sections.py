@@ -227,12 +227,11 @@ def margin(limit: Limit, score: Score) -> str:
     if abs(gap) < 1e-12:
         return "at the limit"
     share = f" ({value_text(abs(gap / limit.bound), 'share')} of it)" if limit.bound else ""
-    way = "below" if gap < 0 else "above"
-    return f"{_room(abs(gap), score.unit)} {way} the limit{share}"
-
-
-def _room(gap: float, unit: str) -> str:
-    return f"{number(100 * gap)} percentage points" if is_share(unit) else f"{number(gap)} {unit}".rstrip()
+    way, room = "below" if gap < 0 else "above", abs(gap)
+    words = (
+        f"{number(100 * room)} percentage points" if is_share(score.unit) else f"{number(room)} {score.unit}".rstrip()
+    )
+    return f"{words} {way} the limit{share}"
 
 
 def _score_row(score: Score, report: Report) -> Facts:

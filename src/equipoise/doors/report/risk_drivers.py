@@ -16,14 +16,13 @@ def causes(before: Assessment, after: Assessment) -> Facts:
     """Uniques of both files, those that remain without each key, and the categories with most uniques."""
     keys = before.keys["key"].to_list()
     return {
-        "uniques": [_uniques(side) for side in (before, after)],
+        "uniques": [number(int(s.keys["uniques"][0]) if s.keys.height else 0) for s in (before, after)],
         "keys": _key_rows(before, after),
-        "categories": [_categories(key, before, after) for key in keys],
+        "categories": [
+            {"key": key, "sides": [("Before", _top(before.categories, key)), ("After", _top(after.categories, key))]}
+            for key in keys
+        ],
     }
-
-
-def _uniques(side: Assessment) -> str:
-    return number(int(side.keys["uniques"][0]) if side.keys.height else 0)
 
 
 def _key_rows(before: Assessment, after: Assessment) -> list[Facts]:
@@ -43,16 +42,6 @@ def _key_cell(row: dict[str, Any]) -> Facts:
         "without": number(row["without"]),
         "share": value_text(share, "share"),
         "bar": bar(share),
-    }
-
-
-def _categories(key: str, before: Assessment, after: Assessment) -> Facts:
-    return {
-        "key": key,
-        "sides": [
-            ("Before", _top(before.categories, key)),
-            ("After", _top(after.categories, key)),
-        ],
     }
 
 

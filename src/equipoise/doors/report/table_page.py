@@ -60,13 +60,9 @@ def _rule(rule: Any) -> str:
 
 
 def _kinds(tabulated: Tabulated) -> dict[Any, str]:
-    used = (*parts_of(tabulated.rule), tabulated.method, *_scales(tabulated))
+    measures = tabulated.compared.chosen.scores if tabulated.compared else ()
+    used = (*parts_of(tabulated.rule), tabulated.method, *(parse(score.name, "measure") for score in measures))
     return {type(method): name_of(type(method)) for method in used}
-
-
-def _scales(tabulated: Tabulated) -> list[Any]:
-    """The measures by which methods were compared."""
-    return [parse(score.name, "measure") for score in tabulated.compared.chosen.scores] if tabulated.compared else []
 
 
 def grid(tabulated: Tabulated, public: bool) -> Facts:
@@ -221,12 +217,8 @@ def _narrow(tabulated: Tabulated) -> list[Facts]:
             "label": ", ".join(str(row[name]) for name in tabulated.table.by),
             "status": row["status"],
             "value": _amount(row["value"]),
-            "between": f"{_amount(row['lower'])} to {_end(row['upper'])}",
+            "between": f"{_amount(row['lower'])} to {_amount(row['upper']) if np.isfinite(row['upper']) else 'any'}",
             "width": value_text(row["width"], "share") if np.isfinite(row["width"]) else "no end",
         }
         for row in narrowest.iter_rows(named=True)
     ]
-
-
-def _end(value: float) -> str:
-    return _amount(value) if np.isfinite(value) else "any"

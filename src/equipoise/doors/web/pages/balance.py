@@ -207,8 +207,9 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     policy = office.need_file()
     run = office.runs.latest(work.RUN_KIND)
     checked = office.ask(work.check)
-    facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not _has_limits(office)}
-    facts |= {"map": None, "aside": "", "made": None, "stale": ""}
+    limited = bool(with_preset(policy, office.workspace.folder).get("limits"))
+    facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not limited, "map": None, "aside": ""}
+    facts |= {"made": None, "stale": ""}
     if run is None or run.about["data"] != _run_inputs(policy)["data"]:
         return {**facts, "run": None}
     if run.state != "done":
@@ -267,11 +268,6 @@ def _latest_results(office: Office) -> TrialResults:
     if run is None or run.state != "done" or run.about["data"] != _run_inputs(policy)["data"]:
         raise DataError("Nothing has been tried yet: try the candidates first.")
     return results_of(run.id, run.result)
-
-
-def _has_limits(office: Office) -> bool:
-    """Whether the policy has limits."""
-    return bool(with_preset(office.policy, office.workspace.folder).get("limits"))
 
 
 def _run_inputs(policy: Mapping[str, Any]) -> Plain:

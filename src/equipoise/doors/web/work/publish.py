@@ -26,6 +26,7 @@ from equipoise.doors.web.work.tables import asked_level, categories, columns, le
 from equipoise.files import read
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.ground.progress import Progress, report
+from equipoise.ground.system import packaged
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.losses.expectation import LOSS_KINDS, UNITS
 from equipoise.methods.method import name_of
@@ -36,19 +37,8 @@ from equipoise.recipe.catalogue import form, summary, typed
 
 LOSSES = ("uniques", "gamma_uniques", "small_group", "respondents", "threshold")
 FIRST = {"S": 10.0, "a": 1.0, "minimum": 10.0}
-FIELDS = {
-    "S": "groups that a person may be alone in (S)", "a": "how alike they are in size (a)",
-    "minimum": "people in a cell, at least",
-}  # fmt: skip
-TITLES = {
-    "uniques": "People alone in their group", "gamma_uniques": "The same, groups of unlike size",
-    "small_group": "Something about a small group", "respondents": "An intruder knows who took part",
-    "threshold": "Fewer people than a limit",
-}  # fmt: skip
-SILENCES = {
-    "y": "each sampled person in it", "cell": "each cell alike", "Y": "each person expected in it",
-    "n": "each sampled person of its area", "N": "each person of its area",
-}  # fmt: skip
+WORDS = packaged("doors/web/work/publish_words.toml")
+FIELDS, TITLES, SILENCES = WORDS["fields"], WORDS["losses"], WORDS["silences"]
 MOST, WINDOW = 60, 15
 """Cells that are listed, and how many on each side of the line."""
 MOST_COLUMNS = 2

@@ -168,7 +168,7 @@ def categories(memory: Memory, folder: Path, policy: Plain, column: str, search:
     listed = matching if rare else matching & (n >= RARE_BELOW)
     order = np.flatnonzero(listed)
     order = order[np.argsort(-n[order], kind="stable")][:MAX_SHOWN]
-    pairs = _value_labels(memory, folder, policy, column)
+    pairs = memory.raw(folder, policy["data"]).labels.of(column).values
     labels = {str(as_text(pl.Series([value]))[0]): text for value, text in pairs}
     rows = [
         {"code": int(at), "text": texts[int(at)], "label": labels.get(texts[int(at)], ""), "n": int(n[at])}
@@ -363,7 +363,3 @@ def _level_facts(key: Key, level: Level) -> dict[str, Any]:
 def _original(cells: Cells) -> dict[str, float]:
     column = cells.by[0]
     return numbers(stage_of(cells, column, {}), np.arange(len(cells.values(column))))
-
-
-def _value_labels(memory: Memory, folder: Path, policy: Plain, column: str) -> tuple[tuple[Any, str], ...]:
-    return memory.raw(folder, policy["data"]).labels.of(column).values

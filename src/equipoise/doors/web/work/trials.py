@@ -37,11 +37,8 @@ POINT_LAYERS = ("tried", "best", "chosen")
 
 def plain_scores(scores: Scores) -> list[Plain]:
     """Scores as plain data, without detail."""
-    return [{name: _as_list(getattr(score, name)) for name in SCORE_FIELDS} for score in scores]
-
-
-def _as_list(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    values = [{name: getattr(score, name) for name in SCORE_FIELDS} for score in scores]
+    return [{name: list(v) if isinstance(v, tuple) else v for name, v in one.items()} for one in values]
 
 
 def plain_trial(trial: Trial) -> Plain:

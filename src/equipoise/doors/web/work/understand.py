@@ -81,7 +81,7 @@ def _overview(records: Records, cells: Cells) -> dict[str, Any]:
         "fewer": [{"k": k, **_measure_facts(Uniques(k - 1), records)} for k in CLASS_SIZE_LIMITS],
         "matched": _measure_facts(Prosecutor("mean"), records),
         "individual": _individual(records, cells),
-        "population": _first(usual, PopulationUniques, records),
+        "population": next((_measure_facts(m, records) for m in usual if isinstance(m, PopulationUniques)), None),
         "household": _household(usual, records),
         "learnt": [
             {"column": m.sensitive, **_measure_facts(m, records)} for m in usual if isinstance(m, AttributeDisclosure)
@@ -102,10 +102,6 @@ def _measure_facts(measure: Measure, records: Records) -> dict[str, Any]:
 
 def _plain_score(score: Score) -> dict[str, Any]:
     return {"share": float(score.value), "number": score.number, "notes": list(score.notes)}
-
-
-def _first(usual: tuple[Measure, ...], kind: type, records: Records) -> dict[str, Any] | None:
-    return next((_measure_facts(measure, records) for measure in usual if isinstance(measure, kind)), None)
 
 
 def _individual(records: Records, cells: Cells) -> dict[str, Any]:
