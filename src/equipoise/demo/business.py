@@ -20,7 +20,7 @@ from equipoise.ground.arrays import Floats, Integers
 SEED = 2003
 POPULATION = 40_000
 
-SECTIONS: dict[str, dict[str, Any]] = figures("demo/business_figures.toml").sections
+SECTIONS: dict[str, dict[str, Any]] = figures("demo/figure_files/business.toml").sections
 GROUPS = 5  # groups in a division, each half as frequent as the one before
 REGIONS = {"EQ1": (4, 5), "EQ2": (3, 6), "EQ3": (5, 4), "EQ4": (2, 3)}  # level 1: level 2s, and level 3s in each
 REGION_SHARES = {"EQ1": 0.38, "EQ2": 0.30, "EQ3": 0.24, "EQ4": 0.08}

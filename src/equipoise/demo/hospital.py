@@ -22,7 +22,7 @@ FIRST_DAY, PERIOD_DAYS = date(2023, 1, 1), 731  # 2023 and 2024
 SECOND_YEAR = (date(2024, 1, 1) - date(1970, 1, 1)).days  # days since 1970; everybody is a year older then
 MAX_STAYS = 14
 
-CHAPTERS: dict[str, dict[str, Any]] = figures("demo/hospital_figures.toml").chapters
+CHAPTERS: dict[str, dict[str, Any]] = figures("demo/figure_files/hospital.toml").chapters
 ZIPF_EXPONENT = 1.25  # exponent of the categories
 SUBCATEGORIES = 6  # of a category, each 0.55 times as frequent as the one before
 FEMALE = {"N": 0.6, "M": 0.58, "S": 0.44, "I": 0.45}  # share of women where it is not half

@@ -20,7 +20,7 @@ from equipoise.demo.figures import draw_codes, figures
 from equipoise.ground.arrays import Floats, Integers
 
 SEED = 1997
-FIGURES = figures("demo/survey_figures.toml")
+FIGURES = figures("demo/figure_files/survey.toml")
 """Printed margins and our own shares."""
 PERSONS = int(FIGURES.age5.sum())
 HEAD, SPOUSE, CHILD, OTHER = 0, 1, 2, 3
