@@ -1,7 +1,6 @@
 """Tables: counted where the data is, protected and audited in a process of their own."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from equipoise.policies.dominance_check import diagnose
 from equipoise.policies.table_section import Tabulation, top_of
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.tabulated import Tabulated
+from equipoise.rules import PPercent
 from equipoise.tables import Suppress
 
 MOST_VALUES = 400
@@ -207,16 +207,8 @@ def count_table(memory: Memory, folder: Path, policy: Policy, settings: Policy) 
 
 
 def _count(records: Records, settings: Policy, folder: Path, top: int) -> Table:
-    request = tabulation(records, settings)
-    build = partial(request.made, request.prepared(records), folder, (), seed=0)
-    return build(rules=(_Places(top),))
-
-
-class _Places:
-    """As many largest contributions as are kept."""
-
-    def __init__(self, top: int) -> None:
-        self.coalition = top - 1
+    request, most = tabulation(records, settings), PPercent(0.1, coalition=top - 1)
+    return request.made(request.prepared(records), folder, (), (most,), seed=0)
 
 
 def tabulation(records: Records, settings: Policy) -> Tabulation:
