@@ -11,18 +11,8 @@ from equipoise.data.roles import Roles, read_toml
 from equipoise.files import FORMATS, read
 from equipoise.ground.errors import EquipoiseError, ParameterError, RolesError, hint
 from equipoise.methods.method import Mask, Measure
-from equipoise.policies.checks import (
-    WAIVABLE_ATTACK,
-    of_candidates,
-    of_limits,
-    of_measures,
-    of_roles,
-    of_scenarios,
-    of_weights,
-    readable,
-    unattacked,
-    validated,
-)
+from equipoise.policies import checks
+from equipoise.policies.checks import WAIVABLE_ATTACK
 from equipoise.policies.checks_on_data import misfits, role_misfits
 from equipoise.policies.coarsenings import coarsenings
 from equipoise.policies.policy import Policy
@@ -102,7 +92,7 @@ class Job(Section):
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
             problems.append(PolicyProblem(("extends",), str(error)))
-        values, structural = validated(cls, plain, INTERNAL_FIELDS)
+        values, structural = checks.validated(cls, plain, INTERNAL_FIELDS)
         problems += structural
         needed = ("data",) if "table" in plain else ("data", "roles")
         problems += [PolicyProblem((name,), "is missing") for name in needed if name not in plain]
@@ -120,7 +110,7 @@ class Job(Section):
             return []
         try:
             bare = self._records(Roles())
-            fitting = replace(bare, roles=readable(self.roles, self.folder, bare.schema()))
+            fitting = replace(bare, roles=checks.readable(self.roles, self.folder, bare.schema()))
             return [*role_misfits(bare, self.roles), *self.misfits(fitting)]
         except EquipoiseError:
             return []
@@ -128,9 +118,9 @@ class Job(Section):
     def _problems(self, failed: set[str | int]) -> list[PolicyProblem]:
         """All problems that need no data; sections that failed already are skipped."""
         problems = [
-            *of_roles(self.roles, self.folder), *of_scenarios(self.scenarios),
-            *of_limits(self.limits, self.scenarios), *of_measures(self.measures, self.scenarios),
-            *of_weights(self.choose), *of_candidates(self.candidates),
+            *checks.of_roles(self.roles, self.folder), *checks.of_scenarios(self.scenarios),
+            *checks.of_limits(self.limits, self.scenarios), *checks.of_measures(self.measures, self.scenarios),
+            *checks.of_weights(self.choose), *checks.of_candidates(self.candidates),
         ]  # fmt: skip
         problems += [
             PolicyProblem(("waive", name), f"Only {WAIVABLE_ATTACK!r} can be waived, and its reason must be told.")
@@ -178,7 +168,7 @@ class Job(Section):
     def unattacked(self) -> str:
         """Why this policy must limit an attack; empty where it need not."""
         masks = (find(str(table["use"]), "mask") for c in self.candidates for table in (*c.masks, *c.then))
-        return unattacked(masks, self.policy().measures())
+        return checks.unattacked(masks, self.policy().measures())
 
     @property
     def searches(self) -> bool:

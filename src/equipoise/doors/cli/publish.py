@@ -15,15 +15,7 @@ from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import flat, indented, listed, places, say, screen, table, title
-from equipoise.doors.report.publication_page import (
-    by_cost,
-    cost_words,
-    drawn_line,
-    meanings,
-    points,
-    sentence,
-    whole_cells,
-)
+from equipoise.doors.report import publication_page as report
 from equipoise.files import read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
 from equipoise.presentation.numbers import number, value_text
@@ -146,8 +138,8 @@ def _screen(file: Path, decision: Published, place: Path | None, show_values: bo
     say(out, "Publish or suppress", f"{one_line(file.name)}, {decision.counts['total']:,} cells")
     out.print()
     out.print(indented(Text(flat(decision.words), "bold")))
-    out.print(indented(Text(flat(f"{whole_cells(decision)} {drawn_line(decision)}"))))
-    for word, meaning in meanings(decision):
+    out.print(indented(Text(flat(f"{report.whole_cells(decision)} {report.drawn_line(decision)}"))))
+    for word, meaning in report.meanings(decision):
         out.print(indented(Text(one_line(f"{word}: {meaning}"), "dim")))
     _rules(decision)
     if decision.answers:
@@ -167,11 +159,11 @@ def _rules(decision: Published) -> None:
     out, what = screen(), "risk" if decision.by_share else "withheld"
     title(out, f"What the wrong rule would cost, at the same {'share published' if decision.by_share else 'risk'}")
     rows = table("Cells ordered by", what.capitalize(), "More")
-    for row in by_cost(decision).iter_rows(named=True):
-        more = "" if row["rule"] == "optimal" else points(row["cost"])
-        rows.add_row(one_line(sentence(row["rule"])), flat(value_text(row[what], "share")), more)
+    for row in report.by_cost(decision).iter_rows(named=True):
+        more = "" if row["rule"] == "optimal" else report.points(row["cost"])
+        rows.add_row(one_line(report.sentence(row["rule"])), flat(value_text(row[what], "share")), more)
     out.print(indented(rows))
-    if text := cost_words(decision):
+    if text := report.cost_words(decision):
         out.print(indented(Text(flat(text))))
 
 

@@ -9,16 +9,8 @@ from typing import Any, Literal
 import equipoise as eq
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
+from equipoise.doors.report import publication_page as report_page
 from equipoise.doors.report.page_parts import for_page
-from equipoise.doors.report.publication_page import (
-    by_cost,
-    cost_words,
-    drawn_line,
-    meanings,
-    points,
-    sentence,
-    whole_cells,
-)
 from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work.publish_settings import loss_of, publication_arguments
 from equipoise.doors.web.work.table_settings import Plain
@@ -178,7 +170,7 @@ def _curve(weighed: WeighedPublication, risk: float) -> Plain:
     return {
         "spec": movable({**for_page(chart), "width": chart["width"]}, _rows(decision)),
         "steps": curve_steps(whole, STEPS),
-        "meanings": meanings(decision),
+        "meanings": report_page.meanings(decision),
         "notes": list(whole.notes),
         "fit": fit if whole.disclosure.__class__ is LOSS_KINDS["uniques"] else None,
     }
@@ -218,14 +210,14 @@ def _at(weighed: WeighedPublication, risk: float, part: Shown) -> Plain:
         "words": decision.words,
         "counts": decision.counts,
         "real": {"risk": real.risk, "withheld": real.withheld},
-        "whole": whole_cells(decision),
-        "line": drawn_line(decision),
-        "cost": cost_words(decision),
+        "whole": report_page.whole_cells(decision),
+        "line": report_page.drawn_line(decision),
+        "cost": report_page.cost_words(decision),
         "others": [
-            {"rule": sentence(row["rule"]), "own": row["rule"] == "optimal",
+            {"rule": report_page.sentence(row["rule"]), "own": row["rule"] == "optimal",
              "withheld": value_text(row["withheld"], "share"),
-             "more": "" if row["rule"] == "optimal" else points(row["cost"])}
-            for row in by_cost(decision).iter_rows(named=True)
+             "more": "" if row["rule"] == "optimal" else report_page.points(row["cost"])}
+            for row in report_page.by_cost(decision).iter_rows(named=True)
         ],
         "rows": _rows(decision),
         **listed(decision, part),
