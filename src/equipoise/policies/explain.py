@@ -1,5 +1,6 @@
 """Explanation of a policy in plain words: data, limits and reasons, candidates, amount of work, warnings."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -16,7 +17,7 @@ from equipoise.policies.presets import preset_named, presets, slots_of
 from equipoise.policies.scoped_measures import Wanted, scale
 from equipoise.policies.sections import Candidate
 from equipoise.presentation.numbers import value_text
-from equipoise.recipe.catalogue import family, find, form, summary
+from equipoise.recipe.catalogue import OLD_NAMES, family, find, form, summary
 from equipoise.recipe.recipe import spread
 
 ROLE_WORDS = {
@@ -211,7 +212,9 @@ def _warnings(job: Job) -> Iterator[str]:
 
 
 def _old_words(job: Job) -> Iterator[str]:
-    """Hierarchies in the words of an older version."""
+    """Hierarchies and measures in the words of an older version."""
+    names = dict.fromkeys(re.split(r"\W", str(name))[0] for name in (*job.limits, *job.measures))
+    yield from (f"The measure {name} is now {OLD_NAMES[name]}." for name in names if name in OLD_NAMES)
     for column, tree in job.roles.get("hierarchies", {}).items():
         notes = [note for table in (tree if isinstance(tree, list) else [tree]) for note in old_words(table)]
         yield from (f"The hierarchy of {column}: {note}." for note in dict.fromkeys(notes))
