@@ -194,6 +194,8 @@ def parse(text: str, verb: Verb) -> Any:
     name, _, rest = text.partition(":")
     method = find(name, verb)
     order = [f.name for f in form(method)]
+    if rest and [f.type for f in form(method)] == [Rule]:
+        return build(name, verb, {order[0]: rest.removeprefix(f"{order[0]}=")})
     values: dict[str, Any] = {}
     for place, part in enumerate(p.strip() for p in re.split(COMMA, rest) if p.strip()):
         key, mark, value = part.partition("=")
