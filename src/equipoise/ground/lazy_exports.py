@@ -20,7 +20,6 @@ class LazyPackage(ModuleType):
     """
 
     exports: dict[str, str]
-    renamed: dict[str, str]
 
     def __getattr__(self, name: str) -> Any:
         if new := self.__dict__["renamed"].get(name):

@@ -48,9 +48,7 @@ class SuppressRecords:
         cells = count(data, tuple(dict.fromkeys((*keys, *sensitive_of([self.rule])))))
         unsafe = self._flagged(cells, keys)
         if data.kind == "pyspark":
-            raise EngineError(
-                "Records cannot be suppressed on Spark: give Polars, pandas, PyArrow, DuckDB or file data."
-            )
+            raise EngineError("Spark cannot suppress records: give Polars, pandas, PyArrow, DuckDB or file data.")
         table = data.collect()
         hidden = pl.Series(unsafe[cell_of(table, cells)])
         blank = [pl.when(~hidden).then(pl.col(key)).alias(key) for key in keys]

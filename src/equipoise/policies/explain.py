@@ -1,6 +1,5 @@
 """Explanation of a policy in plain words: data, limits and reasons, candidates, amount of work, warnings."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -213,8 +212,8 @@ def _warnings(job: Job) -> Iterator[str]:
 
 def _old_words(job: Job) -> Iterator[str]:
     """Hierarchies and measures in the words of an older version."""
-    names = dict.fromkeys(re.split(r"\W", str(name))[0] for name in (*job.limits, *job.measures))
-    yield from (f"The measure {name} is now {OLD_NAMES[name]}." for name in names if name in OLD_NAMES)
+    names = {name.replace("(", ":").partition(":")[0] for name in (*job.limits, *job.measures)}
+    yield from (f"The measure {old} is now {new}." for old, new in OLD_NAMES.items() if old in names)
     for column, tree in job.roles.get("hierarchies", {}).items():
         notes = [note for table in (tree if isinstance(tree, list) else [tree]) for note in old_words(table)]
         yield from (f"The hierarchy of {column}: {note}." for note in dict.fromkeys(notes))

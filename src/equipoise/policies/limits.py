@@ -23,15 +23,8 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 LIMIT_PATTERN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
 SHARE_UTILITIES = (
-    "changed",
-    "eigenvalues",
-    "moments",
-    "additivity",
-    "exposed",
-    "kept_margins",
-    "rebuild",
-    "suppressed",
-)
+    "changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "suppressed"
+)  # fmt: skip
 """Utilities that are shares; all risks and attacks are."""
 
 

@@ -32,9 +32,9 @@ RELEASE_ONLY_MEASURES = (
 )  # fmt: skip
 """Measures that look at the released data alone."""
 TABLE_FILE = "table.csv"
-OLD_LAW, LAW = (f"{word} for records in unsafe classes" for word in ("withheld", "suppressed"))
 OLD_STATUS, STATUS = "withheld", "suppressed"
-"""The words of version 0.1 in laws of records and public tables, and those that replace them: files have either."""
+OLD_LAW, LAW = (f"{word} for records in unsafe classes" for word in (OLD_STATUS, STATUS))
+"""Words of version 0.1 in tables and in laws of records, and those of this one: a release may have either."""
 INTERVAL_TOLERANCE = 1e-6
 """How far the ends of an interval may differ, as a share."""
 Evidence = dict[str, Any]
@@ -158,11 +158,8 @@ def _same_words(place: Path, evidence: Evidence, released: Records, records: Rec
     if not same_versions(evidence["versions"]):
         return Check("codebook", None, "Codebook and laws were not compared: the versions differ.")
     laws = json.loads(json.dumps([public_law(law) for law in released.history]))
-    faults = (
-        []
-        if laws == json.loads(json.dumps(evidence["masks"]).replace(OLD_LAW, LAW))
-        else ["The masks are not those of the release."]
-    )
+    stored = json.loads(json.dumps(evidence["masks"]).replace(OLD_LAW, LAW))
+    faults = [] if laws == stored else ["The masks are not those of the release."]
     pages = [place / "public" / name for name in ("codebook.json", "codebook.md")]
     texts = [page.read_text(encoding="utf-8").replace(OLD_LAW, LAW) if page.is_file() else "" for page in pages]
     title = str(_title(texts[0]))

@@ -183,12 +183,9 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
 
 
 def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
-    exact, close = (
-        f"{number(joint.exact)} suppressed cells exactly",
-        f"{number(joint.close)} sensitive cells too closely",
-    )
+    kind = "suppressed" if suppresses else "small or sensitive"
+    exact, close = f"{number(joint.exact)} {kind} cells exactly", f"{number(joint.close)} sensitive cells too closely"
     cells = exact if joint.exact else close
-    cells = cells if suppresses else cells.replace("suppressed", "small or sensitive")
     tip = "Protect them together with eq.protect_tables, or publish" if suppresses else "Publish"
     return (
         f"Nothing was published: together with {_earlier(earlier)} anybody can compute {cells}. {tip} the same groups "

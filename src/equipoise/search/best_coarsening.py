@@ -94,16 +94,14 @@ class BestCoarsening:
 
     def words(self) -> str:
         """In one sentence."""
-        part = self.suppressed / self.records
-        suppression = (
-            f", {self.suppressed:,} records ({part:.1%}) suppressed" if self.suppressed else ", nothing suppressed"
-        )
+        share = f"{self.suppressed / self.records:.1%}"
+        records = f"{self.suppressed:,} records ({share})" if self.suppressed else "nothing"
         risk = "" if self.search.criteria.mean_risk is None else f", mean risk {self.mean_risk:.4g}"
         least = f"no other costs less than {self.lower_bound:.5g}" if np.isfinite(self.lower_bound) else "best so far"
         sure = "proven best" if self.proven else least
         return (
-            f"{self.recipe.words()}: {label(self.measured_by)} {self.loss:.5g}{suppression}{risk}; {sure} of "
-            f"{self.nodes:,} coarsenings ({self.evaluated:,} counted)."
+            f"{self.recipe.words()}: {label(self.measured_by)} {self.loss:.5g}, {records} suppressed{risk}; {sure} "
+            f"of {self.nodes:,} coarsenings ({self.evaluated:,} counted)."
         )
 
     def _repr_html_(self) -> str:
