@@ -7,8 +7,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from equipoise.ground.errors import warn_renamed
-
 EXPORT = re.compile(r"^    from (\S+) import (\w+) as \2\b", re.MULTILINE)
 """A line that exports a name to type checkers: the module that has it, and the name."""
 
@@ -23,7 +21,8 @@ class LazyPackage(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if new := self.__dict__["renamed"].get(name):
-            warn_renamed(f"{self.__name__}.{name}", f"{self.__name__}.{new}")
+            errors = import_module("equipoise.ground.errors")
+            errors.warn_renamed(f"{self.__name__}.{name}", f"{self.__name__}.{new}")
             return getattr(self, new)
         room = self.__dict__["exports"].get(name)
         if room is None:
