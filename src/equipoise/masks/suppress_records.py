@@ -1,4 +1,4 @@
-"""Withhold the keys of records in unsafe classes."""
+"""Suppress the keys of records in unsafe classes."""
 
 from dataclasses import dataclass
 
@@ -48,23 +48,23 @@ class SuppressRecords:
         cells = count(data, tuple(dict.fromkeys((*keys, *sensitive_of([self.rule])))))
         unsafe = self._flagged(cells, keys)
         if data.kind == "pyspark":
-            raise EngineError("Records cannot be withheld on Spark: give Polars, pandas, PyArrow, DuckDB or file data.")
+            raise EngineError("Spark cannot suppress records: give Polars, pandas, PyArrow, DuckDB or file data.")
         table = data.collect()
         hidden = pl.Series(unsafe[cell_of(table, cells)])
         blank = [pl.when(~hidden).then(pl.col(key)).alias(key) for key in keys]
         return data.with_frame(engines.like(data.frame, table.with_columns(blank)), self.law(keys))
 
     def words(self) -> str:
-        return f"keys of records withheld by {label(self.rule)}"
+        return f"keys of records suppressed by {label(self.rule)}"
 
     def law(self, keys: tuple[str, ...]) -> Law:
-        text = f"{', '.join(keys)} withheld for records in unsafe classes"
+        text = f"{', '.join(keys)} suppressed for records in unsafe classes"
         return Law("suppress_records", keys, text, {"rule": label(self.rule), "keys": list(keys)})
 
     def _keys(self, data: Records) -> tuple[str, ...]:
         keys = self.keys or data.roles.keys
         if not keys:
-            raise RolesError("There are no keys to withhold: name them in the roles.")
+            raise RolesError("There are no keys to suppress: name them in the roles.")
         for key in keys:
             if key not in data.schema():
                 raise RolesError.missing(key, list(data.schema()))

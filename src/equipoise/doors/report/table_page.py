@@ -22,7 +22,7 @@ from equipoise.releases.tabulated import Tabulated
 
 MAX_ROWS, MAX_COLUMNS, MAX_INTERVAL_ROWS = 60, 12, 20
 """Rows and columns of the table shown at most, and rows of the narrowest intervals."""
-STATUS_MARKS = {"sensitive": "s", "helper": "h"}
+STATUS_MARKS = {"sensitive": "s", "secondary": "x"}
 
 
 def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
@@ -31,7 +31,7 @@ def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
     return {
         **page_facts(f"{what[:1].upper()}{what[1:]} by {listed(tabulated.table.by)}"),
         "lead": tabulated.public_words if public else tabulated.words,
-        "withholds": tabulated.withholds,
+        "suppresses": tabulated.suppresses,
         "grid": grid(tabulated, public),
         **charted(map=map_of(tabulated.compared) if tabulated.compared and not public else None),
         **({"methods": []} if public else {"source": source, **_internal(tabulated)}),
@@ -162,7 +162,7 @@ def _cells(
 
 def _public(published: float) -> Facts:
     if np.isnan(published):
-        return {"text": "x", "mark": "", "kind": "withheld"}
+        return {"text": "x", "mark": "", "kind": "suppressed"}
     return {"text": _amount(published), "mark": "", "kind": ""}
 
 
@@ -185,9 +185,9 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
     """Results of the audit as rows of a table."""
     counts = tabulated.counts
     rows = [("Cells of the table", number(counts["cells"]))]
-    if tabulated.withholds:
-        rows += [("Sensitive cells", number(counts["sensitive"])), ("Helpers", number(counts["helpers"]))]
-        rows += [("Value in withheld inner cells", value_text(tabulated.share, "share"))]
+    if tabulated.suppresses:
+        rows += [("Sensitive cells", number(counts["sensitive"])), ("Secondary cells", number(counts["secondary"]))]
+        rows += [("Value in suppressed inner cells", value_text(tabulated.share, "share"))]
     else:
         rows += [
             ("Cells changed", number(counts["changed"])),
@@ -203,7 +203,7 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
 
 
 def _relative(tabulated: Tabulated) -> pl.Series:
-    audit = tabulated.audit.filter(pl.col("status") == "sensitive") if tabulated.withholds else tabulated.audit
+    audit = tabulated.audit.filter(pl.col("status") == "sensitive") if tabulated.suppresses else tabulated.audit
     wide = (audit["upper"] - audit["lower"]) / audit["value"]
     return wide.filter(wide.is_finite())
 
