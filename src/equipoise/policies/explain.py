@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.data.branches import old_words
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_TEXTS
 from equipoise.methods.method import Coarsening, Measure, OnCells, label
 from equipoise.policies.checks import WAIVABLE_ATTACK, changes
 from equipoise.policies.limits import SIGN_WORDS, Limit, ends, is_share
@@ -18,17 +19,6 @@ from equipoise.policies.sections import Candidate
 from equipoise.presentation.numbers import value_text
 from equipoise.recipe.catalogue import OLD_NAMES, family, find, form, summary
 from equipoise.recipe.recipe import spread
-
-ROLE_WORDS = {
-    "keys": "An intruder may know",
-    "sensitive": "Nobody may learn",
-    "numeric": "Users analyse the numbers",
-    "weight": "A record stands for as many people as it says in",
-    "household": "Records belong together by",
-    "domain": "Users make tables for",
-    "id": "Withheld, as it numbers the records:",
-    "direct": "Withheld, as they say who it is:",
-}
 
 
 @dataclass(frozen=True)
@@ -89,9 +79,9 @@ def _random(candidate: Candidate) -> bool:
 def _data(job: Job, roles: Roles, records: Records | None) -> Iterator[str]:
     size = f": {records.height():,} records, {len(records.schema())} columns" if records else ""
     yield f"{job.data.path}{size}."
-    for role, words in ROLE_WORDS.items():
-        if columns := getattr(roles, role):
-            yield f"{words} {columns if isinstance(columns, str) else ', '.join(columns)}."
+    for role, texts in ROLE_TEXTS.items():
+        if "sentence" in texts and (columns := getattr(roles, ROLE_FIELDS.get(role, role))):
+            yield f"{texts['sentence']} {columns if isinstance(columns, str) else ', '.join(columns)}."
     if job.table is not None:
         what = f"the sums of {job.table.value}" if job.table.value else "counts"
         yield f"A table of {what} by {', '.join(job.table.by) or 'the columns that are there'}."

@@ -3,6 +3,7 @@
 from typing import Any
 
 from equipoise.ground.errors import ParameterError
+from equipoise.ground.system import packaged
 from equipoise.methods.score import Score
 from equipoise.presentation.numbers import in_words, percent, title
 from equipoise.presentation.style import VERMILLION, Spec, labels
@@ -20,20 +21,6 @@ METHOD_STYLES = {
 }
 """Colour and shape of each method: told apart by either, on white and on black."""
 OTHER_STYLE = ("#6e7781", "triangle-down")
-AXIS_TITLES = {
-    "exposed": "Share of sensitive cells an attacker could bound too closely",
-    "exposed shortfall": "Share of their protection levels that an attacker can exclude",
-    "suppressed": "Share of cells suppressed",
-    "suppressed value": "Share of the value suppressed",
-    "distance": "Share of the value that was moved or suppressed",
-    "distance mean": "Mean change of a cell",
-    "distance largest": "Largest change of a cell",
-    "distance hellinger": "Hellinger distance from the true table",
-    "kept_margins": "Share of totals published as they are",
-    "additivity": "Share of totals that still add up",
-    "rebuild": "Share of small counts an attacker can rebuild",
-}
-"""The axes in plain words, by the measure and what sort of it was asked for."""
 REPLACED_LAYERS = ("tried", "best", "chosen", "chosen_label")
 """Layers of the map of records that are drawn here in another way; so are the curves."""
 LABEL_GAP = (0.035, 0.06)
@@ -56,7 +43,8 @@ def score_words(score: Score) -> str:
     within = getattr(measure, "within", 0)
     if name == "kept_margins" and within:
         return f"Share of totals published to within {percent(within)}"
-    return AXIS_TITLES.get(f"{name} {kind}") or AXIS_TITLES.get(name) or title(score.name)
+    titles = packaged("search/table_axis_titles.toml")
+    return titles.get(f"{name} {kind}") or titles.get(name) or title(score.name)
 
 
 def score_name(score: Score) -> str:
