@@ -23,9 +23,7 @@ from equipoise.inspection.column_names import Meaning, meaning_of
 from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, find_identifier
 from equipoise.inspection.propose_hierarchies import nested
 
-Role = Literal[
-    "direct", "id", "key", "sensitive", "numeric", "weight", "household", "domain", "sample", "none"
-]  # fmt: skip
+Role = Literal["direct", "id", "key", "sensitive", "numeric", "weight", "household", "domain", "sample", "none"]
 Confidence = Literal["high", "medium", "low"]
 PLURAL_ROLES = ("key", "sensitive", "numeric", "domain", "direct")
 ROLE_FIELDS: dict[Role, str] = {"key": "keys"}

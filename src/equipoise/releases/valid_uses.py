@@ -12,6 +12,7 @@ from typing import Any
 
 from equipoise.data.records import Law
 from equipoise.ground.system import packaged
+from equipoise.presentation.numbers import listed
 
 CONDITION = re.compile(r"\[(not )?(\w+)\] ")
 Facts = Mapping[str, Any]
@@ -122,23 +123,6 @@ def _pram_matrix(fields: Any, column: str) -> Facts:
     return {"strata": strata, "alpha": _digits(alpha), "rest": _digits(1 - alpha)}
 
 
-def _microaggregate(fields: Any, column: str) -> Facts:
-    return {"within": f", also within {_and(fields['strata'])}" if fields.get("strata") else ""}
-
-
-def _shuffle(fields: Any, column: str) -> Facts:
-    conditions = fields.get("given") or ()
-    return {"given": _and(conditions) if conditions else ""}
-
-
-def _swap(fields: Any, column: str) -> Facts:
-    return {"area": fields.get("attribute"), "keys": _and(fields.get("keys", ())), "rate": fields.get("rate")}
-
-
-def _sample(fields: Any, column: str) -> Facts:
-    return {"fraction": _digits(float(fields.get("kept", fields.get("fraction", 1.0))))}
-
-
 def _synthesize(fields: Any, column: str) -> Facts:
     kind, m = "partial" if fields.get("partial") else "full", int(fields.get("samples", 1))
     rule = "T = b / m + u" if kind == "partial" else "T = (1 + 1 / m) b - u"
@@ -152,13 +136,16 @@ def _digits(value: float) -> str:
 
 
 def _and(names: Any) -> str:
-    listed = [str(name) for name in ((names,) if isinstance(names, str) else names)]
-    return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1]))) if listed else "nothing"
+    texts = [names] if isinstance(names, str) else [str(name) for name in names]
+    return listed(texts) if texts else "nothing"
 
 
 FACTS: dict[str, Callable[[Any, str], Facts]] = {
     "noise": _noise, "top_code": _tail("above", "small"), "bottom_code": _tail("below", "large"), "recode": _recode,
-    "pram": _pram, "pram_matrix": _pram_matrix, "microaggregate": _microaggregate, "shuffle": _shuffle, "swap": _swap,
-    "sample": _sample, "synthesize": _synthesize,
+    "pram": _pram, "pram_matrix": _pram_matrix, "synthesize": _synthesize,
+    "microaggregate": lambda f, _: {"within": f", also within {_and(f['strata'])}" if f.get("strata") else ""},
+    "shuffle": lambda f, _: {"given": _and(f["given"]) if f.get("given") else ""},
+    "swap": lambda f, _: {"area": f.get("attribute"), "keys": _and(f.get("keys", ())), "rate": f.get("rate")},
+    "sample": lambda f, _: {"fraction": _digits(float(f.get("kept", f.get("fraction", 1.0))))},
 }  # fmt: skip
 """What the sentences of a mask name, beside the column and its comparison."""

@@ -15,7 +15,7 @@ from equipoise.ground.whole_files import write_whole
 
 PRIVATE = ".equipoise"
 """The folder with the session, the runs and their journals; for its owner only."""
-UPLOAD_FOLDER = "uploads"
+UPLOAD_FOLDER, JOURNAL = "uploads", "balance.journal"
 CHUNK_BYTES = 1 << 20
 POLICY_SUFFIX = ".toml"
 
@@ -41,6 +41,11 @@ class Workspace:
     @property
     def private(self) -> Path:
         return self.folder / PRIVATE
+
+    @property
+    def journal(self) -> Path:
+        """The private journal of trials."""
+        return self.private / JOURNAL
 
     def inside(self, name: str) -> Path:
         """The path of a file by its name, relative or absolute; refused when it is outside or does not exist."""

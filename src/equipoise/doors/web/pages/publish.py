@@ -46,7 +46,6 @@ def point(
     shown: ListingQuery = "line",
 ) -> HTMLResponse:
     """The cells and totals at a point of the curve; nothing is saved."""
-    office.need_file()
     settings = office.session.draft["publish"]
     at = office.ask(work.point, settings, risk, shown)
     return part(request, "publish_point.html", at=at, settings=settings, kept=settings.get("risk"))
@@ -112,7 +111,6 @@ def write(request: Request, office: Here) -> HTMLResponse:
 @router.get("/publish/written", response_class=HTMLResponse)
 def files(request: Request, office: Here) -> HTMLResponse:
     """The progress of writing the files."""
-    office.need_file()
     return part(request, "publish_files.html", **_files_facts(office, _settings(office)))
 
 

@@ -11,9 +11,8 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from equipoise.doors.web.app_state import Here, Office
-from equipoise.doors.web.policy_file import journal_place, policy_text
 from equipoise.doors.web.render import again, page, part
-from equipoise.doors.web.session import EMPTY
+from equipoise.doors.web.session import EMPTY, policy_text
 from equipoise.doors.web.session_script import script
 from equipoise.doors.web.work import publish as publishing
 from equipoise.doors.web.work import release as work
@@ -59,7 +58,7 @@ def run(request: Request, office: Here, folder: Name, overwrite: Annotated[bool,
         raise DataError(f"The folder {folder!r} exists already: name another, or allow it to be replaced.")
     place = office.workspace.folder / policy_name(office)
     write_whole(place, POLICY_HEADER + policy_text(policy))
-    trial_journal, journal = journal_place(office.workspace), beside(out)
+    trial_journal, journal = office.workspace.journal, beside(out)
     if trial_journal.is_file() and not journal.exists():
         write_whole(journal, trial_journal.read_text(encoding="utf-8"))
     refused = office.workspace.private / work.REFUSAL

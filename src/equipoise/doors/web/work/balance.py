@@ -8,7 +8,6 @@ from typing import Any
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
 from equipoise.doors.web.memory import Memory, frozen
-from equipoise.doors.web.policy_file import journal_place
 from equipoise.doors.web.work.open_file import role_of
 from equipoise.doors.web.work.trials import Plain, plain_scores, plain_trial
 from equipoise.doors.web.workspace import Workspace
@@ -102,7 +101,7 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
     report(progress, 0, 0, "reading the file")
     workspace = Workspace.at(folder)
     job = Job.from_plain(policy, folder / POLICY_FILE)
-    case, place = RecordsCase(job, job.read()), journal_place(workspace)
+    case, place = RecordsCase(job, job.read()), workspace.journal
     journaled_job = replace(job, search=replace(job.search, journal=str(place)))
     with kept_journal(journaled_job, folder / RUN_KIND, case.records, case.masking_input) as journal:
         plan = case.plan(journal.seed)

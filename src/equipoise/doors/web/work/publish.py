@@ -1,25 +1,21 @@
 """Publish or suppress: the losses of every cell, weighed once where the data is; a point on the curve at once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 import equipoise as eq
 from equipoise.data.levels import ORIGINAL
-from equipoise.data.roles import Roles
 from equipoise.doors.report import publication_page as report_page
 from equipoise.doors.report.page_parts import for_page
 from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work.publish_settings import loss_of, publication_arguments
 from equipoise.doors.web.work.table_settings import Plain
 from equipoise.doors.web.work.tables import asked_level, categories, columns, level_for
-from equipoise.files import read
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.system import packaged
-from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.losses.expectation import LOSS_KINDS, UNITS
 from equipoise.methods.method import name_of
 from equipoise.presentation.numbers import number, percent, value_text
@@ -254,16 +250,7 @@ def _cell(row: Plain, names: Sequence[str], place: int, publish: bool) -> Plain:
 def decide(progress: Progress, folder: Path, policy: Policy, settings: Policy, out: Path) -> Plain:
     """The decision with its report, written as `equipoise publish --out` writes it."""
     report(progress, 0, 1, "weighing the losses of every cell")
-    data = dict(policy["data"])
-    path = folder / data.pop("path")
-    if "metadata" in data:
-        data["metadata"] = folder / data["metadata"]
-    records = without_direct(replace(read(path, **data), roles=Roles.from_plain(policy.get("roles", {}), folder)))
-    decision = eq.publish(
-        survey_source(records, settings["levels"]),
-        risk_at_most=settings["risk"],
-        out=out,
-        name=path.name,
-        **publication_arguments(settings),
-    )
+    source = survey_source(Memory().records(folder, policy), settings["levels"])
+    name, arguments = Path(policy["data"]["path"]).name, publication_arguments(settings)
+    decision = eq.publish(source, risk_at_most=settings["risk"], out=out, name=name, **arguments)
     return {"folder": out.name, "words": decision.words, "counts": decision.counts}

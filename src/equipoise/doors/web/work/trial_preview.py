@@ -9,9 +9,8 @@ from typing import Any
 from equipoise.data.records import Records
 from equipoise.doors.report.variable_changes import overlay_facts
 from equipoise.doors.web.memory import Memory, Policy
-from equipoise.doors.web.policy_file import JOURNAL
 from equipoise.doors.web.work.trials import Plain, recipe_of
-from equipoise.doors.web.workspace import PRIVATE
+from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.progress import Progress, report
 from equipoise.intrusion.attack import try_out
@@ -41,7 +40,7 @@ def look_long(progress: Progress, folder: Path, policy: Policy, masks: Masks) ->
 def seed_of(folder: Path) -> int:
     """The seed of the trials; 0 where there is no journal."""
     try:
-        with (folder / PRIVATE / JOURNAL).open(encoding="utf-8") as lines:
+        with Workspace(folder).journal.open(encoding="utf-8") as lines:
             return int(json.loads(lines.readline())["seed"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
