@@ -27,7 +27,7 @@ Role = Literal["direct", "id", "key", "sensitive", "numeric", "weight", "househo
 Confidence = Literal["high", "medium", "low"]
 PLURAL_ROLES = ("key", "sensitive", "numeric", "domain", "direct")
 ROLE_FIELDS: dict[Role, str] = {"key": "keys"}
-ROLE_TEXTS = packaged("inspection/role_words.toml")
+ROLE_TEXTS: dict[Any, dict[str, str]] = packaged("inspection/role_words.toml")
 ROLE_WORDS: dict[Role, str] = {role: ROLE_TEXTS[role]["words"] for role in get_args(Role)}
 CODED_MEANINGS = ("place", "industry", "labour", "origin", "health")
 """Meanings whose numbers are codes."""
