@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import isnan
 
-from equipoise.data.cells import Cells, count
+from equipoise.data.cells import count
 from equipoise.data.records import Records
 from equipoise.methods.method import Measure, OnCells
 from equipoise.methods.score import Score
@@ -15,26 +15,30 @@ EQUAL_TOLERANCE = 1e-12
 def both_ways(measure: Measure, released: Records, original: Records) -> Score:
     """The score by the roles, with a note of its value when missing keys are counted the other way.
 
-    A missing key is a category of its own, or it matches anything: the second assumes that an intruder cannot tell why
-    a value is missing. Only risks that are measured on cells depend on it. Cost: that of the measure on cells, again.
+    A missing key is a value of its own: rows that are identical as released cannot be told apart by anybody. Or it
+    could be anything: the second assumes that an intruder cannot tell why a value is missing. Only risks that are
+    measured on cells depend on it. Cost: that of the measure, again.
     """
     score = measure.measure(released, original)
     if not isinstance(measure, OnCells) or score.side != "risk" or isnan(score.value) or released.synthetic:
         return score
     by = measure.by(released.roles)
-    before, after = (_otherwise(count(records, by), records) for records in (original, released))
-    if before is None and after is None:
+    if not any(_gaps(records, by) for records in (original, released)):
         return score
-    other_value = measure.measure(after or count(released, by), before or count(original, by)).value
-    return replace(score, notes=(*score.notes, _note(released.roles.missing == "any", score, other_value)))
+    other = measure.measure(_otherwise(released), _otherwise(original)).value
+    return replace(score, notes=(*score.notes, _note(released.roles.missing == "any", score, other)))
 
 
-def _otherwise(cells: Cells, records: Records) -> Cells | None:
-    """The cells with the other rule; none where no key is missing."""
-    keys = tuple(column for column in records.roles.keys if column in cells.by)
-    if not any(cells.values(key).null_count() for key in keys):
-        return None
-    return replace(cells, open=() if cells.open else keys)
+def _gaps(records: Records, by: tuple[str, ...]) -> bool:
+    """Whether a key is missing somewhere."""
+    cells = count(records, by)
+    return any(cells.values(key).null_count() for key in records.roles.keys if key in by)
+
+
+def _otherwise(records: Records) -> Records:
+    return replace(
+        records, roles=replace(records.roles, missing="category" if records.roles.missing == "any" else "any")
+    )
 
 
 def _note(open: bool, score: Score, other_value: float) -> str:

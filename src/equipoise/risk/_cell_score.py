@@ -1,7 +1,12 @@
 """Risks of the classes of the keys: mean over records, detail per cell and per record."""
 
+from dataclasses import replace
+from typing import ClassVar
+
+from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
+from equipoise.data.released_terms import rows
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
@@ -9,9 +14,16 @@ from equipoise.methods.score import Score, not_applicable
 
 
 class KeyRisk:
-    """Mixin of measures that score the classes of the keys; records of a synthetic file stand for nobody."""
+    """Mixin of measures that score the classes of the keys; records of a synthetic file stand for nobody.
+
+    Rows that are identical as released, a blank being a value, cannot be told apart by anybody: that bound is the
+    score. Where the roles declare that a missing key could be anything (`missing="any"`), a measure of sizes counts for
+    each person the released records that do not contradict their true keys.
+    """
 
     __slots__ = ()
+    of_sizes: ClassVar[bool] = True
+    """Whether the score depends on the classes' sizes alone."""
 
     def by(self, roles: Roles) -> tuple[str, ...]:
         return roles.keys
@@ -19,7 +31,16 @@ class KeyRisk:
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
-        return self._score(released, self._cells(released))
+        seen = self._candidates(released, original)
+        if seen is None:
+            return self._score(released, self._cells(released))
+        score = self._score(seen.people, seen.people)
+        return replace(score, records=lambda: rows(original, risk=score.detail["risk"].gather(seen.places)))
+
+    def _candidates(self, released: Records | Cells, original: Records | Cells) -> Candidates | None:
+        if not self.of_sizes or not isinstance(released, Records) or not isinstance(original, Records):
+            return None
+        return candidates(released, original, self.by(released.roles)) if released.roles.missing == "any" else None
 
     def _cells(self, released: Records | Cells) -> Cells:
         return as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released

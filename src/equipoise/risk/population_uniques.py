@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -78,6 +78,7 @@ class PopulationUniques(KeyRisk):
     0.3142
     """
 
+    of_sizes: ClassVar[bool] = False
     fraction: float
     model: Literal["zayatz", "pitman", "poisson-gamma", "slide", "best"] = "zayatz"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -50,6 +50,7 @@ class SpecialUniques(KeyRisk):
     (1.0, [0.0, 1.0, 0.0])
     """
 
+    of_sizes: ClassVar[bool] = False
     max_size: int | None = None
     scores: Literal["elliot", "ihsn"] = "elliot"
     fraction: float | None = None
