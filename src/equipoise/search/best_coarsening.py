@@ -127,9 +127,10 @@ def best_coarsening(
     """The coarsening of the keys that satisfies the rules at the least loss, over all levels of all hierarchies.
 
     Records in classes that the rules flag are suppressed (all their keys blanked), at most the share `suppress_at_most`
-    of them. Up to a million combinations of levels the answer is proven best; of equal ones the first found is taken.
-    Beyond, a beam search finds a good one and `lower_bound` says how much better another could be. Cost: one count of
-    the records, then O(classes) for each node that cannot be ruled out; about 0.3 ms for 30,000 records.
+    of them; together they are a class without keys, for which the rules hold too. Up to a million combinations of
+    levels the answer is proven best; of equal ones the first found is taken. Beyond, a beam search finds a good one and
+    `lower_bound` says how much better another could be. Cost: one count of the records, then O(classes) for each node
+    that cannot be ruled out; about 0.3 ms for 30,000 records.
 
     Parameters
     ----------
@@ -156,9 +157,9 @@ def best_coarsening(
 
     >>> import equipoise as eq
     >>> ages = eq.Hierarchy.intervals([10, 20], root=True)
-    >>> people = pl.DataFrame({"age": [23, 25, 37, 41, 44, 45], "sex": ["f", "f", "m", "m", "m", "m"]})
+    >>> people = pl.DataFrame({"age": [23, 25, 37, 51, 44, 45, 46], "sex": ["f", "f", "m", "m", "m", "m", "m"]})
     >>> records = eq.read(people, eq.Roles(["age", "sex"], hierarchies={"age": ages}))
-    >>> best_coarsening(records, eq.rules.MinCount(2), suppress_at_most=0.2)
+    >>> best_coarsening(records, eq.rules.MinCount(2), suppress_at_most=0.3)
     BestCoarsening({'age': '10', 'sex': 'original'}, loss=0.293144, suppressed=1, proven=True)
     """
     rule, priced = _rule(rules, mean_risk_at_most), read_loss(loss)
@@ -170,7 +171,7 @@ def best_coarsening(
     cells, keys = _finest_cells(records, rule)
     lattice, clock = lattice_of(cells, keys, rule), SearchClock(seconds, progress)
     limit = int(np.floor(suppress_at_most * lattice.records + 1e-9))
-    criteria = Criteria(count_people(rule, cells, keys), limit, mean_risk_at_most)
+    criteria = Criteria(count_people(rule, cells, keys), limit, mean_risk_at_most, bool(cells.open))
     if lattice.nodes > MAX_PROVEN_NODES:
         beam = Beam(cells, lattice, criteria, priced, clock)
         return _answer(beam, beam.run(), rule, keys)

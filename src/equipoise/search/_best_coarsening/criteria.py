@@ -7,13 +7,17 @@ finer node has R' >= R; suppressing at most L of its records takes at most 1 eac
 mean risk is at least (R - max(0, L - 1)) / n, whatever the rules are: where that is too much, every finer node fails.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from equipoise.coarsening.lattice import Node
-from equipoise.ground.arrays import Floats
+from equipoise.data.cells import Cells
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import Cube
+from equipoise.methods.protection_levels import Both, Either
 
 RISK_TOLERANCE = 1e-9
 """A sum of risks this near its limit is on it."""
@@ -26,11 +30,17 @@ class Criteria:
     rule: Any
     limit: int
     mean_risk: float | None = None
+    blanks_match: bool = False
 
     def satisfied(self, node: Node) -> bool:
-        """The node may be released."""
+        """The node may be released: the rule holds for its suppressed records too, which are a class without keys.
+
+        Where a blank is declared to match anything (`blanks_match`) they are in every class.
+        """
         low = self.mean_risk is None or self._low(mean_risk(node) * node.lattice.records, node)
-        return node.suppressed <= self.limit and low
+        if not low or not 0 < node.suppressed <= self.limit or self.blanks_match:
+            return low and node.suppressed <= self.limit
+        return not flags_released(self.rule, node).any()
 
     def excludes_finer(self, node: Node) -> bool:
         """The mean risk is too large at this node and at every finer one."""
@@ -51,3 +61,33 @@ def mean_risk(node: Node) -> float:
 def _risks(node: Node) -> Floats:
     """The sum of 1 / f over the records of each class."""
     return node.n / np.maximum(node.classes.alike, 1)
+
+
+def flags_released(rule: Any, node: Node) -> Integers:
+    """The verdict of a rule on the released classes: those kept, in order, and last the records without keys.
+
+    Suppressed records are missing from other classes where a rule looks at some of the keys. O(classes).
+    """
+    if isinstance(rule, Either | Both):
+        parts = [flags_released(part, node) for part in rule.rules]
+        return np.any(parts, axis=0) if isinstance(rule, Either) else np.all(parts, axis=0)
+    kept = np.flatnonzero(~node.unsafe)
+    if hasattr(rule, "unsafe"):
+        place = np.full(len(node.n), len(kept))
+        place[kept] = np.arange(len(kept))
+        sizes = np.append(node.n[kept], node.suppressed)
+        return rule.unsafe(replace(node.classes, n=sizes, ids=place[node.classes.ids], matched=None, groups=None))
+    if hasattr(rule, "unsafe_at"):
+        return np.zeros(len(kept) + 1, dtype=np.bool_)
+    return rule.flag(_released_cells(node, kept)).to_numpy()
+
+
+def _released_cells(node: Node, kept: Integers) -> Cells:
+    """The kept classes as cells of the coarsened keys, and a cell without any key."""
+    axes, codes = [], []
+    for j, (ladder, level) in enumerate(zip(node.lattice.ladders, node.levels, strict=True)):
+        own = ladder.steps[level][node.lattice.folds.codes[j][node.stand[kept]]]
+        axes.append(pl.concat([ladder.labels[level].cast(pl.String), pl.Series([None], dtype=pl.String)]))
+        codes.append(np.append(own, len(ladder.labels[level])))
+    n = np.append(node.n[kept], node.suppressed)
+    return Cells(tuple(ladder.key for ladder in node.lattice.ladders), Cube(tuple(axes), tuple(codes), n, n * 1.0))
