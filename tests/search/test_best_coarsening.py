@@ -308,7 +308,7 @@ def test_plain_data_and_names_of_losses(plain: eq.Records) -> None:
     ("arguments", "error", "words"),
     [
         ({"suppress_at_most": 2}, eq.ParameterError, "Write 2 % as 0.02"),
-        ({"suppress_at_most": -0.1}, eq.ParameterError, "share in"),
+        ({"suppress_at_most": -0.1}, eq.ParameterError, "at least 0 and at most 1"),
         ({"loss": "granularityy"}, eq.ParameterError, "Did you mean 'granularity'"),
         ({"loss": 3}, eq.ParameterError, "loss must be one of"),
         ({"rules": []}, eq.ParameterError, "rules must be"),

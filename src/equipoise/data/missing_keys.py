@@ -86,7 +86,6 @@ def _packed(cube: Cube, rows: Integers, compared: Sequence[int]) -> Integers:
 def alike(cube: Cube, places: Sequence[int]) -> tuple[Integers, Floats]:
     """Records that match each cell, and their weight: its own where no key is missing anywhere.
 
-    >>> import polars as pl
     >>> from equipoise.ground.packed_keys import code, tally
     >>> table = pl.DataFrame({"sex": ["f", "f", "m", None], "age": [30, None, 40, 30]})
     >>> alike(tally([code(table[c]) for c in table.columns]), [0, 1])[0].tolist()  # (-, 30), (f, -), (f, 30), (m, 40)

@@ -277,6 +277,11 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
     return _numbered(ids, size)
 
 
+def group_coded(columns: Sequence[Coded]) -> tuple[Integers, Integers]:
+    """`group` of coded columns."""
+    return group([c.codes for c in columns], [c.size for c in columns])
+
+
 def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
     """Ids below `size` renumbered in their order, in place, and the position where each occurs first."""
     order = order_of(ids, size)

@@ -99,7 +99,6 @@ def fit(cube: Cube, interactions: Iterable[Axes]) -> LogLinearModel:
     Margins that are zero make cells impossible. Cost: O(occupied cells) for each interaction, and for each group that
     needs it up to `MAX_CYCLES` passes over its cross, of at most `MAX_FITTED_CELLS` cells.
 
-    >>> import polars as pl
     >>> from equipoise.ground.packed_keys import code, tally
     >>> table = pl.DataFrame({"sex": ["f", "f", "f", "m"], "job": ["a", "b", "b", "b"]})
     >>> fit(tally([code(c) for c in table]), []).at([np.array([0, 1]), np.array([1, 0])]).tolist()

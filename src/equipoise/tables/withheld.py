@@ -8,8 +8,8 @@ import numpy as np
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 
@@ -36,8 +36,7 @@ class Withheld:
     of: Literal["cells", "value"] = "cells"
 
     def __post_init__(self) -> None:
-        if self.of not in ("cells", "value"):
-            raise ParameterError(f"of must be 'cells' or 'value', got {self.of!r}.")
+        check_fields(self)
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Withheld")
@@ -47,7 +46,6 @@ class Withheld:
         return Score(
             label(self),
             number / everything if everything else 0.0,
-            "lower",
             side="utility",
             number=number,
             unit=f"share of {self.of}",
