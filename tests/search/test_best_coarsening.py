@@ -114,8 +114,8 @@ def test_large_files_are_judged_by_a_slice_first(rows: list[Any], k: int, limit:
     assert isinstance(whole, LatticeSearch)
     assert whole.slices == ()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("equipoise.search._best_coarsening.slices.MIN_SLICED_CELLS", 1)
-        patch.setattr("equipoise.search._best_coarsening.slices.SLICE_SHARE", share)
+        patch.setattr("equipoise.search._best_coarsening.exact.MIN_SLICED_CELLS", 1)
+        patch.setattr("equipoise.search._best_coarsening.exact.SLICE_SHARE", share)
         patch.setattr("equipoise.coarsening.cells_at_nodes.MIN_STAGED_CLASSES", 1)
         patch.setattr("equipoise.coarsening.cells_at_nodes.FIRST_KEYS", 1)
         found = [_outcome(records, k, limit, whole=False), _outcome(records, k, limit, whole=True)]

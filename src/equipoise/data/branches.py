@@ -76,12 +76,8 @@ class FlooredLevels:
     """Mixin of branches whose floor is the name or the number of a level."""
 
     __slots__ = ()
-    floor: int | str | None
 
-    def levels(self) -> tuple[Level, ...]:
-        raise NotImplementedError
-
-    def finest(self) -> int:
+    def finest(self: Any) -> int:
         """How many of the levels, the original first, are finer than the floor."""
         names = [ORIGINAL, *(level.name for level in self.levels())]
         if self.floor is None:

@@ -10,23 +10,9 @@ import polars as pl
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score, Scores, Side
 from equipoise.policies.policy import Policy
+from equipoise.presentation import style
 from equipoise.presentation.numbers import brief, in_words, is_share, title, value_text
-from equipoise.presentation.style import (
-    BLUE,
-    FAMILIES,
-    GREY,
-    INK,
-    SCHEMA,
-    VERMILLION,
-    Spec,
-    domain,
-    error_bars,
-    labels,
-    look,
-    root_ticks,
-    rooted,
-    zoom,
-)
+from equipoise.presentation.style import Spec, labels
 from equipoise.presentation.svg import Chart
 from equipoise.search.frontier import Frontier
 from equipoise.search.limit_area import Limits, rectangle
@@ -133,7 +119,7 @@ def risk_utility_map(
     if not points:
         raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
     spec = {
-        "$schema": SCHEMA,
+        "$schema": style.SCHEMA,
         "title": TITLE,
         "description": _description(plane, len(frontier.trials), chosen, limits, mark),
         "usermeta": {"tried": len(frontier.trials), "drawn": len(best) + len(others)},
@@ -142,16 +128,16 @@ def risk_utility_map(
         "encoding": _scales([plane.of(t) for t in points], plane, limits, room=0.03 if ends else 0.25),
         "layer": [
             *rectangle(plane.risk, plane.utility, limits),
-            _points("tried", others, plane, GREY, size=45, opacity=0.85) | {"params": [zoom()]},
+            _points("tried", others, plane, style.GREY, size=45, opacity=0.85) | {"params": [style.zoom()]},
             *_errors(points, plane),
             *_theory(theory),
             *_curves(frontier.trials, plane),
             *_lines(best, ends, plane),
-            _points("best", best, plane, BLUE, size=70),
+            _points("best", best, plane, style.BLUE, size=70),
             *_ends(ends, plane),
             *(layer for trial in release for layer in _chosen(trial, plane, mark)),
         ],
-        "config": look(),
+        "config": style.look(),
     }
     return Chart(spec)
 
@@ -173,14 +159,14 @@ def _limits(axes: Axes, policy: Policy | None, scores: Scores) -> Limits:
     }
 
 
-def _row(trial: Trial, axes: Axes) -> Spec:
+def point_row(trial: Trial, axes: Axes) -> Spec:
     """A point: where it stands, its recipe, and every score in words."""
     risk, utility = axes.of(trial)
     words = {f"s{place}": in_words(score) for place, score in enumerate(trial.scores)}
     return {"risk": risk.value, "utility": utility.value, "recipe": trial.words(), **words}
 
 
-def _tooltip(trials: Sequence[Trial]) -> list[Spec]:
+def tooltip(trials: Sequence[Trial]) -> list[Spec]:
     """The recipe as a heading, then the scores; fields are numbered, so that no name of a column is ever parsed."""
     names = trials[0].scores.keys() if trials else ()
     scores = [{"field": f"s{place}", "type": "nominal", "title": title(name)} for place, name in enumerate(names)]
@@ -190,9 +176,9 @@ def _tooltip(trials: Sequence[Trial]) -> list[Spec]:
 def _points(name: str, trials: Sequence[Trial], axes: Axes, colour: str, **mark: Any) -> Spec:
     return {
         "name": name,
-        "data": {"values": [_row(trial, axes) for trial in trials]},
+        "data": {"values": [point_row(trial, axes) for trial in trials]},
         "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
-        "encoding": {"tooltip": _tooltip(trials), "description": {"field": "recipe", "type": "nominal"}},
+        "encoding": {"tooltip": tooltip(trials), "description": {"field": "recipe", "type": "nominal"}},
     }
 
 
@@ -200,18 +186,18 @@ def _lines(best: Sequence[Trial], ends: Sequence[Trial], axes: Axes) -> list[Spe
     """The frontier, and dotted the way from it to either end."""
     path = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(axes.of, best)]
     order = {"order": {"field": "utility", "type": "quantitative"}}
-    style = {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False}
+    line = {"type": "line", "color": style.BLUE, "strokeWidth": 2, "clip": True, "aria": False}
     reach = [
         {
             "name": f"to_end_{place}",
             "data": {"values": [near, {"risk": risk.value, "utility": utility.value}]},
-            "mark": {**style, "strokeWidth": 1, "strokeDash": [2, 4]},
+            "mark": {**line, "strokeWidth": 1, "strokeDash": [2, 4]},
             "encoding": order,
         }
         for place, (risk, utility) in enumerate(map(axes.of, ends))
         for near in _nearest(path, utility.value)
     ]
-    return [*reach, {"name": "best_line", "data": {"values": path}, "mark": style, "encoding": order}] if path else []
+    return [*reach, {"name": "best_line", "data": {"values": path}, "mark": line, "encoding": order}] if path else []
 
 
 def _theory(curve: pl.DataFrame | None) -> list[Spec]:
@@ -219,7 +205,7 @@ def _theory(curve: pl.DataFrame | None) -> list[Spec]:
     if curve is None or curve.is_empty():
         return []
     rows = curve.select("utility", "risk").to_dicts()
-    line = {"type": "line", "color": INK, "strokeWidth": 1, "strokeDash": [5, 4], "opacity": 0.8, "clip": True}
+    line = {"type": "line", "color": style.INK, "strokeWidth": 1, "strokeDash": [5, 4], "opacity": 0.8, "clip": True}
     order = {"order": {"field": "utility", "type": "quantitative"}}
     label = [{**rows[len(rows) // 2], "label": "theory"}]
     return [
@@ -235,7 +221,7 @@ def _curves(trials: Sequence[Trial], axes: Axes) -> list[Spec]:
         if _drawable(trial, axes):
             families.setdefault(trial.recipe.family, []).append(trial)
     several = {name: _path(family, axes) for name, family in families.items() if _spread(family, axes)}
-    if len(several) < 2 or len(several) > len(FAMILIES):
+    if len(several) < 2 or len(several) > len(style.FAMILIES):
         return []
     return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, axes)]
 
@@ -255,7 +241,7 @@ def _curve(place: int, name: str, trials: Sequence[Trial], axes: Axes) -> list[S
     rows: list[Spec] = [
         {"risk": r.value, "utility": u.value, "at": i} for i, (r, u) in enumerate(map(axes.of, _thinned(trials)))
     ]
-    colour = FAMILIES[place]
+    colour = style.FAMILIES[place]
     line = {"type": "line", "color": colour, "strokeWidth": 1.5, "opacity": 0.9, "clip": True, "aria": False}
     order = {"order": {"field": "at", "type": "quantitative"}}
     corner = {"x": {"value": 10}, "y": {"value": 10 + 17 * place}}
@@ -273,8 +259,8 @@ def _nearest(path: Sequence[Spec], utility: float) -> list[Spec]:
 def _ends(ends: Sequence[Trial], axes: Axes) -> list[Spec]:
     if not ends:
         return []
-    points = _points("ends", ends, axes, INK, shape="diamond", size=110)
-    rows = [{**_row(end, axes), "label": f"{end.words()} ({_risk(end, axes)})"} for end in ends]
+    points = _points("ends", ends, axes, style.INK, shape="diamond", size=110)
+    rows = [{**point_row(end, axes), "label": f"{end.words()} ({_risk(end, axes)})"} for end in ends]
     useful = [row for row in rows if row["utility"] == max(r["utility"] for r in rows)][:1]
     return [
         points,
@@ -295,8 +281,8 @@ def _chosen(chosen: Trial, axes: Axes, mark: str) -> list[Spec]:
     """
     floor = axes.risk.better == "lower" and axes.of(chosen)[0].value <= 0
     corner: Spec = {"align": "right", "dx": -11, "dy": -13} if floor else {"align": "left", "dx": 13, "dy": 11}
-    point = _points("chosen", [chosen], axes, VERMILLION, size=230, stroke="white", strokeWidth=2)
-    row = {**_row(chosen, axes), "label": mark}
+    point = _points("chosen", [chosen], axes, style.VERMILLION, size=230, stroke="white", strokeWidth=2)
+    row = {**point_row(chosen, axes), "label": mark}
     return [point, labels("chosen_label", [row], **corner, fontSize=13, fontWeight="bold")]
 
 
@@ -305,7 +291,7 @@ def _errors(trials: Sequence[Trial], axes: Axes) -> list[Spec]:
     pairs = [axes.of(trial) for trial in trials]
     upright = [_ends_of(risk, "risk") | {"utility": use.value} for risk, use in pairs if risk.interval]
     level = [_ends_of(use, "utility") | {"risk": risk.value} for risk, use in pairs if use.interval]
-    bars = [error_bars("risk", "y", upright), error_bars("utility", "x", level)]
+    bars = [style.error_bars("risk", "y", upright), style.error_bars("utility", "x", level)]
     return [bar for bar in bars if bar["data"]["values"]]
 
 
@@ -320,15 +306,15 @@ def _scales(points: Sequence[tuple[Score, Score]], axes: Axes, limits: Limits, r
     useful = _reach([use for _, use in points], [limit.bound for limit in limits["utility"]])
     return {
         "x": _channel("utility", axes.utility, {"domain": _across(useful, room, axes.utility), "zero": False}),
-        "y": _channel("risk", axes.risk, rooted(risks, room), ticks=root_ticks(risks)),
+        "y": _channel("risk", axes.risk, style.rooted(risks, room), ticks=style.root_ticks(risks)),
     }
 
 
 def _across(values: Sequence[float], room: float, utility: Score) -> list[float]:
     """The domain of utility, the room for a label on the useful side."""
     if utility.better == "higher":
-        return domain(values, room)
-    low, high = domain([-value for value in values], room)
+        return style.domain(values, room)
+    low, high = style.domain([-value for value in values], room)
     return [-high, -low]
 
 
