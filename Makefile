@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.ready
+# Some images forbid bytecode, and every process of the suite would then compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test check bench evidence docs pictures bundle clean
 

@@ -17,7 +17,7 @@ from benchmarks.rows import Row, Scale, Skipped, cost, race
 
 NAME = "best coarsening"
 LIMITS = {0.0: 0.57315, 0.02: 0.31371, 0.05: 0.24193, 1.0: 0.22041}
-"""Share of records that may be withheld, and the loss of the optimum in ARX: adult, nine keys, k = 5."""
+"""Share of records that may be suppressed, and the loss of the optimum in ARX: adult, nine keys, k = 5."""
 SIZE = 1_185_424
 KEYS = ("YEAR", "QUARTER", "REGION", "PERNUM", "AGE", "MARSTAT", "SEX", "RACEA", "EDUC")
 SEVEN = ("QUARTER", "REGION", "PERNUM", "AGE", "MARSTAT", "SEX", "RACEA")

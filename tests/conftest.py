@@ -45,6 +45,8 @@ settings.register_profile(
 settings.load_profile("equipoise")
 
 Make = Callable[[pl.DataFrame], Any]
+LIGHT_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of a short-lived Java: compiling for speed costs twice the CPU of all that Spark does in the tests."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -149,7 +151,9 @@ def spark() -> Iterator[Any]:
     if shutil.which("java") is None:
         pytest.skip("Spark was not tried: there is no java on this machine.")
     pytest.importorskip("pyspark", reason="Spark was not tried: pyspark is not installed.")
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--driver-memory 1g pyspark-shell")
+    os.environ.setdefault(
+        "PYSPARK_SUBMIT_ARGS", f'--driver-memory 1g --driver-java-options "{LIGHT_JAVA}" pyspark-shell'
+    )
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's Python workers must find this package
     with warnings.catch_warnings():

@@ -236,10 +236,10 @@ def test_a_browser_reads_and_searches_it_from_the_disk(site: Path, width: int, s
         for name in ("index", "guides/engineer", "reference/methods", "reference/command-line", "attacks"):
             page.goto((site / f"{name}.html").as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        page.fill("#query", "helper cell")
+        page.fill("#query", "secondary cell")
         page.press("#query", "Enter")
-        page.wait_for_url("**/guides/officer.html#word-helper-cell")
-        assert page.locator("#word-helper-cell").inner_text() == "Helper cell"
+        page.wait_for_url("**/guides/officer.html#word-secondary-cell")
+        assert page.locator("#word-secondary-cell").inner_text() == "Secondary cell"
         browser.close()
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
@@ -248,5 +248,5 @@ def test_search_finds_offline(site: Path) -> None:
     """The index is a script that any page loads from the disk; every page is in it."""
     index = (site / "index.js").read_text(encoding="utf-8")
     assert index.startswith("const PARTS = [")
-    for page in ("guides/officer.html#word-helper-cell", "reference/masks.html#RankSwap", "decisions.html"):
+    for page in ("guides/officer.html#word-secondary-cell", "reference/masks.html#RankSwap", "decisions.html"):
         assert f'"url":"{page}' in index

@@ -58,7 +58,7 @@ def test_the_business_policy_runs_to_a_release(tmp_path: Path) -> None:
 
 
 def test_the_table_of_the_business_demo_runs_to_a_release(tmp_path: Path) -> None:
-    """Every method on one map, fewer of each here; what is withheld cannot be computed, and dominance is warned of."""
+    """Every method on one map, fewer of each; what is suppressed cannot be computed, and dominance is warned of."""
     policy = eq.demo.write(tmp_path, "business").with_name("business-table.toml")
     fewer = (
         policy.read_text(encoding="utf-8")

@@ -107,7 +107,7 @@ def test_what_they_say(shown):
     assert "within the limit < 1" in text["release"]
     assert "24 records" in text["assessment"]
     assert "linked correctly" in text["attack"]
-    assert "withheld" in text["table"]
+    assert "suppressed" in text["table"]
     assert "proven best" in text["coarsening"]
 
 

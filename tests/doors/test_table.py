@@ -121,7 +121,7 @@ def test_rounding_and_cell_keys(run: Run, made: Path, tmp_path: Path) -> None:
     counts = [made / "firms.csv", "--by", "region,industry"]
     told = json.loads(run(*counts, "--round", "5", "--rule", "min-count:3", "--out", tmp_path / "rounded", "--json"))
     assert told["method"] == "round"
-    assert told["counts"]["withheld"] == 0
+    assert told["counts"]["suppressed"] == 0
     assert (pl.read_csv(tmp_path / "rounded" / "public" / "table.csv")["published"] % 5 == 0).all()
     run(*counts, "--cell-key", "--key", "key", "--out", tmp_path / "keyed")
     found = eq.tabulate(eq.read(made / "firms.csv"), ["region", "industry"], method=eq.tables.CellKey(), key="key")
@@ -135,13 +135,13 @@ def test_the_screen(run: Run, made: Path, tmp_path: Path) -> None:
     flat = " ".join(text.split())
     order = [
         "Table: turnover by region, industry from firms.csv, 30 cells",
-        "withheld:",
+        "suppressed:",
         "of the value;",
         "Audit: passed",
     ]
     order += [
         "Sensitive cells",
-        "Helpers",
+        "Secondary cells",
         "Known exactly 0",
         "The rule needs a second look",
         "Your report",
@@ -163,7 +163,7 @@ def test_the_demo_survey(run: Run, tmp_path: Path) -> None:
     assert "part and legal_form down, size_class across" in page
     assert "EQ1 · Partnership" in page
     assert page.count('<td class="n sensitive">') == told["counts"]["sensitive"]
-    assert page.count('<td class="n helper">') == told["counts"]["helpers"]
+    assert page.count('<td class="n secondary">') == told["counts"]["secondary"]
 
 
 def test_it_is_listed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
@@ -188,27 +188,27 @@ def test_the_folder(folder: Path) -> None:
     assert shown.columns == ["region", "industry", "published", "status"]
     assert shown.equals(pl.read_parquet(public / "table.parquet"))
     assert set(inside["code"]) <= {1, 3, 11, 14}
-    assert (shown["status"] == "withheld").to_list() == inside["code"].is_in([3, 11]).to_list()
+    assert (shown["status"] == "suppressed").to_list() == inside["code"].is_in([3, 11]).to_list()
     lines = (private / "table.sbs").read_text(encoding="utf-8").splitlines()
     assert len(lines) == inside.height
     assert re.fullmatch(r'"[^"]*","[^"]*",[\d.]+,\d+,(1|3|11|14)', lines[0])
 
 
 def test_the_public_folder_tells_no_status_and_no_parameter(folder: Path) -> None:
-    """Neither which withheld cell is sensitive, nor its value, nor the parameters of the rule, nor who was there."""
+    """Neither which suppressed cell is sensitive, nor its value, nor the parameters of the rule, nor who was there."""
     inside = pl.read_csv(folder / "private" / "table.csv")
     hidden = inside.filter(pl.col("published").is_null() & (pl.col("value") > 999))["value"].to_list()
     assert hidden
     for name in ("table.csv", "report.html", "evidence.json"):
         text = (folder / "public" / name).read_text(encoding="utf-8")
         text = re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
-        for word in ("sensitive", "helper", "0.75", "75", "second largest", CANARY, "audit.csv"):
+        for word in ("sensitive", "secondary", "0.75", "75", "second largest", CANARY, "audit.csv"):
             if word != "75" or name == "evidence.json":
                 assert word not in re.sub(r'"\w{64}"', "", text), (name, word)
         assert not any(f"{value:,}" in text or re.search(rf"\b{value}\b", text) for value in hidden), name
     evidence = json.loads((folder / "public" / "evidence.json").read_text(encoding="utf-8"))
     assert evidence["rule"] == ["dominance", "min_count"]
-    assert evidence["cells"] == {"total": 42, "withheld": inside["published"].null_count()}
+    assert evidence["cells"] == {"total": 42, "suppressed": inside["published"].null_count()}
 
 
 def test_the_pages(folder: Path) -> None:
@@ -218,8 +218,8 @@ def test_the_pages(folder: Path) -> None:
     places = [page.index(word) for word in words]
     assert places == sorted(places)
     public = (folder / "public" / "report.html").read_text(encoding="utf-8")
-    assert "x: withheld" in public
-    assert 'class="n withheld">x<' in public
+    assert "x: suppressed" in public
+    assert 'class="n suppressed">x<' in public
     for text in (page, public):
         assert not re.search(r"<(link|img|iframe|object|embed|base)\b|url\(|@import|<script", text)
         assert text.count("<table") == text.count("<caption")
@@ -254,7 +254,7 @@ def test_labels_are_escaped() -> None:
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
 def test_the_page_in_a_browser(folder: Path) -> None:
-    """Nothing complained of, nothing asked for; groups are indented, sensitive cells and helpers look different."""
+    """Nothing complained of, nothing asked for; groups are indented, sensitive and secondary cells look different."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as tools:
         browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
@@ -266,8 +266,8 @@ def test_the_page_in_a_browser(folder: Path) -> None:
         tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
         tab.goto((folder / "private" / "report.html").resolve().as_uri())
         colour = "e => getComputedStyle(e).backgroundColor"
-        kinds = {kind: tab.locator(f"td.{kind}").first.evaluate(colour) for kind in ("sensitive", "helper")}
-        assert kinds["sensitive"] != kinds["helper"]
+        kinds = {kind: tab.locator(f"td.{kind}").first.evaluate(colour) for kind in ("sensitive", "secondary")}
+        assert kinds["sensitive"] != kinds["secondary"]
         left = "e => getComputedStyle(e).paddingLeft"
         assert tab.locator("tr.d2 > th").first.evaluate(left) != tab.locator("tr.d1 > th").first.evaluate(left)
         browser.close()
@@ -290,7 +290,7 @@ BAD: list[tuple[list[str], str]] = [
     (["--by", "region", "--value", "turnover"], "--rule p-percent:10%"),
     (["--by", "region", *RULE], "largest contributions"),
     (["--by", "region", "--round", "5", "--cell-key"], "take one"),
-    (["--by", "region", "--round", "5", "--cost", "cells"], "--cost is about withholding"),
+    (["--by", "region", "--round", "5", "--cost", "cells"], "--cost is about suppressing"),
     (["--by", "region", "--round", "1"], "base must be"),
     (["--by", "region", "--value", "turnover", "--cell-key"], "counts"),
     (["--by", "region", "--key", "key", *RULE], "--key is for --cell-key"),
@@ -313,7 +313,7 @@ def test_bad_input(run: Run, made: Path, tmp_path: Path, args: list[str], words:
 
 
 def test_no_pattern_protects_it(run: Run, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no other cell may be withheld there is no helper: the place is named, by its labels."""
+    """Where no other cell may be suppressed there is no secondary cell: the place is named, by its labels."""
     monkeypatch.setattr(table, "Suppress", partial(eq.tables.Suppress, publish="contributors"))
     said = run(*firms(made, "--rule", "min-count:3", "--out", tmp_path / "out"), code=2)
     assert re.search(r"the cell region = \w+, industry = \w+", said)

@@ -16,6 +16,7 @@ from equipoise.data.roles import Roles
 from equipoise.doors.cli.shared_options import hierarchy
 from equipoise.doors.web.pages.shape import NewLevel
 from equipoise.doors.web.work.method_forms import form_of
+from equipoise.methods.method import label
 from equipoise.policies.explain import explain
 from equipoise.policies.json_schema import schema
 from equipoise.policies.policy_file import Job
@@ -131,6 +132,29 @@ def test_no_file_of_ours_has_old_words() -> None:
         trees = tomllib.loads(path.read_text(encoding="utf-8")).get("roles", {}).get("hierarchies", {})
         tables = [table for tree in trees.values() for table in (tree if isinstance(tree, list) else [tree])]
         assert not [table for table in tables if table["kind"] in OLD_KINDS or "rows" in table], path
+
+
+@pytest.mark.filterwarnings("ignore:withheld is now suppressed:equipoise.EquipoiseWarning")
+def test_the_old_name_of_a_measure_is_read_with_a_note() -> None:
+    """In limits, weights and measures the score has its new name, so that it is found in trials."""
+    limits = {"exposed(rule='min-count:3')": "<= 0", "withheld": "< 60%", "withheld(of='value')": "< 10%"}
+    assert list(eq.Policy(limits, weights={"withheld": 1}).limits)[1:] == ["suppressed", "suppressed(of='value')"]
+    plain = {
+        "data": {"path": "x.csv"}, "limits": limits, "measures": ["withheld"], "table": {"by": ["x"]},
+        "candidates": [{"masks": [{"use": "suppress", "rule": "min-count:3"}]}],
+    }  # fmt: skip
+    job = Job.from_plain(plain, Path("policy.toml"))
+    assert [label(measure) for measure in job.scales()][1:] == ["suppressed", "suppressed(of='value')"]
+    notes = [line for line in explain(job).warnings if "is now" in line]
+    assert notes == ["The measure withheld is now suppressed."]
+
+
+def test_the_old_name_of_a_measure_warns() -> None:
+    with pytest.warns(eq.EquipoiseWarning, match=r"tables\.Withheld is now equipoise\.tables\.Suppressed"):
+        old = eq.tables.Withheld("value")  # type: ignore[attr-defined]
+    with pytest.warns(eq.EquipoiseWarning, match="withheld is now suppressed"):
+        assert parse("withheld:value", "measure") == old == eq.tables.Suppressed("value")
+    assert "withheld" not in methods("measure")
 
 
 # Methods --------------------------------------------------------------------------------------------------------------

@@ -343,7 +343,7 @@ def test_amounts_keep_their_signs_and_their_sums(walk: Callable[[str], Walk]) ->
 
 @pytest.fixture(scope="module")
 def tabled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's table by the gallery's commands: regions by sections, withheld or adjusted, not rounded."""
+    """The demo's table by the gallery's commands: regions by sections, suppressed or adjusted, not rounded."""
     folder = tmp_path_factory.mktemp("table")
     eq.demo.write(folder, "business")
     policy = folder / "business-table.toml"
@@ -378,15 +378,15 @@ def test_no_turnover_can_be_computed_from_the_table(tabled: Path) -> None:
         lack = 0.1 * largest[0] - (float(held.sum()) - sum(largest))
         if lack > 1e-9 * float(held.sum()):
             sensitive[region, industry] = lack
-    withheld = [(r, i) for r, i, status in shown.select("region", "industry", "status").rows() if status == "withheld"]
+    suppressed = shown.filter(pl.col("status") == "suppressed").select("region", "industry").rows()
     assert sensitive
-    assert set(sensitive) <= set(withheld)
+    assert set(sensitive) <= set(suppressed)
     for region, industry, value in (
         shown.filter(pl.col("status") == "published").select("region", "industry", "published").rows()
     ):
         assert value == pytest.approx(total[region, industry], rel=1e-6)
     for cell, lack in sensitive.items():
-        low, high = bounds(cell, total, withheld)
+        low, high = bounds(cell, total, suppressed)
         assert high - total[cell] >= lack * (1 - 1e-6)
         assert total[cell] - low >= min(lack, total[cell]) * (1 - 1e-6)
 
@@ -395,9 +395,9 @@ TOTAL = "Total"
 
 
 def bounds(
-    cell: tuple[str, str], total: dict[tuple[str, str], float], withheld: list[tuple[str, str]]
+    cell: tuple[str, str], total: dict[tuple[str, str], float], suppressed: list[tuple[str, str]]
 ) -> tuple[float, float]:
-    """The least and the most that a withheld cell can be, by all sums of rows and columns."""
+    """The least and the most that a suppressed cell can be, by all sums of rows and columns."""
     from scipy.optimize import linprog
 
     regions, industries = ({place[axis] for place in total} - {TOTAL} for axis in (0, 1))
@@ -405,11 +405,11 @@ def bounds(
     sums += [([(r, i) for i in industries], (r, TOTAL)) for r in (*regions, TOTAL)]
     matrix, right = [], []
     for parts, whole in sums:
-        row = [float(place in parts) - float(place == whole) for place in withheld]
-        known = sum(total[part] for part in parts if part not in withheld)
+        row = [float(place in parts) - float(place == whole) for place in suppressed]
+        known = sum(total[part] for part in parts if part not in suppressed)
         matrix.append(row)
-        right.append((0.0 if whole in withheld else total[whole]) - known)
-    aim = np.array([float(place == cell) for place in withheld])
+        right.append((0.0 if whole in suppressed else total[whole]) - known)
+    aim = np.array([float(place == cell) for place in suppressed])
     found = [linprog(sign * aim, A_eq=matrix, b_eq=right, bounds=(0, None)) for sign in (1, -1)]
     assert all(one.status in (0, 3) for one in found)
     return found[0].fun, -found[1].fun if found[1].status == 0 else np.inf
@@ -432,7 +432,7 @@ def test_no_patient_is_found_with_more_than_nine_percent(walk: Callable[[str], W
     assert "Because: EMA policy 0070" in gone.said
 
 
-def test_withheld_keys_are_withheld_together(walk: Callable[[str], Walk]) -> None:
+def test_suppressed_keys_are_suppressed_together(walk: Callable[[str], Walk]) -> None:
     gaps = walk("hospital").data.select(pl.sum_horizontal(pl.col(PATIENT).is_null().cast(pl.Int32))).to_series()
     assert set(gaps.unique()) == {0, len(PATIENT)}
     assert float((gaps > 0).mean()) < 0.2

@@ -164,7 +164,7 @@ def test_errors_name_the_place(written: Path) -> None:
 
 @pytest.mark.parametrize("tree", ["one level", "two levels"])
 def test_what_was_written_can_be_read_again(made: eq.Records, tmp_path: Path, tree: str) -> None:
-    """The private .sbs and .csv as ready tables: the same cells are withheld, and the audit says the same."""
+    """The private .sbs and .csv as ready tables: the same cells are suppressed, and the audit says the same."""
     trees = {} if tree == "two levels" else {"Region": eq.Hierarchy.mapping(dict.fromkeys(GROUPS, "all"))}
     rule = "p-percent:15% | min-count:3"
     done = eq.tabulate(made, ["Size", "Region"], "Var2", rule=rule, hierarchies=trees, out=tmp_path / "out")

@@ -25,7 +25,7 @@ def adult() -> eq.Records:
 @real
 @pytest.mark.parametrize("limit", ARX)
 def test_the_optima_of_arx(adult: eq.Records, limit: float) -> None:
-    """Equal to five decimals, with the same number of records withheld, proven among 12,960 nodes."""
+    """Equal to five decimals, with the same number of records suppressed, proven among 12,960 nodes."""
     found = eq.best_coarsening(adult, eq.rules.MinCount(5), "granularity", limit)
     assert (round(found.loss, 5), found.suppressed) == ARX[limit]
     assert found.proven

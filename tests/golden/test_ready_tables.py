@@ -24,7 +24,7 @@ def folder(data_folder: Path) -> Path:
 def letters(shown: eq.Cells) -> str:
     order = [(r, g) for r in ("Total", "A", "B", "C", "D") for g in ("Total", "male", "female")]
     status = {(r, g): s for r, g, s in shown.table.select("region", "gender", "status").iter_rows()}
-    return " ".join({"published": "s", "helper": "x", "sensitive": "u"}[status[cell]] for cell in order)
+    return " ".join({"published": "s", "secondary": "x", "sensitive": "u"}[status[cell]] for cell in order)
 
 
 def test_the_first_batch_of_tau_argus_is_a_table(folder: Path) -> None:

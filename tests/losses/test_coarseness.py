@@ -34,7 +34,7 @@ def nodes(table: pl.DataFrame, k: int) -> list[Node]:
 @pytest.mark.parametrize(
     ("loss", "wanted"),
     [
-        # 0, 0, 1, 2 of six leaves, k = 2: as they are, two records are withheld; then lo, then *.
+        # 0, 0, 1, 2 of six leaves, k = 2: as they are, two records are suppressed; then lo, then *.
         (eq.losses.Granularity(), [0.5, 0.4, 1.0]),  # (2/6 + 2 - 4/6) / (4 - 4/6), (4/2 - 4/6) / (4 - 4/6)
         (eq.losses.Discernibility(), [2**2 + 2 * 4, 16, 16]),
         (eq.losses.ClassSize(), [4 / 2, 4, 4]),
@@ -78,7 +78,7 @@ def test_weights_are_numbers(weight: Any) -> None:
 
 @pytest.mark.parametrize("loss", EACH, ids=repr)
 def test_bounds_hold(loss: Any) -> None:
-    """What levels alone cost, and more so with records withheld, is at most the loss; so is a finer node's least."""
+    """What levels alone cost, and more so with records suppressed, is at most the loss; so is a finer node's least."""
     table = pl.DataFrame({"a": list("001234501"), "b": list("012012555")})
     found = nodes(table, 3)
     lattice = found[0].lattice

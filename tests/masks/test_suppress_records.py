@@ -1,4 +1,4 @@
-"""Records withheld: which, and what stays."""
+"""Records suppressed: which, and what stays."""
 
 import polars as pl
 import pytest

@@ -85,7 +85,7 @@ def test_nothing_to_protect_is_said(tmp_path: Path) -> None:
 
 
 def test_records_that_are_all_alone_still_run(tmp_path: Path) -> None:
-    """Where coarsening does not help, keys are withheld: the limit is never loosened."""
+    """Where coarsening does not help, keys are suppressed: the limit is never loosened."""
     rng = np.random.default_rng(4)
     columns = {name: rng.integers(0, 20, 120).astype(str) for name in ("sex", "race", "education", "marital", "tenure")}
     first(tmp_path, pl.DataFrame(columns))

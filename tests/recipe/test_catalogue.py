@@ -17,6 +17,11 @@ from equipoise.recipe.catalogue import build, find, form, parse, summary, typed
         ("uniques(k=3)", eq.risk.Uniques(3)),
         ("uniques(3)", eq.risk.Uniques(3)),
         ("uniques:3", eq.risk.Uniques(3)),
+        ("unsafe:diversity:ill,2", eq.risk.Unsafe(eq.rules.Diversity("ill", 2))),
+        (
+            "unsafe:rule=min-count:n=3 | diversity:ill,2",
+            eq.risk.Unsafe(eq.rules.MinCount(3) | eq.rules.Diversity("ill", 2)),
+        ),
         ("uniques:k=3", eq.risk.Uniques(3)),
         ("Uniques", eq.risk.Uniques()),
         ("risk.Uniques", eq.risk.Uniques()),

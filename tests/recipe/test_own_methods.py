@@ -127,7 +127,7 @@ def test_methods_for_records_are_refused_on_tables() -> None:
     records = eq.read("people.parquet", eq.Roles(["age", "sex"]))
     mask, table = catalogue.parse("round-to:income,10", "mask"), eq.table(records, ("sex",))
     with pytest.raises(eq.ParameterError, match="RoundTo changes records, not tables"):
-        eq.sweep(table, [eq.Recipe([mask])], [eq.tables.Withheld()])
+        eq.sweep(table, [eq.Recipe([mask])], [eq.tables.Suppressed()])
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_pairs_and_visits_find_the_same_neighbours(seed: int, monkeypatch: pytes
     assert again[1:] == visited[1:]
 
 
-def test_many_keys_that_were_withheld_are_attacked_in_time() -> None:
+def test_many_keys_that_were_suppressed_are_attacked_in_time() -> None:
     """2 to the power of 28 combinations of categories, and 90,000 pairs of records."""
     codes = np.random.default_rng(0).integers(0, 4, (300, 28))
     blank = codes.copy()

@@ -44,7 +44,7 @@ def write(folder: Path, **changes: Any) -> Path:
         "data": {"path": "firms.csv"},
         "table": {"by": ["region", "trade"], "value": "turnover", "hierarchies": {"region": ["country"]}},
         "limits": {EXPOSED: "<= 0", "distance": "< 20%"},
-        "measures": ["withheld"],
+        "measures": ["suppressed"],
         "candidates": [{"masks": [SUPPRESS]}, {"masks": [{"use": "round", "base": [20, 500]}]}],
     }
     path = folder / "policy.toml"
@@ -123,7 +123,7 @@ def test_random_methods_are_made_again_too(here: Path, tmp_path: Path) -> None:
     for name in ("public/table.csv", "private/seed.json"):
         assert (one.folder / name).read_bytes() == (two.folder / name).read_bytes()
     assert isinstance(one, TableRelease)
-    assert not one.table.withholds
+    assert not one.table.suppresses
 
 
 def test_the_dominance_warning(made: TableRelease) -> None:
@@ -201,7 +201,7 @@ def test_no_candidate_is_inside(here: Path, tmp_path: Path) -> None:
 
 
 def test_a_failed_audit_releases_nothing(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where every limit holds: a withheld cell that can be computed is not published."""
+    """Even where every limit holds: a suppressed cell that can be computed is not published."""
 
     def refused(*args: Any) -> Any:
         raise eq.RefusedError("Nothing was published, the audit failed.")
@@ -235,7 +235,7 @@ def test_a_policy_without_utility_measures_the_distance(here: Path) -> None:
         ({"table": {"by": ["region"], "hierarchies": {"trade": ["x"]}}}, "does not go by 'trade'"),
         ({"table": {"by": ["region"], "ready": {"count": "n"}}}, "table.ready has no 'count'"),
         ({"table": {"by": ["region"], "ready": True, "coarsen": {"region": 1}}}, "cells already"),
-        ({"limits": {"withheld": "< 20%"}}, "say how many sensitive cells may be exposed"),
+        ({"limits": {"suppressed": "< 20%"}}, "say how many sensitive cells may be exposed"),
         ({"limits": {"exposed(rule='p-procent:10%')": "<= 0"}}, "Did you mean 'p_percent'"),
         ({"limits": {EXPOSED: "<= 0", "uniques": "< 1"}}, "Uniques measures records, not tables"),
         ({"candidates": [{"coarsenings": True}]}, "coarsenings are for records"),

@@ -78,6 +78,28 @@ def test_a_table_is_verified(folder: Path) -> None:
     assert {c.name for c in found.checks if c.holds} >= {"files", "formats", "numbers", "audit", "again", "seal"}
 
 
+def test_a_table_in_the_words_of_version_0_1(folder: Path) -> None:
+    """Suppressed cells were withheld, secondary ones helpers: read as such, while a wrong word is still refused."""
+    for place, old in (("public", {"suppressed": "withheld"}), ("private", {"secondary": "helper"})):
+        path = folder / place / "table.csv"
+        table = pl.read_csv(path)
+        assert set(old) <= set(table["status"])
+        table = table.with_columns(pl.col("status").replace(old))
+        table.write_csv(path)
+        if place == "public":
+            table.write_parquet(path.with_suffix(".parquet"))
+    evidence = folder / "public" / "evidence.json"
+    evidence.write_text(evidence.read_text().replace("suppressed", "withheld"))
+    write_hashes_anew(folder)
+    found = verify(folder)
+    assert found.outcome == "verified", found.words
+    table = pl.read_csv(folder / "public" / "table.csv").with_columns(pl.col("status").replace("withheld", "published"))
+    table.write_csv(folder / "public" / "table.csv")
+    table.write_parquet(folder / "public" / "table.parquet")
+    write_hashes_anew(folder)
+    assert "A suppressed cell has a number, or a published one has none." in verify(folder).words
+
+
 @pytest.mark.parametrize("method", [eq.tables.Round(5), eq.tables.CellKey()])
 def test_changed_numbers_too(source: Path, tmp_path: Path, method: object) -> None:
     eq.tabulate(eq.read(source), ["region", "trade"], method=method, out=tmp_path / "out")
@@ -102,7 +124,7 @@ def test_one_number_in_both_folders(folder: Path) -> None:
     assert "Made again from the original, the table is another one." in found.words
 
 
-def test_a_withheld_cell_that_is_filled_in(folder: Path) -> None:
+def test_a_suppressed_cell_that_is_filled_in(folder: Path) -> None:
     """The truth, written into the public table: no hash need be wrong for it to be refused."""
     table, truth = (pl.read_csv(folder / name / "table.csv") for name in ("public", "private"))
     shown = table.with_columns(published=truth["value"].cast(table.schema["published"]), status=pl.lit("published"))
@@ -147,8 +169,8 @@ masks = [{{use = "suppress", rule = "{RULE}"}}]
 
 
 def overlapping() -> pl.DataFrame:
-    """By region 2 + 4 + 9 records, by region and sex: the one cell withheld with its helper in the first follows from
-    the second, which withholds others."""
+    """By region 2 + 4 + 9 records, by region and sex: the one suppressed with its secondary cell in the first follows
+    from the second, which suppresses others."""
     rows = [("a", "f")] * 1 + [("a", "m")] * 1 + [("b", "f")] * 2 + [("b", "m")] * 2 + [("c", "f")] * 5
     rows += [("c", "m")] * 4 + [("d", "f")] * 6 + [("d", "m")] * 8
     return pl.DataFrame({"k": [k for k, _ in rows], "s": [s for _, s in rows]})
@@ -168,11 +190,11 @@ def test_the_same_table_again_is_no_danger(people: eq.Records, tmp_path: Path) -
 
 
 def test_what_two_tables_give_away_together(people: eq.Records, tmp_path: Path) -> None:
-    """A coarser rule withholds less: together with the stricter table before it cells could be computed, and it is
+    """A coarser rule suppresses less: together with the stricter table before it cells could be computed, and it is
     refused; without the register it would have been written."""
     book, strict = tmp_path / "register.json", "min-count:6"
     first = eq.tabulate(people, ["k", "s"], rule=strict, register=book, out=tmp_path / "one")
-    assert first.counts["withheld"]
+    assert first.counts["suppressed"]
     alone = eq.tabulate(people, ["k", "s"], rule="min-count:2", out=tmp_path / "alone")
     assert alone.counts["exact"] == 0
     told = eq.tables.difference(first.table, alone.table)

@@ -80,13 +80,14 @@ def test_the_whole_way_and_a_dense_audit() -> None:
 def test_what_is_told_adds_up() -> None:
     found = tabulate(firms(), ["region", "trade"], "turnover", rule="p-percent:10% | min-count:3")
     counts, statuses = found.counts, found.internal["status"]
-    assert counts["withheld"] == counts["sensitive"] + counts["helpers"] == found.audit.height
-    assert counts["withheld"] == found.public["published"].null_count() == (found.public["status"] == "withheld").sum()
+    assert counts["suppressed"] == counts["sensitive"] + counts["secondary"] == found.audit.height
+    assert counts["suppressed"] == found.public["published"].null_count()
+    assert counts["suppressed"] == (found.public["status"] == "suppressed").sum()
     assert counts["cells"] == found.public.height == 5 * 6
     assert found.public.columns == ["region", "trade", "published", "status"]
-    assert set(found.public["status"]) == {"published", "withheld"}
+    assert set(found.public["status"]) == {"published", "suppressed"}
     codes = dict(found.internal.filter(pl.col("n") > 0).select("status", "code").unique().rows())
-    assert codes == {"published": 1, "sensitive": 3, "helper": 11}
+    assert codes == {"published": 1, "sensitive": 3, "secondary": 11}
     assert set(found.internal.filter(pl.col("n") == 0)["code"]) <= {14}
     inner = found.internal.filter((pl.col("region") != "Total") & (pl.col("trade") != "Total"))
     share = inner.filter(pl.col("published").is_null())["value"].sum() / inner["value"].sum()
@@ -134,7 +135,7 @@ def test_as_many_of_the_largest_as_the_rule_needs() -> None:
 def test_rounded_counts_are_audited() -> None:
     """Each interval holds the true cell and is that of a dense LP over all cells within a base of what is published."""
     found = tabulate(firms(), ["region", "trade"], method=eq.tables.Round(5), rule="min-count:3", seed=1)
-    assert found.counts["withheld"] == 0
+    assert found.counts["suppressed"] == 0
     assert found.counts["changed"] > 5
     assert set(found.public["status"]) == {"published"}
     assert (found.public["published"] % 5 == 0).all()
@@ -273,7 +274,7 @@ def test_no_tables_and_other_methods() -> None:
 
 
 def test_a_union_that_gives_something_away_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each table protected by itself: what one publishes and the other withholds is known."""
+    """Each table protected by itself: what one publishes and the other suppresses is known."""
     made = eq.table(firms(), "trade", "turnover")
     strict, lax = (eq.tables.Suppress(eq.rules.MinCount(many)) for many in (30, 1))
     apart = [method.together([made])[0] for method in (strict, lax)]

@@ -118,6 +118,20 @@ def test_a_release_is_verified_by_making_it_again(take: Callable[..., eq.Release
     assert check(found, "codebook").holds
 
 
+def test_a_law_in_the_words_of_version_0_1(source: Path, people_roles: eq.Roles, tmp_path: Path) -> None:
+    recipe = eq.Recipe([*COARSE, eq.masks.SuppressRecords(eq.rules.MinCount(3))], SEED)
+    made = release(eq.read(source, people_roles), recipe, LIMITS, tmp_path / "out")
+    for name in ("evidence.json", "codebook.json", "codebook.md"):
+        text = (made.public / name).read_text(encoding="utf-8")
+        assert "suppressed for records" in text
+        old = text.replace("suppressed for records", "withheld for records")
+        (made.public / name).write_text(old, encoding="utf-8", newline="")
+    write_hashes_anew(made.folder)
+    found = verify(made.folder)
+    assert found.outcome == "verified", found.words
+    assert check(found, "codebook").holds
+
+
 def test_the_original_may_be_somewhere_else(take: Callable[..., eq.Release], source: Path, tmp_path: Path) -> None:
     """Gone, it is unproven; named, it is verified; another file is refused."""
     made = take("random")

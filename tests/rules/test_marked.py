@@ -76,12 +76,13 @@ def test_nine_marked_cells_of_which_one_can_be_computed() -> None:
     told = pl.Series(table.numbers("value")).zip_with(~table.table["sensitive"], pl.Series([float("nan")] * 25))
     alone = eq.tables.audit(table.protected(told.to_numpy(), status, law))
     assert alone.filter("exact").select("v1", "v2", "lower").rows() == [("w", "b", 47.0)]
-    for margin, helpers in ((0.0, 1), (0.2, 4)):
+    for margin, secondary in ((0.0, 1), (0.2, 4)):
         rule = Marked(margin=margin)
         shown = eq.tables.Suppress(rule, method="optimal").apply(table, Draws(1))
         found = eq.tables.audit(shown, rule)
         assert not found.select("exact", "exposed").to_numpy().any()
-        assert (shown.table["status"] == "helper").sum() == helpers
+        assert (shown.table["status"] == "secondary").sum() == secondary
         if not margin:
-            assert shown.table.filter(pl.col("status") == "helper").select("v1", "v2", "n").rows() == [("x", "d", 31)]
+            cells = shown.table.filter(pl.col("status") == "secondary")
+            assert cells.select("v1", "v2", "n").rows() == [("x", "d", 31)]
             assert found.filter(pl.col("v1") == "w", pl.col("v2") == "b").select("lower", "upper").row(0) == (0, 78)

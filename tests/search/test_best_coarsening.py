@@ -43,7 +43,7 @@ def by_hand(
     weights: dict[str, float] | None = None,
     people: Any = lambda keys: True,
 ) -> tuple[dict[str, float], int]:
-    """Every loss of a node and how many records it withholds, from lists and counters alone."""
+    """Every loss of a node and how many records it suppresses, from lists and counters alone."""
     each = [(weights or {}).get(key, 1.0) for key in TREES]
     part = dict(zip(TREES, (len(each) * weight / sum(each) for weight in each), strict=True))
     rows = table.rows()
@@ -151,7 +151,7 @@ RULES: dict[str, tuple[Any, Any]] = {
 @given(rows=RECORDS, limit=st.sampled_from([0.0, 0.2]), loss=st.sampled_from(LOSSES))
 @pytest.mark.parametrize("name", RULES)
 def test_rules_about_sensitive_values_too(name: str, rows: list[Any], limit: float, loss: str) -> None:
-    """Merging rules that keep safe classes safe only together prune nothing while records may be withheld."""
+    """Merging rules that keep safe classes safe only together prune nothing while records may be suppressed."""
     table, (rule, safe) = made(rows), RULES[name]
     nodes = [by_hand(table, levels, safe) for levels in product(range(3), range(3), range(2))]
     fits = [losses[loss] for losses, out in nodes if out <= int(limit * len(rows) + 1e-9)]
@@ -185,7 +185,7 @@ def plain(people: pl.DataFrame) -> eq.Records:
 
 
 def test_the_recipe_does_what_was_promised(plain: eq.Records) -> None:
-    """Run on records, it gives the classes, withholds the records, and satisfies the rule."""
+    """Run on records, it gives the classes, suppresses the records, and satisfies the rule."""
     rule = eq.rules.MinCount(4) | eq.rules.Diversity("ill", 2)
     found = eq.best_coarsening(plain, rule, suppress_at_most=0.2)
     assert 0 < found.suppressed <= 80
@@ -373,7 +373,7 @@ def test_missing_keys_that_match_anything(rows: list[Any], gaps: list[tuple[int,
     loss=st.sampled_from(LOSSES),
 )
 def test_a_limit_on_the_mean_risk(rows: list[Any], k: int, limit: float, most: float, loss: str) -> None:
-    """Classes by records, withheld records being one class, against exhaustive search."""
+    """Classes by records, suppressed records being one class, against exhaustive search."""
     table, records = made(rows), eq.read(made(rows), roles())
     nodes = [by_hand(table, levels, lambda v: len(v) >= k) for levels in product(range(3), range(3), range(2))]
     fits = [out <= int(limit * len(rows) + 1e-9) and n["mean_risk"] <= most + 1e-12 for n, out in nodes]
@@ -555,7 +555,7 @@ def test_more_refusals(plain: eq.Records, arguments: dict[str, Any], error: type
 
 
 def test_a_population_joined_by_and(plain: eq.Records, people: pl.DataFrame) -> None:
-    """Counted, but not released where records would have to be withheld for it."""
+    """Counted, but not released where records would have to be suppressed for it."""
     rule = eq.rules.KMap(6, eq.read(people, eq.Roles())) & eq.rules.MinCount(4)
     with pytest.raises(eq.ParameterError, match="cannot be joined by &"):
         eq.best_coarsening(plain, rule, suppress_at_most=0.3)

@@ -12,7 +12,7 @@ from equipoise.recipe.catalogue import parse
 from equipoise.releases.tabulate import tabulate
 from equipoise.search.table_comparison import TableComparison, standard
 from equipoise.search.table_map import score_name, score_words, table_map
-from equipoise.tables import Adjust, CellKey, Distance, Exposed, Round, Suppress, Withheld
+from equipoise.tables import Adjust, CellKey, Distance, Exposed, Round, Suppress, Suppressed
 from equipoise.trials.table_method_names import method_text, rule_text
 from equipoise.trials.trial import original_trial
 
@@ -40,7 +40,7 @@ def made() -> Table:
 @pytest.fixture(scope="module")
 def trials(made: Table) -> Any:
     masks = [*eq.grid(Suppress, rule=["p-percent:10%", FEW]), *eq.grid(Round, base=[20, 500]), Adjust(P10), CellKey()]
-    return eq.sweep(made, eq.recipes(masks, seed=3), [Exposed(P10), Withheld(), Distance()], draws=3)
+    return eq.sweep(made, eq.recipes(masks, seed=3), [Exposed(P10), Suppressed(), Distance()], draws=3)
 
 
 def test_one_trial_per_recipe_by_the_same_numbers(made: Table, trials: Any) -> None:
@@ -50,7 +50,7 @@ def test_one_trial_per_recipe_by_the_same_numbers(made: Table, trials: Any) -> N
     first = trials[0]
     shown = Suppress(P10).apply(made, None)  # type: ignore[arg-type]
     assert [s.value for s in first.scores] == [
-        m.measure(shown, made).value for m in (Exposed(P10), Withheld(), Distance())
+        m.measure(shown, made).value for m in (Exposed(P10), Suppressed(), Distance())
     ]
     assert not first.draws
     assert len(trials[2].draws) == 3
@@ -90,8 +90,8 @@ def test_frontier_policy_and_chart(trials: Any) -> None:
     assert spec["usermeta"]["tried"] == 5
     policy = eq.Policy({"exposed(rule='p-percent:10%')": "<= 0", "distance": "< 10%"})
     assert policy.choose(trials).words() == "suppress by p-percent:10%"
-    silent = eq.Policy({"exposed": "<= 0", "withheld": "< 60%"})
-    assert silent.choose(trials).words() == "round to 500", "it withholds nothing"
+    silent = eq.Policy({"exposed": "<= 0", "suppressed": "< 60%"})
+    assert silent.choose(trials).words() == "round to 500", "it suppresses nothing"
     with pytest.raises(eq.RefusedError, match=r"Nearest is '.*', which breaks: exposed"):
         eq.Policy({"exposed": "<= 0", "distance": "< 1%"}).choose(trials)
 
@@ -138,12 +138,12 @@ def test_rules_and_methods_as_they_are_written() -> None:
 
 
 def test_the_map_names_axes_methods_and_limits(made: Table, trials: Any) -> None:
-    measures = (Exposed(P10), Withheld(), Distance())
+    measures = (Exposed(P10), Suppressed(), Distance())
     policy = eq.Policy({"exposed": "<= 0", "distance": "< 30%"})
     compared = TableComparison(trials, original_trial(made, measures), trials[0], policy)
     spec = table_map(compared)
     assert spec["encoding"]["y"]["axis"]["title"] == "Share of sensitive cells an attacker could bound too closely"
-    assert spec["encoding"]["x"]["axis"]["title"] == "Share of the value that was moved or withheld"
+    assert spec["encoding"]["x"]["axis"]["title"] == "Share of the value that was moved or suppressed"
     layers = {layer["name"]: layer for layer in spec["layer"]}
     assert layers["methods"]["encoding"]["color"]["scale"]["domain"] == ["suppress", "round", "adjust"]
     assert len(set(layers["methods"]["encoding"]["shape"]["scale"]["range"])) == 3
@@ -162,8 +162,8 @@ def test_scores_in_plain_words() -> None:
     def told(name: str) -> str:
         return score_words(eq.Score(name, 0.1, "lower")).replace("\xa0", " ")
 
-    assert told("withheld") == "Share of cells withheld"
-    assert told("withheld(of='value')") == "Share of the value withheld"
+    assert told("suppressed") == "Share of cells suppressed"
+    assert told("suppressed(of='value')") == "Share of the value suppressed"
     assert told("distance(kind='largest')") == "Largest change of a cell"
     assert told("kept_margins(within=0.05)") == "Share of totals published to within 5 %"
     assert told("entropy") == "Entropy kept"

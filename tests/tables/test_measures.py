@@ -7,7 +7,7 @@ import pytest
 import equipoise as eq
 from equipoise.data.records import Law
 from equipoise.data.tables.table import Table
-from equipoise.tables import Additivity, Distance, KeptMargins, Rebuild, Withheld
+from equipoise.tables import Additivity, Distance, KeptMargins, Rebuild, Suppressed
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def test_the_order_of_cells(table: Table) -> None:
     assert table.published_values.tolist() == [8, 4, 4, 5, 4, 1, 3, 0, 3]
 
 
-def test_withheld(table: Table) -> None:
+def test_suppressed(table: Table) -> None:
     gone = shown(table, [8, 4, 4, 5, np.nan, np.nan, 3, 0, 3])
-    assert Withheld().measure(gone, table).value == pytest.approx(2 / 8, rel=1e-12)
-    assert Withheld("value").measure(gone, table).value == pytest.approx(5 / 32, rel=1e-12)
-    assert Withheld().measure(table, table).value == 0
-    assert Withheld().measure(gone, table).detail["withheld"].sum() == 2
+    assert Suppressed().measure(gone, table).value == pytest.approx(2 / 8, rel=1e-12)
+    assert Suppressed("value").measure(gone, table).value == pytest.approx(5 / 32, rel=1e-12)
+    assert Suppressed().measure(table, table).value == 0
+    assert Suppressed().measure(gone, table).detail["suppressed"].sum() == 2
 
 
 def test_distance(table: Table) -> None:
@@ -44,11 +44,11 @@ def test_distance(table: Table) -> None:
     assert Distance("hellinger").measure(near, table).value == pytest.approx((roots / 64) ** 0.5)
 
 
-def test_withheld_cells_are_lost_or_left_out(table: Table) -> None:
+def test_suppressed_cells_are_lost_or_left_out(table: Table) -> None:
     gone = shown(table, [8, 4, 4, 5, np.nan, np.nan, 3, 0, 3])
     assert Distance().measure(gone, table).value == pytest.approx(5 / 32, rel=1e-12)
     assert Distance(skip=True).measure(gone, table).value == 0
-    assert "2 withheld" in Distance().measure(gone, table).notes[0]
+    assert "2 suppressed" in Distance().measure(gone, table).notes[0]
 
 
 def test_additivity(table: Table) -> None:
@@ -89,14 +89,14 @@ def test_rebuild_of_an_additive_table_finds_what_is_published(table: Table) -> N
 
 def test_tables_of_other_cells_are_refused(table: Table) -> None:
     other = eq.table(eq.Records.of(pl.DataFrame({"r": ["a"], "c": ["p"]}), eq.Roles()), ["r", "c"])
-    for measure in (Withheld(), Distance(), Additivity(), KeptMargins(), Rebuild()):
+    for measure in (Suppressed(), Distance(), Additivity(), KeptMargins(), Rebuild()):
         with pytest.raises(eq.DataError, match="different cells"):
             measure.measure(other, table)
 
 
 @pytest.mark.parametrize(
     ("method", "bad"),
-    [(Withheld, {"of": "rows"}), (Distance, {"kind": "far"}), (KeptMargins, {"within": 5}), (Rebuild, {"small": -1})],
+    [(Suppressed, {"of": "rows"}), (Distance, {"kind": "far"}), (KeptMargins, {"within": 5}), (Rebuild, {"small": -1})],
 )
 def test_parameters_that_make_no_sense(method: type, bad: dict) -> None:
     with pytest.raises(eq.ParameterError):

@@ -218,6 +218,6 @@ def test_what_cannot_be_rounded() -> None:
     table = made((4,), 20, 1, value=True)
     with pytest.raises(eq.DataError, match="counts"):
         Round(5, small=True).apply(table, Draws(1))
-    gone = table.protected(np.full(len(table), np.nan), pl.Series(["helper"] * len(table)), Law("x", (), "x"))
+    gone = table.protected(np.full(len(table), np.nan), pl.Series(["secondary"] * len(table)), Law("x", (), "x"))
     with pytest.raises(eq.DataError, match="suppressed"):
         Round(5).apply(gone, Draws(1))

@@ -30,7 +30,7 @@ def firms(seed: int, n: int = 90) -> eq.Records:
 
 
 def attacked(table: eq.Cells, records: eq.Records, known: set[int] = frozenset()) -> dict[int, tuple[float, float]]:
-    """The interval of every withheld cell by programs over the inner cells, from the records alone.
+    """The interval of every suppressed cell by programs over the inner cells, from the records alone.
 
     Unknown are the contents of the occupied inner cells; every published cell of the table, margin or not, is a sum.
     """
@@ -113,7 +113,7 @@ def test_linked_tables_are_protected_together() -> None:
 
 
 def test_two_releases_give_away_what_neither_says() -> None:
-    """The same table withheld in two ways: every cell is published in one of them."""
+    """The same table suppressed in two ways: every cell is published in one of them."""
     people = pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"] * 1 + ["d"] * 4})
     made = eq.table(eq.Records.of(people, eq.Roles("k")), "k")
     labels = made.table["k"]
@@ -139,10 +139,10 @@ def test_costs_and_cells_that_must_be_shown() -> None:
     records = firms(3)
     made = eq.table(records, ("region", "size"), "turnover")
     values = {cost: Suppress(PPercent(0.15), cost=cost).apply(made, Draws(1)) for cost in ("value", "count", "cells")}
-    helpers = {cost: t.table.filter(pl.col("status") == "helper") for cost, t in values.items()}
-    assert helpers["cells"].height <= helpers["value"].height
-    assert helpers["value"]["value"].sum() <= helpers["cells"]["value"].sum()
-    kept = helpers["value"].row(0, named=True)
+    secondary = {cost: t.table.filter(pl.col("status") == "secondary") for cost, t in values.items()}
+    assert secondary["cells"].height <= secondary["value"].height
+    assert secondary["value"]["value"].sum() <= secondary["cells"]["value"].sum()
+    kept = secondary["value"].row(0, named=True)
     must = (made.table["region"] == kept["region"]) & (made.table["size"] == kept["size"])
     shown = replace(made, more=made.more.with_columns(must.cast(pl.Float64).alias("must")))
     again = Suppress(PPercent(0.15), publish="must").apply(shown, Draws(1)).table

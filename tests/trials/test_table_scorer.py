@@ -89,7 +89,7 @@ def test_a_stopped_sweep_keeps_what_was_done(here: Path, applied: list[str]) -> 
     assert [t.scores for t in whole.comparison.trials] == [t.scores for t in found.comparison.trials]
 
 
-@pytest.mark.parametrize("changes", [{"table": {"by": ["region"], "value": "turnover"}}, {"measures": ["withheld"]}])
+@pytest.mark.parametrize("changes", [{"table": {"by": ["region"], "value": "turnover"}}, {"measures": ["suppressed"]}])
 def test_what_scores_depend_on_makes_a_new_journal(here: Path, changes: Any, applied: list[str]) -> None:
     with pytest.raises(eq.Cancelled):
         made(write(here), here / "out", progress=lambda done, total, what: done < 2)

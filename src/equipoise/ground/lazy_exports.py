@@ -20,6 +20,10 @@ class LazyPackage(ModuleType):
     exports: dict[str, str]
 
     def __getattr__(self, name: str) -> Any:
+        if new := self.__dict__["renamed"].get(name):
+            errors = import_module("equipoise.ground.errors")
+            errors.warn_renamed(f"{self.__name__}.{name}", f"{self.__name__}.{new}")
+            return getattr(self, new)
         room = self.__dict__["exports"].get(name)
         if room is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
@@ -35,15 +39,15 @@ class LazyPackage(ModuleType):
         return sorted({*super().__dir__(), *self.exports})
 
 
-def export_lazily(package: str) -> None:
+def export_lazily(package: str, **renamed: str) -> None:
     """Export what a package imports `if TYPE_CHECKING`, each name when it is used.
 
     The lines `from module import name as name` are read from its source: they are the one list, for type checkers and
-    at run time.
+    at run time. `renamed` are names of an older version and those that replace them.
     """
     module: Any = sys.modules[package]
     exports = {name: room for room, name in EXPORT.findall(module.__spec__.loader.get_source(package))}
-    vars(module).update(exports=exports, __all__=sorted(exports))
+    vars(module).update(exports=exports, renamed=renamed, __all__=sorted(exports))
     module.__class__ = LazyPackage
 
 

@@ -28,10 +28,10 @@ class NonUniformEntropy(Entropy):
 
     def of(self, node: Node) -> float:
         weights = relative(self.weights, node.lattice)
-        return self.least(node) + sum(float(weight) * _withheld(node, j) for j, weight in enumerate(weights))
+        return self.least(node) + sum(float(weight) * _suppressed(node, j) for j, weight in enumerate(weights))
 
 
-def _withheld(node: Node, key: int) -> float:
+def _suppressed(node: Node, key: int) -> float:
     c = node.suppressed_by_category(key)
     c = c[c > 0]
     return float(c @ np.log2(node.suppressed / c)) if len(c) else 0.0

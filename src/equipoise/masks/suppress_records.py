@@ -1,4 +1,4 @@
-"""Withhold the keys of records in unsafe classes."""
+"""Suppress the keys of records in unsafe classes."""
 
 from dataclasses import dataclass
 
@@ -49,16 +49,16 @@ class SuppressRecords:
         return data.with_frame(table.with_columns(blank), self.law(keys))
 
     def words(self) -> str:
-        return f"keys of records withheld by {label(self.rule)}"
+        return f"keys of records suppressed by {label(self.rule)}"
 
     def law(self, keys: tuple[str, ...]) -> Law:
-        text = f"{', '.join(keys)} withheld for records in unsafe classes"
+        text = f"{', '.join(keys)} suppressed for records in unsafe classes"
         return Law("suppress_records", keys, text, {"rule": label(self.rule), "keys": list(keys)})
 
     def _keys(self, data: Records) -> tuple[str, ...]:
         keys = self.keys or data.roles.keys
         if not keys:
-            raise RolesError("There are no keys to withhold: name them in the roles.")
+            raise RolesError("There are no keys to suppress: name them in the roles.")
         require_columns(keys, data.schema())
         return keys
 

@@ -16,7 +16,7 @@ from equipoise.policies.presets import preset_named, presets, slots_of
 from equipoise.policies.scoped_measures import Wanted, scale
 from equipoise.policies.sections import Candidate
 from equipoise.presentation.numbers import value_text
-from equipoise.recipe.catalogue import family, find, form, summary
+from equipoise.recipe.catalogue import OLD_NAMES, family, find, form, summary
 from equipoise.recipe.recipe import spread
 
 ROLE_WORDS = {
@@ -211,7 +211,9 @@ def _warnings(job: Job) -> Iterator[str]:
 
 
 def _old_words(job: Job) -> Iterator[str]:
-    """Hierarchies in the words of an older version."""
+    """Hierarchies and measures in the words of an older version."""
+    names = {name.replace("(", ":").partition(":")[0] for name in (*job.limits, *job.measures)}
+    yield from (f"The measure {old} is now {new}." for old, new in OLD_NAMES.items() if old in names)
     for column, tree in job.roles.get("hierarchies", {}).items():
         notes = [note for table in (tree if isinstance(tree, list) else [tree]) for note in old_words(table)]
         yield from (f"The hierarchy of {column}: {note}." for note in dict.fromkeys(notes))

@@ -47,7 +47,7 @@ def initial(source: str | Path, *, path: str | None = None, preset: str | None =
     """The text of a first policy for a file; nothing is applied until you run it.
 
     Roles and hierarchies are those of `suggest_roles`. Every combination of levels is tried where there are few, some
-    levels of each key where there are many; where even the coarsest leaves too many alone, their keys are withheld.
+    levels of each key where there are many; where even the coarsest leaves too many alone, their keys are suppressed.
     `path` is where the policy finds the data, `options` are those of `read`. A `preset` gives limits and methods.
 
     Misleads when the roles are wrong: read them first. Cost: that of `suggest_roles`, and O(cells) for the coarsest.
@@ -219,7 +219,7 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         yield from _recodes(_thin_levels(findings.levels), _final_masks(findings))
     least = _least(preset)
     if preset is not None or not findings.levels or findings.coarsest >= DEFAULT_UNIQUES_SHARE:
-        yield f"\n# Withhold the keys of the records that are still in classes of fewer than {least}: at the coarsest"
+        yield f"\n# Suppress the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
         yield from _recodes(
             {key: names[-1:] for key, names in findings.levels.items()}, [_drop(least), *_final_masks(findings)]

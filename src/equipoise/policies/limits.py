@@ -12,7 +12,7 @@ from equipoise.methods.method import Measure, label, name_of
 from equipoise.methods.score import Score
 from equipoise.policies.scoped_measures import Wanted, depends, scale
 from equipoise.policies.sections import Intruder, LimitTable
-from equipoise.recipe.catalogue import family, parse, typed
+from equipoise.recipe.catalogue import OLD_NAMES, family, parse, typed
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -22,7 +22,9 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 }
 SIGN_WORDS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 LIMIT_PATTERN = re.compile(r"\s*(<=|>=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%?)\s*")
-SHARE_UTILITIES = ("changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "withheld")
+SHARE_UTILITIES = (
+    "changed", "eigenvalues", "moments", "additivity", "exposed", "kept_margins", "rebuild", "suppressed"
+)  # fmt: skip
 """Utilities that are shares; all risks and attacks are."""
 
 
@@ -93,7 +95,7 @@ def as_scored(name: str) -> str:
     >>> as_scored("nearest( known=('age','sex') )"), as_scored("uniques"), as_scored("uniques:3[journalist]")
     ("nearest(known=('age', 'sex'))", 'uniques', 'uniques(k=3)[journalist]')
     """
-    if not set(name) & set("(:"):
+    if not set(name) & set("(:") and name not in OLD_NAMES:
         return name
     scope = Wanted.of(name)
     try:

@@ -28,7 +28,7 @@ Entry = Mapping[str, Any]
 
 
 def cells_of(private: Path) -> Table:
-    """The table with its statuses: withheld is what is sensitive or a helper."""
+    """The table with its statuses: suppressed is what is sensitive or secondary."""
     cells = table(read(private / CELLS), ready=True)
     if "published" in cells.more.columns:
         return cells
@@ -74,7 +74,7 @@ def _levels(released: KnownTable) -> pl.DataFrame:
 
 
 def _recalled(register: Register, entry: Entry) -> KnownTable:
-    """An earlier table as it was kept; of one that withholds cells the rest is known."""
+    """An earlier table as it was kept; of one that suppresses cells the rest is known."""
     place = _place(register, entry)
     cells = cells_of(place)
     if "bounds" in entry:

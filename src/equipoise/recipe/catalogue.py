@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Literal, get_args, get_type_hints
 
 from equipoise import attacks, masks, risk, rules, tables, utility
-from equipoise.ground.errors import ParameterError, hint
+from equipoise.ground.errors import ParameterError, hint, warn_renamed
 from equipoise.ground.lazy_exports import snake
 from equipoise.ground.type_adapters import type_adapter
 from equipoise.methods.method import Mask, Measure, Rule, label, name_of
@@ -28,6 +28,8 @@ FAMILIES: dict[str, ModuleType] = {
 Verb = Literal["rule", "mask", "measure"]
 COMMA = r",(?![^(\[]*[)\]])"
 """Between fields, not inside brackets: 'expected-loss:gamma-uniques(10,2),y'."""
+OLD_NAMES = {"withheld": "suppressed"}
+"""Methods by their names in version 0.1, still read."""
 VERBS: dict[Verb, str] = {"rule": "flag", "mask": "apply", "measure": "measure"}
 NUMBERS = {"int_": "must be a whole number", "float_": "must be a number"}
 """What a value must be that is none, by how the kind of refusal begins."""
@@ -113,6 +115,9 @@ def find(name: str, verb: Verb) -> type:
     word = snake(name.rpartition(".")[2]).replace("-", "_")
     if (method := _method_called(word, verb)) is not None:
         return method
+    if word in OLD_NAMES:
+        warn_renamed(name, OLD_NAMES[word])
+        return find(OLD_NAMES[word], verb)
     if problems := own().problems:
         raise type(problems[0])(f"No {verb} {name!r}. {problems[0]}")
     raise ParameterError(f"No {verb} {name!r}.{hint(word, list(methods(verb)))}")
@@ -189,6 +194,8 @@ def parse(text: str, verb: Verb) -> Any:
     name, _, rest = text.partition(":")
     method = find(name, verb)
     order = [f.name for f in form(method)]
+    if rest and [f.type for f in form(method)] == [Rule]:
+        return build(name, verb, {order[0]: rest.removeprefix(f"{order[0]}=")})
     values: dict[str, Any] = {}
     for place, part in enumerate(p.strip() for p in re.split(COMMA, rest) if p.strip()):
         key, mark, value = part.partition("=")

@@ -32,6 +32,9 @@ RELEASE_ONLY_MEASURES = (
 )  # fmt: skip
 """Measures that look at the released data alone."""
 TABLE_FILE = "table.csv"
+OLD_STATUS, STATUS = "withheld", "suppressed"
+OLD_LAW, LAW = (f"{word} for records in unsafe classes" for word in (OLD_STATUS, STATUS))
+"""Words of version 0.1 in tables and in laws of records, and those of this one: a release may have either."""
 INTERVAL_TOLERANCE = 1e-6
 """How far the ends of an interval may differ, as a share."""
 Evidence = dict[str, Any]
@@ -155,9 +158,10 @@ def _same_words(place: Path, evidence: Evidence, released: Records, records: Rec
     if not same_versions(evidence["versions"]):
         return Check("codebook", None, "Codebook and laws were not compared: the versions differ.")
     laws = json.loads(json.dumps([public_law(law) for law in released.history]))
-    faults = [] if laws == evidence["masks"] else ["The masks are not those of the release."]
+    stored = json.loads(json.dumps(evidence["masks"]).replace(OLD_LAW, LAW))
+    faults = [] if laws == stored else ["The masks are not those of the release."]
     pages = [place / "public" / name for name in ("codebook.json", "codebook.md")]
-    texts = [page.read_text(encoding="utf-8") if page.is_file() else "" for page in pages]
+    texts = [page.read_text(encoding="utf-8").replace(OLD_LAW, LAW) if page.is_file() else "" for page in pages]
     title = str(_title(texts[0]))
     book = codebook(released, records, title=title, file=str(evidence["output"]["file"]), withheld=evidence["withheld"])
     if [book.to_json(), book.to_markdown()] != texts:
@@ -182,15 +186,20 @@ def _alike(public: Path) -> Check:
     return failing("formats", [] if same else ["table.csv and table.parquet differ."], "Both formats hold one table.")
 
 
+def _released_cells(public: Path) -> pl.DataFrame:
+    cells = pl.read_csv(public / TABLE_FILE, infer_schema_length=None)
+    return cells.with_columns(pl.col("^status$").cast(pl.String).replace(OLD_STATUS, STATUS))
+
+
 def _numbers(public: Path, private: Path) -> Check:
     """Whether the published numbers are those of the private table."""
     try:
-        published = pl.read_csv(public / TABLE_FILE, infer_schema_length=None)
+        published = _released_cells(public)
         inside = pl.read_csv(private / TABLE_FILE, infer_schema_length=None)
         inner = inside.select(c for c in published.columns if c != "status")
         same = content_of(published.drop("status")) == content_of(inner)
         faults = [] if same else ["The numbers are not those of private/."]
-        hidden = published.filter((pl.col("status") == "withheld") != pl.col("published").is_null()).height
+        hidden = published.filter((pl.col("status") == STATUS) != pl.col("published").is_null()).height
     except (OSError, pl.exceptions.PolarsError):
         return Check("numbers", False, "The private table cannot be read, or has other columns.")
     faults += ["A suppressed cell has a number, or a published one has none."] if hidden else []
@@ -230,6 +239,6 @@ def _table_again(public: Path, private: Path, evidence: Evidence, original: Orig
         return _not_made("table", str(error).rstrip("."))
     if _another_input(records, evidence, private):
         return Check("original", False, "The original is not the file that the table was made from.")
-    if content_of(table.public) == content_of(pl.read_csv(public / TABLE_FILE, infer_schema_length=None)):
+    if content_of(table.public) == content_of(_released_cells(public)):
         return Check("again", True, "Made again from the original and audited, the table is the same.", proof=True)
     return Check("again", False, "Made again from the original, the table is another one.")

@@ -328,7 +328,7 @@ def _grouped(counts: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     )
     first = group_sizes.unique("value", keep="first", maintain_order=True)
     grouped = counts.join(first, left_on="label", right_on="value", how="left").with_columns(
-        label=pl.col("group").fill_null("(withheld)")
+        label=pl.col("group").fill_null("(suppressed)")
     )
     return grouped.group_by("label").agg(pl.col("before", "n").sum())
 

@@ -106,7 +106,7 @@ class TableCase:
     def certified(self, plan: Plan, trials: Trials, chosen: Trial, seed: int) -> tuple[Tabulated, Verdict]:
         """The best trial run afresh, judged and audited: a draw that no search has looked at.
 
-        Raises RefusedError when it breaks a limit, or when the audit fails: a withheld cell that can be computed
+        Raises RefusedError when it breaks a limit, or when the audit fails: a suppressed cell that can be computed
         exactly, a cell that the rule of the suppression calls sensitive known to within its level, or, where numbers
         were changed, one that a limit of no exposure is about.
         """
@@ -163,7 +163,7 @@ def audited_by(recipe: Recipe, limits: Policy) -> Rule | None:
 def audited_together(table: Tabulated, register: Register | None, records: Records, weight: str | None) -> Tabulated:
     """Refuse a table that gives something away together with earlier ones; note what it was held against.
 
-    No withheld cell of any of them may be computed exactly, and no sensitive one to within its protection level; of
+    No suppressed cell of any of them may be computed exactly, and no sensitive one to within its protection level; of
     tables whose numbers were changed without a rule no small cell exactly; and no cell may be changed by other keys
     than before. Does not guard against tables of other quantities: they are not held against it, which is said. Cost:
     one audit of all.
@@ -178,15 +178,15 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
             "has both can average it out: take the record keys and the perturbation table of the first."
         )
     if joint.exact or joint.close:
-        raise RefusedError(_reason(joint, len(earlier), table.withholds))
+        raise RefusedError(_reason(joint, len(earlier), table.suppresses))
     return replace(table, notes=(*table.notes, *_joint_notes(len(earlier), others, joint.related)))
 
 
-def _reason(joint: JointAudit, earlier: int, withholds: bool) -> str:
-    exact, close = f"{number(joint.exact)} withheld cells exactly", f"{number(joint.close)} sensitive cells too closely"
+def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
+    kind = "suppressed" if suppresses else "small or sensitive"
+    exact, close = f"{number(joint.exact)} {kind} cells exactly", f"{number(joint.close)} sensitive cells too closely"
     cells = exact if joint.exact else close
-    cells = cells if withholds else cells.replace("withheld", "small or sensitive")
-    tip = "Protect them together with eq.protect_tables, or publish" if withholds else "Publish"
+    tip = "Protect them together with eq.protect_tables, or publish" if suppresses else "Publish"
     return (
         f"Nothing was published: together with {_earlier(earlier)} anybody can compute {cells}. {tip} the same groups "
         "as before."
@@ -212,7 +212,7 @@ def _joint_notes(earlier: int, others: int, related: bool) -> tuple[str, ...]:
 class TableContents:
     """What a release folder of a table holds; `records` are those it was made from, `source` the name of their file.
 
-    `public/` has nothing that tells sensitive cells from helpers, and no parameter of the rule; `private/` has
+    `public/` has nothing that tells sensitive cells from secondary ones, and no parameter of the rule; `private/` has
     statuses, audit and internal report.
     """
 
@@ -250,7 +250,7 @@ class TableContents:
             "method": name_of(type(table.method)),
             "rule": kinds(table),
             "words": table.public_words,
-            "cells": {"total": table.counts["cells"], "withheld": table.counts["withheld"]},
+            "cells": {"total": table.counts["cells"], "suppressed": table.counts["suppressed"]},
             "audit": "passed",
             "output": [{"file": name, "sha256": hash_of(public / name)} for name in TABLE_FILES],
             "files": hashes(public),

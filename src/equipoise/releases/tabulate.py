@@ -102,17 +102,17 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
     """Make a table with all its margins, protect it, audit what is published, and write it where `out` says.
 
     `by` is a column or several, `value` what is added up. `rule` says which cells are sensitive ('p-percent:10% |
-    min-count:3'). `method` is what to do about them: withhold them and the cheapest helpers (`tables.Suppress(rule)`,
+    min-count:3'). `method` is what to do about them: suppress them and the cheapest others (`tables.Suppress(rule)`,
     done unless told), `tables.Adjust(rule)`, `tables.Round` or `tables.CellKey`; of the last two a rule is not needed
     but checked where given. Cell keys come from the column
     `key`; without one they are drawn from the secret `seed`. `compare` names other methods ('round:5') that are tried
     beside and measured under the same rule, for the map in the internal report. `progress` is called with (done, total,
     what); returning False stops. The rest are those of `eq.table`.
 
-    A table in which a withheld cell can be computed exactly, or a sensitive one to within its protection level, raises
-    RefusedError and nothing is written. `out` is written whole or not at all: `public/` (table, report, evidence) has
-    nothing that tells sensitive cells from helpers, and no parameter of the rule; `private/` has statuses, audit,
-    internal report and seed.
+    A table in which a suppressed cell can be computed exactly, or a sensitive one to within its protection level,
+    raises RefusedError and nothing is written. `out` is written whole or not at all: `public/` (table, report,
+    evidence) has nothing that tells sensitive cells from secondary ones, and no parameter of the rule; `private/` has
+    statuses, audit, internal report and seed.
 
     With a `register` the table is audited together with the earlier tables of the same data that it names, refused
     where they give something away together, and kept there when it is written; random changes take its seed. `sign` is
@@ -180,9 +180,9 @@ class Linked(Sequence[Table]):
 
 
 def protect_tables(tables: Sequence[Table], method: Suppress | None = None) -> Linked:
-    """Protect several tables of the same records at once, so that no one of them gives away what another withholds.
+    """Protect several tables of the same records at once, so that no one of them gives away what another suppresses.
 
-    Cells that tables share are withheld in all or in none. `method` is `tables.Suppress(rule)`; without it amounts are
+    Cells that tables share are suppressed in all or none. `method` is `tables.Suppress(rule)`; without it amounts are
     protected by the p% rule at 10 %, counts by at least three records. All are then audited as one
     (`tables.difference`), and RefusedError is raised where a cell can be computed.
 

@@ -19,7 +19,7 @@ from equipoise.search.table_comparison import TableComparison
 from equipoise.tables import Adjust, CellKey, Round, Suppress
 from equipoise.tables.audits import Certificate, KnownTable, certify, view_of
 
-STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "helper": 11}
+STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "secondary": 11}
 EMPTY_CELL_CODE = 14
 """The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own."""
 MIN_REPORTED_GAP = 1e-4
@@ -30,7 +30,7 @@ MIN_REPORTED_GAP = 1e-4
 class Tabulated:
     """A protected table with its certificate: every audited cell and the interval an attacker can compute for it.
 
-    `audit` and all that tells sensitive cells from helpers is internal; `public` is what may be published.
+    `audit` and all that tells sensitive cells from secondary ones is internal; `public` is what may be published.
     """
 
     table: Table
@@ -43,8 +43,8 @@ class Tabulated:
     compared: TableComparison | None = None
 
     @property
-    def withholds(self) -> bool:
-        """Whether cells are withheld, not changed."""
+    def suppresses(self) -> bool:
+        """Whether cells are suppressed, not changed."""
         return isinstance(self.method, Suppress)
 
     @property
@@ -54,18 +54,18 @@ class Tabulated:
 
     @cached_property
     def statuses(self) -> pl.Series:
-        """What became of each cell: published, changed, sensitive or helper."""
+        """What became of each cell: published, changed, sensitive or secondary."""
         return self.table.more["status"]
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Cells, those that are sensitive, withheld, helpers or changed, and those that failed the audit: none."""
-        cells = {name: int((self.statuses == name).sum()) for name in ("sensitive", "helper", "changed")}
+        """Cells, those that are sensitive, suppressed, secondary or changed, and those that failed the audit: none."""
+        cells = {name: int((self.statuses == name).sum()) for name in ("sensitive", "secondary", "changed")}
         return {
             "cells": len(self.table),
-            "sensitive": cells["sensitive"] if self.withholds else self.audit.height,
-            "withheld": cells["sensitive"] + cells["helper"],
-            "helpers": cells["helper"],
+            "sensitive": cells["sensitive"] if self.suppresses else self.audit.height,
+            "suppressed": cells["sensitive"] + cells["secondary"],
+            "secondary": cells["secondary"],
             "changed": cells["changed"],
             "exposed": int(self.audit["exposed"].sum()),
             "exact": int(self.audit["exact"].sum()),
@@ -73,7 +73,7 @@ class Tabulated:
 
     @property
     def share(self) -> float:
-        """The share of the value that is in withheld inner cells."""
+        """The share of the value that is in suppressed inner cells."""
         value, hidden = amount(self.table), np.isnan(self.table.published_values)
         everything = float(value[self.table.inner].sum())
         return float(value[self.table.inner & hidden].sum()) / everything if everything else 0.0
@@ -81,7 +81,7 @@ class Tabulated:
     @property
     def narrowest(self) -> float | None:
         """The smallest width of a sensitive cell's interval, as a share of the cell."""
-        cells = self.audit.filter(pl.col("status") == "sensitive") if self.withholds else self.audit
+        cells = self.audit.filter(pl.col("status") == "sensitive") if self.suppresses else self.audit
         widths = cells.select(w=(pl.col("upper") - pl.col("lower")) / pl.col("value")).filter(pl.col("w").is_finite())
         return None if widths.is_empty() else float(widths["w"].min())  # type: ignore[arg-type]
 
@@ -96,10 +96,12 @@ class Tabulated:
     def words(self) -> str:
         """The outcome in one sentence, for internal use."""
         counts = self.counts
-        if not self.withholds:
+        if not self.suppresses:
             return f"{_cells(counts['changed'])} changed of {counts['cells']:,}: {self._certified}."
-        cells = f"{_cells(counts['sensitive'], 'sensitive ')} and {_helpers(counts['helpers'])} withheld"
-        if not counts["withheld"]:
+        cells = (
+            f"{_cells(counts['sensitive'], 'sensitive ')} and {_cells(counts['secondary'], 'secondary ')} suppressed"
+        )
+        if not counts["suppressed"]:
             return f"No cell of {counts['cells']:,} is sensitive: everything is published."
         return f"{cells}: {value_text(self.share, 'share')} of the value; {self._certified}."
 
@@ -113,21 +115,21 @@ class Tabulated:
 
     @property
     def public_words(self) -> str:
-        """The outcome without what tells sensitive cells from helpers."""
+        """The outcome without what tells sensitive cells from secondary ones."""
         counts = self.counts
-        if self.withholds:
+        if self.suppresses:
             return (
-                f"{_cells(counts['withheld'])} of {counts['cells']:,} withheld to protect those who contributed; they "
-                "cannot be computed from what is published."
+                f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed to protect those who contributed; "
+                "they cannot be computed from what is published."
             )
         law = self.table.history[-1]
         return law.words[:1].upper() + law.words[1:].rstrip(".") + "."
 
     @cached_property
     def public(self) -> pl.DataFrame:
-        """What may be published: labels, the `published` number, and whether it is `published` or `withheld`."""
+        """What may be published: labels, the `published` number, and whether it is `published` or `suppressed`."""
         numbers = pl.Series(self.table.published_values).fill_nan(None)
-        status = pl.when(numbers.is_null()).then(pl.lit("withheld")).otherwise(pl.lit("published"))
+        status = pl.when(numbers.is_null()).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
         labels = self.table.table.select(self.table.by)
         return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())
 
@@ -153,7 +155,7 @@ class Tabulated:
             "rule": label(self.rule) if self.rule is not None else None,
             "method": name_of(type(self.method)),
             "counts": self.counts,
-            "share_withheld": self.share if self.withholds else None,
+            "share_suppressed": self.share if self.suppresses else None,
             "narrowest": self.narrowest,
             "warning": self.diagnosis.words if self.diagnosis else None,
             "notes": list(self.notes),
@@ -177,12 +179,12 @@ def certified(original: Table, released: Table, method: Any, rule: Rule | None, 
 
 
 def _gap(released: Table) -> tuple[str, ...]:
-    """How far the pattern of withheld cells is from the cheapest."""
+    """How far the pattern of suppressed cells is from the cheapest."""
     gap = released.history[-1].parameters.get("gap")
     if gap is None or not np.isfinite(gap):
         return ()
     if gap < MIN_REPORTED_GAP:
-        return ("No pattern of withheld cells costs less: this one is proven the cheapest.",)
+        return ("No pattern of suppressed cells costs less: this one is proven the cheapest.",)
     return (f"The pattern costs at most {value_text(float(gap), 'share')} more than the cheapest there can be.",)
 
 
@@ -194,9 +196,9 @@ def refuse(certificate: Certificate, method: Any) -> None:
     if certificate.exposed:
         failures.append(f"{_cells(certificate.exposed, 'sensitive ')} to within the protection level")
     tip = {
-        Round: "take a larger base, or withhold cells",
-        CellKey: "allow larger changes, or withhold cells",
-        Adjust: "let other cells move further, or withhold cells",
+        Round: "take a larger base, or suppress cells",
+        CellKey: "allow larger changes, or suppress cells",
+        Adjust: "let other cells move further, or suppress cells",
     }.get(type(method), "publish coarser groups")
     cells = " and ".join(failures)
     raise RefusedError(f"Nothing was published, the audit failed: anybody can compute {cells}. Instead, {tip}.")
@@ -204,10 +206,6 @@ def refuse(certificate: Certificate, method: Any) -> None:
 
 def _cells(many: int, what: str = "") -> str:
     return f"{number(many)} {what}{'cell' if many == 1 else 'cells'}"
-
-
-def _helpers(many: int) -> str:
-    return f"{number(many)} {'helper' if many == 1 else 'helpers'}"
 
 
 def _plain(numbers: pl.Series) -> pl.Series:

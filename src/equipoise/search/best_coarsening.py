@@ -49,7 +49,7 @@ class BestCoarsening:
     """The best coarsening that was found, and how good any other can be.
 
     `levels` names the level of each key, `loss` what it costs, `lower_bound` what any coarsening that satisfies the
-    rules costs at least (`proven`: the same number), `suppressed` the records that are withheld, `mean_risk` the mean
+    rules costs at least (`proven`: the same number), `suppressed` the records suppressed, `mean_risk` the mean
     over records of 1 / the records alike. `recipe` carries it out; `lattice` is every node, as far as it is known.
     """
 
@@ -94,16 +94,14 @@ class BestCoarsening:
 
     def words(self) -> str:
         """In one sentence."""
-        part = self.suppressed / self.records
-        withholding = (
-            f", {self.suppressed:,} records ({part:.1%}) withheld" if self.suppressed else ", nothing withheld"
-        )
+        share = f"{self.suppressed / self.records:.1%}"
+        records = f"{self.suppressed:,} records ({share})" if self.suppressed else "nothing"
         risk = "" if self.search.criteria.mean_risk is None else f", mean risk {self.mean_risk:.4g}"
         least = f"no other costs less than {self.lower_bound:.5g}" if np.isfinite(self.lower_bound) else "best so far"
         sure = "proven best" if self.proven else least
         return (
-            f"{self.recipe.words()}: {label(self.measured_by)} {self.loss:.5g}{withholding}{risk}; {sure} of "
-            f"{self.nodes:,} coarsenings ({self.evaluated:,} counted)."
+            f"{self.recipe.words()}: {label(self.measured_by)} {self.loss:.5g}, {records} suppressed{risk}; {sure} "
+            f"of {self.nodes:,} coarsenings ({self.evaluated:,} counted)."
         )
 
     def _repr_html_(self) -> str:
@@ -128,7 +126,7 @@ def best_coarsening(
 ) -> BestCoarsening:
     """The coarsening of the keys that satisfies the rules at the least loss, over all levels of all hierarchies.
 
-    Records in classes that the rules flag are withheld (all their keys blanked), at most the share `suppress_at_most`
+    Records in classes that the rules flag are suppressed (all their keys blanked), at most the share `suppress_at_most`
     of them. Up to a million combinations of levels the answer is proven best; of equal ones the first found is taken.
     Beyond, a beam search finds a good one and `lower_bound` says how much better another could be. Cost: one count of
     the records, then O(classes) for each node that cannot be ruled out; about 0.3 ms for 30,000 records.
@@ -144,11 +142,11 @@ def best_coarsening(
         What coarsening costs: one of eq.losses, or its name: granularity, discernibility, class_size, entropy,
         non_uniform_entropy. Those that go key by key take weights: `eq.losses.Granularity(weights={"age": 0.5})`.
     suppress_at_most
-        Share of records that may be withheld.
+        Share of records that may be suppressed.
     mean_risk_at_most
         The most that the mean over all released records of 1 / the records alike may be (average risk): classes by
-        records, withheld records being one class. `eq.risk.Prosecutor("mean")` of the release is at most that. No
-        record is withheld for it, only for the rules, so that with a rule a finer node may satisfy it by withholding.
+        records, suppressed records being one class. `eq.risk.Prosecutor("mean")` of the release is at most that. No
+        record is suppressed for it, only for the rules, so that with a rule a finer node may satisfy it by suppression.
     whole
         Count every node, to explore the whole lattice.
     seconds
@@ -226,7 +224,7 @@ def _answer(search: LatticeSearch | Beam, finished: bool, rule: Any, keys: tuple
         risk = "" if criteria.mean_risk is None else f" and a mean risk of at most {criteria.mean_risk:g}"
         raise InfeasibleError(
             f"No coarsening satisfies the rules{risk} with at most {criteria.limit:,} of {lattice.records:,} records "
-            "withheld: allow more, or give the hierarchies a coarser level."
+            "suppressed: allow more, or give the hierarchies a coarser level."
         )
     lattice.folds.forget()
     names = {key: ladder.names[level] for key, ladder, level in zip(keys, lattice.ladders, best.levels, strict=True)}
@@ -237,7 +235,7 @@ def _answer(search: LatticeSearch | Beam, finished: bool, rule: Any, keys: tuple
 
 
 def _recipe(levels: dict[str, str], rule: Any, best: CountedNode, keys: tuple[str, ...]) -> Recipe:
-    """Withhold and recode; what compares original values with a population goes first."""
+    """Suppress and recode; what compares original values with a population goes first."""
     coarser = [Recode(key, level) for key, level in levels.items() if level != ORIGINAL]
     before, after = suppressions(rule, levels) if best.suppressed else (None, None)
     first, last = ([SuppressRecords(part, keys)] if part is not None else [] for part in (before, after))

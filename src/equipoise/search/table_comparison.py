@@ -40,8 +40,8 @@ class TableComparison:
 
 
 def standard(rule: Rule) -> tuple[Measure, ...]:
-    """What tables are compared by: the risk under one rule, and what users lose; withheld cells count as lost."""
-    return tables.Exposed(rule), tables.Withheld(), tables.Distance(), tables.KeptMargins(0.01)
+    """What tables are compared by: the risk under one rule, and what users lose; suppressed cells count as lost."""
+    return tables.Exposed(rule), tables.Suppressed(), tables.Distance(), tables.KeptMargins(0.01)
 
 
 def compared_methods(compare: Sequence[Any], rule: Rule | None) -> tuple[Any, ...]:

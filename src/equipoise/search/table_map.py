@@ -23,9 +23,9 @@ OTHER_STYLE = ("#6e7781", "triangle-down")
 AXIS_TITLES = {
     "exposed": "Share of sensitive cells an attacker could bound too closely",
     "exposed shortfall": "Share of their protection levels that an attacker can exclude",
-    "withheld": "Share of cells withheld",
-    "withheld value": "Share of the value withheld",
-    "distance": "Share of the value that was moved or withheld",
+    "suppressed": "Share of cells suppressed",
+    "suppressed value": "Share of the value suppressed",
+    "distance": "Share of the value that was moved or suppressed",
     "distance mean": "Mean change of a cell",
     "distance largest": "Largest change of a cell",
     "distance hellinger": "Hellinger distance from the true table",
@@ -45,8 +45,8 @@ ROOM_BELOW_ZERO = 0.08
 def score_words(score: Score) -> str:
     """What a score of a table is, in plain words.
 
-    >>> score_words(Score("withheld(of='value')", 0.1, "lower"))
-    'Share of the value withheld'
+    >>> score_words(Score("suppressed(of='value')", 0.1, "lower"))
+    'Share of the value suppressed'
     """
     try:
         measure: Any = parse(score.name, "measure")

@@ -18,6 +18,6 @@ if TYPE_CHECKING:
     from equipoise.tables.rebuild import Rebuild as Rebuild
     from equipoise.tables.round import Round as Round
     from equipoise.tables.suppress import Suppress as Suppress
-    from equipoise.tables.withheld import Withheld as Withheld
+    from equipoise.tables.suppressed import Suppressed as Suppressed
 
-export_lazily(__name__)
+export_lazily(__name__, Withheld="Suppressed")

@@ -18,7 +18,7 @@ class Additivity:
     The detail has a row for each such relation: the labels of its total, and by how much it is missed.
 
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.3.
-    Misleads when most relations have a withheld cell: these are left out, and the note says how many. Cost: O(cells).
+    Misleads when most relations have a suppressed cell: these are left out, and the note says how many. Cost: O(cells).
 
     >>> from equipoise.data.records import Law
     >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), eq.Roles("k")), "k")
@@ -42,6 +42,6 @@ class Additivity:
             side="utility",
             number=float(additive_rows.sum()),
             unit="share of relations",
-            notes=(f"{skipped:,} relations with a withheld cell are left out.",) if skipped else (),
+            notes=(f"{skipped:,} relations with a suppressed cell are left out.",) if skipped else (),
             cells=lambda: table.table[rows.totals[open_]].with_columns(pl.Series("miss", miss[open_])),
         )

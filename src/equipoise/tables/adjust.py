@@ -76,7 +76,7 @@ class Adjust:
         if answer is None:
             raise InfeasibleError(
                 f"No additive table has all {len(problem.cells):,} sensitive cells at their levels: allow others to "
-                "move further (most), or withhold cells instead."
+                "move further (most), or suppress cells instead."
             )
         if not abs(answer.objective) < NOTHING:
             raise InfeasibleError(f"No adjusted table was found in {self.seconds:g} seconds: allow more.")

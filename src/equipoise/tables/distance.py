@@ -25,8 +25,8 @@ class Distance:
     - largest: the largest abs(r - x);
     - hellinger: sqrt(sum of (sqrt r - sqrt x)^2 / (2 sum of x)).
 
-    A withheld cell counts as published 0, all of its value lost, so that suppression and rounding can be compared;
-    `skip` leaves withheld cells out. Margins count as cells.
+    A suppressed cell counts as published 0, all of its value lost, so that suppression and rounding can be compared;
+    `skip` leaves suppressed cells out. Margins count as cells.
 
     Source: Shlomo and Young (2006), *Statistical disclosure control methods through a risk-utility framework*.
     Misleads when many small cells matter more to users than large ones: the share is ruled by the totals, the mean by
@@ -58,7 +58,7 @@ class Distance:
             self._value(r[compared], x[compared]),
             side="utility",
             unit="share of value" if self.kind == "share" else "",
-            notes=(f"{number:,} withheld cells are {how}.",) if number else (),
+            notes=(f"{number:,} suppressed cells are {how}.",) if number else (),
             cells=lambda: table.table.with_columns(distance=np.abs(r - x)),
         )
 

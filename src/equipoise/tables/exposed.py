@@ -19,8 +19,8 @@ class Exposed:
 
     With x the true value of a sensitive cell, l and u its levels and [a, b] all that it can be given what is published,
     the cell is exposed where a > x - l or b < x + u. The attacker knows every published number, all relations, that
-    nothing is negative, and the law: which cells are withheld, the base of a rounding, the largest change by cell keys
-    or of an adjustment. In the table as it is all are exposed: 1. `of="shortfall"` is graded: the mean over sensitive
+    nothing is negative, and the law: the cells suppressed, the base of a rounding, the largest change by cell keys or
+    of an adjustment. In the table as it is all are exposed: 1. `of="shortfall"` is graded: the mean over sensitive
     cells of the share of [x - l, x + u] that lies outside [a, b]. The same rule measures every method, whatever rule
     the method itself goes by.
 

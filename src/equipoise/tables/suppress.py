@@ -1,4 +1,4 @@
-"""Withhold sensitive cells, and as few others as make them safe."""
+"""Cell suppression: sensitive cells, and as few others (secondary suppression) as make them safe."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -10,23 +10,23 @@ from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule
 from equipoise.methods.parameters import check_fields
-from equipoise.tables._suppression.suppress_tables import withheld
+from equipoise.tables._suppression.suppress_tables import suppress_tables
 
 
 @dataclass(frozen=True, slots=True)
 class Suppress:
-    """Withhold the cells that a rule calls sensitive and the cheapest further cells that keep them from being computed.
+    """Suppress the cells a rule calls sensitive (primary) and the cheapest others that keep them safe (secondary).
 
     An attacker knows every published cell, all relations, that nothing is negative and that empty cells are zero (and
     `limits`, two columns of the table with what he knows of each cell beforehand). For each sensitive cell x with
     levels l and u the pattern leaves a possible table with x + u or more and one with x - l or less; both are kept as
-    proof and checked without the solver. `cost` is what withholding a cell loses: its `value`, its `count` of records,
+    proof and checked without the solver. `cost` is what suppressing a cell loses: its `value`, its `count` of records,
     1 (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which
     must be.
 
     With `singletons` each sensitive cell keeps its levels for a contributor, too, who is alone in other cells and so
     knows those. Where no pattern can do that (he is in the sensitive cell himself, so that to him only the rest of it
-    is unknown), it stays open to him by a tenth of what it could be if all else were withheld; where even that is
+    is unknown), it stays open to him by a tenth of what it could be if all else were suppressed; where even that is
     nothing he cannot be kept from it. The law says how many cells have less than their levels. Off by default: the
     rules' own levels count on outsiders and on the contributors of the cell, and published optima do so, too.
 
@@ -69,4 +69,4 @@ class Suppress:
         """Several tables of the same records protected at once: what they share is one cell in all of them."""
         if not tables:
             raise ParameterError("There is no table to protect.")
-        return withheld([as_table(table, "Suppress") for table in tables], self, progress)
+        return suppress_tables([as_table(table, "Suppress") for table in tables], self, progress)

@@ -8,7 +8,7 @@ from equipoise.data.tables.cell_status import marked, statuses
 
 
 def test_statuses() -> None:
-    kinds = ["published", "sensitive", "helper", "shown", "empty"]
+    kinds = ["published", "sensitive", "secondary", "shown", "empty"]
     assert statuses(pl.Series("s", ["S", " u ", "X", "z", "E"])).to_list() == kinds
     assert statuses(pl.Series("s", [2, 9, 12, 10, 14])).to_list() == kinds
     assert statuses(pl.Series("s", [1.0, 3.0, 11.0, 10.0, 13.0])).to_list() == kinds

@@ -146,7 +146,7 @@ def test_a_table_that_is_refused(here: Path) -> None:
     for words in (
         "REFUSED: nothing was released",
         REASON,
-        "Share of the value that was moved or withheld",
+        "Share of the value that was moved or suppressed",
         "round to 5",
     ):
         assert words in page

@@ -88,10 +88,10 @@ def test_a_protected_table_is_that_of_the_library_and_verifies(near: Any) -> Non
     shown = near.get("/tables/body").text
     told = found.counts
     assert answer(shown).startswith(
-        f"{told['sensitive']} of {told['cells']} cells are sensitive; {told['helpers']} more are hidden"
+        f"{told['sensitive']} of {told['cells']} cells are sensitive; {told['secondary']} more are suppressed"
     )
     assert shown.count('<abbr title="sensitive">') == told["sensitive"]
-    assert shown.count('<abbr title="helper">') == told["helpers"]
+    assert shown.count('<abbr title="secondary">') == told["secondary"]
     csv = near.get("/tables/file/public/table.csv")
     assert csv.headers["content-disposition"].startswith("attachment")
     assert csv.text == found.public.write_csv()
@@ -101,7 +101,7 @@ def test_a_protected_table_is_that_of_the_library_and_verifies(near: Any) -> Non
     assert eq.verify(near.folder / "firms-table").outcome == "verified"
 
 
-def test_values_of_hidden_cells_are_shown_only_when_asked_for(near: Any) -> None:
+def test_values_of_suppressed_cells_are_shown_only_when_asked_for(near: Any) -> None:
     opened(near).post("/tables/columns", columns())
     made(near)
     found = eq.tabulate(records(near), ["region", "industry"], "turnover", rule="p-percent:10%")
@@ -213,7 +213,7 @@ def test_methods_are_compared_as_the_library_does(near: Any) -> None:
     found = eq.tabulate(records(near), ["region", "industry"], "turnover", rule="p-percent:10%")
     assert rows["suppress by p-percent:10%"]["sensitive"] == str(found.counts["sensitive"])
     assert rows["suppress by min-count:3"]["sensitive"] == str(_flagged("min-count:3", table))
-    share = eq.tables.Withheld().measure(found.table, table).value
+    share = eq.tables.Suppressed().measure(found.table, table).value
     assert rows["suppress by p-percent:10%"]["scores"][1][0] == value_text(share, "share")
     text = near.get("/tables").text
     assert 'data-chart="map-spec"' in text

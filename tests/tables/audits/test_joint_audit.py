@@ -107,8 +107,8 @@ def made(people: eq.Records, folder: Path, name: str, by: list[str], **how: obje
     return eq.tabulate(people, by, register=folder / "register.json", out=folder / name, **how)  # type: ignore[arg-type]
 
 
-def test_rounding_what_was_withheld_is_refused(people: eq.Records, tmp_path: Path) -> None:
-    """A base so small that the withheld cells of an earlier table become known too closely; a large one is passed."""
+def test_rounding_what_was_suppressed_is_refused(people: eq.Records, tmp_path: Path) -> None:
+    """A base so small that the suppressed cells of an earlier table become known too closely; a large one is passed."""
     made(people, tmp_path, "one", ["k", "s"], rule="min-count:6")
     with pytest.raises(eq.RefusedError, match="together with 1 earlier table of this data anybody can compute"):
         made(people, tmp_path, "two", ["k", "s"], method=Round(2))
@@ -118,7 +118,7 @@ def test_rounding_what_was_withheld_is_refused(people: eq.Records, tmp_path: Pat
     assert len(Register(tmp_path / "register.json").tables(people)) == 2
 
 
-def test_withholding_what_was_rounded_is_refused(people: eq.Records, tmp_path: Path) -> None:
+def test_suppressing_what_was_rounded_is_refused(people: eq.Records, tmp_path: Path) -> None:
     made(people, tmp_path, "one", ["k", "s"], method=Round(2))
     with pytest.raises(eq.RefusedError, match="too closely"):
         made(people, tmp_path, "two", ["k", "s"], rule="min-count:6")

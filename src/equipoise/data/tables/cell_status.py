@@ -4,15 +4,15 @@ import polars as pl
 
 from equipoise.ground.errors import DataError
 
-SENSITIVE, HELPER, SAFE, SHOWN, EMPTY = "sensitive", "helper", "published", "shown", "empty"
+SENSITIVE, SECONDARY, SAFE, SHOWN, EMPTY = "sensitive", "secondary", "published", "shown", "empty"
 STATUS_WORDS = {
     SENSITIVE: "u unsafe sensitive primary",
-    HELPER: "x m secondary helper",
+    SECONDARY: "x m secondary helper",
     SAFE: "s safe published changed",
     SHOWN: "p z protect protected",
     EMPTY: "e empty",
 }
-ARGUS_NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), HELPER: (11, 12), EMPTY: (13, 14)}
+ARGUS_NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), SECONDARY: (11, 12), EMPTY: (13, 14)}
 """Codes of tau-ARGUS for safe, unsafe (by a rule, on request, by hand), protected, secondary and empty."""
 YES_WORDS, NO_WORDS = "1 true t yes y", "0 false f no n"
 STATUS_OF_WORD = {text: kind for kind, texts in STATUS_WORDS.items() for text in texts.split()}
@@ -23,7 +23,7 @@ def statuses(values: pl.Series) -> pl.Series:
     """Status of each cell as one of five words, from letters (s, u, x, z), words or the numbers of tau-ARGUS.
 
     >>> statuses(pl.Series("status", ["S", "u", None])).to_list(), statuses(pl.Series("status", [1, 3, 11])).to_list()
-    (['published', 'sensitive', 'published'], ['published', 'sensitive', 'helper'])
+    (['published', 'sensitive', 'published'], ['published', 'sensitive', 'secondary'])
     """
     what = "a status: s, u, x, z, e or a number of tau-ARGUS, from 1 to 14"
     return _translate(values, STATUS_OF_WORD | STATUS_OF_NUMBER, what)

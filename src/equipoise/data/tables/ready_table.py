@@ -13,7 +13,7 @@ from equipoise.data.levels import as_text
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
-from equipoise.data.tables.cell_status import HELPER, SAFE, SENSITIVE, SHOWN, marked, statuses
+from equipoise.data.tables.cell_status import SAFE, SECONDARY, SENSITIVE, SHOWN, marked, statuses
 from equipoise.data.tables.ready_axes import axis_of
 from equipoise.data.tables.ready_checks import (
     Sums,
@@ -240,8 +240,8 @@ def _marks(file: pl.DataFrame, x: pl.Series, ready: Ready) -> list[pl.Series]:
         return series
     if (status == SHOWN).any():
         series.append((status == SHOWN).alias("protected"))
-    if (status == HELPER).any():
-        hidden = status.is_in([SENSITIVE, HELPER])
+    if (status == SECONDARY).any():
+        hidden = status.is_in([SENSITIVE, SECONDARY])
         visible = pl.select(pl.when(hidden).then(pl.lit(status)).otherwise(pl.lit(SAFE)).alias("status")).to_series()
         series += [pl.select(pl.when(~hidden).then(x).alias("published")).to_series(), visible]
     return series
@@ -291,7 +291,7 @@ def _with_labels(cells: pl.DataFrame, axes: tuple[Axis, ...]) -> pl.DataFrame:
     used = {"_x", *own, *(axis.name for axis in axes)}
     rest = {name: cells[name] for name in cells.columns if name not in used}
     if "published" in rest:
-        hidden = cells["status"].is_in([SENSITIVE, HELPER]).fill_null(value=False)
+        hidden = cells["status"].is_in([SENSITIVE, SECONDARY]).fill_null(value=False)
         rest["published"] = pl.select(pl.when(~hidden).then(cells["_x"])).to_series()
         rest["status"] = rest["status"].fill_null(SAFE)
     return pl.DataFrame({**{series.name: series for series in labels}, **own, **rest})

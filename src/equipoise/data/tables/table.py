@@ -19,7 +19,7 @@ class Table(Cells):
 
     Beside `n` and `total`, cells have a `value`, `contributors` and `top1`, `top2`, ..., the largest contributions.
     Once protected they also have the `published` value (null where suppressed) and a `status`: published, sensitive
-    (suppressed by a rule), helper (secondary suppression, to protect others), changed; `history` has the laws.
+    (suppressed by a rule), secondary (suppressed to protect others), changed; `history` has the laws.
     """
 
     axes: tuple[Axis, ...] = ()

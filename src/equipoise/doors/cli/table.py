@@ -33,7 +33,7 @@ COLUMNS = "=columns:"
 
 
 Cost = Annotated[
-    str | None, o.option("What withholding a cell loses: value (the default), count or cells.", "NAME", HOW)
+    str | None, o.option("What suppressing a cell loses: value (the default), count or cells.", "NAME", HOW)
 ]
 Way = Annotated[str | None, o.option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
 Insiders = Annotated[
@@ -42,11 +42,11 @@ Insiders = Annotated[
         "--singletons", help="Guard also against who is alone in a cell and knows it.", metavar=" ", rich_help_panel=HOW
     ),
 ]
-Base = Annotated[int | None, o.option("Round to multiples of this that add up, in place of withholding.", "BASE", HOW)]
+Base = Annotated[int | None, o.option("Round to multiples of this that add up, in place of suppression.", "BASE", HOW)]
 Keyed = Annotated[
     bool,
     typer.Option(
-        "--cell-key", help="Change counts by the keys of their records, in place of withholding.", metavar=" ",
+        "--cell-key", help="Change counts by the keys of their records, in place of suppression.", metavar=" ",
         rich_help_panel=HOW,
     ),
 ]  # fmt: skip
@@ -120,11 +120,11 @@ def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_unused(options: Mapping[str, Any]) -> None:
-    """Refuse what says how to withhold cells where none are."""
+    """Refuse what says how to suppress cells where none are."""
     for name in ("cost", "method", "singletons"):
         if options[name]:
             raise ParameterError(
-                f"--{name.replace('_', '-')} is about withholding cells: not with --round, --cell-key."
+                f"--{name.replace('_', '-')} is about suppressing cells: not with --round, --cell-key."
             )
 
 

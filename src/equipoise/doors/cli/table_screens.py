@@ -19,7 +19,7 @@ from equipoise.releases.table_release import TableRelease
 from equipoise.releases.tabulated import Tabulated
 from equipoise.search.table_comparison import TableComparison
 
-SCORE_HEADINGS = {"exposed": "Exposed", "withheld": "Withheld", "distance": "Distance", "kept_margins": "Totals kept"}
+SCORE_HEADINGS = {n.lower(): n for n in ("Exposed", "Suppressed", "Distance")} | {"kept_margins": "Totals kept"}
 
 
 def side_by_side(out: Console, compared: TableComparison) -> None:

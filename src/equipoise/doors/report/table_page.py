@@ -26,7 +26,7 @@ Facts = dict[str, Any]
 MAX_ROWS, MAX_COLUMNS, MAX_INTERVAL_ROWS = 60, 12, 20
 """Rows and columns of the table shown at most, and rows of the narrowest intervals."""
 PACKAGES = ("polars", "numpy", "narwhals")
-STATUS_MARKS = {"sensitive": "s", "helper": "h"}
+STATUS_MARKS = {"sensitive": "s", "secondary": "x"}
 
 
 def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
@@ -38,7 +38,7 @@ def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
         "made": f"{today.day} {today:%B %Y}",
         "version": version("equipoise"),
         "lead": tabulated.public_words if public else tabulated.words,
-        "withholds": tabulated.withholds,
+        "suppresses": tabulated.suppresses,
         "grid": grid(tabulated, public),
         **charted(map=map_of(tabulated.compared) if tabulated.compared and not public else None),
         "versions": [(name, version(name)) for name in PACKAGES],
@@ -174,7 +174,7 @@ def _cells(
 
 def _public(published: float) -> Facts:
     if np.isnan(published):
-        return {"text": "x", "mark": "", "kind": "withheld"}
+        return {"text": "x", "mark": "", "kind": "suppressed"}
     return {"text": _amount(published), "mark": "", "kind": ""}
 
 
@@ -197,9 +197,9 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
     """Results of the audit as rows of a table."""
     counts = tabulated.counts
     rows = [("Cells of the table", number(counts["cells"]))]
-    if tabulated.withholds:
-        rows += [("Sensitive cells", number(counts["sensitive"])), ("Helpers", number(counts["helpers"]))]
-        rows += [("Value in withheld inner cells", value_text(tabulated.share, "share"))]
+    if tabulated.suppresses:
+        rows += [("Sensitive cells", number(counts["sensitive"])), ("Secondary cells", number(counts["secondary"]))]
+        rows += [("Value in suppressed inner cells", value_text(tabulated.share, "share"))]
     else:
         rows += [
             ("Cells changed", number(counts["changed"])),
@@ -215,7 +215,7 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
 
 
 def _relative(tabulated: Tabulated) -> pl.Series:
-    audit = tabulated.audit.filter(pl.col("status") == "sensitive") if tabulated.withholds else tabulated.audit
+    audit = tabulated.audit.filter(pl.col("status") == "sensitive") if tabulated.suppresses else tabulated.audit
     wide = (audit["upper"] - audit["lower"]) / audit["value"]
     return wide.filter(wide.is_finite())
 

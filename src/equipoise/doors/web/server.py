@@ -30,10 +30,21 @@ def serve(
         with suppress(KeyboardInterrupt), _listening(port) as listener:
             entry = Entry(listener.getsockname()[1], office.csrf, largest or MAX_UPLOAD_BYTES)
             config = uvicorn.Config(build(office, entry), log_level="critical", access_log=False, server_header=False)
-            show(entry.address)
-            uvicorn.Server(config).run([listener])
+            _Announced(config, lambda: show(entry.address)).run([listener])
     finally:
         office.close()
+
+
+class _Announced(uvicorn.Server):
+    """A server that calls `announce` once it answers: Ctrl-C from then on ends it in order."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.announce()
 
 
 def _listening(port: int) -> socket.socket:

@@ -1,9 +1,9 @@
 """What a coarsening must satisfy, and what a node says of all finer ones.
 
-Rules flag classes, whose records are withheld. The mean risk is a number of the whole release: the mean over its
-records of 1 / f, f being the records alike, and those that are withheld one class. Without missing keys that is classes
+Rules flag classes, whose records are suppressed. The mean risk is a number of the whole release: the mean over its
+records of 1 / f, f being the records alike, and suppressed ones one class. Without missing keys that is classes
 / records. Coarsening only merges classes, so every f can only grow and the sum R of 1 / f over all records only fall. A
-finer node has R' >= R; withholding at most L of its records takes at most 1 each away and adds one class. Hence its
+finer node has R' >= R; suppressing at most L of its records takes at most 1 each away and adds one class. Hence its
 mean risk is at least (R - max(0, L - 1)) / n, whatever the rules are: where that is too much, every finer node fails.
 """
 
@@ -21,7 +21,7 @@ RISK_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Criteria:
-    """A rule that holds when at most `limit` records are withheld, and the largest mean risk if there is a limit."""
+    """A rule that holds when at most `limit` records are suppressed, and the largest mean risk if there is a limit."""
 
     rule: Any
     limit: int
@@ -44,7 +44,7 @@ class Criteria:
 
 
 def mean_risk(node: Node) -> float:
-    """The mean over all records of 1 / the records alike, withheld ones being one class. O(classes)."""
+    """The mean over all records of 1 / the records alike, suppressed ones being one class. O(classes)."""
     return float(_risks(node)[~node.unsafe].sum() + (node.suppressed > 0)) / node.lattice.records
 
 

@@ -1,8 +1,8 @@
 """The best node of a lattice, proven: nodes that cannot be better or cannot satisfy the rules are never counted.
 
 Three facts prune (Kohlmayer et al. 2012, *Flash*; El Emam et al. 2009, *OLA*). Where merging keeps classes safe, a node
-that withholds too many records is no better when it is finer. A loss is at least what its levels alone cost. And a
-finer node withholds at least as many records as a coarser one, each of which costs something. A limit on the mean risk
+that suppresses too many records is no better when it is finer. A loss is at least what its levels alone cost. And a
+finer node suppresses at least as many records as a coarser one, each of which costs something. A limit on the mean risk
 prunes too: see `criteria`.
 """
 
@@ -28,7 +28,7 @@ REPORT_SECONDS = 0.1
 MAX_COUNTED_RATIO = 8
 """When more than one node in so many was counted, the rest is counted in the order that makes each quickly."""
 MAX_RAISED = 200_000
-"""Nodes up to which bounds are raised by what coarser nodes withhold."""
+"""Nodes up to which bounds are raised by what coarser nodes suppress."""
 MIN_SLICED_CELLS = 100_000
 """Cells from which slices are worth their making."""
 SLICE_SHARE = 0.1
@@ -209,7 +209,7 @@ class LatticeSearch:
         self._note(node_at(self.lattice, self.criteria.rule, self.lattice.folds.at(levels)), prune=True)
 
     def _hopeless(self, levels: Levels) -> bool:
-        """A part of the records withholds too many already."""
+        """Too many of a part of the records are suppressed already."""
         part = next((one.lattice for one in self.slices if one.covers(levels)), None)
         return (
             part is not None
@@ -245,7 +245,7 @@ class LatticeSearch:
             self.open &= self.bound < self.best.loss
 
     def _raise(self, finer: tuple[Any, ...], suppressed: int) -> None:
-        """Finer nodes withhold at least as many records."""
+        """Finer nodes suppress at least as many records."""
         parts = self.loss.parts(self.lattice, suppressed)
         assert parts is not None
         bound = self.loss.total(self.lattice.sums(parts))[finer]
@@ -253,7 +253,7 @@ class LatticeSearch:
 
 
 def _differ(one: tuple[Floats, ...] | None, two: tuple[Floats, ...] | None) -> bool:
-    """Withholding records costs something."""
+    """Suppressing records costs something."""
     return bool(one and two and any((a != b).any() for a, b in zip(one, two, strict=True)))
 
 

@@ -69,7 +69,7 @@ def suppressions(rule: Any, levels: Mapping[str, str]) -> tuple[Any, Any]:
 
 def _compares(rule: Any) -> bool:
     if isinstance(rule, Both) and any(map(_compares, rule.rules)):
-        raise ParameterError("k_map with a population cannot be joined by & where records are withheld: join it by |.")
+        raise ParameterError("With suppressed records k_map with a population cannot be joined by &: join it by |.")
     return isinstance(rule, KMap) and rule.population is not None
 
 

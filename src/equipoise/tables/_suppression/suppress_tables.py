@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from equipoise.tables.suppress import Suppress
 
 
-def withheld(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
-    """The tables with their sensitive cells and the cheapest helpers withheld, protected together and proven."""
+def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
+    """The tables with primary and the cheapest secondary suppression, protected together and proven."""
     union = Union.of(tables)
     union.additive.check(union.values)
     flagged = union.gathered([mask.rule.flag(table).to_numpy() for table in tables])
@@ -62,7 +62,7 @@ def _marks(table: Table, column: str | None) -> Any:
 
 
 def _costs(table: Table, cost: str) -> Floats:
-    """What it costs to withhold each cell: its value, its records, one, or a column of the user's."""
+    """What it costs to suppress each cell: its value, its records, one, or a column of the user's."""
     if cost == "cells":
         return np.ones(len(table))
     name = "n" if cost == "count" else cost
@@ -87,17 +87,17 @@ def _infeasible_text(union: Union, problem: InfeasibleError) -> str:
 
 def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress") -> Table:
     hidden, primary = pattern.suppressed[place], pattern.primary[place]
-    status = pl.Series("status", np.where(primary, "sensitive", np.where(hidden, "helper", "published")))
+    status = pl.Series("status", np.where(primary, "sensitive", np.where(hidden, "secondary", "published")))
     words = (
-        f"{int(primary.sum()):,} sensitive cells withheld, and {int((hidden & ~primary).sum()):,} helpers so that "
-        "nobody can compute them within their protection levels"
+        f"{int(primary.sum()):,} sensitive cells suppressed, and {int((hidden & ~primary).sum()):,} secondary cells so "
+        "that nobody can compute them within their protection levels"
     )
     if not mask.singletons and (hidden & (table.numbers("contributors") == 1)).any():
-        words += "; a contributor who is alone in a withheld cell and knows his own may compute more (singletons)"
+        words += "; a contributor who is alone in a suppressed cell and knows his own may compute more (singletons)"
     if (weaker := int(np.isin(place, pattern.weaker).sum())) > 0:
         words += (
             f"; {weaker:,} of them are guarded to less than their levels against a contributor who is alone in another "
-            "withheld cell and knows his own, because no pattern guards them better"
+            "suppressed cell and knows his own, because no pattern guards them better"
         )
     parameters = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(pattern.gap, 4)}
     law = Law("suppress", table.by, words, parameters, detail=mask)

@@ -1,6 +1,6 @@
 """What an attacker can compute from released tables, in one place: intervals of suppressed and changed cells.
 
-`audit` and `difference` are for tables that withhold cells, `certify` for one table whatever was done to it, `exposure`
+`audit` and `difference` are for tables that suppress cells, `certify` for one table whatever was done to it, `exposure`
 for its sensitive cells under any rule, `together` for several tables of one data asset.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from equipoise.tables.audits.joint_audit import read_back as read_back
     from equipoise.tables.audits.joint_audit import together as together
     from equipoise.tables.audits.joint_audit import view_of as view_of
-    from equipoise.tables.audits.withheld_cells import audit as audit
-    from equipoise.tables.audits.withheld_cells import difference as difference
+    from equipoise.tables.audits.suppressed_cells import audit as audit
+    from equipoise.tables.audits.suppressed_cells import difference as difference
 
 export_lazily(__name__)

@@ -10,7 +10,7 @@ from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
-from equipoise.tables.audits.withheld_cells import MAX_WHOLE, audit
+from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,21 +32,21 @@ class Certificate:
 
 
 def certify(released: Table, rule: Rule | None) -> Certificate:
-    """Audit a table: its withheld cells where it withholds, else all that the rule flags, or small ones without it."""
+    """Audit a table: its suppressed cells where it has any, else all that the rule flags, or small ones without it."""
     if released.history and released.history[-1].mask == "suppress":
         cells = audit(released, rule)
         return Certificate(cells, _on_whole_numbers(released, cells.height))
     return changed_cells(released, rule)
 
 
-def _on_whole_numbers(released: Table, withheld: int) -> tuple[str, ...]:
+def _on_whole_numbers(released: Table, suppressed: int) -> tuple[str, ...]:
     """Whether the audit of counts used that they are whole."""
     value = amount(released)
-    if released.measured or not withheld or not np.array_equal(value, np.round(value)):
+    if released.measured or not suppressed or not np.array_equal(value, np.round(value)):
         return ()
-    if withheld <= MAX_WHOLE:
+    if suppressed <= MAX_WHOLE:
         return ("The audit used that counts are whole numbers.",)
-    return (f"With more than {MAX_WHOLE:,} cells withheld the audit does not use that counts are whole: they may be "
+    return (f"With more than {MAX_WHOLE:,} cells suppressed the audit does not use that counts are whole: they may be "
             "known a little better than it says.",)  # fmt: skip
 
 

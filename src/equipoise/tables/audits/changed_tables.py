@@ -14,7 +14,7 @@ from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.attacker_intervals import audit
 
 CHANGING_METHODS = ("round", "cell_key", "adjust")
-"""Methods that change numbers in place of withholding them."""
+"""Methods that change numbers and suppress none."""
 MAX_CELLS = 5_000
 """Cells up to which the relations of the table are used to narrow the intervals."""
 MIN_CONTRIBUTORS = 3

@@ -11,7 +11,7 @@ from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.changed_tables import CHANGING_METHODS, narrowed
-from equipoise.tables.audits.withheld_cells import LEVEL_TOLERANCE, intervals
+from equipoise.tables.audits.suppressed_cells import LEVEL_TOLERANCE, intervals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class Exposure:
 def exposure(released: Table, original: Table, rule: Rule) -> Exposure:
     """What an attacker can compute from the released table of the cells that the rule calls sensitive in the original.
 
-    A cell published as it is is known. Withheld cells have the interval of `withheld_cells.intervals`, changed ones
+    A cell published as it is is known. Suppressed cells have the interval of `suppressed_cells.intervals`, changed ones
     that of `changed_tables.narrowed`. Cost: two linear programs for each cell that is not known, at most.
     """
     value, distances = amount(original), levels(rule, original)

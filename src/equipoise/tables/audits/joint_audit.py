@@ -1,6 +1,6 @@
-"""Tables of one data asset audited as one, whatever was done to each: withheld, rounded, moved by keys or adjusted.
+"""Tables of one data asset audited as one, whatever was done to each: suppressed, rounded, moved by keys or adjusted.
 
-Each table says what a cell can be: its number where it was published as it is, anything where it was withheld, and
+Each table says what a cell can be: its number where it was published as it is, anything where it was suppressed, and
 the number give or take what the law allows where it was changed. What several tables say of one cell holds together,
 and so do the relations of all.
 """
@@ -19,7 +19,7 @@ from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.attacker_intervals import audit
 from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
-from equipoise.tables.audits.withheld_cells import difference
+from equipoise.tables.audits.suppressed_cells import difference
 
 EXACT_TOLERANCE = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
@@ -59,18 +59,18 @@ class JointAudit:
 
 def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
     """What the public can infer of each cell of a table, and which cells need protection."""
-    withholds = method == "suppress"
+    suppresses = method == "suppress"
     flagged, below, above = guarded(table, rule)
-    low, high = bounds(table, not withholds)
+    low, high = bounds(table, not suppresses)
     below, above = (np.where(flagged, side, 0.0) for side in (below, above))
-    needs = np.isnan(table.published_values) if withholds else flagged
+    needs = np.isnan(table.published_values) if suppresses else flagged
     return KnownTable(table, method, table.published_values, low, high, needs, below, above)
 
 
 def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
     """What follows from a new table and earlier ones of the same quantity.
 
-    Where all of them withhold cells and change none, small counts are audited as whole numbers. Nothing more is asked
+    Where all of them suppress cells and change none, small counts are audited as whole numbers. Nothing more is asked
     where a cell was changed before by another number: whoever has both can average.
     """
     if all(view.method == "suppress" for view in (new, *earlier)):

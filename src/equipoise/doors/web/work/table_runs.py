@@ -23,7 +23,7 @@ from equipoise.releases.table_release import TableContents, audited_by, write_ta
 from equipoise.releases.tabulated import Tabulated, certified
 from equipoise.search.table_comparison import TableComparison, diagnoses
 from equipoise.search.table_map import table_map
-from equipoise.tables import Distance, Exposed, Suppress, Withheld
+from equipoise.tables import Distance, Exposed, Suppress, Suppressed
 from equipoise.trials.runner import attempted
 from equipoise.trials.trial import original_trial
 
@@ -57,7 +57,7 @@ def protected(table: Table, method: Any, recipe: Recipe, progress: Progress) -> 
 def result_facts(tabulated: Tabulated, source: str) -> Plain:
     """What the page says of a protected table."""
     facts = table_facts(tabulated, source, public=False)
-    names = ("grid", "certificate", "narrow", "warnings", "notes", "done", "withholds")
+    names = ("grid", "certificate", "narrow", "warnings", "notes", "done", "suppresses")
     return {**{name: facts[name] for name in names}, "counts": tabulated.counts, "words": sentence(tabulated)}
 
 
@@ -66,12 +66,12 @@ def sentence(tabulated: Tabulated) -> str:
     many = tabulated.counts
     are = "is" if many["sensitive"] == 1 else "are"
     first = f"{number(many['sensitive'])} of {number(many['cells'])} cells {are} sensitive"
-    if not many["sensitive"] and tabulated.withholds:
+    if not many["sensitive"] and tabulated.suppresses:
         return f"None of {number(many['cells'])} cells is sensitive: everything can be published."
-    if tabulated.withholds:
-        more = many["helpers"]
-        rest = f"{number(more)} more {'is' if more == 1 else 'are'} hidden so that they cannot be worked out"
-        outcome = rest if more else "no other has to be hidden for them"
+    if tabulated.suppresses:
+        more = many["secondary"]
+        rest = f"{number(more)} more {'is' if more == 1 else 'are'} suppressed so that they cannot be worked out"
+        outcome = rest if more else "no other has to be suppressed for them"
     else:
         outcome = f"{number(many['changed'])} of the published numbers differ from the truth"
     last = "; an intruder can bound each sensitive cell no closer than asked" if many["sensitive"] else ""
@@ -81,7 +81,7 @@ def sentence(tabulated: Tabulated) -> str:
 def compare(
     progress: Progress, folder: Path, policy: Mapping[str, Any], rules: Sequence[str], methods: Sequence[str]
 ) -> Plain:
-    """Other rules and methods on the same table: what each hides, moves and leaves exposed, under the rule in use."""
+    """Other rules and methods on one table: what each suppresses, moves and leaves exposed, under the rule in use."""
     job = Job.from_plain(policy, folder / "table.toml")
     assert job.table is not None
     report(progress, 0, 1, "counting the table")
@@ -91,7 +91,7 @@ def compare(
     used = list(dict.fromkeys((own, *others)))
     recipes = [Recipe((method,), seed) for method in used]
     rule = next(measure.rule for measure in job.scales() if isinstance(measure, Exposed))
-    scales = (Exposed(rule), Withheld(), Withheld("value"), Distance("mean", skip=True), Distance())
+    scales = (Exposed(rule), Suppressed(), Suppressed("value"), Distance("mean", skip=True), Distance())
     original = job.table.made(records, job.folder, used, rules_of((*used, *scales)), seed)
     trials = attempted(original, recipes, scales, progress=progress)
     if not trials:

@@ -26,8 +26,8 @@ FOR_AMOUNTS: list[Plain] = [{"use": "p_percent", "p": 0.1, "coalition": 1}]
 FOR_COUNTS: list[Plain] = [{"use": "min_count", "n": 3, "margin": 0.2}]
 TITLES = {
     "p_percent": "p % rule", "min_count": "Minimum count", "dominance": "Dominance (n, k)", "zero": "Zeros",
-    "prior_posterior": "Prior-posterior (p, q)", "suppress": "Hide cells", "round": "Round", "cell_key": "Cell keys",
-    "adjust": "Adjust", NONE: "Nothing yet",
+    "prior_posterior": "Prior-posterior (p, q)", "suppress": "Suppress cells", "round": "Round",
+    "cell_key": "Cell keys", "adjust": "Adjust", NONE: "Nothing yet",
 }  # fmt: skip
 """Titles of rules and methods on the page."""
 METHOD_SUMMARIES = {
@@ -47,7 +47,7 @@ FIELD_LABELS = {
     "dominance.strict": "more than that share, not just as much",
     "prior_posterior.p": "nobody may come closer to another than",
     "prior_posterior.q": "what others knew before, to within",
-    "suppress.cost": "hide as little as possible of",
+    "suppress.cost": "suppress as little as possible of",
     "suppress.method": "search",
     "suppress.singletons": "guard against who is alone in a cell",
     "round.base": "multiples of",

@@ -259,7 +259,7 @@ def _groups(records: Records, column: str, name: str) -> Hierarchy | None:
 
 
 def veiled(grid: Plain, values: bool) -> Plain:
-    """A table without the values of cells that are to be hidden, unless they are asked for."""
+    """A table without the values of suppressed cells, unless they are asked for."""
     if values:
         return grid
     rows = [{**row, "cells": [_veiled(cell) for cell in row["cells"]]} for row in grid["rows"]]
@@ -267,7 +267,7 @@ def veiled(grid: Plain, values: bool) -> Plain:
 
 
 def _veiled(cell: Plain) -> Plain:
-    return {**cell, "text": ""} if cell["kind"] in ("sensitive", "helper") else cell
+    return {**cell, "text": ""} if cell["kind"] in ("sensitive", "secondary") else cell
 
 
 def policy_of(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Plain:

@@ -1,4 +1,4 @@
-"""Audit of suppressed cells: what an attacker can compute from tables that withhold them, one or several."""
+"""Audit of suppressed cells: what an attacker can compute from tables that suppress them, one or several."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,22 +16,22 @@ from equipoise.tables.audits.attacker_intervals import AttackerIntervals
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
 
 MAX_WHOLE = 300
-"""Withheld cells up to which counts are audited in whole numbers."""
+"""Suppressed cells up to which counts are audited in whole numbers."""
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which an interval may fall short: rounding, not disclosure."""
 
 
 def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) -> pl.DataFrame:
-    """The exact interval an attacker can compute for every withheld cell of a table.
+    """The exact interval an attacker can compute for every suppressed cell of a table.
 
-    One row per withheld cell: its labels, `status`, true `value`, `lower` and `upper`, the least and the most it can be
-    given all that is published, `exact` where they are the same, and `exposed` where the interval does not reach the
+    One row per suppressed cell: its labels, `status`, true `value`, `lower` and `upper`, the least and the most it can
+    be given all that is published, `exact` where they are the same, and `exposed` where the interval does not reach the
     protection levels of the `rule` (that of the suppression unless given). These are data: internal.
 
     With `whole` tables of counts are searched in whole numbers, which may be narrower; done unless told for up to 300
-    withheld cells. Misleads when the attacker knows more than that values are not negative and empty cells zero; of
+    suppressed cells. Misleads when the attacker knows more than that values are not negative and empty cells zero; of
     larger tables of counts in three and more dimensions the linear intervals can be too wide.
-    Cost: at most two linear programs for each withheld cell, split into what hangs together.
+    Cost: at most two linear programs for each suppressed cell, split into what hangs together.
 
     >>> from equipoise.ground.randomness import Draws
     >>> from equipoise.data.tables.count_table import table as tabulate
@@ -51,7 +51,7 @@ def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) 
 def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = None) -> pl.DataFrame:
     """What the comparison of two releases, or of overlapping tables, gives away: an audit over all of them together.
 
-    A cell published in any of them is known. One row per cell that a table withholds, as in `audit`, with `published`,
+    A cell published in any of them is known. One row per cell that a table suppresses, as in `audit`, with `published`,
     whether another table publishes it. Tables must be made from the same records; what they share must agree.
     """
     others = [new] if isinstance(new, Table) else list(new)
@@ -89,7 +89,7 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
 
 
 def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
-    """A row per withheld cell: its interval, whether it is known exactly, and whether within its protection level."""
+    """A row per suppressed cell: its interval, whether it is known exactly, and whether within its protection level."""
     hidden = np.isnan(table.published_values)
     lower, upper, value = ranges.lower[place], ranges.upper[place], table.numbers("value")
     exposed = np.zeros(len(table), dtype=np.bool_)

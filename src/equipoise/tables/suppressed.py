@@ -1,4 +1,4 @@
-"""How much of a table is not published."""
+"""Share of a table that is suppressed."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,13 +14,13 @@ from equipoise.methods.score import Score
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
-    """Share of the occupied cells that are withheld (`of="cells"`), or of the value in all cells (`of="value"`).
+class Suppressed:
+    """Share of the occupied cells that are suppressed (`of="cells"`), or of the value in all cells (`of="value"`).
 
     Margins count as cells, and their value counts again.
 
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 4.4.
-    Misleads when a withheld cell can be computed from others, or when the cells withheld are those that users need.
+    Misleads when a suppressed cell can be computed from others, or when the cells suppressed are those that users need.
     Cost: O(cells).
 
     >>> import polars as pl
@@ -28,8 +28,8 @@ class Withheld:
     >>> from equipoise.data.records import Law, Records
     >>> from equipoise.data.roles import Roles
     >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
-    >>> shown = made.protected(np.array([3.0, np.nan, np.nan]), pl.Series(["helper"] * 3), Law("", (), ""))
-    >>> round(Withheld().measure(shown, made).value, 4), Withheld("value").measure(shown, made).value
+    >>> shown = made.protected(np.array([3.0, np.nan, np.nan]), pl.Series(["secondary"] * 3), Law("", (), ""))
+    >>> round(Suppressed().measure(shown, made).value, 4), Suppressed("value").measure(shown, made).value
     (0.6667, 0.5)
     """
 
@@ -39,7 +39,7 @@ class Withheld:
         check_fields(self)
 
     def measure(self, released: Table, original: Table) -> Score:
-        table, true_table = both(released, original, "Withheld")
+        table, true_table = both(released, original, "Suppressed")
         suppressed = np.isnan(table.published_values)
         weight = (true_table.n > 0).astype(np.float64) if self.of == "cells" else np.abs(amount(true_table))
         number, everything = float(weight[suppressed].sum()), float(weight.sum())
@@ -49,5 +49,5 @@ class Withheld:
             side="utility",
             number=number,
             unit=f"share of {self.of}",
-            cells=lambda: table.table.with_columns(withheld=suppressed),
+            cells=lambda: table.table.with_columns(suppressed=suppressed),
         )
