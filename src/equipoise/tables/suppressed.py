@@ -23,11 +23,8 @@ class Suppressed:
     Misleads when a suppressed cell can be computed from others, or when the cells suppressed are those that users need.
     Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Law, Records
-    >>> from equipoise.data.roles import Roles
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> from equipoise.data.records import Law
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), eq.Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, np.nan, np.nan]), pl.Series(["secondary"] * 3), Law("", (), ""))
     >>> round(Suppressed().measure(shown, made).value, 4), Suppressed("value").measure(shown, made).value
     (0.6667, 0.5)
