@@ -213,12 +213,8 @@ def _levels(rates: Agreement | Rates) -> list[tuple[int, str, float, float]]:
 def _notes(study: CountedPairs | ListedPairs, size: int) -> tuple[str, ...]:
     counts = {d: int(study.pairs[study.decisions == d].sum()) for d in (LINK, CLERICAL, NON_LINK)}
     guess, every = study.guess, int(study.pairs.sum())
-    ended = (
-        f"converged after {guess.rounds:,} rounds"
-        if guess.converged
-        else f"did not converge in {guess.rounds:,} rounds"
-    )
-    expects = f"EM {ended}; it expects {guess.share * every:,.0f} matches"
+    ended = "converged after" if guess.converged else "did not converge in"
+    expects = f"EM {ended} {guess.rounds:,} rounds; it expects {guess.share * every:,.0f} matches"
     unsure = (
         "Estimated: nobody can tell whose record is whose in these files; the share is that of right pairs in a file "
         f"drawn from what EM estimates, of the {size:,} records of the smaller file.",

@@ -287,11 +287,6 @@ def _range(low: float, high: float, closed: Closed, whole: bool) -> str:
         return f"<{number_text(high)}" if left_closed else f"<={number_text(high)}"
     if whole and float(low).is_integer() and float(high).is_integer():
         first, last = (low, high - 1) if left_closed else (low + 1, high)
-        return (
-            number_text(first)
-            if first == last
-            else f"{number_text(first)}-{number_text(last)}"
-            if first >= 0
-            else f"{number_text(first)} to {number_text(last)}"
-        )
+        both = f"{number_text(first)}{'-' if first >= 0 else ' to '}{number_text(last)}"
+        return number_text(first) if first == last else both
     return f"[{number_text(low)}, {number_text(high)})" if left_closed else f"({number_text(low)}, {number_text(high)}]"

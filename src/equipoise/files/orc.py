@@ -52,16 +52,14 @@ def _refuse_far_moments(values: pl.Series) -> None:
     coarse = [
         one for one in (values.dtype, *parts(values.dtype)) if isinstance(one, pl.Datetime) and one.time_unit != "ns"
     ]
-    if not coarse or (values.dtype in coarse and _within_reach(values)):
+    if not coarse:
+        return
+    if values.dtype in coarse and values.dt.replace_time_zone(None).is_between(FIRST_MOMENT, LAST_MOMENT).all():
         return
     raise DataError(
         f"Column {values.name!r} is {words(values.dtype)} and may have moments before 1678 or after 2261, which ORC "
         "files cannot hold: change its type, or ask for parquet."
     )
-
-
-def _within_reach(values: pl.Series) -> bool:
-    return bool(values.dt.replace_time_zone(None).is_between(FIRST_MOMENT, LAST_MOMENT).all())
 
 
 def _broken_message(path: Path) -> str:

@@ -164,13 +164,8 @@ def _texts(value_by_key: Any, name: str, kind: type) -> tuple[str, ...] | None:
     """A mapping, pairs or text as texts like 'age=2'."""
     if value_by_key is None:
         return None
-    listed = (
-        value_by_key.items()
-        if isinstance(value_by_key, Mapping)
-        else value_by_key.split("+")
-        if isinstance(value_by_key, str)
-        else value_by_key
-    )
+    listed = value_by_key.split("+") if isinstance(value_by_key, str) else value_by_key
+    listed = listed.items() if isinstance(listed, Mapping) else listed
     try:
         pairs = [pair.rpartition("=")[::2] if isinstance(pair, str) else tuple(pair) for pair in listed]
         numbers = {str(key): _number(value, name, kind) for key, value in pairs}

@@ -80,12 +80,8 @@ class Pram:
             if self.invariant == "weights":
                 raise ParameterError("Nayak's matrix keeps counts, not weighted totals: use method='blocks'.")
         if self.within is not None:
-            within_columns = self.within
-            pairs = (
-                [f"{c}@{level}" for c, level in within_columns.items()]
-                if isinstance(within_columns, Mapping)
-                else within_columns
-            )
+            columns: Any = self.within
+            pairs = [f"{c}@{level}" for c, level in columns.items()] if isinstance(columns, Mapping) else columns
             within = names(pairs, "within")
             object.__setattr__(self, "within", AUTO if within == (AUTO,) else within or None)
 
@@ -127,13 +123,8 @@ class Pram:
 
     def words(self) -> str:
         keys = ", ".join(self.keys) if self.keys else "the keys"
-        limits = (
-            " among similar records"
-            if self.within == AUTO
-            else f" within {', '.join(self.within)}"
-            if self.within
-            else ""
-        )
+        limits = f" within {', '.join(self.within)}" if self.within else ""
+        limits = " among similar records" if self.within == AUTO else limits
         return f"{keys} post-randomized{limits} so that no match is right with probability above {self.xi:g}"
 
     def _columns(self) -> tuple[str, ...]:

@@ -93,9 +93,7 @@ class PramMatrix:
     def law(self) -> Law:
         parameters: dict[str, object] = {"column": self.column, "invariant": self.invariant, "alpha": self.alpha}
         parameters |= (
-            {"diagonal": self.diagonal}
-            if self.diagonal is not None
-            else {"matrix": [list(r) for r in self.matrix or ()]}
+            {"matrix": [list(r) for r in self.matrix]} if self.matrix is not None else {"diagonal": self.diagonal}
         )
         parameters |= {"strata": list(self.strata)} if self.strata else {}
         return Law("pram_matrix", (self.column,), self.words(), parameters)

@@ -220,7 +220,8 @@ class _Task:
     def full(self, sample: int, size: int, rng: np.random.Generator) -> pl.DataFrame:
         """A synthetic file of its own."""
         values = self._draw(self._model(sample), np.arange(size), rng)
-        synthetic = self.related.with_sums(_with_totals(values, self.table, self.related))
+        room = [pl.lit(None, dtype=self.table.schema[total]).alias(total) for total in self.related.totals]
+        synthetic = self.related.with_sums(values.with_columns(room))
         if self.weight and size != self.table.height:
             synthetic = synthetic.with_columns(pl.col(self.weight).cast(pl.Float64) * (self.table.height / size))
         return synthetic
@@ -277,11 +278,6 @@ class _Task:
                 numbers = variable.numbers
                 bounds[name] = (max(low, float(np.nanmin(numbers))), min(high, float(np.nanmax(numbers))))
         return bounds
-
-
-def _with_totals(values: pl.DataFrame, table: pl.DataFrame, related: Relations) -> pl.DataFrame:
-    """Room for the columns that are sums of others."""
-    return values.with_columns(pl.lit(None, dtype=table.schema[c]).alias(c) for c in related.totals)
 
 
 def _stacked(pieces: list[pl.DataFrame], table: pl.DataFrame, roles: Roles, full: bool) -> pl.DataFrame:

@@ -73,12 +73,8 @@ def _slabs(sizes: tuple[int, ...], scale: float, factors: tuple[Factor, ...], fr
                 value_scale *= float(table[value])
             else:
                 others = tuple(other for other in axes if other != axis)
-                value_factors.append((others, table[_only(axes.index(axis), value)]))
+                value_factors.append((others, np.asarray(table.take(value, axis=axes.index(axis)))))
         yield from _slabs(sizes, value_scale, tuple(value_factors), rest)
-
-
-def _only(spot: int, value: int) -> tuple[slice | int, ...]:
-    return (*(slice(None),) * spot, value)
 
 
 def _product(sizes: tuple[int, ...], scale: float, factors: tuple[Factor, ...], free: list[int]) -> Floats:

@@ -254,7 +254,8 @@ class Choice:
         if self.trial is None:
             return (refusal(self.trials, self.policy),)
         many = f"{len(self.accepted):,} of {len(self.trials):,} trials meet every limit"
-        reasons = [f"Chosen: {self.trial.words()}. {many}; {_favoured(self.policy)}."]
+        favoured = "most utility" if self.policy.prefer == "utility" else "least risk"
+        reasons = [f"Chosen: {self.trial.words()}. {many}; of these it has the {favoured}."]
         if self.passed_over:
             reasons.append(
                 f"{len(self.passed_over):,} would be better and meet the limits on average, "
@@ -340,10 +341,6 @@ def _change_in_words(change: tuple[Score, float]) -> tuple[str, bool]:
     way = "more" if by > 0 else "less"
     text = f"{value_text(abs(by), score.unit)}{unit} {way} {name}".replace("\xa0", " ")
     return text, (by < 0) == (score.better == "lower")
-
-
-def _favoured(policy: Policy) -> str:
-    return "of these it has the most utility" if policy.prefer == "utility" else "of these it has the least risk"
 
 
 def _fault(limit: Limit, score: Score) -> str:
