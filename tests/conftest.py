@@ -8,6 +8,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: idle threads of BLAS burn CPU
 
+import gc
 import multiprocessing
 import shutil
 import sys
@@ -63,6 +64,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return next((group for mark, group in groups.items() if mark in nodeid), nodeid.partition("::")[0])
 
     return Grouped(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests are no garbage: without this every full collection looks through all of them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
