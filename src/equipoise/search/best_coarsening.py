@@ -159,7 +159,7 @@ def best_coarsening(
     >>> people = pl.DataFrame({"age": [23, 25, 37, 51, 44, 45, 46], "sex": ["f", "f", "m", "m", "m", "m", "m"]})
     >>> records = eq.read(people, eq.Roles(["age", "sex"], hierarchies={"age": ages}))
     >>> best_coarsening(records, eq.rules.MinCount(2), suppress_at_most=0.3)
-    BestCoarsening({'age': '10', 'sex': 'original'}, loss=0.293144, suppressed=1, proven=True)
+    BestCoarsening({'age': '10', 'sex': 'original'}, loss=0.377664, suppressed=2, proven=True)
     """
     rule, priced = _rule(rules, mean_risk_at_most), read_loss(loss)
     share(suppress_at_most, "suppress_at_most", zero=True)
