@@ -19,6 +19,7 @@ from equipoise.presentation.notebook import assessment_html
 from equipoise.recipe.recipe import Recipe
 from equipoise.risk import (
     AttributeDisclosure,
+    Composition,
     CorrectMatches,
     Household,
     Individual,
@@ -64,8 +65,8 @@ def assess(
     """Measure a file against itself, the natural worst case.
 
     Without measures: uniques, classes of at most two, population uniques where there are weights, attribute disclosure
-    for every sensitive column, individual risk where there are weights, household risk where there are households, and
-    entropy. Cost: that of the measures, and O(cells) for each key and each of its levels.
+    for every sensitive column, individual risk where there are weights, household and composition risk where there are
+    households, and entropy. Cost: that of the measures, and O(cells) for each key and each of its levels.
     """
     refuse_unfit(records)
     scales = tuple(measures) if measures is not None else standard(records)
@@ -94,7 +95,7 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
     chosen: list[Measure] = [Uniques(), Uniques(k=2)]
     chosen += [PopulationUniques(float(f"{fraction:.4g}"), "best")] if fraction else []
     chosen += [Individual()] if records.roles.weight else []
-    chosen += [Household()] if records.roles.household else []
+    chosen += [Household(), Composition()] if records.roles.household else []
     chosen += [AttributeDisclosure(column) for column in records.roles.sensitive]
     return (*chosen, Entropy())
 

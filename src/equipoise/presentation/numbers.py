@@ -13,6 +13,7 @@ MEASURE_TITLES = {
     "journalist": "Journalist risk",
     "marketer": "Marketer risk",
     "household": "Household risk",
+    "composition": "Household composition",
     "nearest": "Nearest record",
     "linkage": "Probabilistic linkage",
     "interval": "Interval disclosure",

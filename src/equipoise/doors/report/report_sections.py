@@ -43,6 +43,7 @@ SCORE_PHRASES = {
     "inference": "the sensitive value of {} is guessed right",
     "singling_out": "{} single somebody out",
     "k_anonymity": "{} are in classes that are too small",
+    "composition": "{} live in households that few others look like",
 }
 """Sentences for scores, by the name of the measure; a score without one is named."""
 EXACT_PHRASES = {

@@ -14,7 +14,9 @@ GLOSSARY = {
     "class": "All records that are equal on the keys.",
     "individual risk": "The chance that a record is found by somebody who knows the keys of everybody in the "
     "population, estimated from the weights.",
-    "household risk": "The chance that at least one member of a household is found.",
+    "household risk": "The chance that at least one member of a household is found, by who knows one of them.",
+    "composition": "Households whose members, taken together, look like those of few other households: who knows the "
+    "family finds it.",
     "population uniques": "Records that are alone not only in the file but in the whole population, estimated.",
     "entropy": "Bits of information that the keys still carry: one bit less halves the distinctions a user can make.",
     "information": "Bits that the keys still carry: one bit less halves the distinctions a user can make.",

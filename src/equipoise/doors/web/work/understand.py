@@ -20,7 +20,15 @@ from equipoise.methods.score import Score
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.numbers import percent
 from equipoise.presentation.style import BLUE, GREY, SCHEMA, VERMILLION, Spec, labels, look
-from equipoise.risk import AttributeDisclosure, Household, Individual, PopulationUniques, Prosecutor, Uniques
+from equipoise.risk import (
+    AttributeDisclosure,
+    Composition,
+    Household,
+    Individual,
+    PopulationUniques,
+    Prosecutor,
+    Uniques,
+)
 
 CLASS_SIZE_LIMITS = (2, 3, 5)
 """Sizes for which the records in smaller classes are counted."""
@@ -87,6 +95,7 @@ def _overview(records: Records, cells: Cells) -> dict[str, Any]:
         "individual": _individual(records, cells),
         "population": _first(usual, PopulationUniques, records),
         "household": _household(usual, records),
+        "composition": _first(usual, Composition, records),
         "learnt": [
             {"column": m.sensitive, **_measure_facts(m, records)} for m in usual if isinstance(m, AttributeDisclosure)
         ],
