@@ -107,7 +107,8 @@ class Informed:
             for schema in schemas:
                 if column not in schema:
                     raise RolesError.missing(column, list(schema))
-        spoken = [c for law in released.history for c in law.columns if all(c in schema for schema in schemas)]
+        named = [c for law in released.history for c in (*law.columns, *law.parameters.get("once_per", {}).values())]
+        spoken = [c for c in named if all(c in schema for schema in schemas)]
         released_table, original_table = aligned(released, original, tuple(dict.fromkeys((*known_columns, *spoken))))
         return IntruderFiles(released_table, original_table.select(known_columns), known_columns, released.history)
 
