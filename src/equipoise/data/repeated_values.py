@@ -1,4 +1,4 @@
-"""Columns whose values repeat among the records of a household: one draw for all of them, or noise is averaged away."""
+"""Columns whose values repeat in a household or of a person: one draw for all of them, or noise is averaged away."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MIN_EQUAL_SHARE = 0.5
 
 def unit_columns(records: Records) -> tuple[str, ...]:
     """Columns that say which records belong together, the largest groups first."""
-    return (records.roles.household,) if records.roles.household else ()
+    return tuple(c for c in (records.roles.household, records.roles.person) if c)
 
 
 def repeating(records: Records, columns: tuple[str, ...]) -> dict[str, str]:

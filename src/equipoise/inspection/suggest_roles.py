@@ -23,7 +23,7 @@ from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, d
 from equipoise.inspection.propose_hierarchies import nested
 
 Role = Literal[
-    "direct", "id", "key", "sensitive", "numeric", "weight", "household", "domain", "sample", "none"
+    "direct", "id", "key", "sensitive", "numeric", "weight", "household", "person", "domain", "sample", "none"
 ]  # fmt: skip
 Confidence = Literal["high", "medium", "low"]
 PLURAL_ROLES = ("key", "sensitive", "numeric", "domain", "direct")
@@ -36,6 +36,7 @@ ROLE_WORDS: dict[Role, str] = {
     "numeric": "Numbers that users analyse",
     "weight": "How many of the population a record stands for",
     "household": "Which records belong together",
+    "person": "Whose record it is: classes count people, not records",
     "domain": "Areas or groups for which users make tables",
     "sample": "The number of the sample of a synthetic file",
     "none": "No role",
@@ -249,7 +250,7 @@ def _judge(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, co
         tongue = f" ({meaning.language})" if meaning.language != "English" else ""
         reason = f"{'labelled' if labelled else 'named'} like {meaning.words}{tongue}; {facts.words()}"
         if judgement := _by_name(facts, meaning, coded):
-            each = f", {1 / facts.share:.1f} records each" if judgement[0] == "household" else ""
+            each = f", {1 / facts.share:.1f} records each" if judgement[0] in ("household", "person") else ""
             return judgement[0], reason + each, judgement[1]
     if finding:
         return "direct", f"{finding.words}; {facts.words()}", "medium"
@@ -311,7 +312,7 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
     if facts.share >= 0.02 and (
         facts.distinct > MAX_KEY_CATEGORIES or (facts.share >= MAX_KEY_SPREAD and facts.distinct > MIN_SHAPE_VALUES)
     ):
-        return "household", "high" if meaning.role == "household" else "medium"
+        return ("household", "high") if meaning.role == "household" else ("person", "medium")
     return None
 
 
@@ -365,11 +366,11 @@ def _counting(facts: Facts) -> bool:
 
 
 def _settle(drafts: list[_Draft]) -> Iterable[Proposal]:
-    """One id, weight, household and sample for the file: the surest, then the first."""
+    """One id, weight, household, person and sample for the file: the surest, then the first."""
     order = {"high": 0, "medium": 1, "low": 2}
     best = {
         role: min((d for d in drafts if d.role == role), key=lambda d: (order[d.confidence], _general(d)), default=None)
-        for role in ("id", "weight", "household", "sample")
+        for role in ("id", "weight", "household", "person", "sample")
     }
     for draft in drafts:
         chosen = best.get(draft.role)
@@ -386,7 +387,7 @@ def _general(draft: _Draft) -> bool:
 
 
 def _second(draft: _Draft, chosen: _Draft) -> Proposal:
-    """The role of a further id, weight, household or sample."""
+    """The role of a further id, weight, household, person or sample."""
     name, why = draft.facts.name, f"{draft.why}; the {draft.role} is {chosen.facts.name!r}"
     if draft.role == "id" and draft.facts.kind == "whole" and draft.meaning is None and not _counting(draft.facts):
         return Proposal(name, "numeric", _by_values(draft.facts, False)[1], "low", nested(draft.facts))

@@ -35,7 +35,15 @@ class DropDirectIdentifiers:
         for column in self.columns:
             if column not in schema:
                 raise RolesError.missing(column, list(schema))
-            if column in (*roles.keys, *roles.sensitive, *roles.numeric, roles.id, roles.weight, roles.household):
+            if column in (
+                *roles.keys,
+                *roles.sensitive,
+                *roles.numeric,
+                roles.id,
+                roles.weight,
+                roles.household,
+                roles.person,
+            ):
                 raise RolesError(f"Column {column!r} has another role: it is not left out as a direct identifier.")
         dropped = tuple(dict.fromkeys((*roles.direct, *self.columns)))
         released = data.with_frame(data.frame.drop(list(dropped)) if dropped else data.frame, self.law(dropped))

@@ -381,7 +381,7 @@ def _remaining_roles(roles: Roles, columns: list[str]) -> Roles:
         role = getattr(roles, field.name)
         if isinstance(role, tuple):
             changes[field.name] = tuple(c for c in role if c in columns)
-        elif field.name in ("weight", "household", "id", "sample") and role not in columns:
+        elif field.name in ("weight", "household", "person", "id", "sample") and role not in columns:
             changes[field.name] = None
     trees = {c: h for c, h in roles.hierarchies.items() if c in columns}
     return replace(roles, **changes, hierarchies=trees)

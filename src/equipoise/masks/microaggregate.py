@@ -87,8 +87,8 @@ class Microaggregate:
         for column in (*self.columns, *(self.strata or ())):
             if column not in schema:
                 raise RolesError.missing(column, list(schema))
-            if column in (data.roles.id, data.roles.household, data.roles.sample):
-                raise RolesError(f"Column {column!r} names records, households or samples: it cannot be grouped.")
+            if column in (data.roles.id, data.roles.household, data.roles.person, data.roles.sample):
+                raise RolesError(f"Column {column!r} names records, people or households: it cannot be grouped.")
         owners = self._owners(data)
         return data.with_frame(whole(data, partial(self._change, owners)), self.law(owners))
 

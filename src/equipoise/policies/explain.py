@@ -25,6 +25,7 @@ ROLE_WORDS = {
     "numeric": "Users analyse the numbers",
     "weight": "A record stands for as many people as it says in",
     "household": "Records belong together by",
+    "person": "People, not records, are counted, by",
     "domain": "Users make tables for",
     "id": "Withheld, as it numbers the records:",
     "direct": "Withheld, as they say who it is:",

@@ -148,5 +148,5 @@ def _averaged_law(columns: tuple[str, ...], many: int) -> Law:
 def _roles_of(roles: Roles, columns: list[str]) -> Roles:
     """Roles restricted to these columns."""
     lists = {name: tuple(c for c in getattr(roles, name) if c in columns) for name in ("keys", "sensitive", "numeric")}
-    single = {name: c for name in ("weight", "household", "id") if (c := getattr(roles, name)) in columns}
+    single = {name: c for name in ("weight", "household", "person", "id") if (c := getattr(roles, name)) in columns}
     return Roles(lists["keys"], sensitive=lists["sensitive"], numeric=lists["numeric"], **single)

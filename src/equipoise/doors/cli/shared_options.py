@@ -29,7 +29,7 @@ from equipoise.releases import reopen
 
 ROLES, READING, OUTPUT = "Roles of the columns", "Reading the data", "Output"
 MANY = ("keys", "sensitive", "numeric", "domain", "direct")
-SINGLE = ("weight", "household", "id", "sample")
+SINGLE = ("weight", "household", "person", "id", "sample")
 ARGUS = (*KNOWN["asc"].suffixes, *KNOWN["tab"].suffixes)
 """Files whose metadata tells the roles of their columns."""
 Names = list[str] | None
@@ -57,6 +57,7 @@ Sensitive = Annotated[Names, option("What nobody may learn about a person.")]
 Numeric = Annotated[Names, option("Numbers that users analyse.")]
 Weight = Annotated[str | None, option("How many people of the population a record stands for.", "COLUMN")]
 Household = Annotated[str | None, option("Which records live together.", "COLUMN")]
+Person = Annotated[str | None, option("Whose record it is, where people have several: classes count people.", "COLUMN")]
 Domain = Annotated[Names, option("Areas or groups for which users make tables.")]
 Id = Annotated[str | None, option("The number of the record. It is never released.", "COLUMN")]
 RecordId = Annotated[str | None, option("The number of the record, where both files have it.", "COLUMN")]
@@ -112,7 +113,7 @@ READ = {"hierarchy": Trees, "roles": RolesFile, **SOURCE}
 """How data is read, with the roles of its columns."""
 PEOPLE = {
     "keys": Keys, "sensitive": Sensitive, "numeric": Numeric, "weight": Weight, "household": Household,
-    "domain": Domain, "id": Id,
+    "person": Person, "domain": Domain, "id": Id,
 }  # fmt: skip
 """The roles of columns in a file of people."""
 
@@ -163,7 +164,7 @@ def roles(options: Mapping[str, Any], *, keys_needed: bool = True, file_roles: R
     """Roles from options, over those of the roles file, or those the data came with."""
     base = Roles.from_toml(options["roles"]) if options["roles"] else file_roles or Roles()
     fields: dict[str, Any] = {name: names(options[name]) for name in MANY if options.get(name)}
-    fields |= {name: options[name] for name in ("weight", "household", "id") if options.get(name)}
+    fields |= {name: options[name] for name in ("weight", "household", "person", "id") if options.get(name)}
     combined = replace(base, **fields, hierarchies={**base.hierarchies, **hierarchies(options["hierarchy"] or ())})
     if keys_needed and not combined.keys and not options.get("mask"):
         raise RolesError("No keys were named: say which columns an intruder may know with --keys, before any --mask.")

@@ -7,6 +7,7 @@ GLOSSARY = {
     "numeric": "Numbers that users add up and analyse.",
     "weight": "How many people or firms of the population a record stands for.",
     "household": "The number that records of one household share.",
+    "person": "The number of a person with several records: classes then count people, not records.",
     "domain": "Areas or groups for which users make tables.",
     "id": "The number of a record in your own file; it is withheld.",
     "unique": "A record that no other record equals on all keys: whoever knows its keys finds it.",

@@ -20,7 +20,8 @@ from equipoise.policies.policy_file import Job
 router = APIRouter()
 ROLE_TITLES = {
     "key": "key", "sensitive": "sensitive", "numeric": "number to analyse", "weight": "weight",
-    "household": "household", "domain": "area or group", "id": "record number", "direct": "direct identifier",
+    "household": "household", "person": "person with several records", "domain": "area or group",
+    "id": "record number", "direct": "direct identifier",
     "sample": "sample number", "none": "no role",
 }  # fmt: skip
 """Titles of the roles on the page."""

@@ -226,7 +226,7 @@ def chart_description(rows: list[dict[str, Any]]) -> str:
 
 def _keys(records: Records, cells: Cells) -> dict[str, Any]:
     """The keys, most harmful first. Margins are counted on a copy of the cells, so that they are not cached."""
-    table = by_key(Cells(cells.by, cells.cube, cells.hierarchies, open=cells.open))
+    table = by_key(Cells(cells.by, cells.cube, cells.hierarchies, open=cells.open, people=cells.people))
     mild = {row["key"]: row for row in mildest(helps(cells)).iter_rows(named=True)}
     rows = []
     for row in table.iter_rows(named=True):
