@@ -114,8 +114,8 @@ def test_large_files_are_judged_by_a_slice_first(rows: list[Any], k: int, limit:
     assert isinstance(whole, LatticeSearch)
     assert whole.slices == ()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("equipoise.search._best_coarsening.slices.MIN_SLICED_CELLS", 1)
-        patch.setattr("equipoise.search._best_coarsening.slices.SLICE_SHARE", share)
+        patch.setattr("equipoise.search._best_coarsening.exact.MIN_SLICED_CELLS", 1)
+        patch.setattr("equipoise.search._best_coarsening.exact.SLICE_SHARE", share)
         patch.setattr("equipoise.coarsening.cells_at_nodes.MIN_STAGED_CLASSES", 1)
         patch.setattr("equipoise.coarsening.cells_at_nodes.FIRST_KEYS", 1)
         found = [_outcome(records, k, limit, whole=False), _outcome(records, k, limit, whole=True)]
@@ -308,7 +308,7 @@ def test_plain_data_and_names_of_losses(plain: eq.Records) -> None:
     ("arguments", "error", "words"),
     [
         ({"suppress_at_most": 2}, eq.ParameterError, "Write 2 % as 0.02"),
-        ({"suppress_at_most": -0.1}, eq.ParameterError, "share in"),
+        ({"suppress_at_most": -0.1}, eq.ParameterError, "at least 0 and at most 1"),
         ({"loss": "granularityy"}, eq.ParameterError, "Did you mean 'granularity'"),
         ({"loss": 3}, eq.ParameterError, "loss must be one of"),
         ({"rules": []}, eq.ParameterError, "rules must be"),
