@@ -30,6 +30,7 @@ from equipoise.presentation.pages import page
 from equipoise.provenance.recipe_file import RECIPE, SCRIPT, SCRIPT_NAME, recipe_text
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
+from equipoise.releases.assumptions import assumptions
 from equipoise.releases.codebook import codebook
 from equipoise.releases.evidence import RELEASE_DRAW, Signer
 from equipoise.releases.evidence import evidence as evidence_of
@@ -206,6 +207,7 @@ def _report(
         before=profile(records),
         after=profile(released),
         laws=released.history,
+        assumptions=assumptions(released),
         withheld=(records.roles.id,) if records.roles.id else (),
     )
 

@@ -42,6 +42,7 @@ class Report:
     after: Assessment = field(repr=False)
     laws: tuple[Law, ...] = ()
     withheld: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
     attack: Attack | None = field(default=None, repr=False)
     untried: str = ""
     unprotected: tuple[Score | None, ...] = field(default=(), repr=False)

@@ -62,6 +62,7 @@ def release(result: Release, *, searched: bool) -> dict[str, Any]:
     return {
         "verdict": "accepted" if result.verdict else "refused",
         "reasons": list(result.verdict.reasons),
+        "assumes": list(result.evidence["assumes"]),
         "done": [law.words for law in result.data.history],
         "masks": [to_plain(mask) for mask in result.trial.recipe.masks],
         "withheld": list(result.evidence["withheld"]),

@@ -112,6 +112,8 @@ def _by_category(out: Console, result: Assessment) -> None:
 def release(result: Release, *, searched: bool) -> None:
     out = screen()
     say(out, "Released", _choice_words(result, searched), "bold green")
+    for sentence in result.evidence["assumes"]:
+        out.print(sentence, style="bold yellow")
     listed(out, "What was done to the data", _changes(result))
     _score_tables(out, result.trial.scores, Policy(result.evidence["limits"]).parsed, result.original.scores)
     _notes(out, result.trial.scores)
