@@ -30,9 +30,15 @@ class People:
         return cls(pairs // size, pairs % size)
 
     def moved(self, places: Integers) -> "People":
-        """After cells are added up: `places` is the new cell of each old one, -1 where it is left out."""
-        new = places[self.cells]
-        return People.of(new[new >= 0], self.persons[new >= 0])
+        """After cells are added up: `places` is the new cell of each old one."""
+        return People.of(places[self.cells], self.persons)
+
+    def only(self, rows: Integers) -> "People":
+        """The people of some of the cells, these numbered in the order of `rows`."""
+        places = np.full(int(self.cells.max(initial=0)) + 1, -1)
+        places[rows] = np.arange(len(rows))
+        inside = places[self.cells] >= 0
+        return People.of(places[self.cells[inside]], self.persons[inside])
 
     def counts(self, cube: Cube) -> Integers:
         """The people in each cell among whom an intruder cannot choose who knows one of their records.
