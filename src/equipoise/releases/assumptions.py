@@ -38,12 +38,14 @@ def _assumptions(released: Records, policy: Policy) -> Iterator[str]:
 def _unknown_records(roles: Roles) -> Iterator[str]:
     """Words of the columns where they are words: one stay of a patient, else one record of a person."""
     if roles.person:
-        yield f"Assumes that only one {_noun(roles.id, 'record')} of a {_noun(roles.person, 'person')} is known."
+        record, person = _noun(roles.id, "person") or "record", _noun(roles.person, "person") or "person"
+        yield f"Assumes that only one {record} of a {person} is known."
 
 
-def _noun(column: str | None, default: str) -> str:
+def _noun(column: str | None, role: str) -> str | None:
+    """The name of a column that is a word for what has this role."""
     meaning = meaning_of(column) if column and column.isalpha() else None
-    return column.lower() if column and meaning and meaning.role == "person" else default
+    return column.lower() if column and meaning and meaning.role == role else None
 
 
 def _unknown_members(roles: Roles, policy: Policy) -> Iterator[str]:
@@ -52,8 +54,9 @@ def _unknown_members(roles: Roles, policy: Policy) -> Iterator[str]:
     if not roles.household or "all" in limited:
         return
     most = max([1, *(known for known in limited if isinstance(known, int))])
-    members = "only one member of a household is" if most == 1 else f"at most {most} members of a household are"
-    yield f"Assumes that {members} known, not the whole household."
+    unit = _noun(roles.household, "household") or "household"
+    members = f"only one member of a {unit} is" if most == 1 else f"at most {most} members of a {unit} are"
+    yield f"Assumes that {members} known, not the whole {unit}."
 
 
 def _measure(score: str) -> object:
