@@ -79,7 +79,6 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(rows=RECORDS, k=st.integers(2, 4), limit=st.sampled_from([0.0, 0.1, 0.3, 1.0]), loss=st.sampled_from(LOSSES))
 def test_the_optimum_is_that_of_exhaustive_search(rows: list[Any], k: int, limit: float, loss: str) -> None:
     table = made(rows)
@@ -103,7 +102,6 @@ def test_the_optimum_is_that_of_exhaustive_search(rows: list[Any], k: int, limit
     assert whole.lattice["satisfied"].to_list() == [out <= most for _, out in nodes]
 
 
-@settings(max_examples=30)
 @given(
     rows=RECORDS, k=st.integers(2, 4), limit=st.sampled_from([0.0, 0.1, 0.3]), share=st.sampled_from([0.1, 0.3, 0.5])
 )
@@ -364,7 +362,6 @@ def test_missing_keys_that_match_anything(rows: list[Any], gaps: list[tuple[int,
 # --- average risk, k-map, weights of keys -------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
 @given(
     rows=RECORDS,
     k=st.integers(1, 3),
@@ -393,7 +390,6 @@ def test_a_limit_on_the_mean_risk(rows: list[Any], k: int, limit: float, most: f
     assert inferred.join(whole.lattice.filter("satisfied"), on=list(TREES)).height == 0
 
 
-@settings(max_examples=30)
 @given(
     rows=RECORDS,
     gaps=st.lists(st.tuples(st.integers(0, 39), st.sampled_from("abc")), max_size=6),
@@ -439,7 +435,6 @@ PEOPLE = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(rows=RECORDS, more=PEOPLE, k=st.integers(2, 6), limit=st.sampled_from([0.0, 0.1, 0.3]), size=st.integers(1, 3))
 def test_people_of_a_population(rows: list[Any], more: list[Any], k: int, limit: float, size: int) -> None:
     """k-map against exhaustive search: people of every class, those with a value that no record has left out."""
@@ -513,7 +508,6 @@ def test_people_and_mean_risk_in_a_large_lattice(plain: eq.Records, people: pl.D
     assert best.suppressed <= limit * 400
 
 
-@settings(max_examples=30)
 @given(
     rows=RECORDS,
     limit=st.sampled_from([0.0, 0.2]),
