@@ -1,5 +1,8 @@
 """Classes that count people where records repeat them, against counts by Polars and by hand."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -24,7 +27,7 @@ def stays(seed: int = 1, size: int = 400) -> pl.DataFrame:
     )
 
 
-def read(table: pl.DataFrame, **roles: object) -> eq.Records:
+def read(table: Any, **roles: object) -> eq.Records:
     tree = eq.Hierarchy.intervals((5, 10, 30))
     return eq.read(table, eq.Roles(KEYS, id="stay", person="person", hierarchies={"age": tree}, **roles))  # type: ignore[arg-type]
 
@@ -91,6 +94,18 @@ def test_a_limit_by_groups_counts_people() -> None:
     policy = eq.Policy({"prosecutor": {"limit": "<= 0.5", "by": "area"}})
     score = policy.measures()[0].measure(records, records)
     assert score.value == pytest.approx(1)
+
+
+def test_engines_count_the_same_people(tmp_path: Path) -> None:
+    """Scanned files and DuckDB, too; and a model of records says that it is one."""
+    duckdb = pytest.importorskip("duckdb")
+    table = stays()
+    table.write_parquet(tmp_path / "stays.parquet")
+    expected = count(read(table)).alike[0].tolist()
+    for source in (pl.scan_parquet(tmp_path / "stays.parquet"), duckdb.from_arrow(table.to_arrow()), table.to_pandas()):
+        assert count(read(source)).alike[0].tolist() == expected
+    records = read(table)
+    assert "Records are counted" in eq.risk.SpecialUniques(2, fraction=0.5).measure(records, records).notes[0]
 
 
 def test_a_record_without_a_person_is_refused() -> None:

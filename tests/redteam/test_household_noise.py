@@ -1,10 +1,12 @@
 """Somebody averages what the members of a household show of the same number: he gains nothing by it."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import equipoise as eq
 from equipoise.ground.randomness import Draws
@@ -92,3 +94,21 @@ def test_moments_of_both_kinds_are_not_restored_together() -> None:
     records = eq.read(families(), eq.Roles(id="person", household="home"))
     with pytest.raises(eq.DataError, match="'rent' is equal within 'home'"):
         eq.masks.Noise(["rent", "pay"], 0.5, preserve="moments").apply(records, Draws(1))
+
+
+def test_waves_of_a_person_show_one_number() -> None:
+    """A number that stays the same over the stays of a patient gets one draw."""
+    table = families().rename({"home": "patient"})
+    records = eq.read(table, eq.Roles(id="person", person="patient"))
+    shown = eq.masks.Noise(["rent"], 0.5).apply(records, Draws(1)).collect()
+    assert shown.group_by("patient").agg(pl.col("rent").n_unique())["rent"].max() == 1
+
+
+def test_pieces_of_a_file_draw_the_same(tmp_path: Path) -> None:
+    table = families()
+    table.write_parquet(tmp_path / "people.parquet")
+    roles = eq.Roles(id="person", household="home")
+    mask = eq.masks.Noise(["rent", "pay"], 0.5, kind="correlated")
+    both = [eq.read(source, roles) for source in (table, pl.scan_parquet(tmp_path / "people.parquet"))]
+    one, two = (mask.apply(records, Draws(1)).collect().sort("person") for records in both)
+    assert_frame_equal(one, two)
