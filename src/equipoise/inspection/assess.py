@@ -143,7 +143,7 @@ def by_key(cells: Cells) -> pl.DataFrame:
 
 
 def _uniques(cells: Cells) -> int:
-    return int((cells.alike[0] == 1).sum())
+    return int(cells.n[cells.alike[0] == 1].sum())
 
 
 def by_category(cells: Cells) -> pl.DataFrame:
@@ -151,9 +151,8 @@ def by_category(cells: Cells) -> pl.DataFrame:
     parts = []
     for key in cells.by:
         place, values = cells.place(key), cells.values(key)
-        single = np.bincount(cells.cube.codes[place], weights=cells.alike[0] == 1, minlength=len(values)).astype(
-            np.int64
-        )
+        alone = cells.n * (cells.alike[0] == 1)
+        single = np.bincount(cells.cube.codes[place], weights=alone, minlength=len(values)).astype(np.int64)
         table = pl.DataFrame(
             {"category": values.cast(pl.String).fill_null("(missing)"), "records": cells.counts(key), "uniques": single}
         )

@@ -246,7 +246,7 @@ def _values(records: Records, riskiest: pl.DataFrame, by: tuple[str, ...]) -> li
 def _categories(cells: Cells) -> list[dict[str, Any]]:
     """The categories with more uniques than average, most uniques first."""
     table = by_category(cells)
-    usual = float((cells.alike[0] == 1).sum()) / cells.records
+    usual = float(cells.n[cells.alike[0] == 1].sum()) / cells.records
     rows = table.filter((pl.col("uniques") > 0) & (pl.col("share") > usual)).head(MAX_CATEGORIES).iter_rows(named=True)
     return [row | {"category": value_text(row["category"])} for row in rows]
 
