@@ -44,6 +44,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "attribute_disclosure": {"sensitive": "ill", "share": 0.9},
     "entropy": {},
     "household": {"household": "area"},
+    "composition": {"known": 2, "household": "area"},
     "pram_matrix": {"column": "area", "diagonal": 0.8},
     "exposed": {"rule": eq.rules.MinCount(3) | eq.rules.Zero()},
     "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},

@@ -28,7 +28,7 @@ BUSINESS = {
     "exports": "numeric", "weight": "weight",
 }  # fmt: skip
 HOSPITAL = {
-    "stay": "id", "patient": "household", "hospital": "key domain", "admission": "key", "discharge": "key",
+    "stay": "id", "patient": "person", "hospital": "key domain", "admission": "key", "discharge": "key",
     "days": "numeric", "age": "key", "sex": "key", "postcode": "key", "diagnosis": "sensitive", "emergency": "key",
     "outcome": "sensitive", "cost": "numeric",
 }  # fmt: skip

@@ -103,7 +103,8 @@ class Informed:
         schemas = [records.schema() for records in (released, original)]
         for schema in schemas:
             require_columns(known_columns, schema)
-        spoken = [c for law in released.history for c in law.columns if all(c in schema for schema in schemas)]
+        named = [c for law in released.history for c in (*law.columns, *law.parameters.get("once_per", {}).values())]
+        spoken = [c for c in named if all(c in schema for schema in schemas)]
         released_table, original_table = aligned(released, original, tuple(dict.fromkeys((*known_columns, *spoken))))
         return IntruderFiles(released_table, original_table.select(known_columns), known_columns, released.history)
 

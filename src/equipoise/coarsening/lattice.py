@@ -10,6 +10,7 @@ import numpy as np
 from equipoise.coarsening.cells_at_nodes import Folds, Levels
 from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.data.equivalence_classes import Classes
+from equipoise.data.people import People
 from equipoise.ground.arrays import Floats, Integers
 
 
@@ -17,13 +18,15 @@ from equipoise.ground.arrays import Floats, Integers
 class Lattice:
     """The coded levels of the keys (`ladders`), the number of records, and the cached folds.
 
-    In the columns `open` some values are missing, and match anything.
+    In the columns `open` some values are missing, and match anything. `people` are those of the counted cells, where
+    records repeat people.
     """
 
     ladders: tuple[CodedLevels, ...]
     records: int
     folds: Folds
     open: tuple[str, ...] = ()
+    people: People | None = None
 
     @cached_property
     def shape(self) -> tuple[int, ...]:

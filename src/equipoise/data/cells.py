@@ -14,11 +14,12 @@ import polars as pl
 from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.missing_keys import alike
+from equipoise.data.people import People
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns, warn_renamed
-from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, merge, pack, tally
+from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, group, merge, pack, tally
 
 NON_KEY_COLUMNS = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
 """Names of columns of a ready cell table that are not keys."""
@@ -32,7 +33,8 @@ class Cells:
 
     `more` has other numbers of each cell, row by row: sums of a value, the largest contributions, its domain's sample
     and population. It is lost when cells are added up. In the columns `open` a missing value matches anything
-    (`missing="any"` in the roles); elsewhere it is a value of its own.
+    (`missing="any"` in the roles); elsewhere it is a value of its own. `people` says who is in which cell where several
+    records are of one person (the role `person`): classes then count people.
 
     >>> table = pl.DataFrame({"sex": ["f", "f", "m"], "age": [30, 31, 30], "n": [2, 1, 4]})
     >>> cells = Cells.of(table)
@@ -45,6 +47,7 @@ class Cells:
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     more: pl.DataFrame = field(default_factory=pl.DataFrame)
     open: tuple[str, ...] = ()
+    people: People | None = None
     memo: dict[Any, Any] = field(default_factory=dict, init=False)
 
     @classmethod
@@ -83,8 +86,17 @@ class Cells:
         """Records in each cell's class and their weight: its own, and those that match it through missing keys.
 
         Class sizes are counted by these two everywhere, so that missing values mean the same in every risk and rule.
+        Where records repeat people, it is the people of the cell and their mean weight for each; no other cell matches.
         """
+        if self.people is not None:
+            people = self.people.counts(self.cube)
+            return people, self.total * people / np.maximum(self.n, 1)
         return alike(self.cube, [self.by.index(column) for column in self.open if column in self.by])
+
+    @property
+    def members(self) -> Integers:
+        """People in each cell: its records, unless records repeat people."""
+        return self.n if self.people is None else self.alike[0]
 
     @property
     def records(self) -> int:
@@ -131,9 +143,11 @@ class Cells:
         if by == self.by:
             return self
         if by not in self.memo:
-            cube = self.cube.keep([self.place(column) for column in by])
+            places = [self.place(column) for column in by]
+            cube = self.cube.keep(places)
             hierarchies = {c: h for c, h in self.hierarchies.items() if c in by}
-            self.memo[by] = Cells(by, cube, hierarchies, open=self.open)
+            people = self._people([self.cube.codes[place] for place in places])
+            self.memo[by] = Cells(by, cube, hierarchies, open=self.open, people=people)
         return self.memo[by]
 
     def relabel(self, column: str, change: Relabel, keep_hierarchy: bool = False) -> "Cells":
@@ -141,7 +155,17 @@ class Cells:
         place = self.place(column)
         new = code(change(self.values(column), self.counts(column)).alias(column))
         trees = dict(self.hierarchies) if keep_hierarchy else {c: h for c, h in self.hierarchies.items() if c != column}
-        return Cells(self.by, self.cube.recode(place, new.values, new.codes), trees, open=self.open)
+        codes = [new.codes[c] if i == place else c for i, c in enumerate(self.cube.codes)]
+        cube = self.cube.recode(place, new.values, new.codes)
+        return Cells(self.by, cube, trees, open=self.open, people=self._people(codes))
+
+    def _people(self, codes: list[Integers]) -> People | None:
+        """The people of the cells that have become equal, in the order of the keys."""
+        if self.people is None:
+            return None
+        if not codes:
+            return self.people.moved(np.zeros(len(self), dtype=np.int64))
+        return self.people.moved(group(codes, [int(c.max(initial=0)) + 1 for c in codes])[0])
 
     def roll_up(self, changes: Mapping[str, Any]) -> "Cells":
         """Recode and re-aggregate without touching records.
@@ -221,7 +245,21 @@ def _earlier_counts(records: Records) -> list[Cells]:
 def _count(records: Records, by: tuple[str, ...]) -> Cells:
     trees = {c: h for c, h in records.roles.hierarchies.items() if c in by}
     wild = records.roles.keys if records.roles.missing == "any" else ()
-    return Cells(by, _tally(records, by), trees, open=wild)
+    return Cells(by, _tally(records, by), trees, open=wild, people=_people_of(records, by))
+
+
+def _people_of(records: Records, by: tuple[str, ...]) -> People | None:
+    """Who is in which cell, cells in the order of the keys; None where nobody repeats. Collects these columns."""
+    person = records.roles.person
+    if not person:
+        return None
+    columns = (*by, person)
+    table = records.collect(*dict.fromkeys(columns))
+    if gaps := table[person].null_count():
+        raise RolesError(f"{gaps:,} records have no person in {person!r}.")
+    *keys, persons = [code(table[column]) for column in columns]
+    cells, _ = group([key.codes for key in keys], [key.size for key in keys])
+    return People.of(cells, persons.codes.astype(np.int64))
 
 
 def _tally(records: Records, by: tuple[str, ...]) -> Cube:

@@ -77,7 +77,8 @@ class Classes:
 
     `ids` is the class of each row, `codes` maps each sensitive column to the value of each row, `rows` its records.
     `matched` is the records that match each class where missing keys match anything, and `groups` the classes as cells
-    then. `overall` has the shares of each column's values in the file, where rows stand in several classes.
+    then; `people` is the people of each class where records repeat people. `overall` has the shares of each column's
+    values in the file, where rows stand in several classes.
     """
 
     n: Integers
@@ -89,10 +90,13 @@ class Classes:
     matched: Integers | None = None
     groups: Cells | None = None
     overall: Mapping[str, Floats] = field(default_factory=dict)
+    people: Integers | None = None
 
     @property
     def alike(self) -> Integers:
-        """The records that an intruder cannot tell from those of each class."""
+        """The records (or people) that an intruder cannot tell from those of each class."""
+        if self.people is not None:
+            return self.people
         return self.n if self.matched is None else self.matched
 
     @classmethod
@@ -110,7 +114,8 @@ class Classes:
         wild = any(cells.values(column).null_count() for column in cells.open if column in by)
         groups = cells.margin(by) if wild else None
         matched = groups.alike[0] if groups is not None else None
-        return cls(n, ids, cells.n, codes, values, dict(cells.hierarchies), matched, groups)
+        people = cells.margin(by).alike[0] if cells.people is not None else None
+        return cls(n, ids, cells.n, codes, values, dict(cells.hierarchies), matched, groups, people=people)
 
     def together(self) -> "Classes":
         """Each class with the rows of all classes that match it because keys are missing.

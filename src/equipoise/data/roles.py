@@ -1,4 +1,4 @@
-"""Roles of the columns: keys, sensitive, numeric, weight, household, domain, id, sample, direct."""
+"""Roles of the columns: keys, sensitive, numeric, weight, household, person, domain, id, sample, direct."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,8 @@ from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
 from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint, require_columns
 
 Missing = Literal["category", "any"]
+SINGLE_ROLES = ("weight", "household", "person", "id", "sample")
+"""Roles of one column each, which has no other role."""
 RESERVED_COLUMNS = ("n", "total", "risk")
 """Names of the columns that cell tables add; a key cannot have them."""
 
@@ -23,6 +25,8 @@ class Roles:
 
     `missing` says how a null key counts: "category" is a value of its own, "any" matches every value. `direct` are the
     columns that say who it is (names, addresses, national numbers): like the id they are withheld from every release.
+    `household` says which records live together; `person` whose record it is where people have several (stays of a
+    patient, waves of a panel): classes then count people, not records.
 
     >>> Roles(["sex", "age"], weight="w").keys
     ('sex', 'age')
@@ -34,6 +38,7 @@ class Roles:
     numeric: tuple[str, ...] = ()
     weight: str | None = None
     household: str | None = None
+    person: str | None = None
     domain: tuple[str, ...] = ()
     id: str | None = None
     sample: str | None = None
@@ -44,7 +49,7 @@ class Roles:
     def __post_init__(self) -> None:
         for name in ("keys", "sensitive", "numeric", "domain", "direct"):
             object.__setattr__(self, name, names(getattr(self, name), name))
-        for name in ("weight", "household", "id", "sample"):
+        for name in SINGLE_ROLES:
             if not isinstance(getattr(self, name), str | None):
                 raise RolesError(f"The role {name!r} takes the name of one column.")
         if self.missing not in ("category", "any"):
@@ -55,7 +60,7 @@ class Roles:
         self._check_exclusive()
 
     def _check_exclusive(self) -> None:
-        alone = {name: getattr(self, name) for name in ("weight", "id", "household", "sample") if getattr(self, name)}
+        alone = {name: getattr(self, name) for name in SINGLE_ROLES if getattr(self, name)}
         for name, column in alone.items():
             others = [role for role in ("keys", "sensitive", "numeric") if column in getattr(self, role)]
             others += [role for role, its in alone.items() if its == column and role != name]
@@ -75,7 +80,7 @@ class Roles:
 
     def named(self) -> tuple[str, ...]:
         """Every column that has a role, once."""
-        single = tuple(c for c in (self.weight, self.household, self.id, self.sample) if c)
+        single = tuple(c for c in (getattr(self, name) for name in SINGLE_ROLES) if c)
         return tuple(
             dict.fromkeys(
                 (*self.keys, *self.sensitive, *self.numeric, *self.domain, *single, *self.direct, *self.hierarchies)
@@ -98,7 +103,7 @@ class Roles:
         names = set(columns)
         lists = ("keys", "sensitive", "numeric", "domain", "direct")
         changes: dict[str, Any] = {role: tuple(c for c in getattr(self, role) if c in names) for role in lists}
-        changes |= {role: None for role in ("weight", "household", "id", "sample") if getattr(self, role) not in names}
+        changes |= {role: None for role in SINGLE_ROLES if getattr(self, role) not in names}
         return replace(self, **changes, hierarchies={c: h for c, h in self.hierarchies.items() if c in names})
 
     def without_hierarchy(self, column: str) -> "Roles":

@@ -55,8 +55,8 @@ def assess(
     """Measure a file against itself, the natural worst case.
 
     Without measures: uniques, classes of at most two, population uniques where there are weights, attribute disclosure
-    for every sensitive column, individual risk where there are weights, household risk where there are households, and
-    entropy. Cost: that of the measures, and O(cells) for each key and each of its levels.
+    for every sensitive column, individual risk where there are weights, household and composition risk where there are
+    households, and entropy. Cost: that of the measures, and O(cells) for each key and each of its levels.
     """
     refuse_unfit(records)
     scales = tuple(measures) if measures is not None else standard(records)
@@ -85,7 +85,7 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
     chosen: list[Measure] = [risk.Uniques(), risk.Uniques(k=2)]
     chosen += [risk.PopulationUniques(float(f"{fraction:.4g}"), "best")] if fraction else []
     chosen += [risk.Individual()] if records.roles.weight else []
-    chosen += [risk.Household()] if records.roles.household else []
+    chosen += [risk.Household(), risk.Composition()] if records.roles.household else []
     chosen += [risk.AttributeDisclosure(column) for column in records.roles.sensitive]
     return (*chosen, Entropy())
 
@@ -143,7 +143,7 @@ def by_key(cells: Cells) -> pl.DataFrame:
 
 
 def _uniques(cells: Cells) -> int:
-    return int((cells.alike[0] == 1).sum())
+    return int(cells.n[cells.alike[0] == 1].sum())
 
 
 def by_category(cells: Cells) -> pl.DataFrame:
@@ -151,9 +151,8 @@ def by_category(cells: Cells) -> pl.DataFrame:
     parts = []
     for key in cells.by:
         place, values = cells.place(key), cells.values(key)
-        single = np.bincount(cells.cube.codes[place], weights=cells.alike[0] == 1, minlength=len(values)).astype(
-            np.int64
-        )
+        alone = cells.n * (cells.alike[0] == 1)
+        single = np.bincount(cells.cube.codes[place], weights=alone, minlength=len(values)).astype(np.int64)
         table = pl.DataFrame(
             {"category": values.cast(pl.String).fill_null("(missing)"), "records": cells.counts(key), "uniques": single}
         )

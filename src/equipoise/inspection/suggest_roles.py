@@ -23,7 +23,9 @@ from equipoise.inspection.column_names import Meaning, meaning_of
 from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, find_identifier
 from equipoise.inspection.propose_hierarchies import nested
 
-Role = Literal["direct", "id", "key", "sensitive", "numeric", "weight", "household", "domain", "sample", "none"]
+Role = Literal[
+    "direct", "id", "key", "sensitive", "numeric", "weight", "household", "person", "domain", "sample", "none"
+]
 Confidence = Literal["high", "medium", "low"]
 PLURAL_ROLES = ("key", "sensitive", "numeric", "domain", "direct")
 ROLE_FIELDS: dict[Role, str] = {"key": "keys"}
@@ -238,7 +240,7 @@ def _judge(facts: Facts, finding: Finding | None, meaning: Meaning | None, *, co
         tongue = f" ({meaning.language})" if meaning.language != "English" else ""
         reason = f"{'labelled' if labelled else 'named'} like {meaning.words}{tongue}; {facts.words()}"
         if judgement := _by_name(facts, meaning, coded):
-            each = f", {1 / facts.share:.1f} records each" if judgement[0] == "household" else ""
+            each = f", {1 / facts.share:.1f} records each" if judgement[0] in ("household", "person") else ""
             return judgement[0], reason + each, judgement[1]
     if finding:
         return "direct", f"{finding.words}; {facts.words()}", "medium"
@@ -300,7 +302,7 @@ def _unit(facts: Facts, meaning: Meaning) -> tuple[Role, Confidence] | None:
     if facts.share >= 0.02 and (
         facts.distinct > MAX_KEY_CATEGORIES or (facts.share >= MAX_KEY_SPREAD and facts.distinct > MIN_SHAPE_VALUES)
     ):
-        return "household", "high" if meaning.role == "household" else "medium"
+        return ("household", "high") if meaning.role == "household" else ("person", "medium")
     return None
 
 
@@ -354,11 +356,11 @@ def _counting(facts: Facts) -> bool:
 
 
 def _settle(drafts: list[_Draft]) -> Iterable[Proposal]:
-    """One id, weight, household and sample for the file: the surest, then the first."""
+    """One id, weight, household, person and sample for the file: the surest, then the first."""
     order = {"high": 0, "medium": 1, "low": 2}
     best = {
         role: min((d for d in drafts if d.role == role), key=lambda d: (order[d.confidence], _general(d)), default=None)
-        for role in ("id", "weight", "household", "sample")
+        for role in ("id", "weight", "household", "person", "sample")
     }
     for draft in drafts:
         chosen = best.get(draft.role)
@@ -375,7 +377,7 @@ def _general(draft: _Draft) -> bool:
 
 
 def _second(draft: _Draft, chosen: _Draft) -> Proposal:
-    """The role of a further id, weight, household or sample."""
+    """The role of a further id, weight, household, person or sample."""
     name, why = draft.facts.name, f"{draft.why}; the {draft.role} is {chosen.facts.name!r}"
     if draft.role == "id" and draft.facts.kind == "whole" and draft.meaning is None and not _counting(draft.facts):
         return Proposal(name, "numeric", _by_values(draft.facts, False)[1], "low", nested(draft.facts))

@@ -77,7 +77,7 @@ def _levels(cells: Cells, key: str, alone: int) -> list[dict[str, object]]:
 
 
 def _uniques(cells: Cells) -> int:
-    return int((cells.alike[0] == 1).sum())
+    return int(cells.n[cells.alike[0] == 1].sum())
 
 
 def _suggest_hierarchy(cells: Cells, key: str) -> Hierarchy | None:

@@ -19,7 +19,7 @@ from equipoise.methods.score import Score
 from equipoise.presentation.style import Spec
 from equipoise.risk import Prosecutor, Uniques
 
-WITHHELD_ROLES = ("direct", "id", "weight", "household", "sample")
+WITHHELD_ROLES = ("direct", "id", "weight", "household", "person", "sample")
 """Roles of columns that are withheld, or that nobody outside has."""
 MIN_RECORDS_PER_CELL = 8
 """Keys are added up from the cells where there are so many times more records."""
@@ -65,7 +65,11 @@ def refuse_inner(records: Records, columns: Known) -> None:
 
 def inner_columns(roles: Roles) -> set[str]:
     """The columns that an intruder does not know."""
-    design = {roles.weight, roles.household, roles.sample} - {*roles.keys, *roles.sensitive, *roles.numeric}
+    design = {roles.weight, roles.household, roles.person, roles.sample} - {
+        *roles.keys,
+        *roles.sensitive,
+        *roles.numeric,
+    }
     return {name for name in (*roles.direct, roles.id, *design) if name}
 
 

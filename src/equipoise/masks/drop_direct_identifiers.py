@@ -32,7 +32,8 @@ class DropDirectIdentifiers:
         roles, schema = data.roles, data.schema()
         require_columns(self.columns, schema)
         for column in self.columns:
-            if column in (*roles.keys, *roles.sensitive, *roles.numeric, roles.id, roles.weight, roles.household):
+            units = (roles.id, roles.weight, roles.household, roles.person)
+            if column in (*roles.keys, *roles.sensitive, *roles.numeric, *units):
                 raise RolesError(f"Column {column!r} has another role: it is not left out as a direct identifier.")
         dropped = tuple(dict.fromkeys((*roles.direct, *self.columns)))
         released = data.with_frame(data.frame.drop(list(dropped)) if dropped else data.frame, self.law(dropped))

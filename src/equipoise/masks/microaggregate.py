@@ -1,13 +1,15 @@
 """Replace values by the means of small groups of similar records."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law, Records
+from equipoise.data.repeated_values import once_each, once_words, repeating
 from equipoise.data.row_draws import whole
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError, RolesError, require_columns
@@ -37,6 +39,9 @@ class Microaggregate:
     joint values of `strata`. Released is the mean, unweighted: column means are kept (to rounding), variances shrink.
     Whole numbers become decimal ones unless integers="round". A category becomes the group's most frequent one, its
     medoid (ties: the first in order); dates a rounded mean. Draws nothing at random.
+    With a household role, numbers that are equal within most households are grouped by household if there are
+    no strata and no other column is grouped with them; else members' groups differ, and who averages them
+    comes nearer to the truth.
 
     Missing values stay missing, and records that miss the same columns are grouped among themselves; where fewer than
     `size` of a stratum do, the mask refuses, or with rare="empty" takes their other values in `columns` away too.
@@ -72,25 +77,42 @@ class Microaggregate:
     def apply(self, data: Records, draws: Draws) -> Records:
         require_columns((*self.columns, *(self.strata or ())), data.schema())
         for column in (*self.columns, *(self.strata or ())):
-            if column in (data.roles.id, data.roles.household, data.roles.sample):
-                raise RolesError(f"Column {column!r} names records, households or samples: it cannot be grouped.")
-        return data.with_frame(whole(data, self._change), self.law())
+            if column in (data.roles.id, data.roles.household, data.roles.person, data.roles.sample):
+                raise RolesError(f"Column {column!r} names records, people or households: it cannot be grouped.")
+        owners = self._owners(data)
+        return data.with_frame(whole(data, partial(self._change, owners)), self.law(owners))
 
-    def law(self) -> Law:
+    def _owners(self, data: Records) -> dict[str, str]:
+        """Columns grouped by household, where all that are grouped together are equal within households."""
+        owners = {} if self.strata else repeating(data, self.columns)
+        return owners if self.method == "univariate-optimal" or len(owners) == len(self.columns) else {}
+
+    def law(self, owners: Mapping[str, str]) -> Law:
         parameters: dict[str, Any] = {"columns": list(self.columns), "size": self.size, "method": self.method}
         parameters |= {"strata": list(self.strata)} if self.strata else {}
         parameters |= {"integers": self.integers, "rare": self.rare}
-        return Law("microaggregate", self.columns, self.words(), parameters)
+        parameters |= {"once_per": dict(owners)} if owners else {}
+        words = self.words() + once_words(owners).replace("drawn", "grouped")
+        return Law("microaggregate", self.columns, words, parameters)
 
     def words(self) -> str:
         strata = f" within {', '.join(self.strata)}" if self.strata else ""
         groups = f"groups of {self.size} or more{strata} ({WORDS[self.method]})"
         return f"{', '.join(self.columns)} replaced by means of {groups}"
 
-    def _change(self, table: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
+    def _change(self, owners: Mapping[str, str], table: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
         alone = self.method == "univariate-optimal"
         blocks = [(column,) for column in self.columns] if alone else [self.columns]
-        return table.with_columns(new for block in blocks for new in self._block(table, block, keys))
+        return table.with_columns(new for block in blocks for new in self._once(table, block, keys, owners))
+
+    def _once(
+        self, table: pl.DataFrame, block: tuple[str, ...], keys: pl.Series, owners: Mapping[str, str]
+    ) -> list[pl.Series]:
+        """Some columns, grouped together; by household where all of them are equal within households."""
+        once = once_each(table, block, owners)
+        if once is None:
+            return self._block(table, block, keys)
+        return [once.spread(new) for new in self._block(once.table, block, once.keys)]
 
     def _block(self, table: pl.DataFrame, block: tuple[str, ...], keys: pl.Series) -> list[pl.Series]:
         """Some columns, grouped together: in the order of their values and of the records' keys, then put back."""

@@ -1,5 +1,6 @@
 """Add noise to numeric columns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from equipoise.data.numeric_columns import (
     times,
 )
 from equipoise.data.records import Law, Records, collect_one
+from equipoise.data.repeated_values import draw_keys, once_words, repeating
 from equipoise.data.row_draws import rowwise, whole
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
@@ -65,6 +67,8 @@ class Noise:
     `how`: "reflect" folds what lies beyond back, "truncate" draws the noise from the normal law cut at the bounds (each
     column by itself). Both bias records near a bound: the law says which share of the noise variance is left, and the
     bias. `keep_zero` leaves zeros alone: they are seen to be true. Missing values stay missing.
+    With a household role, a column that is equal within most households gets one draw for each household and
+    value: drawn for each member, it would be averaged away. Such columns are correlated through draws of their own.
     Cost: two to four passes to aggregate, then O(records x columns), record by record on every engine.
 
     Source: Kim (1986), *A method for limiting disclosure in microdata based on random noise and transformation*;
@@ -98,11 +102,23 @@ class Noise:
         column_moments = moments(data, columns, joint=self.kind == "correlated")
         self._refuse_flat(columns, column_moments)
         low, high = self._limits(data, columns)
-        adds = _Adds(self, columns, column_moments, low, high, draws)
+        owners = repeating(data, columns)
+        if self.preserve and 0 < len(owners) < len(columns):
+            column, unit = next(iter(owners.items()))
+            raise DataError(
+                f"Column {column!r} is equal within {unit!r} and others are not: preserve it in a step of its own."
+            )
+        adds = _Adds(self, columns, column_moments, low, high, draws, owners)
         frame = whole(data, adds) if self.preserve else rowwise(data, adds)
-        return data.with_frame(frame, self.law(columns, column_moments, _effects(data, adds)))
+        return data.with_frame(frame, self.law(columns, column_moments, _effects(data, adds), owners))
 
-    def law(self, columns: tuple[str, ...], column_moments: ColumnMoments, effects: dict[str, dict[str, float]]) -> Law:
+    def law(
+        self,
+        columns: tuple[str, ...],
+        column_moments: ColumnMoments,
+        effects: dict[str, dict[str, float]],
+        owners: Mapping[str, str],
+    ) -> Law:
         """What the public may know; the noise's own size is needed to correct for it, and given to 3 digits."""
         parameters: dict[str, Any] = {"columns": list(columns), "scale": self.scale, "kind": self.kind}
         parameters |= {"preserve": self.preserve} if self.preserve else {}
@@ -111,7 +127,9 @@ class Noise:
         sizes = zip(columns, self.scale * np.nan_to_num(column_moments.sd), strict=True)
         parameters |= {"noise_sd": {c: significant(float(s)) for c, s in sizes}}
         parameters |= {"effects": effects} if effects else {}
+        parameters |= {"once_per": dict(owners)} if owners else {}
         words = f"{self.words()}{_effects_in_words(effects) if self.bounds is not None or self.keep_zero else ''}"
+        words += once_words(owners)
         return Law("noise", columns, words, parameters, detail=column_moments)
 
     def words(self) -> str:
@@ -155,12 +173,14 @@ class _Adds:
     low: Floats
     high: Floats
     draws: Draws
+    owners: Mapping[str, str]
 
     def __call__(self, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
         x = floats(table, self.columns)
-        z = beside([self.draws.normal(ids, counter) for counter in range(len(self.columns))])
+        keys = [draw_keys(table, ids, column, self.owners) for column in self.columns]
+        z = beside([self.draws.normal(key, counter) for counter, key in enumerate(keys)])
         if self.mask.kind == "correlated":
-            z = times(z, root(self.moments.correlation))
+            z = times(z, _mixing(self.moments.correlation, [column in self.owners for column in self.columns]))
         whole_numbers = np.array([table.schema[c].is_integer() for c in self.columns])
         y = self.changed(x, z, whole_numbers)
         y = _restored(y, x) if self.mask.preserve else y
@@ -179,6 +199,20 @@ class _Adds:
             y = _reflected(x + sd * z, low, high) if self.mask.how == "reflect" else _truncated(x, sd, z, low, high)
         still = x == 0 if self.mask.keep_zero or self.mask.bounds == "sign" else np.False_
         return np.where(still, x, y)
+
+
+def _mixing(correlation: Floats, repeats: list[bool]) -> Floats:
+    """M with M'M = the correlations: columns that repeat in a unit are mixed of draws of such columns alone."""
+    first, last = np.flatnonzero(repeats), np.flatnonzero(~np.array(repeats))
+    if not len(first) or not len(last):
+        return root(correlation)
+    inner, across = correlation[np.ix_(first, first)], correlation[np.ix_(first, last)]
+    slopes = np.linalg.pinv(inner, rcond=1e-10, hermitian=True) @ across
+    mixing = np.zeros_like(correlation)
+    mixing[np.ix_(first, first)] = root(inner)
+    mixing[np.ix_(first, last)] = root(inner) @ slopes
+    mixing[np.ix_(last, last)] = root(correlation[np.ix_(last, last)] - across.T @ slopes)
+    return mixing
 
 
 def _typed_column(column: pl.Series, x: Floats, y: Floats) -> pl.Series:
@@ -264,6 +298,7 @@ def _effect(histogram: pl.DataFrame, adds: _Adds, place: int, whole_number: bool
         adds.low[[place]],
         adds.high[[place]],
         adds.draws,
+        {},
     )
     x = np.repeat(histogram["x"].to_numpy(), len(POINTS))[:, None]
     z = np.tile(ndtri(POINTS), histogram.height)[:, None]

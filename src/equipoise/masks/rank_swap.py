@@ -1,12 +1,15 @@
 """Swap values whose ranks are near."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law, Records
+from equipoise.data.repeated_values import Once, once_each, once_words, repeating
 from equipoise.data.row_draws import whole
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, RolesError, require_columns
@@ -29,7 +32,9 @@ class RankSwap:
     from one another, so fewer than 1/window + 1 are not swapped; swapping equal values changes nothing, and that many
     records show the truth. The column's values are those of the original, in another order: its distribution is kept
     exactly; columns are swapped independently, so correlations between columns weaken with the window. Numbers, dates
-    and enumerations; missing values stay where they are. Cost: O(n log n), about log n rounds on what is left.
+    and enumerations; missing values stay where they are. With a household role, a number that is equal within most
+    households is swapped once for each household and value, and n counts these. Cost: O(n log n), about log n
+    rounds on what is left.
 
     Source: Moore (1996), *Controlled data-swapping techniques for masking public use microdata sets*, after Greenberg
     (1987); here vectorised, with the partner drawn on both sides.
@@ -52,12 +57,14 @@ class RankSwap:
         if not columns:
             raise RolesError("No columns were named, and no column has the role numeric.")
         require_columns(columns, schema)
-        frame = whole(data, partial(_swapped, columns, self.window, draws))
-        return data.with_frame(frame, self.law(columns))
+        owners = repeating(data, columns)
+        frame = whole(data, partial(_swapped, columns, self.window, draws, owners))
+        return data.with_frame(frame, self.law(columns, owners))
 
-    def law(self, columns: tuple[str, ...]) -> Law:
-        parameters = {"columns": list(columns), "window": self.window}
-        return Law("rank_swap", columns, self.words(), parameters, detail=self.window)
+    def law(self, columns: tuple[str, ...], owners: Mapping[str, str]) -> Law:
+        parameters: dict[str, Any] = {"columns": list(columns), "window": self.window}
+        parameters |= {"once_per": dict(owners)} if owners else {}
+        return Law("rank_swap", columns, f"{self.words()}{once_words(owners)}", parameters, detail=self.window)
 
     def words(self) -> str:
         columns = ", ".join(self.columns) or "the numeric columns"
@@ -65,10 +72,20 @@ class RankSwap:
 
 
 def _swapped(
-    columns: tuple[str, ...], window: float, draws: Draws, table: pl.DataFrame, ids: pl.Series
+    columns: tuple[str, ...],
+    window: float,
+    draws: Draws,
+    owners: Mapping[str, str],
+    table: pl.DataFrame,
+    ids: pl.Series,
 ) -> pl.DataFrame:
     keys = compact(ids, draws)
-    return table.with_columns(_column(table[c], window, keys, draws.child(i)) for i, c in enumerate(columns))
+    changed = []
+    for place, column in enumerate(columns):
+        once = once_each(table, (column,), owners) or Once(table, ids, np.arange(table.height))
+        own = keys if once.table is table else compact(once.keys, draws)
+        changed.append(once.spread(_column(once.table[column], window, own, draws.child(place))))
+    return table.with_columns(changed)
 
 
 def _column(column: pl.Series, window: float, keys: Integers, draws: Draws) -> pl.Series:

@@ -19,13 +19,14 @@ from equipoise.methods.parameters import check_fields
 class Renumber:
     """Give households, holdings or patients the new numbers 1, 2, ... in a random order: who belongs together stays.
 
-    The numbers of the `household` role are drawn anew, or those of `columns`: the old ones may be known elsewhere, or
-    show when a group was collected. Every order is equally likely and drawn from the secret seed; texts stay texts, and
-    what is missing stays missing.
+    The numbers of the roles `household` and `person` are drawn anew, or those of `columns`: the old ones may be known
+    elsewhere, or show when a group was collected. Every order is equally likely and drawn from the secret seed; texts
+    stay texts, and what is missing stays missing.
 
     Source: Benschop, Machingauta and Welch, *Statistical Disclosure Control: A Practice Guide* (World Bank), on
     randomizing the order and the numbering of individuals and households. Does not guard against recognition by who
-    lives together: see `risk.Household`. Cost: one pass over the records, and a sort of the groups.
+    lives together (see `risk.Composition`) or by all records of a person. Cost: one pass over the records, and a sort
+    of the groups.
 
     >>> records = Records.of(pl.DataFrame({"age": [1, 2, 3], "home": [70, 70, 15]}), eq.Roles("age", household="home"))
     >>> a, b, c = Renumber().apply(records, Draws(1)).collect()["home"]
@@ -52,13 +53,13 @@ class Renumber:
         return cells
 
     def words(self) -> str:
-        return f"{', '.join(self.columns) or 'households'} with new numbers"
+        return f"{', '.join(self.columns) or 'households and people'} with new numbers"
 
     def _columns(self, data: Records) -> tuple[str, ...]:
         roles, schema = data.roles, data.schema()
-        chosen = self.columns or ((roles.household,) if roles.household else ())
+        chosen = self.columns or tuple(c for c in (roles.household, roles.person) if c)
         if not chosen:
-            raise RolesError("Nothing to give new numbers to: name a household in the roles, or columns.")
+            raise RolesError("Nothing to give new numbers to: name a household or a person in the roles, or columns.")
         require_columns(chosen, schema)
         for column in chosen:
             if column in (*roles.keys, *roles.sensitive, roles.id, roles.weight):

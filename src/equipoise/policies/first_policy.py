@@ -246,7 +246,10 @@ def _limited_scores(preset: Preset) -> tuple[str, ...]:
 
 def _final_masks(findings: FileFindings) -> list[str]:
     """New numbers for the groups and, where ids tell records apart, a new order: the old ones may be known."""
-    masks = {"renumber": findings.roles.of("household"), "shuffle_order": findings.roles.of("id")}
+    masks = {
+        "renumber": (*findings.roles.of("household"), *findings.roles.of("person")),
+        "shuffle_order": findings.roles.of("id"),
+    }
     return [f'{{ use = "{mask}" }}' for mask, columns in masks.items() if columns]
 
 

@@ -184,11 +184,13 @@ class CellScale(Scale):
 def _by_cells(cells: Cells, groups: tuple[str, ...]) -> Iterator[Cells]:
     """The cells of each group, without the columns that are alike in it. O(cells log cells)."""
     columns = tuple(c for c in cells.by if c not in groups) or cells.by
-    parts = cells.table.select(*cells.by, "n", "total").partition_by(groups, maintain_order=True)
+    table = cells.table.select(*cells.by, "n", "total").with_row_index("__at__")
+    parts = table.partition_by(groups, maintain_order=True)
     _refuse_many(len(parts))
     for part in parts:
-        group = replace(Cells.of(part, cells.by, cells.hierarchies), open=cells.open)
-        yield group.margin(columns)
+        people = cells.people.only(part["__at__"].to_numpy()) if cells.people else None
+        group = Cells.of(part.drop("__at__"), cells.by, cells.hierarchies)
+        yield replace(group, open=cells.open, people=people).margin(columns)
 
 
 def _by_records(released: Records, original: Records, groups: tuple[str, ...]) -> Iterator[Pair]:

@@ -8,19 +8,59 @@ from collections.abc import Iterator
 
 from equipoise.data.cells import count
 from equipoise.data.records import Records
+from equipoise.data.roles import Roles
+from equipoise.ground.errors import EquipoiseError
+from equipoise.inspection.column_names import meaning_of
+from equipoise.policies.policy import Policy
+from equipoise.policies.scoped_measures import Wanted
+from equipoise.recipe.catalogue import parse
+from equipoise.risk import Composition
 
 
-def assumptions(released: Records) -> tuple[str, ...]:
-    """What the scores of a release assume, each as a sentence. O(cells).
+def assumptions(released: Records, policy: Policy | None = None) -> tuple[str, ...]:
+    """What the scores of a release assume, each as a sentence; the policy says which risks are limited. O(cells).
 
     >>> import equipoise as eq, polars as pl
     >>> assumptions(eq.read(pl.DataFrame({"age": [30, None]}), eq.Roles("age", missing="any")))
     ('Assumes that nobody can tell why a key is missing: a blank could be anything.',)
     """
-    return tuple(_assumptions(released))
+    return tuple(_assumptions(released, policy or Policy()))
 
 
-def _assumptions(released: Records) -> Iterator[str]:
+def _assumptions(released: Records, policy: Policy) -> Iterator[str]:
     keys = released.roles.keys
+    yield from _unknown_records(released.roles)
+    yield from _unknown_members(released.roles, policy)
     if keys and released.roles.missing == "any" and any(axis.null_count() for axis in count(released).cube.axes):
         yield "Assumes that nobody can tell why a key is missing: a blank could be anything."
+
+
+def _unknown_records(roles: Roles) -> Iterator[str]:
+    """Words of the columns where they are words: one stay of a patient, else one record of a person."""
+    if roles.person:
+        record, person = _noun(roles.id, "person") or "record", _noun(roles.person, "person") or "person"
+        yield f"Assumes that only one {record} of a {person} is known."
+
+
+def _noun(column: str | None, role: str) -> str | None:
+    """The name of a column that is a word for what has this role."""
+    meaning = meaning_of(column) if column and column.isalpha() else None
+    return column.lower() if column and meaning and meaning.role == role else None
+
+
+def _unknown_members(roles: Roles, policy: Policy) -> Iterator[str]:
+    """Unless a limit covers the whole household: how many of its members may be known."""
+    limited = [m.known for m in map(_measure, policy.limits) if isinstance(m, Composition)]
+    if not roles.household or "all" in limited:
+        return
+    most = max([1, *(known for known in limited if isinstance(known, int))])
+    unit = _noun(roles.household, "household") or "household"
+    members = f"only one member of a {unit} is" if most == 1 else f"at most {most} members of a {unit} are"
+    yield f"Assumes that {members} known, not the whole {unit}."
+
+
+def _measure(score: str) -> object:
+    try:
+        return parse(Wanted.of(score).measure, "measure")
+    except EquipoiseError:
+        return None

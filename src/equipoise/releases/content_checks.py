@@ -27,8 +27,8 @@ from equipoise.tables import audit
 from equipoise.trials.trial import Trial
 
 RELEASE_ONLY_MEASURES = (
-    risk.Uniques, risk.KAnonymity, risk.Individual, risk.Household, risk.Prosecutor, risk.SpecialUniques,
-    risk.PopulationUniques, risk.AttributeDisclosure,
+    risk.Uniques, risk.KAnonymity, risk.Individual, risk.Household, risk.Composition, risk.Prosecutor,
+    risk.SpecialUniques, risk.PopulationUniques, risk.AttributeDisclosure,
 )  # fmt: skip
 """Measures that look at the released data alone."""
 TABLE_FILE = "table.csv"

@@ -31,7 +31,7 @@ EVIDENCE, SIGNATURE, KEY = "evidence.json", "evidence.sig", "key.pem"
 PACKAGES = ("equipoise", "polars", "numpy", "scipy", "narwhals")
 SELF_FILES = (EVIDENCE, SIGNATURE, KEY)
 """The files of `public/` that the evidence cannot hold a hash of."""
-PUBLIC_ROLES = ("keys", "sensitive", "numeric", "weight", "household", "domain", "sample", "missing")
+PUBLIC_ROLES = ("keys", "sensitive", "numeric", "weight", "household", "person", "domain", "sample", "missing")
 """The roles that a reader needs to measure the released data again."""
 
 

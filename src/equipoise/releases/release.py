@@ -207,7 +207,7 @@ def _report(
         before=profile(records),
         after=profile(released),
         laws=released.history,
-        assumptions=assumptions(released),
+        assumptions=assumptions(released, policy),
         withheld=(records.roles.id,) if records.roles.id else (),
     )
 

@@ -64,7 +64,7 @@ def completed(report: Report, records: Records, released: Records) -> Report:
 
 
 ROLE_WORDS = {"keys": "key", "sensitive": "sensitive", "numeric": "number", "domain": "domain"}
-SINGLE_COLUMN_ROLES = ("weight", "household", "sample", "id")
+SINGLE_COLUMN_ROLES = ("weight", "household", "person", "sample", "id")
 
 
 def roles_in_words(records: Records) -> dict[str, str]:

@@ -13,6 +13,7 @@ from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 
 CENSUS_NOTE = "No sampling fraction was given and there are no weights: the file is taken for the whole population."
+REPEATED_NOTE = "Records are counted, though some are of one person: people may be more at risk than this says."
 
 
 class KeyRisk:
@@ -66,13 +67,14 @@ def cell_score(name: str, released: Records | Cells, cells: Cells, risk: Floats,
 
 
 def fraction_of(cells: Cells, fraction: float | None) -> tuple[float, tuple[str, ...]]:
-    """Sampling fraction and notes on it: the one passed, else records / sum of weights, at most 1.
+    """Sampling fraction, and notes on a model of records: the one passed, else records / sum of weights, at most 1.
 
     >>> fraction_of(Cells.of(pl.DataFrame({"k": [1, 2], "n": [1, 1], "total": [30.0, 10.0]})), None)
     (0.05, ())
     """
+    notes: tuple[str, ...] = (REPEATED_NOTE,) if cells.people is not None else ()
     if fraction is not None:
-        return fraction, ()
-    notes = (CENSUS_NOTE,) if bool((cells.total == cells.n).all()) else ()
+        return fraction, notes
+    notes += (CENSUS_NOTE,) if bool((cells.total == cells.n).all()) else ()
     total = float(cells.total.sum())
     return (min(1.0, cells.records / total) if total > 0 else 1.0), notes

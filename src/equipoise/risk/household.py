@@ -25,8 +25,8 @@ class Household:
     first: its id, its `members` and its `risk`. Who lives together is said by the `household` role, or by that column.
 
     Source: Hundepool et al. (2012), section 3.3.3; World Bank, *Statistical Disclosure Control for Microdata: A
-    Practice Guide*, section on household risk. Misleads when members of a household are recognised together rather
-    than one by one. Cost: O(records) beside the cells.
+    Practice Guide*, section on household risk. Assumes that an intruder knows one member, not the family.
+    Misleads when members are recognised together: see `Composition`. Cost: O(records) beside the cells.
 
     >>> people = pl.DataFrame({"age": [30, 31, 31], "home": [1, 1, 2]})
     >>> records = eq.Records.of(people, eq.Roles("age", household="home"))

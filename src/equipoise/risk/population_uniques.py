@@ -129,7 +129,7 @@ class PopulationUniques(KeyRisk):
 def classes_of(cells: Cells) -> SizeCounts:
     """Classes of a file by size; if missing keys make classes overlap, a record counts 1 / the size of its class."""
     sizes, place = np.unique(cells.alike[0], return_inverse=True)
-    return SizeCounts(sizes.astype(np.float64), np.bincount(place, weights=cells.n) / sizes)
+    return SizeCounts(sizes.astype(np.float64), np.bincount(place, weights=cells.members) / sizes)
 
 
 def combinations(cells: Cells) -> float:

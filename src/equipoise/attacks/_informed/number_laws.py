@@ -23,12 +23,19 @@ def window(space: CandidateSpace, files: IntruderFiles, column: str, law: Law, *
     ranks within reach are equally likely, so rank distances count only if there is nothing but intervals (`alone`).
     """
     released, original = numbers(files.released[column]), numbers(files.original[column])
-    ranked = np.sort(released[~np.isnan(released)])
+    swapped = numbers(_once(files.released, column, law)[column])
+    ranked = np.sort(swapped[~np.isnan(swapped)])
     reach = int(np.floor(float(law.parameters["window"]) * len(ranked) * (1 + 1e-12)))
     start, end = (np.searchsorted(ranked, original, side=side) for side in ("left", "right"))
     low, high = _values_at(ranked, start - reach), _values_at(ranked, end - 1 + reach)
     places = [_middle(ranked, values) for values in (released, original, low, high)]
     space.coordinate(places[0], places[1], 1.0 / max(1, reach) ** 2 if alone else 0.0, places[2], places[3])
+
+
+def _once(released: pl.DataFrame, column: str, law: Law) -> pl.DataFrame:
+    """The rows that were swapped: one for each household and value where the law says so."""
+    unit = law.parameters.get("once_per", {}).get(column)
+    return released.unique([unit, column]) if unit in released.columns else released
 
 
 def _values_at(ranked: Floats, places: Integers) -> Floats:

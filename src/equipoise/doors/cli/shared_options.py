@@ -30,7 +30,7 @@ from equipoise.releases import reopen
 
 ROLES, READING = "Roles of the columns", "Reading the data"
 MANY = ("keys", "sensitive", "numeric", "domain", "direct")
-SINGLE = ("weight", "household", "id", "sample")
+SINGLE = ("weight", "household", "person", "id", "sample")
 ARGUS = (*KNOWN["asc"].suffixes, *KNOWN["tab"].suffixes)
 """Files whose metadata tells the roles of their columns."""
 Names = list[str] | None
@@ -49,6 +49,7 @@ Sensitive = Annotated[Names, _role("What nobody may learn about a person.")]
 Numeric = Annotated[Names, _role("Numbers that users analyse.")]
 Weight = Annotated[str | None, _role("How many people of the population a record stands for.", "COLUMN")]
 Household = Annotated[str | None, _role("Which records live together.", "COLUMN")]
+Person = Annotated[str | None, _role("Whose record it is, where people have several: classes count people.", "COLUMN")]
 Domain = Annotated[Names, _role("Areas or groups for which users make tables.")]
 Id = Annotated[str | None, _role("The number of the record. It is never released.", "COLUMN")]
 RecordId = Annotated[str | None, _role("The number of the record, where both files have it.", "COLUMN")]
@@ -95,7 +96,7 @@ READ = {"hierarchy": Trees, "roles": RolesFile, **SOURCE}
 """How data is read, with the roles of its columns."""
 PEOPLE = {
     "keys": Keys, "sensitive": Sensitive, "numeric": Numeric, "weight": Weight, "household": Household,
-    "domain": Domain, "id": Id,
+    "person": Person, "domain": Domain, "id": Id,
 }  # fmt: skip
 """The roles of columns in a file of people."""
 
@@ -146,7 +147,7 @@ def roles(options: Mapping[str, Any], *, keys_needed: bool = True, file_roles: R
     """Roles from options, over those of the roles file, or those the data came with."""
     base = Roles.from_toml(options["roles"]) if options["roles"] else file_roles or Roles()
     fields: dict[str, Any] = {name: names(options[name]) for name in MANY if options.get(name)}
-    fields |= {name: options[name] for name in ("weight", "household", "id") if options.get(name)}
+    fields |= {name: options[name] for name in ("weight", "household", "person", "id") if options.get(name)}
     combined = replace(base, **fields, hierarchies={**base.hierarchies, **hierarchies(options["hierarchy"] or ())})
     if keys_needed and not combined.keys and not options.get("mask"):
         raise RolesError("No keys were named: say which columns an intruder may know with --keys, before any --mask.")

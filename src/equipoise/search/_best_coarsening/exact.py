@@ -291,5 +291,5 @@ def slices(lattice: Lattice) -> tuple[Slice, ...]:
     for _, _, j, level, category in sorted(candidates):
         if j not in chosen and len(chosen) < MAX_SLICES:
             folds = lattice.folds.part(j, lattice.ladders[j].steps[level] == category)
-            chosen[j] = Slice(j, level, replace(lattice, folds=folds))
+            chosen[j] = Slice(j, level, replace(lattice, folds=folds, people=None))
     return tuple(chosen.values())

@@ -11,8 +11,9 @@ from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import Lattice, Node
 from equipoise.data.cells import Cells
 from equipoise.data.equivalence_classes import Classes
+from equipoise.data.people import People
 from equipoise.ground.arrays import Integers
-from equipoise.ground.packed_keys import Cube
+from equipoise.ground.packed_keys import Cube, group
 from equipoise.methods.protection_levels import Both, Either
 from equipoise.methods.sensitive_values import sensitive_of
 
@@ -31,7 +32,7 @@ def lattice_of(cells: Cells, keys: tuple[str, ...], rule: Any) -> Lattice:
     total = finest.total if _plain(rule) else None
     folds = Folds(ladders, codes, finest.n, inner, finest.hierarchies, total)
     wild = tuple(key for key in keys if key in finest.open and finest.values(key).null_count())
-    return Lattice(tuple(ladders), finest.records, folds, wild)
+    return Lattice(tuple(ladders), finest.records, folds, wild, finest.people)
 
 
 def _plain(rule: Any) -> bool:
@@ -45,6 +46,8 @@ def node_at(lattice: Lattice, rule: Any, fold: Fold) -> Node:
     classes, stand = lattice.folds.classes(fold)
     if lattice.open:
         classes = replace(classes, matched=_cells(lattice, fold, classes, stand).alike[0])
+    if lattice.people is not None:
+        classes = replace(classes, people=_cells(lattice, fold, classes, stand).alike[0])
     return Node(lattice, fold.levels, classes, _unsafe(lattice, rule, fold, classes, stand), stand)
 
 
@@ -67,7 +70,20 @@ def _cells(lattice: Lattice, fold: Fold, classes: Classes, stand: Integers) -> C
     codes = tuple(ladder.steps[level][lattice.folds.codes[j][stand]] for j, (ladder, level) in enumerate(pairs))
     total = np.bincount(classes.ids, weights=weights).astype(np.float64, copy=False)
     cube = Cube(tuple(ladder.labels[level] for ladder, level in pairs), codes, classes.n, total)
-    return Cells(tuple(ladder.key for ladder, _ in pairs), cube, open=lattice.open)
+    people = _people(lattice, fold.levels, stand)
+    return Cells(tuple(ladder.key for ladder, _ in pairs), cube, open=lattice.open, people=people)
+
+
+def _people(lattice: Lattice, levels: Levels, stand: Integers) -> People | None:
+    """The people of each class: the class of every counted cell is that of the cell that represents it."""
+    if lattice.people is None:
+        return None
+    pairs = zip(lattice.ladders, levels, lattice.folds.codes, strict=True)
+    codes = [ladder.steps[level][own] for ladder, level, own in pairs]
+    ids, first = group(codes, [int(code.max()) + 1 for code in codes])
+    places = np.empty(len(first), dtype=np.int64)
+    places[ids[stand]] = np.arange(len(stand))
+    return lattice.people.moved(places[ids])
 
 
 def walk(lattice: Lattice, selection: Integers | None = None) -> Iterator[Fold]:

@@ -25,7 +25,7 @@ from equipoise.releases.plan import trials_of
 
 UNREAD_PATH = "(not read here)"
 """Stands for the path of the data in a policy that is checked without reading it."""
-ROLE_ORDER = ("key", "sensitive", "numeric", "domain", "household", "weight", "sample", "none")
+ROLE_ORDER = ("key", "sensitive", "numeric", "domain", "household", "person", "weight", "sample", "none")
 """The order of roles in which columns are listed."""
 TABLE_PROBLEM = "This policy makes a table, which is not tried here but under Tables."
 POLICY_FILE = "policy.toml"

@@ -56,7 +56,7 @@ class PackedStage:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WildcardStage:
-    """Cells in which missing keys match any value: matches are counted by Cells. O(patterns x cells)."""
+    """Cells in which missing keys match any value, or records repeat people: counted by Cells. O(patterns x cells)."""
 
     cells: Cells
     column: str
@@ -77,7 +77,7 @@ class WildcardStage:
 def stage_of(cells: Cells, column: str, labels: Mapping[str, pl.Series]) -> Stage:
     """The stage of a key; `labels` has the categories of the values of the other keys that are coarsened."""
     gaps = any(cells.values(name).null_count() for name in cells.open if name in cells.by)
-    return WildcardStage.of(cells, column, labels) if gaps else PackedStage.of(cells, column, labels)
+    return WildcardStage.of(cells, column, labels) if gaps or cells.people else PackedStage.of(cells, column, labels)
 
 
 def numbers(stage: Stage, table: Integers) -> dict[str, float]:

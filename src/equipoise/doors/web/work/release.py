@@ -29,7 +29,9 @@ def _release_facts(published: Release | TableRelease, policy: Policy) -> dict[st
     """Facts of a release for the page: the balance in a sentence, the limits with their margins, and the steps."""
     rows = [limit_row(limit, published.trial, published.trial) for limit in policy.parsed]
     words = balance(published.trial, published.original, find_axes(published.trial.scores, policy))
-    return {"words": words, "limits": rows, "done": list(published.trial.recipe.words().split("; "))}
+    steps = published.trial.recipe.words().split("; ")
+    assumes = published.evidence["assumes"] if isinstance(published, Release) else []
+    return {"words": words, "assumes": assumes, "limits": rows, "done": steps}
 
 
 def verify_release(progress: Progress, folder: Path) -> dict[str, Any]:

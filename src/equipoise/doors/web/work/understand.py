@@ -20,7 +20,15 @@ from equipoise.methods.score import Score
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.numbers import percent
 from equipoise.presentation.style import BLUE, GREY, SCHEMA, VERMILLION, Spec, labels, look
-from equipoise.risk import AttributeDisclosure, Household, Individual, PopulationUniques, Prosecutor, Uniques
+from equipoise.risk import (
+    AttributeDisclosure,
+    Composition,
+    Household,
+    Individual,
+    PopulationUniques,
+    Prosecutor,
+    Uniques,
+)
 
 CLASS_SIZE_LIMITS = (2, 3, 5)
 """Sizes for which the records in smaller classes are counted."""
@@ -83,6 +91,7 @@ def _overview(records: Records, cells: Cells) -> dict[str, Any]:
         "individual": _individual(records, cells),
         "population": next((_measure_facts(m, records) for m in usual if isinstance(m, PopulationUniques)), None),
         "household": _household(usual, records),
+        "composition": next((_measure_facts(m, records) for m in usual if isinstance(m, Composition)), None),
         "learnt": [
             {"column": m.sensitive, **_measure_facts(m, records)} for m in usual if isinstance(m, AttributeDisclosure)
         ],
@@ -209,7 +218,7 @@ def chart_description(rows: list[dict[str, Any]]) -> str:
 
 def _keys(records: Records, cells: Cells) -> dict[str, Any]:
     """The keys, most harmful first. Margins are counted on a copy of the cells, so that they are not cached."""
-    table = by_key(Cells(cells.by, cells.cube, cells.hierarchies, open=cells.open))
+    table = by_key(Cells(cells.by, cells.cube, cells.hierarchies, open=cells.open, people=cells.people))
     mild = {row["key"]: row for row in mildest(helps(cells)).iter_rows(named=True)}
     rows = []
     for row in table.iter_rows(named=True):
@@ -237,7 +246,7 @@ def _values(records: Records, riskiest: pl.DataFrame, by: tuple[str, ...]) -> li
 def _categories(cells: Cells) -> list[dict[str, Any]]:
     """The categories with more uniques than average, most uniques first."""
     table = by_category(cells)
-    usual = float((cells.alike[0] == 1).sum()) / cells.records
+    usual = float(cells.n[cells.alike[0] == 1].sum()) / cells.records
     rows = table.filter((pl.col("uniques") > 0) & (pl.col("share") > usual)).head(MAX_CATEGORIES).iter_rows(named=True)
     return [row | {"category": value_text(row["category"])} for row in rows]
 
