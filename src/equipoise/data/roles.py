@@ -197,3 +197,12 @@ def names(value: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
     if len(set(columns)) < len(columns):
         raise RolesError(f"A column stands twice in the role {role!r}.")
     return columns
+
+
+def beside(column: str, *ours: str) -> str:
+    """The name of a column of the file in a table that has columns of our own: one underscore more where they collide.
+
+    >>> beside("age", "risk"), beside("risk", "risk")
+    ('age', 'risk_')
+    """
+    return beside(f"{column}_", *ours) if column in ours else column
