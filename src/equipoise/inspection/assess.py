@@ -92,7 +92,7 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
     weighted = cells.total.sum()
     fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None
     chosen: list[Measure] = [Uniques(), Uniques(k=2)]
-    chosen += [PopulationUniques(float(f"{fraction:.4g}"), "best")] if fraction else []
+    chosen += [PopulationUniques(float(f"{fraction:.4g}"))] if fraction else []
     chosen += [Individual()] if records.roles.weight else []
     chosen += [Household()] if records.roles.household else []
     chosen += [AttributeDisclosure(column) for column in records.roles.sensitive]
