@@ -19,7 +19,7 @@ from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
-from equipoise.risk._log_linear_model import CRITICAL_VALUE, Axes, FitCheck, check, choose, fit, risks
+from equipoise.risk._log_linear_model import CRITICAL_VALUE, MAX_CYCLES, Axes, FitCheck, check, choose, fit, risks
 
 INTERACTION_MODELS = ("main", "all", "best")
 LAW = "law"
@@ -59,7 +59,8 @@ class LogLinear:
       product of its diagonal entries); or "law", what the masks that ran say. Then
       P(right) = m (1 - exp(-x)) / x with x = (1 - pi m) mu / pi, which is the published m E(1/F) for small pi.
 
-    `estimate` gives tau1, tau2 and the model's check. Source: Skinner and Shlomo (2008), *Assessing identification risk
+    Where iterative fitting does not converge a note says so, and a record has the larger of its risks by that fit and by
+    main effects. `estimate` gives tau1, tau2 and the model's check. Source: Skinner and Shlomo (2008), *Assessing identification risk
     in survey microdata using log-linear models*, JASA 103; Shlomo and Skinner (2010), *Assessing the protection
     provided by misclassification-based disclosure limitation methods for survey microdata*, Ann. Appl. Stat. 4.
     Misleads when the model does not hold (read the check), when sampling fractions differ between cells, or when
@@ -112,10 +113,22 @@ class LogLinear:
         stays = self._stays(cells, released.history if isinstance(released, Records) else ())
         model, cube, alone = fit(cells.cube, interactions), cells.cube, cells.n == 1
         means = model.at(cube.codes)
+        if model.gap:  # the smaller mean has the larger risk: never below what the fit in closed form says
+            means = np.minimum(means, fit(cube, ()).at(cube.codes))
         unique, matched = (np.where(alone, risk, 0.0) for risk in risks(means, fraction, stays))
         checked = check(model, cube.codes, cube.n, fraction) if fraction < 1 else None
         advice = ": try interactions='best'" if self.interactions == "main" else ""
-        return _CellFit(cells, fraction, interactions, unique, matched, means / fraction, checked, notes, advice)
+        return _CellFit(
+            cells,
+            fraction,
+            interactions,
+            unique,
+            matched,
+            means / fraction,
+            checked,
+            notes + _unconverged(model.gap),
+            advice,
+        )
 
     def _cells(self, released: Records | Cells) -> Cells:
         cells = released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
@@ -173,6 +186,16 @@ class _CellFit:
             return (f"The model fits (test statistic {z:.1f}).",)
         how = "simple, which overstates" if z > 0 else "rich, which understates"
         return (f"The model is too {how} the risk (test statistic {z:.1f}){self.advice if z > 0 else ''}.",)
+
+
+def _unconverged(gap: float) -> tuple[str, ...]:
+    """What is said of a fit that ended before it converged."""
+    if not gap:
+        return ()
+    return (
+        f"The fit of the interactions did not converge in {MAX_CYCLES:,} cycles (margins are off by up to {gap:.1g} "
+        "records): every record has the larger of its risks by this fit and by main effects alone.",
+    )
 
 
 def _interaction_names(interactions: Any) -> str | tuple[str, ...]:
