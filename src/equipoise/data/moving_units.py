@@ -49,6 +49,18 @@ class Units:
         order = similar_order(cube.axes[:size], cube.codes[:size], self.cells.hierarchies, self.keys)
         return np.argsort(np.argsort(order[self.members[self.starts[:-1]]], kind="stable"), kind="stable")
 
+    def group_words(self, cell: int, within: Columns) -> str:
+        """The group of a unit cell by its number, columns and size, never by a value of the data."""
+        group = np.flatnonzero(self.groups == self.groups[cell])
+        people = self.members[self.starts[cell] : self.starts[cell + 1]]
+        unit = "records" if self.of_people else f"households of {len(people)}"
+        gaps = [key for key in self.keys if self.cells.table[key].gather(people).null_count()]
+        place = f"number {self.groups[cell] + 1:,} in the order of {', '.join(within)}" if within else ""
+        lacks = f"with no {', '.join(gaps)}" if gaps else ""
+        where = "; ".join(part for part in (place, lacks) if part)
+        size = f"{int(self.counts[group].sum()):,} {unit} in {len(group):,} cell{'s' if len(group) != 1 else ''}"
+        return f"{size} of the keys{f' ({where})' if where else ''}"
+
 
 def units(records: Records, keys: Columns, within: Columns) -> Units:
     """The unit cells of a file: O(cells) after counting for records, O(records log records) for households."""

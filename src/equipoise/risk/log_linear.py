@@ -59,10 +59,11 @@ class LogLinear:
       product of its diagonal entries); or "law", what the masks that ran say. Then
       P(right) = m (1 - exp(-x)) / x with x = (1 - pi m) mu / pi, which is the published m E(1/F) for small pi.
 
-    Where iterative fitting does not converge a note says so, and a record has the larger of its risks by that fit and by
-    main effects. `estimate` gives tau1, tau2 and the model's check. Source: Skinner and Shlomo (2008), *Assessing identification risk
-    in survey microdata using log-linear models*, JASA 103; Shlomo and Skinner (2010), *Assessing the protection
-    provided by misclassification-based disclosure limitation methods for survey microdata*, Ann. Appl. Stat. 4.
+    Where iterative fitting does not converge a note says so, and a record has the larger of its risks by that fit and
+    by main effects. `estimate` gives tau1, tau2 and the model's check. Source: Skinner and Shlomo (2008), *Assessing
+    identification risk in survey microdata using log-linear models*, JASA 103; Shlomo and Skinner (2010), *Assessing
+    the protection provided by misclassification-based disclosure limitation methods for survey microdata*, Ann. Appl.
+    Stat. 4.
     Misleads when the model does not hold (read the check), when sampling fractions differ between cells, or when
     misclassification changes the expected counts. Cost: O(cells) to fit main effects; interactions that close a circle
     need the cross of their keys (at most 4 million cells), the check one pass over the whole cross (at most 67
