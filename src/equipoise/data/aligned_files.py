@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
+from equipoise.data.roles import beside
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EngineError, RolesError
 
@@ -53,6 +54,7 @@ class Matched:
         """One row per person, in the input order of the original file."""
         order = np.argsort(self.places[self.first], kind="stable")
         people = self.keys.gather(self.first[order])
+        people = people.alias(beside(people.name, *values))
         return pl.DataFrame([people, *(column.gather(order).alias(name) for name, column in values.items())])
 
 
@@ -86,9 +88,9 @@ def _by_id(released: Records, original: Records, columns: tuple[str, ...], name:
         raise RolesError(f"The id column {name!r} has another type in the released file.")
     places = old[name].arg_sort().to_numpy()
     new, old = new.sort(name), old[places]
-    rows = old.select(name).with_row_index("__first")
-    both = rows.join(new.select(name).with_row_index("__second"), on=name, how="inner", maintain_order="left")
+    rows = old.select(name).with_row_index("__eq_first")
+    both = rows.join(new.select(name).with_row_index("__eq_second"), on=name, how="inner", maintain_order="left")
     if not both.height:
         raise EngineError("No record of the original file is in the released file: their ids have nothing in common.")
-    people = both["__first"].to_numpy().astype(np.int64), both["__second"].to_numpy().astype(np.int64)
+    people = both["__eq_first"].to_numpy().astype(np.int64), both["__eq_second"].to_numpy().astype(np.int64)
     return Matched(new.select(columns), old.select(columns), *people, old[name], places)

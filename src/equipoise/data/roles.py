@@ -13,8 +13,10 @@ from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
 from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint
 
 Missing = Literal["category", "any"]
-RESERVED_COLUMNS = ("n", "total", "risk")
+RESERVED_COLUMNS = ("n", "total")
 """Names of the columns that cell tables add; a key cannot have them."""
+PRIVATE_PREFIX = "__eq_"
+"""Names that begin so are those of columns of our own while we work on a file; no column of a file may have one."""
 
 
 @dataclass(frozen=True)

@@ -110,16 +110,18 @@ def _label(value: pl.Series, level: Level) -> pl.Series:
 
 def _count_people(cells: Cells, people: pl.DataFrame) -> Floats:
     """Number of people who match each cell."""
-    keys = cells.table.select(cells.by)
+    keys = cells.keys
     kinds: dict[Any, Any] = {c: pl.String if people.schema[c] != keys.schema[c] else keys.schema[c] for c in cells.by}
-    people_counts = people.select(cells.by).cast(kinds).group_by(cells.by).agg(total=pl.len().cast(pl.Float64))
-    both = pl.concat([keys.cast(kinds).with_columns(total=pl.lit(0.0)), people_counts.select(*cells.by, "total")])
-    cube = tally([code(both[c]) for c in cells.by], both["total"].to_numpy())
+    people_counts = people.select(cells.by).cast(kinds).group_by(cells.by).agg(__eq_total=pl.len().cast(pl.Float64))
+    both = pl.concat(
+        [keys.cast(kinds).with_columns(__eq_total=pl.lit(0.0)), people_counts.select(*cells.by, "__eq_total")]
+    )
+    cube = tally([code(both[c]) for c in cells.by], both["__eq_total"].to_numpy())
     total = alike(cube, [cells.by.index(c) for c in cells.open if c in cells.by])[1]
     values = {
         c: axis.gather(pl.Series(codes.astype(np.uint32)))
         for c, axis, codes in zip(cells.by, cube.axes, cube.codes, strict=True)
     }
-    population_cells = pl.DataFrame({**values, "__people__": total})
+    population_cells = pl.DataFrame({**values, "__eq_people": total})
     placed = keys.cast(kinds).join(population_cells, on=cells.by, how="left", nulls_equal=True, maintain_order="left")
-    return placed["__people__"].to_numpy()
+    return placed["__eq_people"].to_numpy()

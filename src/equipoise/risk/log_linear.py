@@ -93,7 +93,7 @@ class LogLinear:
         fit_by_cell = self._fit(released)
         score = cell_score(label(self), released, fit_by_cell.cells, fit_by_cell.matched, fit_by_cell.notes())
         more = {"risk": fit_by_cell.matched, "unique": fit_by_cell.unique, "mean": fit_by_cell.mean}
-        return replace(score, cells=lambda: fit_by_cell.cells.table.with_columns(**more))
+        return replace(score, cells=lambda: fit_by_cell.cells.table_with(**more))
 
     def estimate(self, released: Records | Cells) -> LogLinearEstimate:
         """Expected numbers and the model behind them."""
@@ -276,10 +276,10 @@ def _by_law(law: Law, cells: Cells, later: tuple[Law, ...]) -> Floats:
         return np.ones(len(cells))
     if not any(set(law.columns) & set(other.columns) for other in later):
         if isinstance(detail, Transition) and set(detail.strata.columns) <= set(cells.by):
-            place, stratum = detail.places(cells.table[detail.column]), detail.stratum(cells.table)
+            place, stratum = detail.places(cells.keys[detail.column]), detail.stratum(cells.keys)
             return np.where((place < 0) | (stratum < 0), 1.0, detail.tables[stratum, place, place])
         if isinstance(detail, MovePlan) and detail.units.of_people and detail.units.cells.by == cells.by:
-            return np.asarray(1 - detail.law.leave()[cell_of(cells.table, detail.units.cells)], dtype=np.float64)
+            return np.asarray(1 - detail.law.leave()[cell_of(cells.keys, detail.units.cells)], dtype=np.float64)
     raise ParameterError(
         f"The law of {law.mask} does not say how often these keys stay as they were: give it as misclassification."
     )
