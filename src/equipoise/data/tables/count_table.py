@@ -139,7 +139,7 @@ class _Needed:
         for name, column in (("__eq_x", self.value), ("__eq_w", self.weight)):
             self._refuse_values(rows[name], column)
         if self.holding and rows["__eq_holder"].null_count():
-            raise DataError(f"{rows['_holder'].null_count():,} records have no holding in {self.holding!r}.")
+            raise DataError(f"{rows['__eq_holder'].null_count():,} records have no holding in {self.holding!r}.")
         return rows
 
     def _units(self, piece: pl.DataFrame) -> pl.Expr:
