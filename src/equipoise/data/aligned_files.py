@@ -1,6 +1,7 @@
 """Alignment of a released file with its original, record by record or by id."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,18 @@ def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> t
     name = original.roles.id
     if one.height != two.height or (name and not one[name].equals(two[name])):
         raise EngineError("The released and the original file have different records: align them by an id role.")
-    return one.select(columns), two.select(columns)
+    return _in_enums(one.select(columns), two), two.select(columns)
+
+
+def _in_enums(released: pl.DataFrame, original: pl.DataFrame) -> pl.DataFrame:
+    """The released columns in the Enum types of the original: a release names only the categories that it has."""
+    kinds: dict[Any, Any] = {
+        column: kind
+        for column, kind in original.schema.items()
+        if isinstance(kind, pl.Enum) and isinstance(has := released.schema.get(column), pl.Enum)
+        if set(has.categories) <= set(kind.categories)
+    }
+    return released.cast(kinds) if kinds else released
 
 
 def _ordered(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
@@ -72,7 +84,7 @@ def matched(released: Records, original: Records, columns: tuple[str, ...]) -> M
     if name and name in released.schema():
         return _by_id(released, original, columns, name)
     old = original.collect(*dict.fromkeys((*columns, *((name,) if name else ()))))
-    new, every = released.collect(*columns), np.arange(old.height)
+    new, every = _in_enums(released.collect(*columns), old), np.arange(old.height)
     keys = old[name] if name else pl.int_range(old.height, dtype=pl.UInt32, eager=True).alias("record")
     same_rows = new.height == old.height and in_order(released) and in_order(original)
     return Matched(new, old.select(columns), every, every if same_rows else None, keys, every)
@@ -80,7 +92,8 @@ def matched(released: Records, original: Records, columns: tuple[str, ...]) -> M
 
 def _by_id(released: Records, original: Records, columns: tuple[str, ...], name: str) -> Matched:
     with_id = tuple(dict.fromkeys((name, *columns)))
-    new, old = released.collect(*with_id), original.collect(*with_id)
+    old = original.collect(*with_id)
+    new = _in_enums(released.collect(*with_id), old)
     for side in (new, old):
         if side[name].null_count() or side[name].n_unique() < side.height:
             raise RolesError(f"The id column {name!r} has missing or repeated values: ids must be unique.")

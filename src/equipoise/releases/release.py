@@ -35,6 +35,7 @@ from equipoise.releases.evidence import RELEASE_DRAW, Signer
 from equipoise.releases.evidence import evidence as evidence_of
 from equipoise.releases.evidence import rounded as rounded
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, refuse_existing, write_release
+from equipoise.releases.released_categories import without_absent
 from equipoise.releases.report_facts import Report, completed, ends
 from equipoise.search.frontier import Frontier, frontier
 from equipoise.trials.trial import Trial
@@ -139,7 +140,7 @@ def release(
         contents, folder, overwrite=overwrite, texts=texts, sign=sign,
         register=lambda private: register.record(recipe, records) if register else None,
     )  # fmt: skip
-    return Release(folder, released, trial, verdict, evidence, facts.frontier, facts.original)
+    return Release(folder, without_absent(released), trial, verdict, evidence, facts.frontier, facts.original)
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
 
     After a random mask the order of the records is drawn as well: where a record stands must not show where it was.
     """
+    records = without_absent(records)
     records = replace(records, frame=with_codes(records, kind))
     frame = records.frame if records.coarsened else shuffled(records, seed)
     frame = frame.drop(list(withheld), strict=False) if withheld else frame
