@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -126,10 +126,8 @@ def release(
     if not verdict:
         raise refused(trial, verdict)
     facts = _report(records, released, trial, verdict, policy, scales, trials, title)
-    facts = replace(facts, withheld=(*facts.withheld, *whole.roles.direct))
-    attack = try_out(released, records, progress=progress)
-    facts = replace(facts, untried=attack) if isinstance(attack, str) else replace(facts, attack=attack)
-    facts = completed(facts, records, released)
+    facts = replace(facts, withheld=(*facts.withheld, *whole.roles.direct), signed=sign is not None)
+    facts = completed(_attacked(facts, records, released, progress), records, released)
     text = policy_text or job_of(whole, recipe, policy, format).to_toml()
     texts = {
         RECIPE: recipe_text(recipe, trial.scores.keys(), draw), "policy.toml": text, SCRIPT_NAME: SCRIPT,
@@ -179,6 +177,21 @@ class RecordsContents:
 
     def put_private(self, private: Path) -> None:
         system.write(private / "report.html", page(self.facts, public=False))
+
+
+def public_report(
+    records: Records, released: Records, trial: Trial, policy: Policy, *, measures: Sequence[Measure], title: str,
+    made: date, withheld: Sequence[str], signed: bool,
+) -> str:  # fmt: skip
+    """The public report of a release, from what it is made of: a second time it has the same words."""
+    facts = _report(records, released, trial, policy.judge(trial), policy, measures, (), title)
+    facts = replace(facts, made=made, withheld=tuple(withheld), signed=signed)
+    return page(_attacked(facts, records, released, None), public=True)
+
+
+def _attacked(facts: Report, records: Records, released: Records, progress: Progress | None) -> Report:
+    attack = try_out(released, records, progress=progress)
+    return replace(facts, untried=attack) if isinstance(attack, str) else replace(facts, attack=attack)
 
 
 def _report(
