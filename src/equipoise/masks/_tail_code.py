@@ -26,6 +26,7 @@ from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import name_of
+from equipoise.methods.parameters import check_fields
 from equipoise.rules import PPercent
 
 ReplaceBy = Literal["mean", "median", "threshold"]
@@ -50,8 +51,7 @@ class TailCode:
     replace_by: ReplaceBy = "mean"
 
     def __post_init__(self) -> None:
-        if self.replace_by not in ("mean", "median", "threshold"):
-            raise ParameterError(f"replace_by must be 'mean', 'median' or 'threshold', got {self.replace_by!r}.")
+        check_fields(self)
         if not isinstance(self.at, Real) or not isfinite(self.at):
             raise ParameterError("at must be a finite number.")
 

@@ -17,9 +17,7 @@ class TopCode(TailCode):
     threshold then stands for the tail, and the law says so. The median is the mean of the three or four middle records.
     Does not guard against whoever knows the other values of the tail, nor against several thresholds on one column.
 
-    >>> import polars as pl
-    >>> from equipoise.data.cells import Cells
-    >>> incomes = Cells.of(pl.DataFrame({"income": [1, 5, 9], "n": [4, 1, 3]}))
+    >>> incomes = eq.Cells.of(pl.DataFrame({"income": [1, 5, 9], "n": [4, 1, 3]}))
     >>> TopCode("income", at=4).roll_up(incomes).table["income"].to_list()
     [1, 8]
     """

@@ -10,10 +10,11 @@ from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
 from equipoise.data.roles import beside
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.errors import RolesError, require_columns
 from equipoise.ground.packed_keys import Coded, code
 from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import label
+from equipoise.methods.parameters import share
 from equipoise.methods.score import Score, not_applicable
 
 
@@ -31,8 +32,7 @@ class Household:
     than one by one. Cost: O(records) beside the cells.
 
     >>> people = pl.DataFrame({"age": [30, 31, 31], "home": [1, 1, 2]})
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(people, Roles("age", household="home"))
+    >>> records = eq.Records.of(people, eq.Roles("age", household="home"))
     >>> Household().measure(records, records).detail.rows()
     [(1, 2, 1.0), (2, 1, 0.5)]
     """
@@ -41,8 +41,8 @@ class Household:
     household: str | None = None
 
     def __post_init__(self) -> None:
-        if self.above is not None and not 0 <= self.above < 1:
-            raise ParameterError(f"above must be at least 0 and below 1, got {self.above:g}.")
+        if self.above is not None:
+            share(self.above, "above", zero=True, open_=True)
 
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:
@@ -59,7 +59,6 @@ class Household:
         return Score(
             label(self),
             number / max(1, len(risk)),
-            "lower",
             number=number,
             unit="share of records",
             cells=lambda: _detail(homes.values.alias(home), people, shared),
@@ -69,9 +68,8 @@ class Household:
 
 def _members(records: Records, home: str) -> tuple[pl.Series, Coded, Floats]:
     """Id (else row number), household and own risk of every record, row by row: ids may repeat."""
-    schema, key = records.schema(), records.roles.id
-    if home not in schema:
-        raise RolesError.missing(home, list(schema))
+    key = records.roles.id
+    require_columns((home,), records.schema())
     if records.kind == "pyspark" and not key:
         raise RolesError("Records on Spark have no order: name an id role to see the risk of each record.")
     cells = count(records)
