@@ -158,7 +158,11 @@ def _preface(book: Codebook) -> list[str]:
     lines = [f"- {change.words}" for change in book.records_changes]
     lines += [f"  - {note}" for change in book.records_changes for note in change.adjust]
     lines += [f"- Not released: {', '.join(f'`{name}`' for name in book.withheld)}."] if book.withheld else []
-    lines += ["- In the formulas s^2, r and b are a variance, a correlation and a slope from the released data."]
+    lines += [
+        "- In the formulas s^2, r and b are a variance, a correlation and a slope from the released data; n is its "
+        "number of records, d the deviations of the column from its mean, e and t^2 the deviations and the variance of "
+        "the other column, sd a standard deviation. An estimate plus and minus 1.96 standard errors is a 95 % interval."
+    ]
     return [*lines, ""]
 
 
