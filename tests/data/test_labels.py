@@ -72,7 +72,9 @@ def test_long_labels_are_cut() -> None:
 @pytest.mark.parametrize(("by", "said"), [("mean", "mean of all values above 12"), ("threshold", "12 and above")])
 def test_a_tail_says_what_it_is(by: str, said: str) -> None:
     """The labels of values beyond the threshold go; the others stay."""
-    done = eq.Recipe([eq.masks.TopCode("region", 12, by)]).run(records([11, 12, 21, 31, 99], eq.Hierarchy.intervals(5)))  # type: ignore[arg-type]
+    done = eq.Recipe([eq.masks.TopCode("region", 12, by)]).run(
+        records([11, 12, 21, 26, 31, 99], eq.Hierarchy.intervals(5))
+    )  # type: ignore[arg-type]
     value = 26 if by == "mean" else 12
     labels = dict(done.labels.of("region").values)
     assert labels[value] == said

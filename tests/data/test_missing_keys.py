@@ -88,7 +88,7 @@ def test_numbers_in_a_narrow_range_of_all_that_match() -> None:
 def test_zayatz_counts_classes_not_cells() -> None:
     """Of records without missing keys both rules give the same; a null that matches all leaves no unique."""
     whole, gap = [("a",) * 3 + ("x",)] * 3 + [("b",) * 3 + ("x",)], (None,) * 3 + ("x",)
-    measure = eq.risk.PopulationUniques(0.5)
+    measure = eq.risk.PopulationUniques(0.5, "zayatz")
     same = [measure.measure(read(whole, m), read(whole, m)).value for m in ("any", "category")]
     assert same[0] == same[1] > 0
     assert measure.measure(read([*whole, gap]), read([*whole, gap])).value == 0

@@ -113,7 +113,6 @@ def test_a_roles_file_that_is_not_there() -> None:
         {"household": "x", "id": "x"},
         {"keys": ["n"]},
         {"keys": ["total"]},
-        {"keys": ["risk"]},
         {"hierarchies": {"a": "intervals"}},
     ],
 )

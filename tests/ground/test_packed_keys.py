@@ -19,12 +19,15 @@ VALUES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "small": (pl.Int64, st.integers(-3, 3)),
     "large": (pl.Int64, st.integers(-(2**63), 2**63 - 1)),
     "unsigned": (pl.UInt64, st.integers(0, 2**64 - 1)),
+    "wide": (pl.Int128, st.integers(-(2**127), 2**127 - 1)),
+    "wide unsigned": (pl.UInt128, st.integers(0, 2**128 - 1)),
     "byte": (pl.UInt8, st.integers(0, 255)),
     "float": (pl.Float64, st.floats(allow_nan=True, width=64)),
     "boolean": (pl.Boolean, st.booleans()),
     "date": (pl.Date, st.dates(date(1900, 1, 1), date(2100, 1, 1))),
     "datetime": (pl.Datetime, st.datetimes(datetime(1990, 1, 1), datetime(2030, 1, 1))),
     "duration": (pl.Duration, st.timedeltas(timedelta(0), timedelta(days=3))),
+    "fine decimal": (pl.Decimal(38, 2), st.sampled_from([Decimal(10**20) + Decimal(i) / 100 for i in range(9)])),
     "decimal": (pl.Decimal(18, 2), st.decimals(-1000, 1000, places=2, allow_nan=False).map(Decimal)),
 }
 

@@ -453,6 +453,24 @@ def test_a_small_group_is_refused_with_what_works(method: Any) -> None:
     moved(Pram(0.8, within=("sex",), method=method), table, roles)
 
 
+def test_a_refusal_names_the_group_and_the_cause() -> None:
+    """By columns, sizes and order: a value of the data stands in no error."""
+    table = pl.DataFrame({"a": [1, 2, 3, 4, 5], "region": ["N", "N", "N", "N", "S"], "home": [1, 1, 2, 2, 3]})
+    with pytest.raises(
+        eq.InfeasibleError, match=r"1 records in 1 cell of the keys \(number 2 in the order of region\): all"
+    ):
+        moved(Pram(0.8, within=("region",)), table, eq.Roles(["a", "region"]))
+    with pytest.raises(eq.InfeasibleError, match=r"1 households of 1 in 1 cell of the keys: all have the same keys"):
+        moved(Pram(0.8), table, eq.Roles(["a", "region"], household="home"))
+    with pytest.raises(
+        eq.InfeasibleError, match=r"4 records in 4 cells .*number 1 in the order of region\): they are too few"
+    ):
+        moved(Pram(0.2, within=("region",)), table, eq.Roles(["a", "region"]))
+    gaps = table.with_columns(a=pl.Series([1, 2, 3, 4, None]))
+    with pytest.raises(eq.InfeasibleError, match=r"1 records in 1 cell of the keys \(with no a\)"):
+        moved(Pram(0.8), gaps, eq.Roles(["a", "region"]))
+
+
 def test_a_small_pattern_of_missing_keys_is_refused() -> None:
     """Records that miss the same keys are a group: one alone is not protected, and the error says why."""
     table = pl.DataFrame({"a": [1, 2, 3, None], "b": [1, 1, 2, 2]})

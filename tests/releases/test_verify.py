@@ -201,7 +201,9 @@ def test_one_cell_under_a_signature(
     key, made = done["signed"].folder.parent / "key.pem", take("signed")
     public = tmp_path / "received"
     shutil.copytree(made.public, public)
-    assert verify(public, key=key.with_suffix(".pub")).outcome == "verified"
+    signed = verify(public, key=key.with_suffix(".pub"))
+    assert signed.outcome == "verified"
+    assert signed.to_plain()["proves_to_third_party"] is True
     change_one_cell(public)
     assert verify(public, key=key.with_suffix(".pub")).outcome == "refused"
     evidence = json.loads((public / "evidence.json").read_text())
@@ -259,7 +261,7 @@ def test_missing_files_and_changed_words(take: Callable[..., eq.Release], name: 
 
 @pytest.mark.parametrize("name", ["report.html", "codebook.md"])
 def test_words_changed_with_their_hash(take: Callable[..., eq.Release], name: str) -> None:
-    """By somebody without private/: the seal. The codebook is also made again."""
+    """By somebody without private/: the seal. Codebook and report are also made again."""
     made = take()
     kept = (made.private / "seed.json").read_text()
     (made.public / name).write_text("everything is fine")
@@ -268,6 +270,7 @@ def test_words_changed_with_their_hash(take: Callable[..., eq.Release], name: st
     found = verify(made.folder)
     assert check(found, "seal").holds is False
     assert (check(found, "codebook").holds is False) == name.startswith("codebook")
+    assert (check(found, "report").holds is False) == name.startswith("report")
 
 
 @pytest.mark.parametrize("field", ["scores", "limits", "masks"])

@@ -33,7 +33,10 @@ def test_against_a_counter(people: list[str], size: int) -> None:
 
 
 def test_the_population_is_coarsened_like_the_file(tmp_path: Path) -> None:
-    """Ages in bands in the release; the register has single years, some that no record has."""
+    """Ages in bands in the release; the register has single years, some that no record has: the same level places them.
+
+    Before, the three people of 22, 30 and 45 were left out, and every record had the risk 1/2.
+    """
     file = tmp_path / "register.csv"
     pl.DataFrame({"age": [20, 21, 22, 30, 31, 31, 45]}).write_csv(file)
     data = eq.read(
@@ -41,8 +44,33 @@ def test_the_population_is_coarsened_like_the_file(tmp_path: Path) -> None:
     )
     released = eq.masks.Recode("age", 1).apply(data, Draws(1))
     score = eq.risk.Journalist(str(file), "mean").measure(released, data)
-    assert score.by_record()["risk"].to_list() == [1 / 2, 1 / 2, 1 / 2]
-    assert "3 people of the population have a value that no record had" in score.notes[0]
+    assert score.by_record()["risk"].to_list() == pytest.approx([1 / 3, 1 / 3, 1 / 3])
+    assert score.notes == ()
+
+
+@given(ages=st.lists(st.integers(0, 99), min_size=20, max_size=60), size=st.integers(3, 20), top=st.integers(50, 95))
+def test_a_register_counted_by_hand(ages: list[int], size: int, top: int) -> None:
+    """Top code, then bands: everybody is placed as the records are, whatever single ages the sample lacks."""
+    sample = ages[:size]
+    data = eq.read(
+        pl.DataFrame({"age": sample}), eq.Roles("age", hierarchies={"age": eq.Hierarchy.intervals(10, top=90)})
+    )
+    masks = [eq.masks.TopCode("age", top, "threshold"), eq.masks.Recode("age", 1)]
+    released = eq.Recipe(masks, 1).run(data)
+    register = eq.read(pl.DataFrame({"age": ages}), eq.Roles())
+    classes = Counter(min(age, top) // 10 for age in ages)
+    chances = [1 / classes[min(age, top) // 10] for age in sample]
+    assert eq.risk.Marketer(register).measure(released, data).number == pytest.approx(sum(chances))
+
+
+def test_people_whom_no_level_places_are_left_out() -> None:
+    tree = eq.Hierarchy.mapping({"a": "vowel", "e": "vowel", "b": "consonant"})
+    data = eq.read(pl.DataFrame({"k": ["a", "b"]}), eq.Roles("k", hierarchies={"k": tree}))
+    released = eq.masks.Recode("k", 1).apply(data, Draws(1))
+    register = eq.read(pl.DataFrame({"k": ["a", "e", "b", "z"]}), eq.Roles())
+    score = eq.risk.Journalist(register, "mean").measure(released, data)
+    assert score.by_record()["risk"].to_list() == pytest.approx([1 / 2, 1.0])
+    assert "1 people of the population" in score.notes[0]
 
 
 def test_missing_keys_match_people_as_they_match_records() -> None:

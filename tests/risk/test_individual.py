@@ -81,6 +81,17 @@ def test_a_household_is_found_through_any_member() -> None:
     assert eq.risk.Household().measure(data, data).by_record()["risk"].to_list() == pytest.approx(expected * 2)
 
 
+def test_ids_may_repeat() -> None:
+    """Rows of one id are rows, not pairs of rows: before, every repeated id counted its household's members twice."""
+    table = pl.DataFrame({"k": [*"aabbcc"], "h": [1, 2, 1, 3, 2, 3], "id": [7, 7, 8, 9, 9, 9]})
+    once = eq.read(table, eq.Roles("k", household="h"))
+    again = eq.read(table, eq.Roles("k", household="h", id="id"))
+    plain, repeated = (eq.risk.Household().measure(data, data) for data in (once, again))
+    assert repeated.value == pytest.approx(plain.value) == pytest.approx(0.75)
+    assert repeated.detail["members"].to_list() == [2, 2, 2]
+    assert repeated.by_record()["id"].to_list() == table["id"].to_list()
+
+
 def test_households_must_be_said() -> None:
     data = eq.read(pl.DataFrame({"k": [*"ab"]}), eq.Roles("k"))
     with pytest.raises(eq.RolesError, match="name a household"):

@@ -1,11 +1,13 @@
 """Alignment of a released file with its original, record by record or by id."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
+from equipoise.data.roles import beside
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EngineError, RolesError, require_columns
 
@@ -18,7 +20,18 @@ def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> t
     name = original.roles.id
     if one.height != two.height or (name and not one[name].equals(two[name])):
         raise EngineError("The released and the original file have different records: align them by an id role.")
-    return one.select(columns), two.select(columns)
+    return _in_enums(one.select(columns), two), two.select(columns)
+
+
+def _in_enums(released: pl.DataFrame, original: pl.DataFrame) -> pl.DataFrame:
+    """The released columns in the Enum types of the original: a release names only the categories that it has."""
+    kinds: dict[Any, Any] = {
+        column: kind
+        for column, kind in original.schema.items()
+        if isinstance(kind, pl.Enum) and isinstance(has := released.schema.get(column), pl.Enum)
+        if set(has.categories) <= set(kind.categories)
+    }
+    return released.cast(kinds) if kinds else released
 
 
 def _ordered(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
@@ -53,6 +66,7 @@ class Matched:
         """One row per person, in the input order of the original file."""
         order = np.argsort(self.places[self.first], kind="stable")
         people = self.keys.gather(self.first[order])
+        people = people.alias(beside(people.name, *values))
         return pl.DataFrame([people, *(column.gather(order).alias(name) for name, column in values.items())])
 
 
@@ -68,7 +82,7 @@ def matched(released: Records, original: Records, columns: tuple[str, ...]) -> M
     if name and name in released.schema():
         return _by_id(released, original, columns, name)
     old = original.collect(*dict.fromkeys((*columns, *((name,) if name else ()))))
-    new, every = released.collect(*columns), np.arange(old.height)
+    new, every = _in_enums(released.collect(*columns), old), np.arange(old.height)
     keys = old[name] if name else pl.int_range(old.height, dtype=pl.UInt32, eager=True).alias("record")
     same_rows = new.height == old.height and in_order(released) and in_order(original)
     return Matched(new, old.select(columns), every, every if same_rows else None, keys, every)
@@ -76,7 +90,8 @@ def matched(released: Records, original: Records, columns: tuple[str, ...]) -> M
 
 def _by_id(released: Records, original: Records, columns: tuple[str, ...], name: str) -> Matched:
     with_id = tuple(dict.fromkeys((name, *columns)))
-    new, old = released.collect(*with_id), original.collect(*with_id)
+    old = original.collect(*with_id)
+    new = _in_enums(released.collect(*with_id), old)
     for side in (new, old):
         if side[name].null_count() or side[name].n_unique() < side.height:
             raise RolesError(f"The id column {name!r} has missing or repeated values: ids must be unique.")
@@ -84,9 +99,9 @@ def _by_id(released: Records, original: Records, columns: tuple[str, ...], name:
         raise RolesError(f"The id column {name!r} has another type in the released file.")
     places = old[name].arg_sort().to_numpy()
     new, old = new.sort(name), old[places]
-    rows = old.select(name).with_row_index("__first")
-    both = rows.join(new.select(name).with_row_index("__second"), on=name, how="inner", maintain_order="left")
+    rows = old.select(name).with_row_index("__eq_first")
+    both = rows.join(new.select(name).with_row_index("__eq_second"), on=name, how="inner", maintain_order="left")
     if not both.height:
         raise EngineError("No record of the original file is in the released file: their ids have nothing in common.")
-    people = both["__first"].to_numpy().astype(np.int64), both["__second"].to_numpy().astype(np.int64)
+    people = both["__eq_first"].to_numpy().astype(np.int64), both["__eq_second"].to_numpy().astype(np.int64)
     return Matched(new.select(columns), old.select(columns), *people, old[name], places)

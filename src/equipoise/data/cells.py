@@ -16,13 +16,14 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.missing_keys import alike
 from equipoise.data.people import People
 from equipoise.data.records import Records
-from equipoise.data.roles import names
+from equipoise.data.roles import beside, names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns, warn_renamed
 from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, group, merge, pack, tally
 
 NON_KEY_COLUMNS = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
 """Names of columns of a ready cell table that are not keys."""
+OWN_RISK = "__eq_risk"
 Relabel = Callable[[pl.Series, Integers], pl.Series]
 """Maps the distinct values of a column and their record counts to the new value of each."""
 
@@ -65,7 +66,7 @@ class Cells:
         cube = tally([code(table[c]) for c in by], total.cast(pl.Float64).to_numpy()) if by else None
         if cube is None or len(cube) != table.height:
             raise DataError("A cell table needs key columns, and each combination of them once.")
-        order = table.with_row_index("__at__").sort(by, nulls_last=False)["__at__"].to_numpy()
+        order = table.with_row_index("__eq_at").sort(by, nulls_last=False)["__eq_at"].to_numpy()
         n = table["n"].cast(pl.Int64).to_numpy()[order]
         more = table.drop(*by, "n", "total", strict=False)[order]
         return cls(by, Cube(cube.axes, cube.codes, n, cube.total), dict(hierarchies or {}), more)
@@ -103,13 +104,25 @@ class Cells:
         return int(self.cube.n.sum())
 
     @cached_property
+    def keys(self) -> pl.DataFrame:
+        """The key columns alone, sorted."""
+        return pl.DataFrame(
+            {
+                name: values.gather(pl.Series(codes.astype(np.uint32)))
+                for name, values, codes in zip(self.by, self.cube.axes, self.cube.codes, strict=True)
+            }
+        )
+
+    @cached_property
     def table(self) -> pl.DataFrame:
         """The key columns, `n`, `total` and the columns of `more`, sorted by the keys."""
-        keys = {
-            name: values.gather(pl.Series(codes.astype(np.uint32)))
-            for name, values, codes in zip(self.by, self.cube.axes, self.cube.codes, strict=True)
-        }
-        return pl.DataFrame({**keys, "n": self.cube.n, "total": self.cube.total, **self.more.to_dict()})
+        return self.table_with()
+
+    def table_with(self, **ours: Any) -> pl.DataFrame:
+        """The table with columns of our own; a key that has the name of one gets an underscore."""
+        columns = {"n": self.cube.n, "total": self.cube.total, **self.more.to_dict(), **ours}
+        names = {c: beside(c, *columns, *(other for other in self.by if other != c)) for c in self.by if c in columns}
+        return self.keys.rename(names).with_columns(**columns)
 
     def numbers(self, column: str) -> Floats:
         """What is known of each cell under this name, as numbers."""
@@ -299,17 +312,17 @@ def _group_on_engine(records: Records, by: tuple[str, ...]) -> Cube:
     schema, weight = records.schema(), records.roles.weight
     floats = [nw.col(c).fill_nan(None) for c in by if schema[c].is_float()]
     frame = records.frame.with_columns(*floats) if floats else records.frame
-    total = nw.col("__w__").sum() if weight else nw.len()
-    weighted = frame.with_columns(nw.col(weight).cast(nw.Float64()).alias("__w__")) if weight else frame
-    groups = weighted.group_by(*by).agg(nw.len().alias("n"), total.alias("total"))
-    typed = groups.with_columns(nw.col("n").cast(nw.Int64()), nw.col("total").cast(nw.Float64()))
+    total = nw.col("__eq_w").sum() if weight else nw.len()
+    weighted = frame.with_columns(nw.col(weight).cast(nw.Float64()).alias("__eq_w")) if weight else frame
+    groups = weighted.group_by(*by).agg(nw.len().alias("__eq_n"), total.alias("__eq_total"))
+    typed = groups.with_columns(nw.col("__eq_n").cast(nw.Int64()), nw.col("__eq_total").cast(nw.Float64()))
     return _cube(engines.collect(typed), by)
 
 
 def _cube(table: pl.DataFrame, by: tuple[str, ...]) -> Cube:
     coded = [code(table[c]) for c in by]
     axes, codes = tuple(c.values for c in coded), tuple(c.codes for c in coded)
-    return gather(axes, codes, table["n"].to_numpy(), table["total"].to_numpy())
+    return gather(axes, codes, table["__eq_n"].to_numpy(), table["__eq_total"].to_numpy())
 
 
 def cell_places(records: Records, cells: Cells) -> Integers | None:
@@ -352,23 +365,35 @@ def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:
 
     In input order for frames in memory. On Spark the join runs there and only ids and risks leave it.
     """
-    key = records.roles.id or "record"
-    if (places := cell_places(records, cells)) is not None:
-        ids = records.collect(key)[key] if records.roles.id else pl.int_range(len(places), dtype=pl.UInt32, eager=True)
-        return pl.DataFrame({key: ids, "risk": np.asarray(risk, dtype=np.float64)[places]})
-    table = cells.table.select(cells.by).with_columns(risk=pl.Series(risk, dtype=pl.Float64))
+    name = records.roles.id
+    row_name, values = beside(name or "record", "risk"), np.asarray(risk, dtype=np.float64)
     if records.kind != "pyspark":
-        rows = records.collect(*dict.fromkeys((*cells.by, *((key,) if records.roles.id else ()))))
-        rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
-        rows = rows if records.roles.id else rows.with_row_index("record")
-        typed = table.cast({c: rows.schema[c] for c in cells.by})
-        return rows.join(typed, on=cells.by, how="left", nulls_equal=True, maintain_order="left").select(key, "risk")
-    if not records.roles.id:
+        places = cell_places(records, cells)
+        columns = dict.fromkeys((*(cells.by if places is None else ()), *((name,) if name else ())))
+        table = records.collect(*columns) if columns else pl.DataFrame()
+        places = cell_of(table, cells) if places is None else places
+        ids = table[name] if name else pl.int_range(len(places), dtype=pl.UInt32, eager=True)
+        return pl.DataFrame({row_name: ids, "risk": values[places]})
+    if not name:
         raise RolesError("Records on Spark have no order: name an id role to see the risk of each record.")
-    schema = records.schema()
+    return _by_record_on_spark(records, cells, values).rename({name: row_name}).rename({OWN_RISK: "risk"})
+
+
+def _by_record_on_spark(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:
+    key, schema = str(records.roles.id), records.schema()
+    table = cells.keys.with_columns(pl.Series(OWN_RISK, risk))
     plain = {c: nw.col(c).fill_nan(None) + 0.0 if schema[c].is_float() else nw.col(c) for c in cells.by}  # -0.0 is 0.0
-    texts = [plain[c].cast(nw.String()).fill_null("\x00").alias(f"__{c}") for c in cells.by]
-    joints = [f"__{c}" for c in cells.by]
-    plan = engines.like(records.frame, table).with_columns(*texts).select(*joints, "risk")
+    texts = [plain[c].cast(nw.String()).fill_null("\x00").alias(f"__eq_{c}") for c in cells.by]
+    joints = [f"__eq_{c}" for c in cells.by]
+    plan = engines.like(records.frame, table).with_columns(*texts).select(*joints, OWN_RISK)
     joined = records.frame.with_columns(*texts).select(*dict.fromkeys((key, *joints))).join(plan, on=joints, how="left")
-    return engines.collect(joined.select(key, "risk")).sort(key)
+    return engines.collect(joined.select(key, OWN_RISK)).sort(key)
+
+
+def cell_of(table: pl.DataFrame, cells: Cells) -> Integers:
+    """The cell of every record of a table, null keys included."""
+    index = cells.keys.with_row_index("__eq_cell")
+    rows = table.select(cells.by).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    index = index.cast({c: rows.schema[c] for c in cells.by})
+    places = rows.join(index, on=cells.by, how="left", nulls_equal=True, maintain_order="left")["__eq_cell"]
+    return places.to_numpy().astype(np.int64)

@@ -126,8 +126,8 @@ def replaced(frame: Frame, column: str, old: pl.Series, new: pl.Series) -> Frame
         swap = nw.col(column).replace_strict(old.to_list(), new.to_list(), default=None, return_dtype=kind)
         return frame.with_columns(swap.alias(column))
     names = frame.collect_schema().names()
-    plan = like(frame, pl.DataFrame({column: old, "__new__": new}))
-    joined = frame.join(plan, on=column, how="left").with_columns(nw.col("__new__").alias(column))
+    plan = like(frame, pl.DataFrame({column: old, "__eq_new": new}))
+    joined = frame.join(plan, on=column, how="left").with_columns(nw.col("__eq_new").alias(column))
     return joined.select(names)
 
 

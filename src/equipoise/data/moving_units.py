@@ -11,6 +11,7 @@ import polars as pl
 
 from equipoise.data.category_order import similar_order
 from equipoise.data.cells import Cells, count
+from equipoise.data.cells import cell_of as cell_of
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import RolesError
@@ -49,6 +50,18 @@ class Units:
         order = similar_order(cube.axes[:size], cube.codes[:size], self.cells.hierarchies, self.keys)
         return np.argsort(np.argsort(order[self.members[self.starts[:-1]]], kind="stable"), kind="stable")
 
+    def group_words(self, cell: int, within: Columns) -> str:
+        """The group of a unit cell by its number, columns and size, never by a value of the data."""
+        group = np.flatnonzero(self.groups == self.groups[cell])
+        people = self.members[self.starts[cell] : self.starts[cell + 1]]
+        unit = "records" if self.of_people else f"households of {len(people)}"
+        gaps = [key for key in self.keys if self.cells.keys[key].gather(people).null_count()]
+        place = f"number {self.groups[cell] + 1:,} in the order of {', '.join(within)}" if within else ""
+        lacks = f"with no {', '.join(gaps)}" if gaps else ""
+        where = "; ".join(part for part in (place, lacks) if part)
+        size = f"{int(self.counts[group].sum()):,} {unit} in {len(group):,} cell{'s' if len(group) != 1 else ''}"
+        return f"{size} of the keys{f' ({where})' if where else ''}"
+
 
 def units(records: Records, keys: Columns, within: Columns) -> Units:
     """The unit cells of a file: O(cells) after counting for records, O(records log records) for households."""
@@ -61,15 +74,6 @@ def units(records: Records, keys: Columns, within: Columns) -> Units:
         )
     people = members(records.collect(), cells, groups, records.roles.household, records.roles.weight)
     return _households(people, keys, cells, groups)
-
-
-def cell_of(table: pl.DataFrame, cells: Cells) -> Integers:
-    """The cell of every record of a table, null keys included."""
-    index = cells.table.select(cells.by).with_row_index("__cell__")
-    rows = table.select(cells.by).with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
-    index = index.cast({c: rows.schema[c] for c in cells.by})
-    places = rows.join(index, on=cells.by, how="left", nulls_equal=True, maintain_order="left")["__cell__"]
-    return places.to_numpy().astype(np.int64)
 
 
 def members(table: pl.DataFrame, cells: Cells, groups: Integers, household: str, weight: str | None) -> pl.DataFrame:
@@ -113,7 +117,7 @@ def _within_column(cells: Cells, name: str) -> pl.Series:
     """A `within` column, or `column@level`: its category at a level of its hierarchy."""
     column, mark, level = name.partition("@")
     if name in cells.by or not mark:
-        return cells.table[name]
+        return cells.keys[name]
     labels = cells.hierarchy(column).level(level).label(cells.values(column))
     return labels.gather(pl.Series(cells.cube.codes[cells.place(column)].astype(np.uint32))).alias(name)
 
@@ -121,7 +125,7 @@ def _within_column(cells: Cells, name: str) -> pl.Series:
 def _groups(cells: Cells, keys: Columns, within: Columns) -> Integers:
     """Groups of equal `within` values and equal null patterns, so that moves neither create nor fill nulls."""
     groups = [_within_column(cells, name) for name in within]
-    nulls = [cells.table[c].is_null().alias(f"{c} is null") for c in keys if cells.values(c).null_count()]
+    nulls = [cells.keys[c].is_null().alias(f"{c} is null") for c in keys if cells.values(c).null_count()]
     if not groups and not nulls:
         return np.zeros(len(cells), dtype=np.int64)
     texts = pl.DataFrame([*groups, *nulls]).select(

@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.data import engines
 from equipoise.data.engines import Frame, Kind
 from equipoise.data.labels import Labels
-from equipoise.data.roles import Roles
+from equipoise.data.roles import PRIVATE_PREFIX, Roles
 from equipoise.ground.errors import DataError, RolesError
 
 
@@ -161,7 +161,12 @@ def _as_text(column: str, kind: pl.DataType) -> pl.Expr:
 
 
 def patterns(names: Iterable[str]) -> None:
-    """Refuse a column name that an engine reads as a pattern and so expands to other columns."""
+    """Refuse a column name that an engine reads as a pattern and so expands to other columns, and our private ones."""
+    names = list(names)
+    if private := [name for name in names if name.startswith(PRIVATE_PREFIX)]:
+        raise DataError(
+            f"Column name {private[0]!r} begins like those used while we work on a file: rename the column."
+        )
     pattern = next((name for name in names if name == "*" or (name.startswith("^") and name.endswith("$"))), None)
     if pattern is not None:
         raise DataError(f"Column name {pattern!r} is read as a pattern, not as a name: rename the column.")

@@ -13,6 +13,7 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Law, Records
+from equipoise.data.roles import beside
 from equipoise.ground.arrays import Floats, inverse
 from equipoise.ground.errors import DataError, EngineError, RolesError, require_columns
 
@@ -97,7 +98,7 @@ def rows(records: Records, **columns: Floats | pl.Series) -> pl.DataFrame:
     if not name:
         size = len(next(iter(columns.values())))
         return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **series})
-    ids = records.collect(name)[name]
+    ids = records.collect(name)[name].alias(beside(name, *series))
     place = pl.Series(inverse(ids.arg_sort().to_numpy()))
     return pl.DataFrame([ids, *(values.gather(place) for values in series.values())])
 

@@ -15,8 +15,10 @@ from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError
 Missing = Literal["category", "any"]
 SINGLE_ROLES = ("weight", "household", "person", "id", "sample")
 """Roles of one column each, which has no other role."""
-RESERVED_COLUMNS = ("n", "total", "risk")
+RESERVED_COLUMNS = ("n", "total")
 """Names of the columns that cell tables add; a key cannot have them."""
+PRIVATE_PREFIX = "__eq_"
+"""Names that begin so are those of columns of our own while we work on a file; no column of a file may have one."""
 
 
 @dataclass(frozen=True)
@@ -208,3 +210,12 @@ def names(value: str | Iterable[str] | None, role: str) -> tuple[str, ...]:
     if len(set(columns)) < len(columns):
         raise RolesError(f"A column stands twice in the role {role!r}.")
     return columns
+
+
+def beside(column: str, *ours: str) -> str:
+    """The name of a column of the file in a table that has columns of our own: one underscore more where they collide.
+
+    >>> beside("age", "risk"), beside("risk", "risk")
+    ('age', 'risk_')
+    """
+    return beside(f"{column}_", *ours) if column in ours else column

@@ -1,6 +1,6 @@
 """Running a random mask: record by record on the engine that holds the data, or on the whole table in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import narwhals as nw
@@ -48,9 +48,10 @@ def all_in_memory(records: Records) -> pl.DataFrame:
     return records.collect()
 
 
-def picked(records: Records, rows: Integers, law: Law, **changed: pl.Expr) -> Records:
+def picked(records: Records, rows: Integers, law: Law, changed: Mapping[str, pl.Expr] | None = None) -> Records:
     """Records at these rows, in this order, with some columns changed; their missing codes go with them."""
-    table = all_in_memory(records)[rows].with_columns(**changed)
+    table = all_in_memory(records)[rows]
+    table = table.with_columns(change.alias(name) for name, change in (changed or {}).items())
     labels = records.labels
     if labels.gaps is not None:
         labels = replace(labels, gaps=labels.gaps[rows])

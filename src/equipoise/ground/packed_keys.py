@@ -106,7 +106,7 @@ def _short_run(column: pl.Series) -> Coded | None:
 
 def _offsets(column: pl.Series, low: int, nulls: int) -> Integers:
     """Distance from the lowest value, where nulls come before it."""
-    if low == 0 and not nulls and column.dtype.is_unsigned_integer():
+    if low == 0 and not nulls and column.dtype.is_unsigned_integer() and column.dtype != pl.UInt128:
         return column.to_numpy()
     return (column.cast(pl.Int64) - (low - nulls)).fill_null(0).to_numpy()
 
@@ -115,14 +115,17 @@ def _sorted(column: pl.Series) -> Coded:
     """Codes of any other type, by binary search among the sorted values."""
     values = column.unique().sort(nulls_last=False)
     nulls = int(values.null_count() > 0)
-    places = np.searchsorted(_comparable(values.drop_nulls()), _comparable(column.drop_nulls()))
+    places = _places(values.drop_nulls(), column.drop_nulls())
     full = np.zeros(len(column), dtype=np.int64)
     full[column.is_not_null().to_numpy()] = places + nulls
     return Coded(values, _small(full, len(values)))
 
 
-def _comparable(values: pl.Series) -> NDArray[Any]:
-    return values.cast(pl.Float64).to_numpy() if values.dtype.is_decimal() else values.to_numpy()
+def _places(values: pl.Series, column: pl.Series) -> NDArray[Any]:
+    """Place of each value among the sorted ones, by Polars where NumPy has no type that holds them exactly."""
+    if column.dtype.is_decimal() or column.dtype in (pl.Int128, pl.UInt128):
+        return values.search_sorted(column).to_numpy()
+    return np.searchsorted(values.to_numpy(), column.to_numpy())
 
 
 def _small(codes: Integers, size: int) -> Integers:

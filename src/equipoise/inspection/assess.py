@@ -83,7 +83,7 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
     weighted = cells.total.sum()
     fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None
     chosen: list[Measure] = [risk.Uniques(), risk.Uniques(k=2)]
-    chosen += [risk.PopulationUniques(float(f"{fraction:.4g}"), "best")] if fraction else []
+    chosen += [risk.PopulationUniques(float(f"{fraction:.4g}"))] if fraction else []
     chosen += [risk.Individual()] if records.roles.weight else []
     chosen += [risk.Household(), risk.Composition()] if records.roles.household else []
     chosen += [risk.AttributeDisclosure(column) for column in records.roles.sensitive]

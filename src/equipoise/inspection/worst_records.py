@@ -3,10 +3,11 @@
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data.cells import Cells, cell_of
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, ROOT
 from equipoise.data.records import Records
+from equipoise.data.roles import beside
 from equipoise.ground.errors import EquipoiseError
 from equipoise.inspection.column_facts import facts_of
 from equipoise.inspection.propose_hierarchies import nested
@@ -33,17 +34,14 @@ def worst(records: Records, cells: Cells) -> pl.DataFrame:
     least = np.partition(risk, max(0, len(risk) - WORST_RECORDS))[max(0, len(risk) - WORST_RECORDS)]
     order = np.flatnonzero(risk >= least)
     order = order[np.lexsort((cells.alike[0][order], -risk[order]))][:WORST_RECORDS]
-    facts = cells.table.select(cells.by)[order].with_columns(risk=risk[order], alike=cells.alike[0][order])
-    key = records.roles.id or "record"
-    rows = records.collect(*dict.fromkeys((*cells.by, *((key,) if records.roles.id else ()))))
-    rows = rows.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
-    rows = rows if records.roles.id else rows.with_row_index("record")
-    risks = rows.join(facts.cast({c: rows.schema[c] for c in cells.by}), on=cells.by, nulls_equal=True)
-    return (
-        risks.select(key, "risk", "alike")
-        .sort("risk", "alike", key, descending=[True, False, False])
-        .head(WORST_RECORDS)
-    )
+    name = records.roles.id
+    table = records.collect(*dict.fromkeys((*cells.by, *((name,) if name else ()))))
+    place = cell_of(table, cells)
+    rows = np.flatnonzero(np.isin(place, order))
+    ids = table[name][rows] if name else pl.Series(rows.astype(np.uint32))
+    key = beside(name or "record", "risk", "alike")
+    risks = pl.DataFrame({key: ids, "risk": risk[place[rows]], "alike": cells.alike[0][place[rows]]})
+    return risks.sort("risk", "alike", key, descending=[True, False, False]).head(WORST_RECORDS)
 
 
 def helps(cells: Cells) -> pl.DataFrame:

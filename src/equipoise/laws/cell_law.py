@@ -179,12 +179,13 @@ def leaving_law(counts: Integers, groups: Integers, xi: float) -> CellLaw:
     theta = theta_for(xi * (1 - BOUND_MARGIN))
     sizes = np.bincount(groups)
     least = 3 if xi < 0.5 else 2
-    lonely = int(((sizes > 0) & (sizes < least)).sum())
-    if lonely:
-        raise InfeasibleError(
-            f"{lonely:,} of {int((sizes > 0).sum()):,} groups have fewer than {least} occupied cells, where "
+    lonely = np.flatnonzero((sizes > 0) & (sizes < least))
+    if len(lonely):
+        message = (
+            f"{len(lonely):,} of {int((sizes > 0).sum()):,} groups have fewer than {least} occupied cells, where "
             f"xi = {xi:g} cannot hold: name fewer columns in within, or use within='auto'."
         )
+        raise _infeasible(message, groups, int(lonely[0]))
     share = 1.0 / sizes[groups]
     return CellLaw("leaving", counts, groups, share, np.full(len(sizes), theta))
 
@@ -255,11 +256,19 @@ def _place_leftover(
                 fresh = _join(bundle, host, block, fresh)
     if lacking:
         total = len(np.unique(groups))
-        raise InfeasibleError(
+        message = (
             f"{len(lacking):,} of {total:,} groups cannot reach {1 / xi:.4g} records in two or more cells, as the "
             "bound asks: name fewer columns in within, or merge those groups with their neighbours."
         )
+        raise _infeasible(message, groups, lacking[0])
     return fresh
+
+
+def _infeasible(message: str, groups: Integers, group: int) -> InfeasibleError:
+    """The error of groups too small for the bound; `cell` is the first cell of one of them."""
+    error = InfeasibleError(message)
+    error.cell = int(np.flatnonzero(groups == group)[0])
+    return error
 
 
 def _bundle(rest: Sequence[int], counts: Integers, xi: float) -> list[list[int]]:

@@ -37,7 +37,7 @@ class MovePlan:
         return self._with_keys(table, self.units.members[(people["start"] + people["place"]).to_numpy()])
 
     def _with_keys(self, table: pl.DataFrame, cell: Integers) -> pl.DataFrame:
-        new = self.units.cells.table.select(self.units.keys)[cell]
+        new = self.units.cells.keys.select(self.units.keys)[cell]
         return table.with_columns(new.cast({c: table.schema[c] for c in self.units.keys}).get_columns())
 
     def _profiles(self) -> pl.Series:

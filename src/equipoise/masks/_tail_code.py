@@ -1,26 +1,43 @@
-"""Top and bottom coding but for the side: one value for a whole tail of a numeric column."""
+"""Top and bottom coding but for the side: one value for a whole tail of a numeric column.
 
-from dataclasses import dataclass
+What a mean or a median says of the people beyond the threshold is held to the rules of a table cell. At least
+`MIN_UNITS` units must be behind it, and the p% rule must hold for the distances from the threshold, which everybody
+knows: with y1 >= y2 >= ... the distances of the units and Y their sum, it is published iff Y - y1 - y2 >= p y1, so
+that the second largest cannot estimate the largest to within the share p. Units are records, and where the roles name
+households, people or ids, those too. Else the threshold itself stands for the tail, and the law says so.
+"""
+
+from dataclasses import dataclass, replace
 from math import ceil, floor, isfinite
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
+from equipoise.data import engines
+from equipoise.data.cells import Cells, count
 from equipoise.data.labels import Tail
 from equipoise.data.recode_values import Data, recoded
-from equipoise.data.records import Law
-from equipoise.ground.arrays import Integers
+from equipoise.data.records import Law, Records
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import name_of
 from equipoise.methods.parameters import check_fields
+from equipoise.rules import PPercent
 
 ReplaceBy = Literal["mean", "median", "threshold"]
 WIDEST = 1 << 100
 """Beyond every integer a column may hold."""
+MIN_UNITS = 3
+"""Units that must be behind a published mean or median."""
+DOMINANCE_RULE = PPercent(0.1)
+"""What must not hold for them: the house's p% rule at its default."""
+UNIT_ROLES = ("household", "person", "id")
+"""Roles whose columns say which records are one unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +56,41 @@ class TailCode:
             raise ParameterError("at must be a finite number.")
 
     def apply(self, data: Data, draws: Draws) -> Data:
-        return recoded(data, self.column, self._change, self.law(), keep_hierarchy=True, tail=self._tail())
+        mask = self if self._publishes(data) else replace(self, replace_by="threshold")
+        law = mask.law() if mask is self else self._withheld_law(mask.law())
+        return recoded(data, self.column, mask._change, law, keep_hierarchy=True, tail=mask._tail())
 
     def roll_up(self, cells: Cells) -> Cells:
         return recoded(cells, self.column, self._change, self.law(), keep_hierarchy=True)
+
+    def _publishes(self, data: Records | Cells) -> bool:
+        """Whether the mean or the median may stand for the tail, for every kind of unit that the roles name."""
+        if self.replace_by == "threshold" or (isinstance(data, Cells) and self.column not in data.by):
+            return True
+        cells = data if isinstance(data, Cells) else count(data, (self.column,))
+        tail = TailValues.of(cells.values(self.column), cells.counts(self.column), self.at, self.above)
+        if not tail.records:
+            return True
+        roles = () if isinstance(data, Cells) else UNIT_ROLES
+        units = [unit for role in roles if (unit := getattr(data.roles, role, None))]
+        return tail.publishable(self.replace_by, self.at) and all(self._publishes_units(data, unit) for unit in units)
+
+    def _publishes_units(self, data: Records, unit: str) -> bool:
+        """The same for the distances added up over the records of each unit."""
+        column = nw.col(self.column)
+        frame = data.frame.filter((column > self.at) if self.above else (column < self.at))
+        table = engines.collect(frame.select(*dict.fromkeys((self.column, unit))))
+        table = table.filter(_beyond(table[self.column], self.at, self.above)).sort(self.column, unit)
+        rows = TailValues(table[self.column].cast(pl.Float64).to_numpy(), np.ones(table.height, dtype=np.int64))
+        first, size = rows.window(self.replace_by)
+        ids = code(table[unit][first : first + size])
+        sums = np.bincount(ids.codes, np.abs(rows.x[first : first + size] - self.at), ids.size)
+        return _is_publishable(sums, np.ones(len(sums), dtype=np.int64))
+
+    def _withheld_law(self, law: Law) -> Law:
+        """The law of a tail whose statistic would show people: the threshold stands for it."""
+        reason = f"no {self.replace_by} is published, for it would be that of few people or of one above all"
+        return replace(law, words=f"{law.words} ({reason})", parameters={**law.parameters, "withheld": self.replace_by})
 
     def words(self) -> str:
         side = "above" if self.above else "below"
@@ -67,17 +115,17 @@ def replace_tail(values: pl.Series, n: Integers, *, at: float, above: bool, repl
     """The values with those beyond `at` replaced by one number.
 
     `n` is the number of records with each value: the mean and the median are of records, so the column's sum (by the
-    mean) is kept. Integers stay integers where the replacement is whole.
+    mean) is kept; the median is the mean of the middle records, at least `MIN_UNITS` of them. Where either would show
+    few people or one above all, the threshold stands for them. Integers stay integers where the replacement is whole.
 
     >>> replace_tail(pl.Series([1, 5, 9]), np.array([4, 1, 3]), at=4, above=True, replace_by="mean").to_list()
     [1, 8, 8]
     """
-    if not values.dtype.is_numeric():
-        raise DataError(f"Column {values.name!r} is {values.dtype}, not numeric: it has no top or bottom.")
     beyond = _beyond(values, at, above)
     if not beyond.any():
         return values
-    new = at if replace_by == "threshold" else _centre(values.filter(beyond), n[beyond.to_numpy()], replace_by)
+    tail = TailValues.of(values, n, at, above)
+    new = tail.centre(replace_by) if replace_by != "threshold" and tail.publishable(replace_by, at) else at
     kind = _kind(values.dtype, new)
     replaced = pl.when(beyond).then(pl.lit(new).cast(kind)).otherwise(values.cast(kind))
     return pl.select(replaced.alias(values.name)).to_series()
@@ -85,6 +133,8 @@ def replace_tail(values: pl.Series, n: Integers, *, at: float, above: bool, repl
 
 def _beyond(values: pl.Series, at: float, above: bool) -> pl.Series:
     """Strictly beyond the threshold, which may lie outside the column's type; missing never is."""
+    if not values.dtype.is_numeric():
+        raise DataError(f"Column {values.name!r} is {values.dtype}, not numeric: it has no top or bottom.")
     if values.dtype.is_integer():
         edge = max(-WIDEST, min(WIDEST, floor(at) if above else ceil(at)))
         numbers = values.cast(pl.Int128)
@@ -116,12 +166,51 @@ def integer_ends(dtype: Any) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _centre(values: pl.Series, n: Integers, replace_by: ReplaceBy) -> float:
-    x = values.cast(pl.Float64).to_numpy()
-    if replace_by == "mean":
-        return float(np.average(x, weights=n))
-    order = np.argsort(x)
-    x, reached = x[order], np.cumsum(n[order])
-    middle = reached[-1] / 2
-    low, high = np.searchsorted(reached, middle, side="left"), np.searchsorted(reached, middle, side="right")
-    return float((x[low] + x[high]) / 2)
+@dataclass(frozen=True, eq=False, repr=False)
+class TailValues:
+    """The values beyond the threshold in ascending order, and the number of records with each."""
+
+    x: Floats
+    n: Integers
+
+    @classmethod
+    def of(cls, values: pl.Series, n: Integers, at: float, above: bool) -> "TailValues":
+        beyond = _beyond(values, at, above)
+        x = values.filter(beyond).cast(pl.Float64).to_numpy()
+        order = np.argsort(x)
+        return cls(x[order], n[beyond.to_numpy()][order])
+
+    @property
+    def records(self) -> int:
+        return int(self.n.sum())
+
+    def window(self, replace_by: ReplaceBy) -> tuple[int, int]:
+        """First record and number of the records behind the statistic: all, or for the median three or four."""
+        size = self.records if replace_by == "mean" else min(self.records, MIN_UNITS + (self.records - MIN_UNITS) % 2)
+        return (self.records - size) // 2, size
+
+    def behind(self, replace_by: ReplaceBy) -> "TailValues":
+        """The values of those records."""
+        if replace_by == "mean":
+            return self
+        first, size = self.window(replace_by)
+        places = np.searchsorted(np.cumsum(self.n), np.arange(first, first + size), side="right")
+        return TailValues(self.x[places], np.ones(size, dtype=np.int64))
+
+    def publishable(self, replace_by: ReplaceBy, at: float) -> bool:
+        values = self.behind(replace_by)
+        return _is_publishable(np.abs(values.x - at), values.n)
+
+    def centre(self, replace_by: ReplaceBy) -> float:
+        values = self.behind(replace_by)
+        return float(np.average(values.x, weights=values.n))
+
+
+def _is_publishable(distances: Floats, n: Integers) -> bool:
+    """Whether enough units are behind a statistic, and none of them dominates it; `n` units have each distance."""
+    if n.sum() < MIN_UNITS or not np.isfinite(distances).all():
+        return False
+    largest = np.argsort(-distances)[:2]
+    top1, top2 = np.repeat(distances[largest], np.minimum(n[largest], 2))[:2]
+    cell = {"cell": ["tail"], "n": [int(n.sum())], "value": [float(distances @ n)], "top1": [top1], "top2": [top2]}
+    return not DOMINANCE_RULE.flag(Cells.of(pl.DataFrame(cell)))[0]

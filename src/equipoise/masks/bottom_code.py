@@ -12,7 +12,10 @@ class BottomCode(TailCode):
 
     x -> c for x < at, with c the mean or the median of the records beyond the threshold, or at. The mean keeps the
     column's sum. Source: Willenborg and de Waal (1996), ch. 1.
-    Does not guard against a tail of one or two records: their mean or median shows them. Look at the tail's size.
+    A mean or median of fewer than three units (records; households, people or ids where the roles name them), or one
+    that the p% rule (p = 0.1, on distances from the threshold) says a single unit dominates, is never published: the
+    threshold then stands for the tail, and the law says so. The median is the mean of the three or four middle records.
+    Does not guard against whoever knows the other values of the tail, nor against several thresholds on one column.
 
     >>> incomes = eq.Cells.of(pl.DataFrame({"income": [1, 5, 9], "n": [4, 1, 3]}))
     >>> BottomCode("income", at=4).roll_up(incomes).table["income"].to_list()

@@ -102,7 +102,7 @@ class Pram:
         try:
             return MovePlan(moving_units, self._law_of(moving_units))
         except InfeasibleError as error:
-            raise InfeasibleError(f"{error}{self._nearest(records, keys)}") from None
+            raise InfeasibleError(f"{error}{self._cause(moving_units, error)}{self._nearest(records, keys)}") from None
 
     def law(self, plan: MovePlan) -> Law:
         """What the public may know: the method and its parameters, never the draws."""
@@ -137,6 +137,14 @@ class Pram:
             return leaving_law(moving_units.counts, groups, self.xi)
         weights = moving_units.weights if self.invariant == "weights" else None
         return mixing_law(moving_units.counts, moving_units.groups, order, self.xi, weights)
+
+    def _cause(self, moving_units: Units, error: InfeasibleError) -> str:
+        """Which group lacks what: by its columns and size."""
+        if error.cell is None:
+            return ""
+        alone = (moving_units.groups == moving_units.groups[error.cell]).sum() == 1
+        cause = "all have the same keys, so they have nowhere to move" if alone else "they are too few to hide among"
+        return f" One such group has {moving_units.group_words(error.cell, self._columns())}: {cause}."
 
     def _nearest(self, records: Records, keys: tuple[str, ...]) -> str:
         """Which column to leave out of `within` for the bound to be met."""

@@ -106,7 +106,7 @@ class PramMatrix:
     def _transition(self, cells: Cells, tables: Floats, stratum: Integers) -> Transition:
         """The matrices themselves, for audits and attacks."""
         _, first = np.unique(stratum, return_index=True)
-        strata = cells.table.select(self.strata)[first] if self.strata else pl.DataFrame()
+        strata = cells.keys.select(self.strata)[first] if self.strata else pl.DataFrame()
         return Transition(self.column, cells.values(self.column).drop_nulls(), strata, np.diff(tables, prepend=0.0))
 
     def _tables(self, codes: tuple[Integers, ...], n: Integers, categories: int, nulls: int) -> tuple[Floats, Integers]:

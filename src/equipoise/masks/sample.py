@@ -41,7 +41,7 @@ class Sample:
         uniform = draws.uniform(data.keys_of_rows()) if not home else self._by_home(data.collect(home)[home], draws)
         rows, share = self._rows(uniform)
         changed = {weight: (pl.col(weight).cast(pl.Float64) / share)} if weight else {}
-        return picked(data, rows, self.law(data, share), **changed)
+        return picked(data, rows, self.law(data, share), changed)
 
     def words(self) -> str:
         return f"a random {self.fraction:.4g} of the records"

@@ -66,5 +66,5 @@ class SuppressRecords:
         """Which cells are in unsafe classes; those without any key are not."""
         has_key = np.zeros(len(cells), dtype=np.bool_)
         for key in keys:
-            has_key |= cells.table[key].is_not_null().to_numpy()
+            has_key |= cells.keys[key].is_not_null().to_numpy()
         return flagged(self.rule, cells, keys) & has_key

@@ -204,8 +204,8 @@ def _by_records(released: Records, original: Records, groups: tuple[str, ...]) -
             yield _within(released, row), _within(original, row)
         return
     table, before = released.collect(), original.collect()
-    for rows in table.with_row_index("__at__").partition_by(columns, maintain_order=True):
-        yield _rows(released, table[rows["__at__"]]), _rows(original, _same(rows, before, original, table.height))
+    for rows in table.with_row_index("__eq_at").partition_by(columns, maintain_order=True):
+        yield _rows(released, table[rows["__eq_at"]]), _rows(original, _same(rows, before, original, table.height))
 
 
 def _same(rows: pl.DataFrame, before: pl.DataFrame, original: Records, height: int) -> pl.DataFrame:
@@ -215,7 +215,7 @@ def _same(rows: pl.DataFrame, before: pl.DataFrame, original: Records, height: i
         return before.filter(pl.col(key).is_in(rows[key].implode()))
     if before.height != height:
         raise DataError("A limit within groups that a mask changes needs an id: rows of the two files do not match.")
-    return before[rows["__at__"]]
+    return before[rows["__eq_at"]]
 
 
 def _rows(records: Records, table: pl.DataFrame) -> Records:

@@ -10,6 +10,8 @@ UNPROVEN = (
     "Cannot be proven from this folder alone: nothing here contradicts it, but whoever changed it could have written "
     "every hash anew. Give the original file, or the public key that it must be signed with."
 )
+ONLY_HERE = "That proves it to whoever has the original; to a third party only a signature by a known key does."
+UNSIGNED = "The evidence is not signed: to a third party this release proves nothing."
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,23 @@ class Verification:
         """The outcome in one sentence."""
         if self.outcome == "verified":
             how = [check.words for check in self.checks if check.holds and check.proof]
-            return f"Verified. {' '.join(how)}"
+            return f"Verified. {' '.join(how)}{'' if self.proves_to_others else f' {ONLY_HERE}'}"
         if self.outcome == "refused":
             return f"Refused. {' '.join(self.reasons)}"
         return UNPROVEN
 
+    @property
+    def proves_to_others(self) -> bool:
+        """Whether a third party is convinced, who has neither the private folder nor the original: by a signature."""
+        return any(check.name == "signature" and check.holds and check.proof for check in self.checks)
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data with stable keys."""
         checks = [{"check": c.name, "holds": c.holds, "proof": c.proof, "words": c.words} for c in self.checks]
-        return {"folder": str(self.folder), "outcome": self.outcome, "words": self.words, "checks": checks}
+        return {
+            "folder": str(self.folder), "outcome": self.outcome, "proves_to_third_party": self.proves_to_others,
+            "words": self.words, "checks": checks,
+        }  # fmt: skip
 
 
 def failing(name: str, faults: Iterable[str], otherwise: str) -> Check:

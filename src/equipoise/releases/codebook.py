@@ -10,6 +10,7 @@ import polars as pl
 from equipoise.data.labels import Column
 from equipoise.data.levels import as_text, number_text
 from equipoise.data.records import Law, Records
+from equipoise.releases.released_categories import without_absent
 from equipoise.releases.valid_uses import Comparison, Effect, effect_of
 
 CODEBOOK_FORMAT = 1
@@ -81,7 +82,7 @@ def codebook(released: Records, original: Records, *, title: str, file: str, wit
     risk is measured against an intruder who has them. The share of variance that a microaggregation leaves, and the
     correlation between swapped and original values, are told to two decimals. Cost: one pass over the released data.
     """
-    hidden = tuple(withheld)
+    released, hidden = without_absent(released), tuple(withheld)
     names = [name for name in released.schema() if name not in hidden]
     texts, comparisons = _texts(released, names), _comparisons(released, original)
     variables = tuple(_variable(released, name, texts.get(name), comparisons.get(name, Comparison())) for name in names)
@@ -157,7 +158,11 @@ def _preface(book: Codebook) -> list[str]:
     lines = [f"- {change.words}" for change in book.records_changes]
     lines += [f"  - {note}" for change in book.records_changes for note in change.adjust]
     lines += [f"- Not released: {', '.join(f'`{name}`' for name in book.withheld)}."] if book.withheld else []
-    lines += ["- In the formulas s^2, r and b are a variance, a correlation and a slope from the released data."]
+    lines += [
+        "- In the formulas s^2, r and b are a variance, a correlation and a slope from the released data; n is its "
+        "number of records, d the deviations of the column from its mean, e and t^2 the deviations and the variance of "
+        "the other column, sd a standard deviation. An estimate plus and minus 1.96 standard errors is a 95 % interval."
+    ]
     return [*lines, ""]
 
 

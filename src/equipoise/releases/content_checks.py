@@ -1,7 +1,10 @@
 """Checks of released records and tables: measured and audited again, and made again from the original."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from datetime import date
+from html import unescape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,14 +18,16 @@ from equipoise.files import read
 from equipoise.ground.errors import EquipoiseError
 from equipoise.methods.score import Score, Scores
 from equipoise.presentation.missing_both_ways import both_ways
+from equipoise.presentation.pages import page
 from equipoise.provenance.findings import Check, failing
 from equipoise.provenance.fingerprint import content_hash, content_of, hash_of, keyed_hash
 from equipoise.provenance.registered_tables import CELLS, cells_of
 from equipoise.recipe.catalogue import known_method
 from equipoise.releases.codebook import codebook
-from equipoise.releases.evidence import finite, public_law, rounded, same_versions
-from equipoise.releases.release import write_data
+from equipoise.releases.evidence import SIGNATURE, finite, public_law, rounded, same_versions
+from equipoise.releases.release import public_report, write_data
 from equipoise.releases.replay import Again, again, data_format, read_secret, table_again
+from equipoise.releases.tabulated import Tabulated
 from equipoise.tables import audit
 from equipoise.trials.trial import Trial
 
@@ -37,6 +42,7 @@ OLD_LAW, LAW = (f"{word} for records in unsafe classes" for word in (OLD_STATUS,
 """Words of version 0.1 in tables and in laws of records, and those of this one: a release may have either."""
 INTERVAL_TOLERANCE = 1e-6
 """How far the ends of an interval may differ, as a share."""
+PAGE_TITLE, PAGE_DAY = re.compile(r"<h1>(.*?)</h1>"), re.compile(r"Made on \d+ \w+ \d+ by")
 Evidence = dict[str, Any]
 Original = Records | str | Path | None
 
@@ -63,7 +69,7 @@ def table_checks(
         return
     yield _numbers(public, private)
     yield _audited(private, evidence)
-    yield _table_again(public, private, evidence, original)
+    yield from _table_again(public, private, evidence, original)
 
 
 def _not_made(what: str, reason: str) -> Check:
@@ -101,7 +107,7 @@ def _different(scores: Iterable[Score], evidence: Evidence) -> Iterator[str]:
 
 
 def _made_again(place: Path, evidence: Evidence, original: Original) -> list[Check]:
-    """Run the recipe once more on the original, and compare data, laws, scores, limits and codebook."""
+    """Run the recipe once more on the original, and compare data, laws, scores, limits, codebook and public report."""
     try:
         first = again(place, original)
         records = first.records
@@ -112,8 +118,10 @@ def _made_again(place: Path, evidence: Evidence, original: Original) -> list[Che
     try:
         released = first.recipe.run(records, first.draw)
         checks = [_same_data(place, evidence, released, first)]
-        checks.append(_same_scores(evidence, released, records, first))
+        scores = Scores(both_ways(measure, released, records) for measure in first.measures)
+        checks.append(_same_scores(evidence, scores, first))
         checks.append(_same_words(place, evidence, released, records))
+        checks.append(_same_report(place, evidence, released, scores, first))
     except EquipoiseError as error:
         return [Check("again", False, f"The release cannot be made again: {error}")]
     return checks
@@ -134,10 +142,9 @@ def _same_data(place: Path, evidence: Evidence, released: Records, again: Again)
     return Check("again", False, f"Made again from the original, the data is another one.{other}")
 
 
-def _same_scores(evidence: Evidence, released: Records, records: Records, again: Again) -> Check:
+def _same_scores(evidence: Evidence, scores: Scores, again: Again) -> Check:
     """Every score measured once more, and judged by the limits of the policy."""
     policy = again.job.policy()
-    scores = Scores(both_ways(measure, released, records) for measure in again.measures)
     faults = list(_different(scores, evidence))
     if dict(policy.limits) != evidence["limits"]:
         faults.append("The limits are not those of the policy.")
@@ -162,6 +169,27 @@ def _same_words(place: Path, evidence: Evidence, released: Records, records: Rec
     if [book.to_json(), book.to_markdown()] != texts:
         faults.append("The codebook is another one.")
     return failing("codebook", faults, "The laws of the masks and the codebook are as made again.")
+
+
+def _same_report(place: Path, evidence: Evidence, released: Records, scores: Scores, again: Again) -> Check:
+    """The public report, as the same versions write it on the day of the evidence."""
+    if not same_versions(evidence["versions"]) or [*scores.keys()] != [*evidence["scores"]]:
+        return Check("report", None, "The report was not made again: the versions or the measures differ.")
+    public = place / "public"
+    title = str(_title((public / "codebook.json").read_text(encoding="utf-8")))
+    text = public_report(
+        again.records, released, Trial(again.recipe, scores), again.job.policy(), measures=again.measures, title=title,
+        made=date.fromisoformat(evidence["made"]), withheld=evidence["withheld"], signed=(public / SIGNATURE).is_file(),
+    )  # fmt: skip
+    path = public / "report.html"
+    return _same_page(path.read_text(encoding="utf-8") if path.is_file() else "", text)
+
+
+def _same_page(stored: str, text: str) -> Check:
+    same = stored == text
+    return failing(
+        "report", [] if same else ["The public report is another one."], "The public report is as made again."
+    )
 
 
 def _title(text: str) -> Any:
@@ -227,13 +255,28 @@ def _close(intervals: pl.DataFrame, recorded: pl.DataFrame, by: tuple[str, ...])
     return all(bool(gap.fill_null(value=True).all()) for gap in gaps)
 
 
-def _table_again(public: Path, private: Path, evidence: Evidence, original: Original) -> Check:
+def _table_again(public: Path, private: Path, evidence: Evidence, original: Original) -> Iterator[Check]:
     try:
         table, records = table_again(private, original)
     except EquipoiseError as error:
-        return _not_made("table", str(error).rstrip("."))
+        yield _not_made("table", str(error).rstrip("."))
+        return
     if _another_input(records, evidence, private):
-        return Check("original", False, "The original is not the file that the table was made from.")
-    if content_of(table.public) == content_of(_released_cells(public)):
-        return Check("again", True, "Made again from the original and audited, the table is the same.", proof=True)
-    return Check("again", False, "Made again from the original, the table is another one.")
+        yield Check("original", False, "The original is not the file that the table was made from.")
+        return
+    if content_of(table.public) != content_of(_released_cells(public)):
+        yield Check("again", False, "Made again from the original, the table is another one.")
+        return
+    yield Check("again", True, "Made again from the original and audited, the table is the same.", proof=True)
+    yield _same_table_report(public, evidence, table)
+
+
+def _same_table_report(public: Path, evidence: Evidence, table: Tabulated) -> Check:
+    """The public page of the table but for its day, as the same versions write it under its own title."""
+    if not same_versions(evidence["versions"]):
+        return Check("report", None, "The report was not made again: the versions differ.")
+    path = public / "report.html"
+    stored = path.read_text(encoding="utf-8") if path.is_file() else ""
+    title = unescape(heading[1]) if (heading := PAGE_TITLE.search(stored)) else None
+    text = page(table, "", public=True, title=title, signed=(public / SIGNATURE).is_file())
+    return _same_page(PAGE_DAY.sub("", stored), PAGE_DAY.sub("", text))

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from equipoise.releases.evidence import RELEASE_DRAW, Signer
 from equipoise.releases.evidence import evidence as evidence_of
 from equipoise.releases.evidence import rounded as rounded
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, refuse_existing, write_release
+from equipoise.releases.released_categories import without_absent
 from equipoise.releases.report_facts import Report, completed, ends
 from equipoise.search.frontier import Frontier, frontier
 from equipoise.trials.trial import Trial
@@ -126,10 +127,8 @@ def release(
     if not verdict:
         raise refused(trial, verdict)
     facts = _report(records, released, trial, verdict, policy, scales, trials, title)
-    facts = replace(facts, withheld=(*facts.withheld, *whole.roles.direct))
-    attack = try_out(released, records, progress=progress)
-    facts = replace(facts, untried=attack) if isinstance(attack, str) else replace(facts, attack=attack)
-    facts = completed(facts, records, released)
+    facts = replace(facts, withheld=(*facts.withheld, *whole.roles.direct), signed=sign is not None)
+    facts = completed(_attacked(facts, records, released, progress), records, released)
     text = policy_text or job_of(whole, recipe, policy, format).to_toml()
     texts = {
         RECIPE: recipe_text(recipe, trial.scores.keys(), draw), "policy.toml": text, SCRIPT_NAME: SCRIPT,
@@ -140,7 +139,7 @@ def release(
         contents, folder, overwrite=overwrite, texts=texts, sign=sign,
         register=lambda private: register.record(recipe, records) if register else None,
     )  # fmt: skip
-    return Release(folder, released, trial, verdict, evidence, facts.frontier, facts.original)
+    return Release(folder, without_absent(released), trial, verdict, evidence, facts.frontier, facts.original)
 
 
 @dataclass(frozen=True)
@@ -181,6 +180,21 @@ class RecordsContents:
         system.write(private / "report.html", page(self.facts, public=False))
 
 
+def public_report(
+    records: Records, released: Records, trial: Trial, policy: Policy, *, measures: Sequence[Measure], title: str,
+    made: date, withheld: Sequence[str], signed: bool,
+) -> str:  # fmt: skip
+    """The public report of a release, from what it is made of: a second time it has the same words."""
+    facts = _report(records, released, trial, policy.judge(trial), policy, measures, (), title)
+    facts = replace(facts, made=made, withheld=tuple(withheld), signed=signed)
+    return page(_attacked(facts, records, released, None), public=True)
+
+
+def _attacked(facts: Report, records: Records, released: Records, progress: Progress | None) -> Report:
+    attack = try_out(released, records, progress=progress)
+    return replace(facts, untried=attack) if isinstance(attack, str) else replace(facts, attack=attack)
+
+
 def _report(
     records: Records,
     released: Records,
@@ -217,6 +231,7 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
 
     After a random mask the order of the records is drawn as well: where a record stands must not show where it was.
     """
+    records = without_absent(records)
     records = replace(records, frame=with_codes(records, kind))
     frame = records.frame if records.coarsened else shuffled(records, seed)
     frame = frame.drop(list(withheld), strict=False) if withheld else frame

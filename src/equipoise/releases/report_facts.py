@@ -49,6 +49,7 @@ class Report:
     overlays: tuple[Overlay, ...] = field(default=(), repr=False)
     unchanged: tuple[str, ...] = ()
     roles: Mapping[str, str] = field(default_factory=dict, repr=False)
+    signed: bool = False
 
 
 def completed(report: Report, records: Records, released: Records) -> Report:

@@ -220,6 +220,7 @@ class TableContents:
     records: Records
     source: str
     title: str | None = None
+    signed: bool = False
 
     @property
     def seed(self) -> int:
@@ -233,7 +234,10 @@ class TableContents:
     def put_public(self, public: Path) -> None:
         self.table.public.write_csv(public / TABLE_FILES[0])
         self.table.public.write_parquet(public / TABLE_FILES[1])
-        system.write(public / "report.html", page(self.table, self.source, public=True, title=self.title))
+        system.write(public / "report.html", self.public_page())
+
+    def public_page(self) -> str:
+        return page(self.table, self.source, public=True, title=self.title, signed=self.signed)
 
     def evidence(self, public: Path) -> dict[str, Any]:
         """What the public may check: the kind of rule without its parameters, how many cells, what was written.
@@ -277,6 +281,7 @@ def write_table(
     weight: str | None = None,
 ) -> None:
     """Write the folder of a table, and keep the table in the register where there is one."""
+    contents = replace(contents, signed=sign is not None)
 
     def keep(private: Path) -> None:
         if register is not None:

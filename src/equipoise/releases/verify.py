@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
-from equipoise.provenance.findings import Check, Verification, failing
+from equipoise.provenance.findings import UNSIGNED, Check, Verification, failing
 from equipoise.provenance.fingerprint import content_hash, hash_of
 from equipoise.releases.content_checks import records_checks, table_checks
 from equipoise.releases.evidence import EVIDENCE, KEY, SIGNATURE, hashes, holds, key_name, read_key, sealed
@@ -32,9 +32,10 @@ def verify(
     that the reader knows, and making the release again from private/ and the original, which is the file that
     private/policy.toml names unless `original` says another. Without either the outcome is "unproven".
 
-    Does not guard against whoever holds the private signing key, nor against a wrong original. The words of the report
-    are covered by its hash, by the signature and by the seal in private/, not by making it again.
-    Cost: reading the folder; with the original, what the masks, the measures and the writing cost.
+    Only the signature proves anything to a third party, who has neither private/ nor the original: of an unsigned
+    release that is said. Does not guard against whoever holds the private signing key, nor against a wrong original.
+    Cost: reading the folder; with the original, what the masks, the measures, the attacks of the report and the writing
+    cost.
     """
     if isinstance(original, str | Path) and not set("*?[") & set(str(original)) and not Path(original).exists():
         raise ParameterError(f"No file at {str(original)!r}.")
@@ -124,7 +125,7 @@ def _signed(public: Path, text: bytes, key: str | Path | None) -> Check:
     """The signature: by the key that is asked for it is proof; by the key beside it alone it is not."""
     public_key = read_key(key) if key is not None else None
     if not (public / SIGNATURE).is_file():
-        return Check("signature", None if public_key is None else False, "The evidence is not signed.")
+        return Check("signature", None if public_key is None else False, UNSIGNED)
     try:
         pem = public_key or read_key(public / KEY)
         good, name = holds(pem, (public / SIGNATURE).read_bytes(), text), key_name(pem)

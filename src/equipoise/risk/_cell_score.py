@@ -61,7 +61,7 @@ def cell_score(name: str, released: Records | Cells, cells: Cells, risk: Floats,
         number=number,
         unit="share of records",
         notes=notes,
-        cells=lambda: cells.table.with_columns(risk=risk),
+        cells=lambda: cells.table_with(risk=risk),
         records=(lambda: by_record(released, cells, risk)) if isinstance(released, Records) else None,
     )
 

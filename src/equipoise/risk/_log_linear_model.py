@@ -35,11 +35,15 @@ CRITICAL_VALUE = 1.96
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogLinearModel:
-    """Fitted log-linear model: the mean of a cell is `total` times the product of its factors."""
+    """Fitted log-linear model: the mean of a cell is `total` times the product of its factors.
+
+    `gap` is the largest error of a fitted margin, in records, where iterative fitting ended without converging; else 0.
+    """
 
     sizes: tuple[int, ...]
     total: float
     factors: tuple[Factor, ...]
+    gap: float = 0.0
 
     def at(self, codes: Sequence[Integers]) -> Floats:
         """Means of cells given by their codes."""
@@ -102,8 +106,10 @@ def fit(cube: Cube, interactions: Iterable[Axes]) -> LogLinearModel:
     """
     joined = [tuple(sorted(axes)) for axes in interactions]
     groups = _groups(len(cube.axes), joined)
-    factors = [factor for group in groups for factor in _fit_group(cube, group, joined)]
-    return LogLinearModel(cube.sizes, float(cube.n.sum()), tuple(factors))
+    fits_of_groups = [_fit_group(cube, group, joined) for group in groups]
+    factors = tuple(factor for group_factors, _ in fits_of_groups for factor in group_factors)
+    total = float(cube.n.sum())
+    return LogLinearModel(cube.sizes, total, factors, total * max(gap for _, gap in fits_of_groups))
 
 
 def fits(cube: Cube, interactions: Iterable[Axes]) -> bool:
@@ -138,20 +144,22 @@ def _is_closed(group: Axes, joined: Sequence[Axes]) -> bool:
     return sets == [group] or (all(len(axes) == 2 for axes in sets) and len(sets) == len(group) - 1)
 
 
-def _fit_group(cube: Cube, group: Axes, joined: Sequence[Axes]) -> list[Factor]:
+def _fit_group(cube: Cube, group: Axes, joined: Sequence[Axes]) -> tuple[list[Factor], float]:
+    """Factors of a group, and the error of its margins as a share where fitting did not converge."""
     sets = _inside(group, joined)
     for size in (_cross(cube, axes) for axes in sets):
         if size > MAX_FITTED_CELLS:
             raise DataError(f"An interaction has {size:,} cells, more than {MAX_FITTED_CELLS:,}: coarsen its keys.")
     shares = [(axes, margin(cube, axes) / cube.n.sum()) for axes in sets]
     if _is_closed(group, joined):
-        return shares + _separators(cube, group, sets)
+        return shares + _separators(cube, group, sets), 0.0
     if _cross(cube, group) > MAX_FITTED_CELLS:
         raise DataError(
             f"Keys joined by interactions have {_cross(cube, group):,} cells together, more than {MAX_FITTED_CELLS:,}: "
             "coarsen them or name fewer interactions."
         )
-    return [(group, proportional([cube.sizes[axis] for axis in group], group, shares, 1 / float(cube.n.sum())))]
+    table, gap = proportional([cube.sizes[axis] for axis in group], group, shares, 1 / float(cube.n.sum()))
+    return [(group, table)], gap
 
 
 def _separators(cube: Cube, group: Axes, sets: Sequence[Axes]) -> list[Factor]:
@@ -172,10 +180,12 @@ def margin(cube: Cube, axes: Axes) -> Floats:
     return np.asarray(counts, dtype=np.float64).reshape(sizes)
 
 
-def proportional(sizes: Sequence[int], group: Axes, shares: Sequence[Factor], record: float) -> Floats:
+def proportional(sizes: Sequence[int], group: Axes, shares: Sequence[Factor], record: float) -> tuple[Floats, float]:
     """Iterative proportional fitting: scale to each margin in turn until all are met.
 
-    Source: Deming and Stephan (1940); its limit is the maximum likelihood fit (Bishop, Fienberg and Holland 1975).
+    Returns the table, and the error of its margins as a share where `MAX_CYCLES` did not suffice, else 0. Source:
+    Deming and Stephan (1940); its limit is the maximum likelihood fit (Bishop, Fienberg and Holland 1975), which
+    it approaches slowly where the maximum has cells of mean 0 that no margin shows.
     """
     table = np.full(sizes, 1 / prod(sizes))
     others = [tuple(spot for spot, axis in enumerate(group) if axis not in axes) for axes, _ in shares]
@@ -187,8 +197,8 @@ def proportional(sizes: Sequence[int], group: Axes, shares: Sequence[Factor], re
             ratio = np.divide(share, fitted_share, out=np.zeros_like(share), where=fitted_share > 0)
             table *= spread(ratio, axes, group)
         if worst < MARGIN_TOLERANCE * record:
-            break
-    return table
+            return table, 0.0
+    return table, worst
 
 
 @dataclass(frozen=True)

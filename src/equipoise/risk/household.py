@@ -5,10 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import by_record, count
+from equipoise.data.cells import count
+from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
+from equipoise.data.roles import beside
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import RolesError, require_columns
-from equipoise.ground.packed_keys import code
+from equipoise.ground.packed_keys import Coded, code
 from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import label
 from equipoise.methods.parameters import share
@@ -47,42 +50,37 @@ class Household:
         home = self.household or released.roles.household
         if not home:
             raise RolesError("Household risk needs to know who lives together: name a household in the roles.")
-        members = _members(released, home)
-        homes = _homes(members)
-        weights = homes["risk"] if self.above is None else (homes["risk"] > self.above).cast(pl.Float64)
-        number = float((homes["members"] * weights).sum())
+        ids, homes, risk = _members(released, home)
+        with np.errstate(divide="ignore"):
+            missed = np.bincount(homes.codes, np.log1p(-risk), homes.size)
+        people, shared = np.bincount(homes.codes, minlength=homes.size), -np.expm1(missed)
+        weights = shared if self.above is None else np.where(shared > self.above, 1.0, 0.0)
+        number = float((people * weights).sum())
         return Score(
             label(self),
-            number / max(1, members.height),
+            number / max(1, len(risk)),
             number=number,
             unit="share of records",
-            cells=lambda: homes.sort("risk", "home", descending=[True, False]).rename({"home": home}),
-            records=lambda: members.drop("risk").join(homes, on="home", maintain_order="left").drop("home", "members"),
+            cells=lambda: _detail(homes.values.alias(home), people, shared),
+            records=lambda: pl.DataFrame({beside(ids.name, "risk"): ids, "risk": shared[homes.codes]}),
         )
 
 
-def _homes(members: pl.DataFrame) -> pl.DataFrame:
-    """Table of households; 1 - product of (1 - r) by the sum of logarithms, exact for small risks too."""
-    coded = code(members["home"])
-    with np.errstate(divide="ignore"):
-        missed = np.bincount(coded.codes, np.log1p(-members["risk"].to_numpy()), coded.size)
-    people = np.bincount(coded.codes, minlength=coded.size)
-    return pl.DataFrame({"home": coded.values, "members": people, "risk": -np.expm1(missed)})
-
-
-def _members(records: Records, home: str) -> pl.DataFrame:
-    """Table of records with their household and own risk."""
-    schema = records.schema()
-    require_columns((home,), schema)
+def _members(records: Records, home: str) -> tuple[pl.Series, Coded, Floats]:
+    """Id (else row number), household and own risk of every record, row by row: ids may repeat."""
+    key = records.roles.id
+    require_columns((home,), records.schema())
+    if records.kind == "pyspark" and not key:
+        raise RolesError("Records on Spark have no order: name an id role to see the risk of each record.")
     cells = count(records)
-    members, key = by_record(records, cells, of_cells(cells)), records.roles.id
-    homes = records.collect(*dict.fromkeys((*((key,) if key else ()), home)))
-    if key:
-        homes = homes.select(pl.col(key), pl.col(home).alias("home"))
-        members = members.join(homes, on=key, how="left", maintain_order="left")
-    else:
-        members = members.with_columns(homes[home].alias("home"))
-    gaps = members["home"].null_count()
-    if gaps:
+    table = records.collect(*dict.fromkeys((*cells.by, home, *((key,) if key else ()))))
+    if gaps := table[home].null_count():
         raise RolesError(f"{gaps:,} records have no household in {home!r}.")
-    return members.with_columns(risk=np.minimum(members["risk"].to_numpy(), 1.0))
+    ids = table[key] if key else pl.int_range(table.height, dtype=pl.UInt32, eager=True).alias("record")
+    return ids, code(table[home]), np.minimum(of_cells(cells)[cell_of(table, cells)], 1.0)
+
+
+def _detail(homes: pl.Series, people: Integers, risk: Floats) -> pl.DataFrame:
+    """Households, the worst first."""
+    order = np.lexsort((np.arange(len(risk)), -risk))
+    return pl.DataFrame({beside(homes.name, "members", "risk"): homes, "members": people, "risk": risk})[order]

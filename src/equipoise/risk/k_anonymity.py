@@ -40,5 +40,5 @@ class KAnonymity(KeyRisk):
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         size = smallest(cells, self.subsets)
         score = cell_score(label(self), released, cells, np.where(size < self.k, 1.0, 0.0))
-        behind = cells.table.with_columns(smallest=size, risk=np.where(size < self.k, 1.0, 0.0))
+        behind = cells.table_with(smallest=size, risk=np.where(size < self.k, 1.0, 0.0))
         return replace(score, cells=lambda: behind)

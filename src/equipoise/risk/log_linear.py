@@ -18,7 +18,7 @@ from equipoise.methods.method import label
 from equipoise.methods.parameters import share
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import KeyRisk, cell_score, fraction_of
-from equipoise.risk._log_linear_model import CRITICAL_VALUE, Axes, FitCheck, check, choose, fit, risks
+from equipoise.risk._log_linear_model import CRITICAL_VALUE, MAX_CYCLES, Axes, FitCheck, check, choose, fit, risks
 
 INTERACTION_MODELS = ("main", "all", "best")
 LAW = "law"
@@ -58,9 +58,11 @@ class LogLinear(KeyRisk):
       product of its diagonal entries); or "law", what the masks that ran say. Then
       P(right) = m (1 - exp(-x)) / x with x = (1 - pi m) mu / pi, which is the published m E(1/F) for small pi.
 
-    `estimate` gives tau1, tau2 and the model's check. Source: Skinner and Shlomo (2008), *Assessing identification risk
-    in survey microdata using log-linear models*, JASA 103; Shlomo and Skinner (2010), *Assessing the protection
-    provided by misclassification-based disclosure limitation methods for survey microdata*, Ann. Appl. Stat. 4.
+    Where iterative fitting does not converge a note says so, and a record has the larger of its risks by that fit and
+    by main effects. `estimate` gives tau1, tau2 and the model's check. Source: Skinner and Shlomo (2008), *Assessing
+    identification risk in survey microdata using log-linear models*, JASA 103; Shlomo and Skinner (2010), *Assessing
+    the protection provided by misclassification-based disclosure limitation methods for survey microdata*, Ann. Appl.
+    Stat. 4.
     Misleads when the model does not hold (read the check), when sampling fractions differ between cells, or when
     misclassification changes the expected counts. Cost: O(cells) to fit main effects; interactions that close a circle
     need the cross of their keys (at most 4 million cells), the check one pass over the whole cross (at most 67
@@ -85,7 +87,7 @@ class LogLinear(KeyRisk):
         fit_by_cell = self._fit(released, cells)
         score = cell_score(label(self), released, fit_by_cell.cells, fit_by_cell.matched, fit_by_cell.notes())
         more = {"risk": fit_by_cell.matched, "unique": fit_by_cell.unique, "mean": fit_by_cell.mean}
-        return replace(score, cells=lambda: fit_by_cell.cells.table.with_columns(**more))
+        return replace(score, cells=lambda: fit_by_cell.cells.table_with(**more))
 
     def estimate(self, released: Records | Cells) -> LogLinearEstimate:
         """Expected numbers and the model behind them."""
@@ -105,10 +107,22 @@ class LogLinear(KeyRisk):
         stays = self._stays(cells, released.history if isinstance(released, Records) else ())
         model, cube, alone = fit(cells.cube, interactions), cells.cube, cells.n == 1
         means = model.at(cube.codes)
+        if model.gap:  # the smaller mean has the larger risk: never below what the fit in closed form says
+            means = np.minimum(means, fit(cube, ()).at(cube.codes))
         unique, matched = (np.where(alone, risk, 0.0) for risk in risks(means, fraction, stays))
         checked = check(model, cube.codes, cube.n, fraction) if fraction < 1 else None
         advice = ": try interactions='best'" if self.interactions == "main" else ""
-        return _CellFit(cells, fraction, interactions, unique, matched, means / fraction, checked, notes, advice)
+        return _CellFit(
+            cells,
+            fraction,
+            interactions,
+            unique,
+            matched,
+            means / fraction,
+            checked,
+            notes + _unconverged(model.gap),
+            advice,
+        )
 
     def _cells(self, released: Records | Cells) -> Cells:
         cells = KeyRisk._cells(self, released)
@@ -166,6 +180,16 @@ class _CellFit:
             return (f"The model fits (test statistic {z:.1f}).",)
         how = "simple, which overstates" if z > 0 else "rich, which understates"
         return (f"The model is too {how} the risk (test statistic {z:.1f}){self.advice if z > 0 else ''}.",)
+
+
+def _unconverged(gap: float) -> tuple[str, ...]:
+    """What is said of a fit that ended before it converged."""
+    if not gap:
+        return ()
+    return (
+        f"The fit of the interactions did not converge in {MAX_CYCLES:,} cycles (margins are off by up to {gap:.1g} "
+        "records): every record has the larger of its risks by this fit and by main effects alone.",
+    )
 
 
 def _interaction_names(interactions: Any) -> str | tuple[str, ...]:
@@ -245,10 +269,10 @@ def _by_law(law: Law, cells: Cells, later: tuple[Law, ...]) -> Floats:
         return np.ones(len(cells))
     if not any(set(law.columns) & set(other.columns) for other in later):
         if isinstance(detail, Transition) and set(detail.strata.columns) <= set(cells.by):
-            place, stratum = detail.places(cells.table[detail.column]), detail.stratum(cells.table)
+            place, stratum = detail.places(cells.keys[detail.column]), detail.stratum(cells.keys)
             return np.where((place < 0) | (stratum < 0), 1.0, detail.tables[stratum, place, place])
         if isinstance(detail, MovePlan) and detail.units.of_people and detail.units.cells.by == cells.by:
-            return np.asarray(1 - detail.law.leave()[cell_of(cells.table, detail.units.cells)], dtype=np.float64)
+            return np.asarray(1 - detail.law.leave()[cell_of(cells.keys, detail.units.cells)], dtype=np.float64)
     raise ParameterError(
         f"The law of {law.mask} does not say how often these keys stay as they were: give it as misclassification."
     )

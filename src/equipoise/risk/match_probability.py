@@ -305,8 +305,8 @@ def audit(plan: MovePlan) -> pl.DataFrame:
     table = worst_table(law)
     facts: dict[str, Any] = {"risk": worst_count(law), "unconditional": unconditional(law), "vanishes": vanishes(law)}
     facts |= {"table": table} if table is not None else {}
-    keys = plan.units.cells.table.select(plan.units.cells.by) if plan.units.of_people else pl.DataFrame()
-    return keys.with_columns(n=pl.Series(law.counts), **{k: pl.Series(v) for k, v in facts.items()})
+    facts = {"n": pl.Series(law.counts)} | {name: pl.Series(values) for name, values in facts.items()}
+    return plan.units.cells.table_with(**facts).drop("total") if plan.units.of_people else pl.DataFrame(facts)
 
 
 def _moments(law: CellLaw) -> Floats:

@@ -54,8 +54,8 @@ class PopulationUniques(KeyRisk):
       the file being Poisson with gamma(alpha, beta) rates, alpha beta = 1 / K, by maximum likelihood;
     - "slide": (1 - q)^(alpha + 1) / (1 - q + alpha q) with q = (1 - fraction)(1 - beta): a class has one person and a
       negative binomial number of others, by maximum likelihood of the classes of 1, 2, 3 and more records;
-    - "best": Pitman's model up to a fraction of 0.1 (Ewens's where alpha falls to 0), above it the smaller of the slide
-      and Zayatz estimates; Zayatz where a likelihood has no maximum, every record being alone.
+    - "best" (default): Pitman's model up to a fraction of 0.1 (Ewens's where alpha falls to 0), above it the smaller of
+      the slide and Zayatz estimates; Zayatz where a likelihood has no maximum, every record being alone.
 
     Summed over the file, the published number of population uniques S_1 (Pitman: N times the product from i = 1;
     Poisson-gamma: N (1 + N beta)^-(1 + alpha); slide: the classes times beta^alpha) is that with the sample uniques a
@@ -79,7 +79,7 @@ class PopulationUniques(KeyRisk):
 
     of_sizes: ClassVar[bool] = False
     fraction: float
-    model: Literal["zayatz", "pitman", "poisson-gamma", "slide", "best"] = "zayatz"
+    model: Literal["zayatz", "pitman", "poisson-gamma", "slide", "best"] = "best"
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -8,6 +8,7 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
+from equipoise.data.roles import beside
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import ParameterError, import_extra
 from equipoise.ground.packed_keys import code
@@ -73,7 +74,7 @@ def _per_record(released: Records, guess: Floats) -> pl.DataFrame:
     """Predicted probability that each record was moved, by id (sorted) or in input order."""
     name = released.roles.id
     ids = released.collect(name)[name].sort() if name else pl.Series("record", range(len(guess)), dtype=pl.UInt32)
-    return pl.DataFrame([ids, pl.Series("risk", guess)])
+    return pl.DataFrame({beside(ids.name, "risk"): ids, "risk": guess})
 
 
 def _movable(released: Records, table: pl.DataFrame) -> Booleans:

@@ -9,6 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells, by_record
 from equipoise.data.records import Records
+from equipoise.data.roles import beside
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import RolesError
 from equipoise.methods.method import label
@@ -70,7 +71,7 @@ class SpecialUniques(KeyRisk):
             number=number,
             unit="share of records",
             notes=self._notes(cells, totals),
-            cells=lambda: cells.table.with_columns(risk=risk, **self._detail(cells, totals)),
+            cells=lambda: cells.table_with(risk=risk, **self._detail(cells, totals)),
             records=(lambda: by_record(released, cells, risk)) if isinstance(released, Records) else None,
         )
 
@@ -90,14 +91,15 @@ class SpecialUniques(KeyRisk):
         totals, place = self._search(cells), cells.place(key)
         whole = max(totals.score.sum(), np.finfo(float).tiny)
         sums = np.bincount(cells.cube.codes[place], totals.shares[place], minlength=cells.cube.sizes[place])
-        return pl.DataFrame([cells.values(key).alias(key), pl.Series("contribution", sums / whole)])
+        return pl.DataFrame({beside(key, "contribution"): cells.values(key), "contribution": sums / whole})
 
     def scores_of(self, released: Records) -> pl.DataFrame:
         """`score` and `dis` of every record, by id (or row number), in input order for frames in memory."""
         cells = self._cells(released)
         detail = self._detail(cells, self._search(cells))
-        tables = [by_record(released, cells, detail[name]).rename({"risk": name}) for name in ("score", "dis")]
-        return tables[0].with_columns(tables[1]["dis"])
+        scores = {name: by_record(released, cells, detail[name]) for name in ("score", "dis")}
+        ids = scores["score"].to_series(0)
+        return pl.DataFrame({beside(ids.name, *scores): ids, **{name: rows["risk"] for name, rows in scores.items()}})
 
     def _cells(self, released: Records | Cells) -> Cells:
         if isinstance(released, Records) and not released.roles.keys:

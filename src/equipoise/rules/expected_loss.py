@@ -94,7 +94,7 @@ class ExpectedLoss(Together):
             raise ParameterError("expected_loss needs the domain: the columns of the areas that were sampled.")
         for column in self.domain:
             cells.place(column)
-        codes = cells.table.select(pl.struct(self.domain).rank("dense"))[:, 0].to_numpy()
+        codes = cells.keys.select(pl.struct(self.domain).rank("dense"))[:, 0].to_numpy()
         return codes.astype(np.int64) - 1
 
     def _sizes(self, cells: Cells, place: Integers) -> Floats:
@@ -112,7 +112,7 @@ class ExpectedLoss(Together):
 
     def _population_by_domain(self, cells: Cells) -> Floats:
         sizes = {_name(key): float(size) for key, size in self.population}
-        rows = [_name(row) for row in cells.table.select(self.domain).rows()]
+        rows = [_name(row) for row in cells.keys.select(self.domain).rows()]
         lacking = len(set(rows) - set(sizes))
         if lacking:
             raise DataError(f"N is missing for {lacking:,} domains: give the population of each.")
@@ -124,7 +124,7 @@ class ExpectedLoss(Together):
             return fit(y, n).per_row(len(y))
         place = self._places(cells)
         kinds = [c for c in cells.by if c not in self.domain and c != self.population]
-        kind = cells.table.select(pl.struct(kinds).rank("dense"))[:, 0].to_numpy().astype(np.int64) - 1
+        kind = cells.keys.select(pl.struct(kinds).rank("dense"))[:, 0].to_numpy().astype(np.int64) - 1
         size, areas = int(kind.max()) + 1, int(place.max()) + 1
         if areas < 2:
             raise DataError("There is one domain only: a prior cannot be fitted to it, give prior=(alpha, beta).")

@@ -62,23 +62,23 @@ class KMap(Together):
         return "It depends on the population: flag a table to know."
 
     def register(self, cells: Cells) -> pl.DataFrame:
-        """The population by the keys of the cells, `people` in each row; only values that the cells have."""
+        """The population by the keys of the cells, `__eq_people` in each row; only values that the cells have."""
         if self.population is None:
-            return cells.table.select(*cells.by, people="total")
+            return _people(cells, cells.total)
         source = self.population if isinstance(self.population, Records) else read(self.population, Roles())
         for key in cells.by:
             if key not in source.schema():
                 raise RolesError(f"The population has no column {key!r}: it must have every key of the file.")
-        table = count(source, cells.by).table.select(*cells.by, people=pl.col("n").cast(pl.Float64))
-        return _placed(table, cells)
+        people = count(source, cells.by)
+        return _placed(_people(people, people.n), cells)
 
     def _people(self, cells: Cells) -> Floats:
         if self.population is None and not self.coarsen:
             return cells.alike[1]
         register = self.register(cells)
-        rows = pl.concat([cells.table.select(cells.by), register.select(cells.by)])
+        rows = pl.concat([cells.keys, register.select(cells.by)])
         coded = [code(self._coarse(cells, rows[key])) for key in cells.by]
-        people = np.concatenate([np.zeros(len(cells)), register["people"].to_numpy()])
+        people = np.concatenate([np.zeros(len(cells)), register["__eq_people"].to_numpy()])
         places = [cells.by.index(key) for key in cells.open if key in cells.by]
         return self.people_alike([c.values for c in coded], [c.codes for c in coded], people, places)[: len(cells)]
 
@@ -96,6 +96,10 @@ class KMap(Together):
         chosen = {key: level for key, _, level in (text.rpartition("=") for text in self.coarsen)}
         level = chosen.get(values.name)
         return values if level is None else cells.hierarchy(values.name).level(level).label(values)
+
+
+def _people(cells: Cells, people: Integers | Floats) -> pl.DataFrame:
+    return cells.keys.with_columns(__eq_people=pl.Series(people, dtype=pl.Float64))
 
 
 def _placed(people: pl.DataFrame, cells: Cells) -> pl.DataFrame:

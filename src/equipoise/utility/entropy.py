@@ -8,7 +8,7 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.cells import Cells, as_cells, bits, by_record, count
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles
+from equipoise.data.roles import Roles, beside
 from equipoise.ground.packed_keys import code, tally
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
@@ -65,7 +65,9 @@ def mutual_information(released: Records, original: Records) -> float:
 
 def _surprise(released: Records, cells: Cells) -> pl.DataFrame:
     """Self-information of each record, - log2 of the share of its cell: the mean is the joint entropy."""
-    return by_record(released, cells, -np.log2(cells.n / cells.records)).rename({"risk": "bits"})
+    rows = by_record(released, cells, -np.log2(cells.n / cells.records))
+    ids = rows.to_series(0)
+    return pl.DataFrame({beside(ids.name, "bits"): ids, "bits": rows["risk"]})
 
 
 def _detail(cells: Cells) -> pl.DataFrame:

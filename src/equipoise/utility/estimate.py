@@ -246,9 +246,9 @@ def _table(columns: tuple[str, ...], new: pl.DataFrame, old: pl.DataFrame) -> Qu
     names = tuple(" x ".join("missing" if v is None else str(v) for v in row) for row in cells.iter_rows())
 
     def fit(table: pl.DataFrame, w: Floats) -> tuple[Floats, Floats]:
-        rows = table.cast(kinds).with_columns(pl.col(pl.Float64).fill_nan(None), __weight__=w)
-        sums = rows.group_by(columns).agg(pl.col("__weight__").sum())
-        joined = cells.join(sums, on=columns, how="left", nulls_equal=True, maintain_order="left")["__weight__"]
+        rows = table.cast(kinds).with_columns(pl.col(pl.Float64).fill_nan(None), __eq_weight=w)
+        sums = rows.group_by(columns).agg(pl.col("__eq_weight").sum())
+        joined = cells.join(sums, on=columns, how="left", nulls_equal=True, maintain_order="left")["__eq_weight"]
         p, effective_n = joined.fill_null(0.0).to_numpy() / w.sum(), float(w.sum() ** 2 / (w**2).sum())
         near = (effective_n * p + 2) / (effective_n + 4)
         return p, np.sqrt(near * (1 - near) / effective_n)

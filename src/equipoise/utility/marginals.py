@@ -81,7 +81,7 @@ def _compared(new: Cells, old: Cells) -> dict[str, Any]:
 
 def _shares(new: Cells, old: Cells) -> tuple[Floats, Floats]:
     """The share of each cell in both tables, over the cells of either."""
-    one, two = new.table, old.table
+    one, two = (cells.keys.with_columns(__eq_share=pl.Series(cells.total / cells.total.sum())) for cells in (new, old))
     for column in old.by:
         kinds = one.schema[column], two.schema[column]
         if kinds[0] != kinds[1]:
@@ -89,9 +89,9 @@ def _shares(new: Cells, old: Cells) -> tuple[Floats, Floats]:
             one, two = (table.with_columns(pl.col(column).cast(shared)) for table in (one, two))
     both = pl.concat(
         [
-            one.select(*old.by, q=pl.col("total") / pl.col("total").sum(), p=0.0),
-            two.select(*old.by, q=0.0, p=pl.col("total") / pl.col("total").sum()),
+            one.select(*old.by, __eq_q="__eq_share", __eq_p=0.0),
+            two.select(*old.by, __eq_q=0.0, __eq_p="__eq_share"),
         ]
     )
-    added = both.group_by(old.by, maintain_order=True).agg(pl.col("p", "q").sum())
-    return added["q"].to_numpy(), added["p"].to_numpy()
+    added = both.group_by(old.by, maintain_order=True).agg(pl.col("__eq_p", "__eq_q").sum())
+    return added["__eq_q"].to_numpy(), added["__eq_p"].to_numpy()

@@ -233,9 +233,9 @@ def test_assess_takes_measures_short_and_long(people: Path, run: Run) -> None:
 
 
 def test_notes_are_shown_and_warnings_are_not(people: Path, run: Run) -> None:
-    args = ("assess", people, "--keys", "age", "--measure", "population-uniques:0.001")
+    args = ("assess", people, "--keys", "age", "--measure", "population-uniques:0.001,zayatz")
     assert "1,000 times the sample" in " ".join(run(*args).split())
-    assert json.loads(run(*args, "--json"))["scores"]["population_uniques(fraction=0.001)"]["notes"]
+    assert json.loads(run(*args, "--json"))["scores"]["population_uniques(fraction=0.001, model='zayatz')"]["notes"]
 
 
 def test_markup_in_names_is_shown_as_it_is(tmp_path: Path, run: Run) -> None:

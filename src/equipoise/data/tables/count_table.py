@@ -127,14 +127,16 @@ class _Needed:
         """Dimensions, `holder`, contribution `x` and weight `w`; values that cannot be added up are refused."""
         x = pl.col(self.value).cast(pl.Float64) if self.value else pl.lit(1.0)
         w = pl.col(self.weight).cast(pl.Float64) if self.weight else pl.lit(1.0)
-        holder = [pl.col(self.holding).alias("_holder")] if self.holding else []
+        holder = [pl.col(self.holding).alias("__eq_holder")] if self.holding else []
         requested = pl.col(self.request).cast(pl.Float64).fill_null(0.0) != 0 if self.request else pl.lit(value=False)
-        asked_for = pl.when(requested).then(x).otherwise(0.0).alias("_r")
-        rows = piece.select(*self.by, *holder, x.alias("_x"), w.alias("_w"), asked_for, self._units(piece).alias("_k"))
-        for name, column in (("_x", self.value), ("_w", self.weight)):
+        asked_for = pl.when(requested).then(x).otherwise(0.0).alias("__eq_r")
+        rows = piece.select(
+            *self.by, *holder, x.alias("__eq_x"), w.alias("__eq_w"), asked_for, self._units(piece).alias("__eq_k")
+        )
+        for name, column in (("__eq_x", self.value), ("__eq_w", self.weight)):
             self._refuse_values(rows[name], column)
-        if self.holding and rows["_holder"].null_count():
-            raise DataError(f"{rows['_holder'].null_count():,} records have no holding in {self.holding!r}.")
+        if self.holding and rows["__eq_holder"].null_count():
+            raise DataError(f"{rows['__eq_holder'].null_count():,} records have no holding in {self.holding!r}.")
         return rows
 
     def _units(self, piece: pl.DataFrame) -> pl.Expr:
@@ -173,17 +175,23 @@ def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
     Rows have `n`, `w`, `wx`, `k` to add up, and `x`, `v` (its weight) where they are contributions.
     """
     keys = list(needed.by)
-    wx = (pl.col("_w") * pl.col("_x")).sum().alias("_wx")
-    sums = (pl.len().alias("_n"), pl.col("_w").sum(), wx, pl.col("_k").sum(), pl.col("_r").max())
+    wx = (pl.col("__eq_w") * pl.col("__eq_x")).sum().alias("__eq_wx")
+    sums = (pl.len().alias("__eq_n"), pl.col("__eq_w").sum(), wx, pl.col("__eq_k").sum(), pl.col("__eq_r").max())
     if needed.holding:
-        holdings = plain.group_by([*keys, "_holder"], maintain_order=True).agg(*sums)
-        return holdings.with_columns(_x=pl.col("_wx"), _v=pl.lit(1.0))
-    cells = plain.group_by(keys, maintain_order=True).agg(*sums).with_columns(_x=pl.lit(0.0), _v=pl.lit(0.0))
+        holdings = plain.group_by([*keys, "__eq_holder"], maintain_order=True).agg(*sums)
+        return holdings.with_columns(__eq_x=pl.col("__eq_wx"), __eq_v=pl.lit(1.0))
+    cells = plain.group_by(keys, maintain_order=True).agg(*sums).with_columns(__eq_x=pl.lit(0.0), __eq_v=pl.lit(0.0))
     if not needed.value:
         return cells
-    largest = _largest(plain.with_columns(_v=pl.col("_w")), keys, top)
+    largest = _largest(plain.with_columns(__eq_v=pl.col("__eq_w")), keys, top)
     none = pl.lit(0.0)
-    nothing = {"_n": pl.lit(0, dtype=pl.UInt32), "_w": none, "_wx": none, "_k": pl.lit(0, dtype=pl.Int64), "_r": none}
+    nothing = {
+        "__eq_n": pl.lit(0, dtype=pl.UInt32),
+        "__eq_w": none,
+        "__eq_wx": none,
+        "__eq_k": pl.lit(0, dtype=pl.Int64),
+        "__eq_r": none,
+    }
     return pl.concat([cells, largest.with_columns(**nothing).select(cells.columns)])
 
 
@@ -192,11 +200,11 @@ def _largest(rows: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
 
     Where each fills a place at least, those below the `top` largest of a cell cannot count and are left out first.
     """
-    positive = rows.filter(pl.col("_v") > 0)
-    if not (positive["_v"] < 1).any():
-        positive = positive.filter(pl.col("_x") >= pl.col("_x").top_k(top).min().over(keys))
-    ordered = positive.sort("_x", descending=True)
-    before = (pl.col("_v").cum_sum() - pl.col("_v")).over(keys)
+    positive = rows.filter(pl.col("__eq_v") > 0)
+    if not (positive["__eq_v"] < 1).any():
+        positive = positive.filter(pl.col("__eq_x") >= pl.col("__eq_x").top_k(top).min().over(keys))
+    ordered = positive.sort("__eq_x", descending=True)
+    before = (pl.col("__eq_v").cum_sum() - pl.col("__eq_v")).over(keys)
     return ordered.filter(before < top)
 
 
@@ -208,7 +216,7 @@ def _coded(pieces: list[pl.DataFrame], axes: tuple[Axis, ...], needed: _Needed) 
     """All contributions, their leaves numbered."""
     rows = pl.concat(pieces)
     if needed.holding:
-        rows = rows.with_columns(pl.Series("_holder", code(rows["_holder"]).codes.astype(np.int64)))
+        rows = rows.with_columns(pl.Series("__eq_holder", code(rows["__eq_holder"]).codes.astype(np.int64)))
     return rows.with_columns(pl.Series(a.name, code(rows[a.name]).codes.astype(np.int64)) for a in axes)
 
 
@@ -217,20 +225,20 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
     keys = [axis.name for axis in axes]
     if prod(len(axis) for axis in axes) > MAX_PACKED_ID:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
-    added = (pl.col("_n", "_w", "_wx", "_k").sum(), pl.col("_r").max())
-    sums = rows.select(*keys, "_n", "_w", "_wx", "_k", "_r", *_holder(needed))
-    parts = rows.filter(pl.col("_v") > 0).select(*keys, "_x", "_v", *_holder(needed))
+    added = (pl.col("__eq_n", "__eq_w", "__eq_wx", "__eq_k").sum(), pl.col("__eq_r").max())
+    sums = rows.select(*keys, "__eq_n", "__eq_w", "__eq_wx", "__eq_k", "__eq_r", *_holder(needed))
+    parts = rows.filter(pl.col("__eq_v") > 0).select(*keys, "__eq_x", "__eq_v", *_holder(needed))
     for axis in axes:
         sums = _up(sums, axis).group_by([*keys, *_holder(needed)], maintain_order=True).agg(*added)
         parts = _up(parts, axis)
         if needed.holding:
-            parts = parts.group_by([*keys, "_holder"], maintain_order=True).agg(
-                pl.col("_x").sum(), pl.lit(1.0).alias("_v")
+            parts = parts.group_by([*keys, "__eq_holder"], maintain_order=True).agg(
+                pl.col("__eq_x").sum(), pl.lit(1.0).alias("__eq_v")
             )
         else:
             parts = _largest(parts, keys, top)
-    contributors = pl.len() if needed.holding else pl.col("_n").sum()
-    alone = [pl.when(pl.len() == 1).then(pl.col("_holder").min()).otherwise(-1)] if needed.holding else []
+    contributors = pl.len() if needed.holding else pl.col("__eq_n").sum()
+    alone = [pl.when(pl.len() == 1).then(pl.col("__eq_holder").min()).otherwise(-1)] if needed.holding else []
     cells = sums.group_by(keys, maintain_order=True).agg(
         *added, *alone, contributors.cast(pl.Int64).alias("contributors")
     )
@@ -239,26 +247,26 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
 
 
 def _holder(needed: _Needed) -> list[str]:
-    return ["_holder"] if needed.holding else []
+    return ["__eq_holder"] if needed.holding else []
 
 
 def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """Every row once for each node above its leaf."""
-    members = axis.members.select(_leaf="leaf", _node="node")
-    joined = rows.join(members, left_on=axis.name, right_on="_leaf", how="inner", maintain_order="left")
-    return joined.drop(axis.name).rename({"_node": axis.name})
+    members = axis.members.select(__eq_leaf="leaf", __eq_node="node")
+    joined = rows.join(members, left_on=axis.name, right_on="__eq_leaf", how="inner", maintain_order="left")
+    return joined.drop(axis.name).rename({"__eq_node": axis.name})
 
 
 def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
     """top1, top2, ...: the contribution at each rank, where a weight w fills w ranks."""
-    after = pl.col("_v").cum_sum().over(keys)
-    placed = largest.with_columns(_after=after).with_columns(_before=pl.col("_after") - pl.col("_v"))
+    after = pl.col("__eq_v").cum_sum().over(keys)
+    placed = largest.with_columns(__eq_after=after).with_columns(__eq_before=pl.col("__eq_after") - pl.col("__eq_v"))
     shares = [
-        (pl.min_horizontal("_after", pl.lit(k)) - pl.max_horizontal("_before", pl.lit(k - 1))).clip(0)
+        (pl.min_horizontal("__eq_after", pl.lit(k)) - pl.max_horizontal("__eq_before", pl.lit(k - 1))).clip(0)
         for k in range(1, top + 1)
     ]
     return placed.group_by(keys, maintain_order=True).agg(
-        (pl.col("_x") * share).sum().alias(f"top{k}") for k, share in enumerate(shares, start=1)
+        (pl.col("__eq_x") * share).sum().alias(f"top{k}") for k, share in enumerate(shares, start=1)
     )
 
 
@@ -268,15 +276,15 @@ def _labelled_table(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed
     labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
     tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.holding]
     numbers = {
-        "n": cells["_n"].cast(pl.Int64),
-        "total": cells["_w"],
-        "value": cells["_wx"],
+        "n": cells["__eq_n"].cast(pl.Int64),
+        "total": cells["__eq_w"],
+        "value": cells["__eq_wx"],
         "contributors": cells["contributors"],
     }
     rest: dict[str, Any] = {name: cells[name].fill_null(0.0) for name in tops if name in cells.columns}
-    rest |= {"requested": cells["_r"]} if needed.request else {}
-    rest |= {"holder": cells["_holder"]} if needed.holding else {}
-    rest |= {"key": (cells["_k"] % KEY_UNITS) / KEY_UNITS} if needed.key else {}
+    rest |= {"requested": cells["__eq_r"]} if needed.request else {}
+    rest |= {"holder": cells["__eq_holder"]} if needed.holding else {}
+    rest |= {"key": (cells["__eq_k"] % KEY_UNITS) / KEY_UNITS} if needed.key else {}
     for axis in axes:
         if axis.name in numbers or axis.name in rest:
             raise ParameterError(f"A table says something else under {axis.name!r}: rename that column.")

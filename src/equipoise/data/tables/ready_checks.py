@@ -55,20 +55,20 @@ def refuse_contributions(cells: pl.DataFrame, by: Sequence[str], tops: Sequence[
     """Refuse largest contributions out of order, above the value, or short of it where they are all contributors."""
     if not tops:
         return
-    rows = cells.with_columns(_sum=pl.sum_horizontal(tops))
-    allowed = pl.col("_x") * 1e-6 + slack * (1 + len(tops)) + SUM_TOLERANCE
+    rows = cells.with_columns(__eq_sum=pl.sum_horizontal(tops))
+    allowed = pl.col("__eq_x") * 1e-6 + slack * (1 + len(tops)) + SUM_TOLERANCE
     for one, two in pairwise(tops):
         refuse_first(rows.filter(pl.col(two) > pl.col(one) + slack), by, f"has a larger {two} than {one}")
-    over = rows.filter(pl.col("_sum") > pl.col("_x") + allowed)
+    over = rows.filter(pl.col("__eq_sum") > pl.col("__eq_x") + allowed)
     refuse_first(over, by, "has contributions that sum to more than its value")
     few = pl.col("contributors").is_between(1, len(tops))
-    short = rows.filter(few & ((pl.col("_sum") - pl.col("_x")).abs() > allowed))
+    short = rows.filter(few & ((pl.col("__eq_sum") - pl.col("__eq_x")).abs() > allowed))
     refuse_first(short, by, "has contributions that do not sum to its value, though all its contributors are known")
 
 
 def refuse_counts(cells: pl.DataFrame, by: Sequence[str]) -> None:
     """Refuse a value without contributors."""
-    nobody = cells.filter((pl.col("n") == 0) & (pl.col("_x") > 0))
+    nobody = cells.filter((pl.col("n") == 0) & (pl.col("__eq_x") > 0))
     refuse_first(nobody, by, "has a value but no contributors")
 
 
@@ -107,30 +107,32 @@ class Sums:
     def _missed(self, cells: pl.DataFrame, axis: Axis) -> bool:
         """Whether totals along an axis miss the sum of their parts at all."""
         pairs = [(i, parent, int(child)) for i, (parent, parts) in enumerate(axis.relations()) for child in parts]
-        relations = pl.DataFrame(pairs, schema=["_relation", "_node", axis.name], orient="row")
+        relations = pl.DataFrame(pairs, schema=["__eq_relation", "__eq_node", axis.name], orient="row")
         if relations.is_empty():
             return False
         others = [name for name in self.by if name != axis.name]
-        sums = cells.select(*self.by, "_x").join(relations, on=axis.name)
-        added = sums.group_by([*others, "_node", "_relation"]).agg(pl.col("_x").sum().alias("_sum"))
-        heads = relations.select("_relation", "_node").unique()
-        totals = cells.select(*others, _node=axis.name, _own="_x").join(heads, on="_node")
-        both = totals.join(added, on=[*others, "_node", "_relation"], how="full", coalesce=True)
-        both = both.join(relations.group_by("_relation").len("_parts"), on="_relation").rename({"_node": axis.name})
+        sums = cells.select(*self.by, "__eq_x").join(relations, on=axis.name)
+        added = sums.group_by([*others, "__eq_node", "__eq_relation"]).agg(pl.col("__eq_x").sum().alias("__eq_sum"))
+        heads = relations.select("__eq_relation", "__eq_node").unique()
+        totals = cells.select(*others, __eq_node=axis.name, __eq_own="__eq_x").join(heads, on="__eq_node")
+        both = totals.join(added, on=[*others, "__eq_node", "__eq_relation"], how="full", coalesce=True)
+        both = both.join(relations.group_by("__eq_relation").len("__eq_parts"), on="__eq_relation").rename(
+            {"__eq_node": axis.name}
+        )
         self._refuse(both, axis)
-        exact = pl.col("_own").fill_null(0.0) - pl.col("_sum").fill_null(0.0)
-        return both.filter(exact.abs() > SUM_TOLERANCE * pl.col("_sum").fill_null(0.0)).height > 0
+        exact = pl.col("__eq_own").fill_null(0.0) - pl.col("__eq_sum").fill_null(0.0)
+        return both.filter(exact.abs() > SUM_TOLERANCE * pl.col("__eq_sum").fill_null(0.0)).height > 0
 
     def _refuse(self, both: pl.DataFrame, axis: Axis) -> None:
-        own, added = pl.col("_own").fill_null(0.0), pl.col("_sum").fill_null(0.0)
-        allowed = SUM_TOLERANCE * pl.max_horizontal(own, added) + self.slack * (pl.col("_parts") + 1)
+        own, added = pl.col("__eq_own").fill_null(0.0), pl.col("__eq_sum").fill_null(0.0)
+        allowed = SUM_TOLERANCE * pl.max_horizontal(own, added) + self.slack * (pl.col("__eq_parts") + 1)
         wrong = both.filter((own - added).abs() > allowed).sort(self.by)
-        absent = self._labelled(wrong.filter(pl.col("_own").is_null()))
+        absent = self._labelled(wrong.filter(pl.col("__eq_own").is_null()))
         refuse_first(
             absent, self.by,
             f"is not in the table, though its parts along {axis.name!r} are: give all the margins of a column, or none",
         )  # fmt: skip
-        groups = axis.leaves == len(axis) - 1 and wrong.height and wrong["_sum"][0] > wrong["_own"][0]
+        groups = axis.leaves == len(axis) - 1 and wrong.height and wrong["__eq_sum"][0] > wrong["__eq_own"][0]
         tip = ": where codes are groups of others, give the hierarchy of that column" if groups else ""
         refuse_first(self._labelled(wrong), self.by, f"is not the sum of its parts along {axis.name!r}{tip}")
 
@@ -139,12 +141,16 @@ class Sums:
 
     def _rebuilt(self, cells: pl.DataFrame) -> pl.DataFrame:
         """Every cell as the sum of its inner cells."""
-        inner = cells.select(*self.by, "_x")
+        inner = cells.select(*self.by, "__eq_x")
         for axis in self.axes:
             inner = inner.filter(pl.col(axis.name).is_in(axis.places))
         for axis in self.axes:
-            above = axis.members.select(_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), _node="node")
-            parts = inner.join(above, left_on=axis.name, right_on="_leaf").drop(axis.name).rename({"_node": axis.name})
-            inner = parts.group_by(self.by).agg(pl.col("_x").sum())
-        joined = cells.drop("_x").join(inner, on=self.by, how="left", maintain_order="left")
-        return joined.with_columns(pl.col("_x").fill_null(0.0))
+            above = axis.members.select(__eq_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), __eq_node="node")
+            parts = (
+                inner.join(above, left_on=axis.name, right_on="__eq_leaf")
+                .drop(axis.name)
+                .rename({"__eq_node": axis.name})
+            )
+            inner = parts.group_by(self.by).agg(pl.col("__eq_x").sum())
+        joined = cells.drop("__eq_x").join(inner, on=self.by, how="left", maintain_order="left")
+        return joined.with_columns(pl.col("__eq_x").fill_null(0.0))

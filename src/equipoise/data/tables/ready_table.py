@@ -139,7 +139,7 @@ def ready_cells(
     cells = _cells_in_file(file, by, value, parts)
     totals = _stated_totals(cells, by, parts, records.labels)
     axes = tuple(_axis(cells, column, by, totals, trees.get(column)) for column in by)
-    rounding = unit(cells["_x"]) / 2 if parts.tolerance is None else parts.tolerance
+    rounding = unit(cells["__eq_x"]) / 2 if parts.tolerance is None else parts.tolerance
     tops = [name for name in cells.columns if TOP_NAME.fullmatch(name)]
     refuse_contributions(cells, by, tops, rounding)
     numbered = cells.with_columns(_numbers(cells[axis.name], axis) for axis in axes)
@@ -179,7 +179,7 @@ def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, r
     counts = _number(file, ready.n) if ready.n else None
     x = _number(file, value) if value else counts
     assert x is not None
-    numeric: dict[str, pl.Series] = {"_x": x}
+    numeric: dict[str, pl.Series] = {"__eq_x": x}
     numeric |= {f"top{k}": _number(file, column) for k, column in enumerate(ready.top or (), start=1)}
     numeric |= {"cost": _number(file, ready.cost)} if ready.cost else {}
     if ready.lower and ready.upper:
@@ -192,12 +192,12 @@ def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, r
     used = {*by, *ready.column_roles().values(), value}
     columns = (name for name in file.columns if name not in used and name not in OWN_NAMES)
     rest = [file[name] for name in columns if not TOP_NAME.fullmatch(name)]
-    return cells.with_columns(*_marks(file, cells["_x"], ready), *rest)
+    return cells.with_columns(*_marks(file, cells["__eq_x"], ready), *rest)
 
 
 def _file_column(name: str, value: str | None, ready: Ready) -> str:
     """Name in the file of a column of the table."""
-    own = {"_x": value or ready.n, "lower_level": ready.lower, "upper_level": ready.upper}
+    own = {"__eq_x": value or ready.n, "lower_level": ready.lower, "upper_level": ready.upper}
     return str(own.get(name) or ready.column_roles().get(name, name))
 
 
@@ -212,7 +212,7 @@ def _with_counts(
 ) -> pl.DataFrame:
     """Add `n` and `contributors`; without counts in the file, cells of value 0 have none and others null."""
     if n is None:
-        nobody = pl.when(pl.col("_x") == 0).then(0)
+        nobody = pl.when(pl.col("__eq_x") == 0).then(0)
         cells = cells.with_columns(n=nobody.otherwise(1), contributors=nobody)
         cells = cells if contributors is None else cells.with_columns(n=contributors, contributors=contributors)
     else:
@@ -264,9 +264,9 @@ def _with_margins(cells: pl.DataFrame, axes: tuple[Axis, ...], tops: list[str]) 
 
 
 def _added(cells: pl.DataFrame, axis: Axis, by: list[str], tops: list[str]) -> pl.DataFrame:
-    members = axis.members.select(_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), _node="node")
-    absent = members.join(cells.select(_node=axis.name).unique(), on="_node", how="anti")
-    parts = cells.join(absent, left_on=axis.name, right_on="_leaf").drop(axis.name).rename({"_node": axis.name})
+    members = axis.members.select(__eq_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), __eq_node="node")
+    absent = members.join(cells.select(__eq_node=axis.name).unique(), on="__eq_node", how="anti")
+    parts = cells.join(absent, left_on=axis.name, right_on="__eq_leaf").drop(axis.name).rename({"__eq_node": axis.name})
     numbers = [n for n, k in cells.schema.items() if k.is_numeric() and n not in by and n not in tops]
     flags = [n for n, k in cells.schema.items() if k == pl.Boolean]
     unknown = pl.col("contributors").null_count() > 0
@@ -276,9 +276,9 @@ def _added(cells: pl.DataFrame, axis: Axis, by: list[str], tops: list[str]) -> p
     ).with_columns(pl.lit(value=False).alias(name) for name in flags)  # fmt: skip
     if not tops:
         return sums
-    long = parts.select(*by, *tops).unpivot(tops, index=by, value_name="_top")
-    largest = long.group_by(by).agg(pl.col("_top").top_k(len(tops)).sort(descending=True))
-    each = [pl.col("_top").list.get(k).alias(name) for k, name in enumerate(tops)]
+    long = parts.select(*by, *tops).unpivot(tops, index=by, value_name="__eq_top")
+    largest = long.group_by(by).agg(pl.col("__eq_top").top_k(len(tops)).sort(descending=True))
+    each = [pl.col("__eq_top").list.get(k).alias(name) for k, name in enumerate(tops)]
     return sums.join(largest.select(*by, *each), on=by, how="left")
 
 
@@ -286,12 +286,12 @@ def _with_labels(cells: pl.DataFrame, axes: tuple[Axis, ...]) -> pl.DataFrame:
     """The cells with labels instead of node numbers, and the columns in the order of a table."""
     labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
     tops = sorted(filter(TOP_NAME.fullmatch, cells.columns), key=lambda name: int(name[3:]))
-    own = {"n": cells["n"], "total": cells["n"].cast(pl.Float64), "value": cells["_x"],
+    own = {"n": cells["n"], "total": cells["n"].cast(pl.Float64), "value": cells["__eq_x"],
            "contributors": cells["contributors"], **{name: cells[name] for name in tops}}  # fmt: skip
-    used = {"_x", *own, *(axis.name for axis in axes)}
+    used = {"__eq_x", *own, *(axis.name for axis in axes)}
     rest = {name: cells[name] for name in cells.columns if name not in used}
     if "published" in rest:
         hidden = cells["status"].is_in([SENSITIVE, SECONDARY]).fill_null(value=False)
-        rest["published"] = pl.select(pl.when(~hidden).then(cells["_x"])).to_series()
+        rest["published"] = pl.select(pl.when(~hidden).then(cells["__eq_x"])).to_series()
         rest["status"] = rest["status"].fill_null(SAFE)
     return pl.DataFrame({**{series.name: series for series in labels}, **own, **rest})

@@ -64,24 +64,26 @@ def _is_root(code: str, chain: Mapping[str, tuple[str, ...]]) -> bool:
 
 def _added(cells: pl.DataFrame, column: str, others: Sequence[str], leaves: list[str], listed: set[str]) -> str | None:
     """The code that is the sum of the other leaves, in all combinations of the other columns."""
-    inner = cells.filter(pl.col(column).is_in(leaves)).select(column, *others, "_x")
-    everywhere = pl.col("_x").sum().over(list(others)) if others else pl.col("_x").sum()
-    rows = inner.with_columns(_all=everywhere)
-    total = float(inner["_x"].sum())
+    inner = cells.filter(pl.col(column).is_in(leaves)).select(column, *others, "__eq_x")
+    everywhere = pl.col("__eq_x").sum().over(list(others)) if others else pl.col("__eq_x").sum()
+    rows = inner.with_columns(__eq_all=everywhere)
+    total = float(inner["__eq_x"].sum())
     if total == 0:
         return None
-    missed = (pl.col("_all") - 2 * pl.col("_x")).abs().sum() - pl.col("_all").sum()
+    missed = (pl.col("__eq_all") - 2 * pl.col("__eq_x")).abs().sum() - pl.col("__eq_all").sum()
     codes = (
-        rows.group_by(column).agg(missed.alias("_missed"), (1 + pl.col("_x")).log(2).sum().alias("_bits")).sort(column)
+        rows.group_by(column)
+        .agg(missed.alias("__eq_missed"), (1 + pl.col("__eq_x")).log(2).sum().alias("__eq_bits"))
+        .sort(column)
     )
-    codes = codes.with_columns(_gap=(total + pl.col("_missed")) / total)
-    close = pl.col("_gap") <= (NEAR_SHARE if codes.height > 2 else EXACT_SHARE)
+    codes = codes.with_columns(__eq_gap=(total + pl.col("__eq_missed")) / total)
+    close = pl.col("__eq_gap") <= (NEAR_SHARE if codes.height > 2 else EXACT_SHARE)
     doubtful = close & ~pl.col(column).is_in(list(listed))
-    near = codes.filter((pl.col("_gap") <= EXACT_SHARE) | doubtful)
+    near = codes.filter((pl.col("__eq_gap") <= EXACT_SHARE) | doubtful)
     if near.is_empty():
         return None
-    code, exact = near[column][0], near["_gap"][0] <= EXACT_SHARE
-    if near.height == 1 and exact and near["_bits"][0] / (2 if others else 1) >= MIN_EVIDENCE_BITS:
+    code, exact = near[column][0], near["__eq_gap"][0] <= EXACT_SHARE
+    if near.height == 1 and exact and near["__eq_bits"][0] / (2 if others else 1) >= MIN_EVIDENCE_BITS:
         return str(code)
     how = "is" if exact else "is nearly"
     raise DataError(_ask(column, f"has a code, {code!r}, that {how} the sum of the others"))

@@ -44,9 +44,11 @@ def render_publish(published: Published, source: str) -> str:
     return _page("publish.html", publish_facts(published, source), False)
 
 
-def render_table(tabulated: Tabulated, source: str, *, public: bool, title: str | None = None) -> str:
+def render_table(
+    tabulated: Tabulated, source: str, *, public: bool, title: str | None = None, signed: bool = False
+) -> str:
     """The report of a protected table, internal or public; `source` is the name of the file."""
-    facts = table_facts(tabulated, source, public)
+    facts = table_facts(tabulated, source, public) | {"signed": signed}
     return _page("table.html", facts | ({"title": title} if title else {}), public)
 
 

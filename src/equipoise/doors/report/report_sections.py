@@ -70,6 +70,7 @@ def public_facts(report: Report) -> Facts:
         "meanings": meanings(map_axes or chosen.scores, ()),
         **_charts(map=_map_chart(Frontier((), ()), policy=report.policy, chosen=chosen)),
         "attack": intruders.in_public(report.attack),
+        "signed": report.signed,
         "scores": [{"name": title(s.name), "released": in_words(s), "better": s.better} for s in chosen.scores],
         "methods": methods(chosen.scores.keys()),
     }

@@ -24,7 +24,7 @@ MAX_SLOT_MASKS = 2000
 """Masks of a slot, at most."""
 MAX_PLACE_VALUES = 10_000_000
 """Places times values of a column, at most."""
-PLACE = "__place__"
+PLACE = "__eq_place"
 QUADRATURE_NODES = 15
 """Points of a quadrature."""
 

@@ -35,7 +35,7 @@ class PeopleInClasses:
         for key in cells.by:
             _, place = CodedLevels.of(key, cells.values(key), cells.counts(key), cells.hierarchies.get(key))
             codes[key] = place[_positions(register[key], cells.values(key))]
-        return cls(rule.k, codes, register["people"].to_numpy())
+        return cls(rule.k, codes, register["__eq_people"].to_numpy())
 
     def unsafe_at(self, lattice: Lattice, levels: Levels, classes: Cells) -> Integers:
         """Which classes of a node have fewer than k people. O((classes + people) log)."""
