@@ -71,9 +71,10 @@ class TailCode:
         tail = TailValues.of(cells.values(self.column), cells.counts(self.column), self.at, self.above)
         if not tail.records:
             return True
-        roles = () if isinstance(data, Cells) else UNIT_ROLES
-        units = [unit for role in roles if (unit := getattr(data.roles, role, None))]
-        return tail.publishable(self.replace_by, self.at) and all(self._publishes_units(data, unit) for unit in units)
+        if isinstance(data, Cells) or not tail.publishable(self.replace_by, self.at):
+            return tail.publishable(self.replace_by, self.at)
+        units = [unit for role in UNIT_ROLES if (unit := getattr(data.roles, role, None))]
+        return all(self._publishes_units(data, unit) for unit in units)
 
     def _publishes_units(self, data: Records, unit: str) -> bool:
         """The same for the distances added up over the records of each unit."""
@@ -84,7 +85,8 @@ class TailCode:
         rows = TailValues(table[self.column].cast(pl.Float64).to_numpy(), np.ones(table.height, dtype=np.int64))
         first, size = rows.window(self.replace_by)
         ids = code(table[unit][first : first + size])
-        sums = np.bincount(ids.codes, np.abs(rows.x[first : first + size] - self.at), ids.size)
+        distances = np.abs(rows.x[first : first + size] - self.at)
+        sums = np.asarray(np.bincount(ids.codes, distances, ids.size), dtype=np.float64)
         return _is_publishable(sums, np.ones(len(sums), dtype=np.int64))
 
     def _withheld_law(self, law: Law) -> Law:
