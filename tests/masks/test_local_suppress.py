@@ -1,6 +1,7 @@
-"""Local suppression: large enough classes by every count, the fewest values, and which record is a secret draw."""
+"""Local suppression with blanks as wildcards: large enough classes, the fewest values, which record is a secret draw."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from equipoise.masks import LocalSuppress
 from equipoise.recipe import catalogue
 from equipoise.rules import AnySubset, MinCount
 
+wildcard = partial(LocalSuppress, guard="wildcard")
 DATA = os.environ.get("EQUIPOISE_DATA")
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
 ROWS = st.lists(st.tuples(*[st.sampled_from([None, "a", "b", "c"])] * 3), min_size=4, max_size=25)
@@ -50,7 +52,7 @@ def classes(rows: list[Any]) -> list[int]:
 def test_no_class_is_too_small_and_none_gets_smaller(rows: list[Any], k: int, shared: bool) -> None:
     """The law: suppression under missing="any" never lowers a class; and what the rule asked for holds."""
     records = read(rows)
-    done = LocalSuppress(MinCount(k), shared=shared).apply(records, Draws(1))
+    done = wildcard(MinCount(k), shared=shared).apply(records, Draws(1))
     after = done.collect().rows()
     assert min(classes(after)) >= k
     assert all(new >= old for new, old in zip(classes(after), classes(rows), strict=True))
@@ -69,14 +71,14 @@ def test_blanking_anything_never_lowers_a_class(rows: list[Any], blanked: set[tu
 
 @given(rows=ROWS, m=st.integers(1, 2), k=st.integers(1, 4))
 def test_every_few_keys(rows: list[Any], m: int, k: int) -> None:
-    done = LocalSuppress(AnySubset(m, k) | MinCount(2)).apply(read(rows), Draws(1))
+    done = wildcard(AnySubset(m, k) | MinCount(2)).apply(read(rows), Draws(1))
     assert eq.risk.KAnonymity(k, m).measure(done, done).number == 0
     assert eq.risk.KAnonymity(2).measure(done, done).number == 0
 
 
 def test_only_keys_change() -> None:
     records = survey()
-    done = LocalSuppress(MinCount(3)).apply(records, Draws(1))
+    done = wildcard(MinCount(3)).apply(records, Draws(1))
     assert_frame_equal(done.collect("id", "pay"), records.collect("id", "pay"))
     small = (eq.risk.KAnonymity(3).measure(records, records).by_record()["risk"] == 1).to_numpy()
     lost = np.any([done.collect(key)[key].is_null() for key in records.roles.keys], axis=0)
@@ -86,9 +88,9 @@ def test_only_keys_change() -> None:
 
 def test_a_dear_key_is_left_alone() -> None:
     records = survey()
-    plain = blanks(LocalSuppress(MinCount(3)).apply(records, Draws(1)))
+    plain = blanks(wildcard(MinCount(3)).apply(records, Draws(1)))
     dearest = max(plain, key=lambda key: plain[key])
-    dear = blanks(LocalSuppress(MinCount(3), {dearest: 1000}).apply(records, Draws(1)))
+    dear = blanks(wildcard(MinCount(3), {dearest: 1000}).apply(records, Draws(1)))
     assert plain[dearest] > 0
     assert dear[dearest] == 0
     assert sum(dear.values()) >= sum(plain.values())
@@ -96,21 +98,21 @@ def test_a_dear_key_is_left_alone() -> None:
 
 def test_caps_hold_or_what_is_lacking_is_told() -> None:
     records = survey()
-    plain = blanks(LocalSuppress(MinCount(3)).apply(records, Draws(1)))
+    plain = blanks(wildcard(MinCount(3)).apply(records, Draws(1)))
     most = max(plain.values()) - 5
-    capped = blanks(LocalSuppress(MinCount(3), max_per_key=most).apply(records, Draws(1)))
+    capped = blanks(wildcard(MinCount(3), max_per_key=most).apply(records, Draws(1)))
     assert max(capped.values()) <= most
-    free = blanks(LocalSuppress(MinCount(3), max_per_key={"k9": 0}).apply(records, Draws(1)))
+    free = blanks(wildcard(MinCount(3), max_per_key={"k9": 0}).apply(records, Draws(1)))
     assert free["k9"] == 0
     with pytest.raises(eq.InfeasibleError, match=r"[1-9]\d* more values must be blanked at least, \d+ of them of 'k"):
-        LocalSuppress(MinCount(3), max_per_key=1).apply(records, Draws(1))
+        wildcard(MinCount(3), max_per_key=1).apply(records, Draws(1))
     with pytest.raises(eq.InfeasibleError, match="No way was found within max_per_key"):
-        LocalSuppress(MinCount(3), max_per_key=0, shared=True).apply(records, Draws(1))
+        wildcard(MinCount(3), max_per_key=0, shared=True).apply(records, Draws(1))
 
 
 def test_too_few_records() -> None:
     with pytest.raises(eq.InfeasibleError, match="The file has 2 records: no class can have 3"):
-        LocalSuppress(MinCount(3)).apply(read([("a", "a", "a"), ("b", "b", "b")]), Draws(1))
+        wildcard(MinCount(3)).apply(read([("a", "a", "a"), ("b", "b", "b")]), Draws(1))
 
 
 def test_row_order_is_immaterial_and_the_record_a_secret() -> None:
@@ -118,8 +120,8 @@ def test_row_order_is_immaterial_and_the_record_a_secret() -> None:
     rows = [("a", "a", "a")] * 30 + [("a", "a", "b")] * 4
     frame = pl.DataFrame(rows, schema=[*"pqr"], orient="row").with_row_index("id")
     roles = eq.Roles([*"pqr"], id="id")
-    mask = LocalSuppress(MinCount(5), max_per_key=4)
-    helped = LocalSuppress(MinCount(5), shared=True)
+    mask = wildcard(MinCount(5), max_per_key=4)
+    helped = wildcard(MinCount(5), shared=True)
     found = [helped.apply(eq.read(frame, roles), Draws(seed)).collect() for seed in (1, 1, 2, 3, 4)]
     assert_frame_equal(found[0], found[1])
     assert len({tuple(table.filter(pl.col("r").is_null())["id"]) for table in found}) > 1
@@ -130,10 +132,10 @@ def test_row_order_is_immaterial_and_the_record_a_secret() -> None:
 
 def test_shared_blanks_say_who_leans_on_them() -> None:
     rows = [(f"{i}", f"{i % 7}", f"{i % 3}") for i in range(40)]
-    done = LocalSuppress(MinCount(3), shared=True).apply(read(rows), Draws(1))
+    done = wildcard(MinCount(3), shared=True).apply(read(rows), Draws(1))
     assert sum(blanks(done).values()) <= 6
     assert "38 of 40 records in small classes rely on blanks in other records" in done.history[0].words
-    alone = LocalSuppress(MinCount(3)).apply(read(rows), Draws(1))
+    alone = wildcard(MinCount(3)).apply(read(rows), Draws(1))
     assert "rely" not in alone.history[0].words
     assert "as if nobody could tell why it is missing" in alone.history[0].words
 
@@ -146,7 +148,7 @@ def test_labels_stay_and_codes_of_missing_values_go() -> None:
         gaps=pl.DataFrame({"age": [None, None, 99, None]}),
     )
     records = eq.Records.of(frame, eq.Roles(["sex", "age"]), labels=told)
-    done = LocalSuppress(MinCount(2)).apply(records, Draws(1))
+    done = wildcard(MinCount(2)).apply(records, Draws(1))
     assert done.labels.columns == told.columns
     assert done.labels.gaps is not None
     assert "age" not in done.labels.gaps.columns
@@ -155,7 +157,7 @@ def test_labels_stay_and_codes_of_missing_values_go() -> None:
 def test_bits_and_a_map() -> None:
     """In a sweep like other masks: blanks cost bits, more of them for larger classes."""
     records = survey()
-    recipes = [eq.Recipe([LocalSuppress(MinCount(k))]) for k in (1, 2, 5)]
+    recipes = [eq.Recipe([wildcard(MinCount(k))]) for k in (1, 2, 5)]
     trials = eq.sweep(records, recipes, [eq.risk.KAnonymity(2), eq.utility.Entropy()])
     risk, kept = ([trial.scores[name].value for trial in trials] for name in ("k_anonymity(k=2)", "entropy"))
     assert risk[0] > 0
@@ -167,12 +169,13 @@ def test_bits_and_a_map() -> None:
 @pytest.mark.parametrize(
     ("text", "mask"),
     [
-        ("local-suppress:min-count:3", LocalSuppress(MinCount(3))),
+        ("local-suppress:min-count:3", LocalSuppress(MinCount(3), guard="identical")),
+        ("local-suppress:min-count:3,guard=wildcard", wildcard(MinCount(3))),
         ("local-suppress:any-subset(2,5)", LocalSuppress(AnySubset(2, 5))),
         ("local-suppress:min-count:3,max_per_key=5", LocalSuppress(MinCount(3), max_per_key=5)),
         (
-            "local-suppress:min-count:3,importance=age=2.5+sex=1,max_per_key=age=5,shared=true",
-            LocalSuppress(MinCount(3), {"age": 2.5, "sex": 1}, {"age": 5}, shared=True),
+            "local-suppress:min-count:3,importance=age=2.5+sex=1,max_per_key=age=5,shared=true,guard=wildcard",
+            LocalSuppress(MinCount(3), {"age": 2.5, "sex": 1}, {"age": 5}, shared=True, guard="wildcard"),
         ),
         ("local-suppress:min-count:3,importance=age=2", LocalSuppress(MinCount(3), [("age", 2.0)])),  # type: ignore[arg-type]
     ],
@@ -192,6 +195,8 @@ def test_text_forms(text: str, mask: LocalSuppress) -> None:
         {"importance": ["age"]},
         {"importance": 3},
         {"importance": [("age", 1), ("age", 2)]},
+        {"shared": True},
+        {"guard": "blank"},
         {"max_per_key": -1},
         {"max_per_key": 2.5},
         {"max_per_key": {"age": True}},
@@ -204,9 +209,9 @@ def test_wrong_parameters(wrong: dict[str, Any]) -> None:
 
 def test_keys_that_are_not_there() -> None:
     with pytest.raises(eq.RolesError, match=r"'k99' is no key\. Did you mean 'k9'"):
-        LocalSuppress(MinCount(3), {"k99": 2}).apply(survey(), Draws(1))
+        wildcard(MinCount(3), {"k99": 2}).apply(survey(), Draws(1))
     with pytest.raises(eq.RolesError, match="no keys to blank"):
-        LocalSuppress(MinCount(3)).apply(eq.read(pl.DataFrame({"p": [1, 2]}), eq.Roles()), Draws(1))
+        wildcard(MinCount(3)).apply(eq.read(pl.DataFrame({"p": [1, 2]}), eq.Roles()), Draws(1))
 
 
 @pytest.mark.skipif(not DATA, reason="testdata was not suppressed: set EQUIPOISE_DATA.")
@@ -216,9 +221,9 @@ def test_testdata(k: int, small: int, peer: int, fewest: int) -> None:
     frame = pl.read_csv(Path(str(DATA)) / "sdcmicro" / "testdata.csv")
     records = eq.read(frame, eq.Roles(KEYS, weight="sampling_weight"))
     assert eq.risk.KAnonymity(k).measure(records, records).number == small
-    done = LocalSuppress(MinCount(k)).apply(records, Draws(1))
+    done = wildcard(MinCount(k)).apply(records, Draws(1))
     assert sum(blanks(done).values()) == fewest <= peer
     assert eq.risk.KAnonymity(k).measure(done, records).number == 0
-    shared = LocalSuppress(MinCount(k), shared=True).apply(records, Draws(1))
+    shared = wildcard(MinCount(k), shared=True).apply(records, Draws(1))
     assert sum(blanks(shared).values()) == 7 * (k - 1)
     assert eq.risk.KAnonymity(k).measure(shared, records).number == 0
