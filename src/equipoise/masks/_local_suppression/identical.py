@@ -25,7 +25,7 @@ EXACT = 2_500
 """Columns of the program up to which a file is solved exactly."""
 COLUMNS = 40_000
 """Cells times sets of keys up to which the columns are counted at all."""
-NODES = 2_000
+NODES = 1_000
 TRIES = 16
 """Greedy choices at prices that vary a little."""
 CELLS = 20_000
@@ -59,7 +59,8 @@ class IdenticalBlanks:
     @cached_property
     def bound(self) -> float:
         """The least cost that is proven. Cost: one count of the cells for each set of keys, when it is asked for."""
-        return max(self.proven, *(charged(_rows(self.problem, demand)) for demand in self.problem.demands))
+        bounds = [charged(_rows(self.problem, demand)) for demand in self.problem.demands]
+        return min(max(self.proven, *bounds), self.cost)
 
 
 def blank_identical(problem: SuppressionProblem) -> IdenticalBlanks | None:
@@ -159,7 +160,8 @@ def _searched(rows: ReleasedRows, masks: Integers) -> Shares | None:
         if best is not None and turn >= _tries(rows):
             break
         trial = factors * np.exp(SPREAD * rng.standard_normal(len(masks)) * (turn > 0))
-        shares = _way(rows, masks, replace(rows, price=rows.price * weights).priced(masks) * trial)
+        dearer = rows if (weights == 1).all() else replace(rows, price=rows.price * weights)
+        shares = _way(dearer, masks, dearer.priced(masks) * trial)
         if shares is None or not rows.fits(shares):
             weights *= 1.0 if shares is None else np.where(rows.used(shares) > rows.caps, DEARER, 1.0)
         elif best is None or rows.cost(shares) <= rows.cost(best):

@@ -11,8 +11,8 @@ from equipoise.masks._local_suppression.released_rows import SEED, ReleasedRows,
 BLOCK = 70
 """Records of a block, at most."""
 BLOCKS = 40
-WORK = 15_000_000
-"""Work of the solver for all blocks together, at most: a second or two."""
+WORK = 8_000_000
+"""Work of the solver for all blocks together, at most: about a second."""
 NODES = 20
 CLOSE = 1e-9
 
