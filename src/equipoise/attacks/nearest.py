@@ -8,16 +8,15 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._linkage.string_similarity import check_similarity
 from equipoise.attacks._nearest.common_space import Clouds, CommonSpace, Kind, kind_of
 from equipoise.attacks._nearest.neighbours import EXACT_TIE_RANKS, MAX_CLOSER, count, nearest, others
 from equipoise.attacks._nearest.points import Cloud
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 
@@ -67,9 +66,8 @@ class Nearest:
     then cells with similar values are visited; time goes towards the square of the cells where own records are farther
     than similar strings are (0.25). Margins are searched for when the detail is asked for.
 
-    >>> from equipoise.data.roles import Roles
-    >>> original = Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), Roles("age"))
-    >>> released = Records.of(pl.DataFrame({"age": [22, 41, 39, 60]}), Roles("age"))
+    >>> original = eq.Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), eq.Roles("age"))
+    >>> released = eq.Records.of(pl.DataFrame({"age": [22, 41, 39, 60]}), eq.Roles("age"))
     >>> score = Nearest().measure(released, original)
     >>> score.value, score.baseline, score.detail["rank"].to_list()
     (0.625, 0.25, [1, 3, 1, 1])
@@ -87,14 +85,7 @@ class Nearest:
     similarity: Literal["jaro-winkler", "levenshtein"] = "jaro-winkler"
 
     def __post_init__(self) -> None:
-        for field in COLUMN_LIST_FIELDS:
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, names(getattr(self, field), field))
-        if self.metric not in ("euclidean", "mahalanobis"):
-            raise ParameterError(f"metric must be 'euclidean' or 'mahalanobis', got {self.metric!r}.")
-        if self.truth not in ("row", "nearest"):
-            raise ParameterError(f"truth must be 'row' or 'nearest', got {self.truth!r}.")
-        check_similarity(self.similarity)
+        check_fields(self)
         self._refuse_weights()
         self._refuse_lists()
 
@@ -181,7 +172,6 @@ class Nearest:
         return Score(
             label(self),
             value,
-            "lower",
             interval=wilson(value, n),
             baseline=_guess(clouds, files),
             number=float(linked.risk.sum()),

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from equipoise.data import engines
 from equipoise.data.cells import Cells, coded, count
 from equipoise.data.key_subsets import ClassSizes, subsets
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
+from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import EngineError, InfeasibleError, ParameterError, RolesError, hint
+from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
 from equipoise.ground.packed_keys import MAX_DENSE_PLACES, pack
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_suppression import (
@@ -27,8 +27,9 @@ from equipoise.masks._local_suppression import (
     blank,
     blank_identical,
     excess,
-)  # fmt: skip
+)
 from equipoise.methods.method import Rule, label
+from equipoise.methods.parameters import one_of
 from equipoise.methods.protection_levels import Either
 
 
@@ -59,11 +60,9 @@ class LocalSuppress:
     cells that are too small for each set of keys (up to ten keys; of more, similar cells are clustered): 1,000,000
     records by 7 keys in a second, 30,000 in one or two because more is tried.
 
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.rules import MinCount
     >>> table = pl.DataFrame({"sex": ["f", "f", "f", "m"], "age": [30, 30, 31, 31]})
-    >>> records = Records.of(table, Roles(["sex", "age"]))
-    >>> LocalSuppress(MinCount(2)).apply(records, Draws(1)).collect().rows()
+    >>> records = eq.Records.of(table, eq.Roles(["sex", "age"]))
+    >>> LocalSuppress(eq.rules.MinCount(2)).apply(records, Draws(1)).collect().rows()
     [('f', 30), ('f', 30), (None, 31), (None, 31)]
     """
 
@@ -77,22 +76,17 @@ class LocalSuppress:
         _size_rules(self.rule)
         object.__setattr__(self, "importance", _texts(self.importance, "importance", float))
         object.__setattr__(self, "max_per_key", _caps(self.max_per_key))
-        if self.guard not in ("identical", "wildcard"):
-            raise ParameterError(f"guard must be 'identical' or 'wildcard', got {self.guard!r}.")
+        one_of(self.guard, "guard", ("identical", "wildcard"))
         if self.shared and self.guard == "identical":
             raise ParameterError("shared lets blanks of others count, which only guard='wildcard' does.")
 
     def apply(self, data: Records, draws: Draws) -> Records:
         if not data.roles.keys:
             raise RolesError("There are no keys to blank: name them in the roles.")
-        if data.kind == "pyspark":
-            raise EngineError(
-                "This mask looks at all records together, in memory: give Polars, pandas, PyArrow or file data."
-            )
-        table = data.collect()
+        table = all_in_memory(data)
         if self.guard == "identical":
             released, answer = self._identical(data, table, draws)
-            return data.with_frame(engines.like(data.frame, released), self.law(data.roles.keys, answer))
+            return data.with_frame(released, self.law(data.roles.keys, answer))
         cells = count(data, data.roles.keys)
         problem = self._problem(cells)
         answer = blank(problem, alone=not self.shared)
@@ -100,7 +94,7 @@ class LocalSuppress:
             raise self._refusal(problem, cells.by, answer)
         released = _blanked(data, table, cells, answer, draws)
         roles = replace(data.roles, missing="any")
-        return replace(data.with_frame(engines.like(data.frame, released), self.law(cells.by, answer)), roles=roles)
+        return replace(data.with_frame(released, self.law(cells.by, answer)), roles=roles)
 
     def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> tuple[pl.DataFrame, IdenticalBlanks]:
         """The table with blanks, and again with more where other members of a household follow, until none do."""
@@ -297,13 +291,8 @@ def _texts(value_by_key: Any, name: str, kind: type) -> tuple[str, ...] | None:
     """A mapping, pairs or text as texts like 'age=2'."""
     if value_by_key is None:
         return None
-    listed = (
-        value_by_key.items()
-        if isinstance(value_by_key, Mapping)
-        else value_by_key.split("+")
-        if isinstance(value_by_key, str)
-        else value_by_key
-    )
+    listed = value_by_key.split("+") if isinstance(value_by_key, str) else value_by_key
+    listed = listed.items() if isinstance(listed, Mapping) else listed
     try:
         pairs = [pair.rpartition("=")[::2] if isinstance(pair, str) else tuple(pair) for pair in listed]
         numbers = {str(key): _number(value, name, kind) for key, value in pairs}

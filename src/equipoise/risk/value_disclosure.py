@@ -8,10 +8,10 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.numeric_columns import floats, numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 SNOOPERS = ("mean", "linked record", "best linear")
@@ -31,8 +31,7 @@ class ValueDisclosure:
     linear snooper is theirs with shrinkage. Misleads when the relation is not linear, or when the person is not found.
     Cost: O(records x columns).
 
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.0]}), Roles(numeric="x"))
+    >>> records = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.0]}), eq.Roles(numeric="x"))
     >>> ValueDisclosure().measure(records, records).value
     1.0
     """
@@ -40,8 +39,7 @@ class ValueDisclosure:
     columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.columns is not None:
-            object.__setattr__(self, "columns", names(self.columns, "columns"))
+        check_fields(self)
 
     def measure(self, released: Records, original: Records) -> Score:
         columns = numeric_columns(original, self.columns)
@@ -56,7 +54,6 @@ class ValueDisclosure:
         return Score(
             label(self),
             value,
-            "lower",
             baseline=0.0,
             unit="share of the variance of a value",
             notes=(note,),
