@@ -193,7 +193,10 @@ def _solved(problem: SuppressionProblem, used: Integers, scale: Floats) -> Ident
 def _plain(table: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
     """The table with one null and one zero: released rows that are identical have the same bytes."""
     floats = [key for key in keys if table.schema[key].is_float()]
-    return table.with_columns(pl.col(floats).fill_nan(None) + 0.0) if floats else table
+    known = [pl.col(key).fill_nan(None) for key in floats]
+    return (
+        table.with_columns(pl.when(key == 0).then(0.0).otherwise(key).name.keep() for key in known) if floats else table
+    )
 
 
 def _dwelling(table: pl.DataFrame, data: Records) -> tuple[tuple[str, ...], float]:

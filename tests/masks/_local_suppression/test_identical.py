@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.masks._local_suppression.test_local_suppression import files, problem, released
 
 from equipoise.masks._local_suppression import FREE, IdenticalBlanks, SuppressionProblem, blank, blank_identical
 from equipoise.masks._local_suppression.identical import charged
 from equipoise.masks._local_suppression.released_rows import ReleasedRows
-from tests.masks._local_suppression.test_local_suppression import files, problem, released
 
 
 def solved(asked: SuppressionProblem) -> IdenticalBlanks:
@@ -39,8 +39,8 @@ def least(rows: np.ndarray, k: int, price: np.ndarray) -> float:
         first, *others = sorted(rest)
         ways = [np.inf]
         for size in range(k - 1, min(2 * k - 1, len(rest))):
-            for chosen in combinations(others, size):
-                ways.append(cost((first, *chosen)) + best(rest - {first, *chosen}))
+            classes = [(first, *chosen) for chosen in combinations(others, size)]
+            ways += [cost(members) + best(rest - {*members}) for members in classes]
         return min(ways)
 
     return best(frozenset(range(records)))

@@ -22,7 +22,7 @@ from equipoise.masks._local_suppression.released_rows import SEED, ReleasedRows,
 ALL_SETS = 10
 """Up to this many keys all sets of them are tried; of more, as many of the cheapest as these have, and all keys."""
 EXACT = 2_500
-"""Columns of the program up to which a file is solved exactly."""
+"""Columns of the program, for each set of keys on which classes are counted, up to which a file is solved exactly."""
 COLUMNS = 40_000
 """Cells times sets of keys up to which the columns are counted at all."""
 NODES = 1_000
@@ -139,7 +139,7 @@ def _exact(
         return None
     demands = tuple((demand.bits, demand.k) for demand in problem.demands)
     choices = Choices.of(rows, np.arange(len(rows.n)), rows.n, np.append(0, masks), demands=demands)
-    if len(choices) > EXACT:
+    if len(choices) * len(demands) > EXACT:
         return None
     answer = choices.best(start, rows.caps, NODES)
     if answer is None:
