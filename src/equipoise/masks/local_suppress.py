@@ -1,6 +1,5 @@
 """Blank as few key values as make every class large enough."""
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -84,9 +83,9 @@ class LocalSuppress:
         if not data.roles.keys:
             raise RolesError("There are no keys to blank: name them in the roles.")
         table = all_in_memory(data)
-        if self.guard == "identical":
-            released, answer = self._identical(data, table, draws)
-            return data.with_frame(released, self.law(data.roles.keys, answer))
+        return (self._identical if self.guard == "identical" else self._wildcard)(data, table, draws)
+
+    def _wildcard(self, data: Records, table: pl.DataFrame, draws: Draws) -> Records:
         cells = count(data, data.roles.keys)
         problem = self._problem(cells)
         answer = blank(problem, alone=not self.shared)
@@ -96,28 +95,33 @@ class LocalSuppress:
         roles = replace(data.roles, missing="any")
         return replace(data.with_frame(released, self.law(cells.by, answer)), roles=roles)
 
-    def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> tuple[pl.DataFrame, IdenticalBlanks]:
-        """The table with blanks, and again with more where other members of a household follow, until none do."""
+    def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> Records:
+        """Records with blanks, and again with more where other members of a household follow, until none do."""
+        keys, household = data.roles.keys, data.roles.household
         dwelling, members = _dwelling(original, data)
-        table, _ = _followed(_plain(original, data.roles.keys), dwelling, data.roles.household)
-        first: IdenticalBlanks | None = None
-        for turn in itertools.count():
+        table, followers = _followed(_plain(original, keys), dwelling, household)[0], 1
+        answers: list[IdenticalBlanks] = []
+        while followers:
             current = Records.of(table, data.roles)
-            cells = count(current, data.roles.keys)
-            problem = self._problem(cells)
-            used = _blanks_of(table, original, cells.by)
-            answer = _solved(problem, used, np.where(np.isin(cells.by, dwelling), members, 1.0))
-            if answer is None:
-                raise self._refusal(problem, cells.by)
-            first = answer if first is None else first
-            table = _blanked(current, table, cells, answer, draws.child(turn) if turn else draws)
-            table, followers = _followed(table, dwelling, data.roles.household)
-            if not followers:
-                break
-        used = _blanks_of(table, original, cells.by)
-        if (used > problem.caps).any():
-            raise self._refusal(problem, cells.by)
-        return table, replace(first, used=used, cost=float(used @ problem.price))
+            cells, turn = count(current, keys), draws.child(len(answers)) if answers else draws
+            scale = np.where(np.isin(keys, dwelling), members, 1.0)
+            answers.append(self._answer(self._problem(cells), keys, _blanks_of(table, original, keys), scale))
+            table = _blanked(current, table, cells, answers[-1], turn)
+            table, followers = _followed(table, dwelling, household)
+        used = _blanks_of(table, original, keys)
+        whole = replace(answers[0], used=used, cost=float(used @ answers[0].problem.price))
+        return data.with_frame(table, self.law(keys, whole))
+
+    def _answer(
+        self, problem: SuppressionProblem, keys: tuple[str, ...], used: Integers, scale: Floats
+    ) -> IdenticalBlanks:
+        """Blanks within what the caps leave, the prices scaled by how many records follow each; refused without any."""
+        room = np.where(problem.caps == FREE, FREE, problem.caps - used)
+        within = (room >= 0).all() and int(problem.n.sum()) >= problem.largest
+        answer = blank_identical(replace(problem, price=problem.price * scale, caps=room)) if within else None
+        if answer is None:
+            raise self._refusal(problem, keys)
+        return answer if (scale == 1).all() else replace(answer, problem=problem, proven=0.0)
 
     def law(self, keys: tuple[str, ...], answer: Blanks | IdenticalBlanks | None = None) -> Law:
         """What the public may know. How many values of each key were blanked stays in memory, in the detail."""
@@ -179,15 +183,6 @@ class LocalSuppress:
             f"max_per_key is too small: {int(more.sum()):,} more values must be blanked at least, "
             f"{int(more.max()):,} of them of {keys[int(np.argmax(more))]!r}. Allow more, or take a weaker rule."
         )
-
-
-def _solved(problem: SuppressionProblem, used: Integers, scale: Floats) -> IdenticalBlanks | None:
-    """Blanks within what the caps leave, the prices scaled by how many records each blank is of; None without a way."""
-    room = np.where(problem.caps == FREE, FREE, problem.caps - used)
-    if (room < 0).any() or int(problem.n.sum()) < problem.largest:
-        return None
-    answer = blank_identical(replace(problem, price=problem.price * scale, caps=room))
-    return answer if answer is None or (scale == 1).all() else replace(answer, problem=problem, proven=0.0)
 
 
 def _plain(table: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:

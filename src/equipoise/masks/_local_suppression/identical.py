@@ -222,7 +222,7 @@ def _met(rows: ReleasedRows, shares: Shares, demand: Demand) -> Shares | None:
     order = np.lexsort((-rows.priced(shares.masks), ids))
     new = part.everyone(blanks)
     new = new[np.lexsort((-part.priced(new.masks), new.cells))]
-    masks = sum((new.masks >> place & 1) << key for place, key in enumerate(keys))
+    masks = ((new.masks >> np.arange(len(keys))[:, None] & 1) << np.array(keys)[:, None]).sum(axis=0)
     return _split(shares[order], replace(new, masks=masks))
 
 
