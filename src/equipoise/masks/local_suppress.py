@@ -250,11 +250,15 @@ def _blanked(
     own, masks = answer.cells[order_of_cells], answer.masks[order_of_cells]
     if not len(own):
         return table
-    cell, changed = _cell_of_rows(data, table, cells), np.zeros(len(cells), dtype=np.bool_)
-    changed[own] = True
-    rows = np.flatnonzero(changed[cell])
-    order = _drawn(data, table, rows, cell[rows], draws)
-    within = np.arange(len(own)) - np.searchsorted(own, own)
+    cell, many, start = (
+        _cell_of_rows(data, table, cells),
+        np.bincount(own, minlength=len(cells)),
+        np.searchsorted(own, own),
+    )
+    rows = np.flatnonzero(many[cell] > 0)
+    unlike = (many < cells.n) | (np.bincount(own, masks != masks[start], len(cells)) > 0)
+    order = _drawn(data, table, rows, cell[rows], unlike, draws)
+    within = np.arange(len(own)) - start
     places = order[np.searchsorted(cell[order], own) + within]
     columns = {}
     for place, key in enumerate(cells.by):
@@ -274,14 +278,15 @@ def _cell_of_rows(data: Records, table: pl.DataFrame, cells: Cells) -> Integers:
     return cell[pack([column.codes for column in coded(data, cells.by)], sizes)]
 
 
-def _drawn(data: Records, table: pl.DataFrame, rows: Integers, cell: Integers, draws: Draws) -> Integers:
-    """Some rows by cell, those of a cell in the order of their draws. All rows that are equal must be among them."""
-    several = np.bincount(cell)[cell] > 1
-    chance = np.zeros(len(rows))
+def _drawn(
+    data: Records, table: pl.DataFrame, rows: Integers, cell: Integers, unlike: Integers, draws: Draws
+) -> Integers:
+    """The rows by cell; those of a cell whose records are treated unlike (all of them are there) in a drawn order."""
+    chosen, chance = unlike[cell], np.zeros(len(rows))
     if data.roles.id:
-        chance[several] = draws.uniform(data.keys_of_rows()[rows[several]])
-    elif several.any():
-        chance[several] = draws.uniform(Records.of(table[rows[several]], data.roles).keys_of_rows())
+        chance[chosen] = draws.uniform(data.keys_of_rows()[rows[chosen]])
+    elif chosen.any():
+        chance[chosen] = draws.uniform(Records.of(table[rows[chosen]], data.roles).keys_of_rows())
     return rows[np.lexsort((chance, cell))]
 
 
