@@ -1,4 +1,9 @@
-"""Names that an example in a docstring may use without importing them."""
+"""Before anything is imported: one thread for each library; then the names that examples may use without importing."""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # threads that wait burn CPU
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from typing import Any
 
