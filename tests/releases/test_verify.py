@@ -132,6 +132,23 @@ def test_a_law_in_the_words_of_version_0_1(source: Path, people_roles: eq.Roles,
     assert check(found, "codebook").holds
 
 
+def test_local_suppression_before_it_had_a_guard(source: Path, people_roles: eq.Roles, tmp_path: Path) -> None:
+    """A recipe and a law that do not name the guard were made with blanks that match anything."""
+    mask = eq.masks.LocalSuppress(eq.rules.MinCount(3), guard="wildcard")
+    made = release(eq.read(source, people_roles), eq.Recipe([*COARSE, mask], SEED), LIMITS, tmp_path / "out")
+    recipe = made.private / "recipe.json"
+    plain = json.loads(recipe.read_text())
+    assert plain["masks"][-1].pop("guard") == "wildcard"
+    recipe.write_text(json.dumps(plain))
+    evidence = json.loads((made.public / "evidence.json").read_text())
+    assert evidence["masks"][-1]["parameters"].pop("guard") == "wildcard"
+    (made.public / "evidence.json").write_text(json.dumps(evidence))
+    write_hashes_anew(made.folder)
+    found = verify(made.folder)
+    assert found.outcome == "verified", found.words
+    assert check(found, "codebook").holds
+
+
 def test_the_original_may_be_somewhere_else(take: Callable[..., eq.Release], source: Path, tmp_path: Path) -> None:
     """Gone, it is unproven; named, it is verified; another file is refused."""
     made = take("random")

@@ -35,6 +35,19 @@ print("Made again in", made.folder)
 '''
 
 
+PARAMETERS_BEFORE: dict[str, dict[str, Any]] = {"local_suppress": {"guard": "wildcard"}}
+"""What masks did before they had a parameter: one that was stored without it was made so."""
+
+
+def as_made(use: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a stored mask, with those that an older version had no choice about.
+
+    >>> as_made("local_suppress", {"rule": "min_count"})
+    {'guard': 'wildcard', 'rule': 'min_count'}
+    """
+    return {**PARAMETERS_BEFORE.get(use, {}), **parameters}
+
+
 @dataclass(frozen=True)
 class StoredRecipe:
     """A recipe as stored in a private folder."""
@@ -106,7 +119,8 @@ def _masks(plain: Mapping[str, Any]) -> StoredRecipe:
 
 
 def _method(step: Mapping[str, Any]) -> Any:
-    return build(str(step["use"]), "mask", {name: value for name, value in step.items() if name != "use"})
+    use = str(step["use"])
+    return build(use, "mask", as_made(use, {name: value for name, value in step.items() if name != "use"}))
 
 
 def _table(plain: Mapping[str, Any]) -> StoredTable:

@@ -18,6 +18,7 @@ from equipoise.data.records import Records
 from equipoise.ground import system
 from equipoise.ground.errors import ParameterError, RefusedError
 from equipoise.provenance.fingerprint import keyed_hash
+from equipoise.provenance.recipe_file import as_made
 from equipoise.recipe.catalogue import to_plain
 from equipoise.recipe.recipe import Recipe
 
@@ -154,9 +155,9 @@ def _masks(recipe: Recipe, records: Records) -> list[dict[str, Any]]:
 
 
 def _in_current_words(masks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was done, as this version writes it: an older one had other words for kinds of hierarchies."""
+    """What was done, as this version writes it: an older one had other words for hierarchies and fewer parameters."""
     roles, *others = masks
     trees = {
         column: [in_current_words(table) for table in tree] for column, tree in roles.get("hierarchies", {}).items()
     }
-    return [{**roles, **({"hierarchies": trees} if trees else {})}, *others]
+    return [{**roles, **({"hierarchies": trees} if trees else {})}, *(as_made(mask["use"], mask) for mask in others)]

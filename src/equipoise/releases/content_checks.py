@@ -21,6 +21,7 @@ from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.pages import page
 from equipoise.provenance.findings import Check, failing
 from equipoise.provenance.fingerprint import content_hash, content_of, hash_of, keyed_hash
+from equipoise.provenance.recipe_file import as_made
 from equipoise.provenance.registered_tables import CELLS, cells_of
 from equipoise.recipe.catalogue import known_method
 from equipoise.releases.codebook import codebook
@@ -161,6 +162,7 @@ def _same_words(place: Path, evidence: Evidence, released: Records, records: Rec
         return Check("codebook", None, "Codebook and laws were not compared: the versions differ.")
     laws = json.loads(json.dumps([public_law(law) for law in released.history]))
     stored = json.loads(json.dumps(evidence["masks"]).replace(OLD_LAW, LAW))
+    stored = [{**law, "parameters": as_made(law["mask"], law["parameters"])} for law in stored]
     faults = [] if laws == stored else ["The masks are not those of the release."]
     pages = [place / "public" / name for name in ("codebook.json", "codebook.md")]
     texts = [page.read_text(encoding="utf-8").replace(OLD_LAW, LAW) if page.is_file() else "" for page in pages]

@@ -1,0 +1,120 @@
+"""Small cells joined by the blanks that serve most of them for the least: a greedy choice of sets of keys.
+
+Without a set of keys the rows of some cells are identical. If these have k records together, all of them are safe for
+the price of the set; if they have fewer, large cells lend what they can spare, and pay too. Sets are taken in the order
+of what a record of a small cell then costs. Cost: one sort of the cells that are not yet safe for each set and level.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.masks._local_suppression.released_rows import ReleasedRows, Shares
+
+LEVELS = (1.0, 0.67, 0.5, 0.34, 0.0)
+"""Shares of k that the small cells of a class must have themselves, the rest being lent; 0: one record."""
+
+
+@dataclass(eq=False, repr=False)
+class _Joining:
+    """What is settled so far: who waits for a class, what large cells can spare, and the classes there are."""
+
+    rows: ReleasedRows
+    waiting: Integers
+    large: Integers
+    spare: Integers
+    open: Integers
+    shares: list[Shares] = field(default_factory=list)
+
+    def take(self, mask: int, least: int) -> None:
+        """Join those whose rows without these keys are in a class, or in `least` of the small cells."""
+        ids = self.rows.ids(self.waiting, mask)
+        order = np.argsort(ids)
+        starts = np.flatnonzero(np.diff(ids[order], prepend=ids[order[0]] - 1))
+        values = ids[order[starts]]
+        size = np.add.reduceat(self.rows.n[self.waiting[order]], starts)
+        ready = member(values, self.open)
+        need = np.where(ready, 0, np.maximum(self.rows.k - size, 0))
+        good = ready | (size >= least)
+        if (need[good] > 0).any():
+            good &= self._lend(mask, values, np.where(good, need, 0))
+        rows = np.repeat(good, np.diff(np.append(starts, len(order))))
+        self._settle(order[rows], values[good & ~ready], mask)
+
+    def _settle(self, places: Integers, classes: Integers, mask: int) -> None:
+        if len(places):
+            cells = self.waiting[places]
+            self.shares.append(Shares(cells, np.full(len(cells), mask), self.rows.n[cells]))
+            self.waiting = np.delete(self.waiting, places)
+            self.open = np.insert(self.open, np.searchsorted(self.open, classes), classes)
+
+    def _lend(self, mask: int, values: Integers, need: Integers) -> Integers:
+        """Take what classes need from large cells, those that can spare most first; which classes have enough."""
+        cells = self.large[self.spare[self.large] > 0]
+        ids = self.rows.ids(cells, mask)
+        place = np.minimum(np.searchsorted(values, ids), len(values) - 1)
+        near = (values[place] == ids) & (need[place] > 0)
+        cells, place = cells[near], place[near]
+        order = np.lexsort((cells, -self.spare[cells], place))
+        cells, place = cells[order], place[order]
+        before = np.cumsum(self.spare[cells]) - self.spare[cells]
+        before -= before[np.searchsorted(place, place)]
+        loan = np.clip(need[place] - before, 0, self.spare[cells])
+        enough = np.bincount(place, loan, len(values)) >= need
+        lent = (loan > 0) & enough[place]
+        self.shares.append(Shares(cells[lent], np.full(int(lent.sum()), mask), loan[lent]))
+        self.spare[cells[lent]] -= loan[lent]
+        return enough
+
+
+def joined(rows: ReleasedRows, masks: Integers, prices: Floats) -> tuple[Shares, Integers]:
+    """The blanks of a greedy choice among sets of keys, at these prices, and the small cells that are left over."""
+    small, large = rows.n < rows.k, np.flatnonzero(rows.n >= rows.k)
+    state = _Joining(
+        rows, np.flatnonzero(small), large, np.where(small, 0, rows.n - rows.k), np.sort(rows.whole[large])
+    )
+    for mask, least in _steps(masks, prices, rows.k):
+        if not len(state.waiting):
+            break
+        state.take(mask, least)
+    return Shares.joined(state.shares), state.waiting
+
+
+def _steps(masks: Integers, prices: Floats, k: int) -> list[tuple[int, int]]:
+    """Sets of keys and the records that small cells must have themselves, the cheapest for each of these first."""
+    levels = np.unique([max(1, int(np.ceil(level * k))) for level in LEVELS])
+    ratio = (prices[:, None] * (k / levels)[None, :]).ravel()
+    order = np.lexsort((np.tile(-levels, len(masks)), ratio))
+    return [(int(masks[at // len(levels)]), int(levels[at % len(levels)])) for at in order]
+
+
+def absorbed(rows: ReleasedRows, shares: Shares, cells: Integers) -> Shares | None:
+    """Cells that are too few for a class of their own, put into the class where that costs least; None without one."""
+    every = rows.everyone(shares)
+    others = every[~np.isin(every.cells, cells)]
+    if not len(cells) or not len(others.cells):
+        return None if len(cells) else shares
+    ids, first, place = np.unique(rows.ids(others.cells, others.masks), return_index=True, return_inverse=True)
+    own = rows.codes[:, cells]
+    price, masks = np.zeros(len(ids)), np.zeros(len(ids), dtype=np.int64)
+    for key, codes in enumerate(rows.codes):
+        released = np.where(others.masks >> key & 1, 0, codes[others.cells])
+        differ = (own[key] != own[key][0]).any() | (released[first] != own[key][0])
+        many = np.bincount(place, others.many * (released != 0)) + ((own[key] != 0) @ rows.n[cells])
+        price += np.where(differ, many * rows.price[key] if rows.allowed >> key & 1 else np.inf, 0.0)
+        masks |= differ.astype(np.int64) << key
+    best = int(np.argmin(price))
+    if not np.isfinite(price[best]):
+        return None
+    wider = np.where(place == best, others.masks | masks[best], others.masks)
+    new = Shares(cells, np.full(len(cells), masks[best]), rows.n[cells])
+    merged = Shares.joined([Shares(others.cells, wider, others.many), new])
+    return merged[merged.masks & rows.present[merged.cells] != 0]
+
+
+def member(values: Integers, ordered: Integers) -> Integers:
+    """Which of the values stand in an ordered array."""
+    if not len(ordered):
+        return np.zeros(len(values), dtype=np.bool_)
+    return np.asarray(ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values)

@@ -1,0 +1,114 @@
+"""Attacks on local suppression by intruders who know the method and the true keys of their target.
+
+Written with NumPy and Polars alone. An intruder counts the released rows that do not contradict what he knows, and the
+rows that are identical to his target's; with households he first fills in blanks that another member shows.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import equipoise as eq
+from equipoise.demo.survey import survey
+from equipoise.ground.randomness import Draws
+
+DATA = os.environ.get("EQUIPOISE_DATA")
+DWELLING = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
+PEOPLE = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass")
+CHUNK = 200
+
+
+def consistent(truth: pl.DataFrame, released: pl.DataFrame) -> np.ndarray:
+    """For each person the released rows that do not contradict their true keys: a blank contradicts nobody."""
+    codes = [pl.concat([truth[c], released[c]]).cast(pl.String).rank("dense").fill_null(0) for c in truth.columns]
+    people, rows = (np.stack([code.to_numpy()[part] for code in codes], axis=1).astype(np.int64)
+                    for part in (slice(truth.height), slice(truth.height, None)))  # fmt: skip
+    kinds, own = np.unique(people, axis=0, return_inverse=True)
+    patterns, many = np.unique(rows, axis=0, return_counts=True)
+    parts = np.array_split(kinds, max(1, len(kinds) // CHUNK))
+    fits = [((patterns[None] == part[:, None]) | (patterns[None] == 0)).all(axis=2) @ many for part in parts]
+    return np.concatenate(fits)[own.ravel()]
+
+
+def identical(released: pl.DataFrame) -> int:
+    """The records of the smallest class of rows that nobody can tell apart."""
+    return int(released.group_by(released.columns).len()["len"].min())  # type: ignore[arg-type]
+
+
+def refilled(released: pl.DataFrame, household: str, keys: tuple[str, ...]) -> pl.DataFrame:
+    """Blanks filled in from other members, where all who show a value show the same in every household."""
+    shown = released.group_by(household).agg(pl.col(key).drop_nulls().n_unique() for key in keys)
+    same = [key for key in keys if shown[key].max() <= 1]  # type: ignore[operator]
+    return released.with_columns(pl.col(same).fill_null(pl.col(same).drop_nulls().first().over(household)))
+
+
+def suppressed(frame: pl.DataFrame, keys: tuple[str, ...], k: int, **options: Any) -> pl.DataFrame:
+    roles = eq.Roles(keys, household=options.pop("household", None))
+    mask = eq.masks.LocalSuppress(eq.rules.MinCount(k), **options)
+    return mask.apply(eq.read(frame, roles), Draws(5)).collect()
+
+
+def test_the_man_of_fifty() -> None:
+    """The toy: with wildcards a man of 50 is consistent with one released record only; with identical rows with two."""
+    people = [("f", 30), ("f", 30), ("m", 40), ("m", 40), ("m", 50), ("f", 60)]
+    frame = pl.DataFrame(people, schema=["sex", "age"], orient="row")
+    wild = suppressed(frame, ("sex", "age"), 2, guard="wildcard")
+    assert consistent(frame, wild).min() == 1
+    guarded = suppressed(frame, ("sex", "age"), 2)
+    assert consistent(frame, guarded).min() >= 2
+    assert identical(guarded) >= 2
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_demo_survey(k: int, full: Any) -> None:
+    frame, keys = survey().head(full(1_500, 60_000)), ("sex", "race", "age", "education", "marital")
+    released = suppressed(frame, keys, k)
+    assert consistent(frame.select(keys), released.select(keys)).min() >= k
+    assert identical(released.select(keys)) >= k
+    wild = suppressed(frame, keys, k, guard="wildcard")
+    assert consistent(frame.select(keys), wild.select(keys)).min() < k
+
+
+def test_missing_values_are_no_protection(full: Any) -> None:
+    """Two rows without any key would match everybody: they are a class of their own, and too small."""
+    keys = ("sex", "race", "age")
+    frame = survey().head(full(800, 20_000)).with_columns(
+        pl.when(pl.int_range(pl.len()) > 1).then(pl.col(key)).alias(key) for key in keys
+    )  # fmt: skip
+    released = suppressed(frame, keys, 3).select(keys)
+    assert identical(released) >= 3
+
+
+def test_members_of_a_household_do_not_fill_in_blanks(full: Any) -> None:
+    """Region, tenure and rooms are those of the dwelling; some members lack them to begin with."""
+    keys = ("region", "tenure", "rooms", "sex", "age")
+    frame = survey().head(full(800, 20_000)).with_columns(pl.col("age") // 10)
+    frame = frame.with_columns(pl.when(pl.int_range(pl.len()) % 97 > 0).then("rooms").alias("rooms"))
+    released = suppressed(frame, keys, 3, household="household")
+    assert identical(released.select(keys)) >= 3
+    assert identical(refilled(released, "household", keys).select(keys)) >= 3
+    apart = suppressed(frame, keys, 3)
+    assert identical(refilled(apart, "household", keys).select(keys)) < 3
+
+
+@pytest.mark.skipif(not DATA, reason="testdata and adult were not attacked: set EQUIPOISE_DATA.")
+@pytest.mark.parametrize(("path", "keys", "k", "sign"), [
+    ("sdcmicro/testdata.csv", DWELLING, 3, ","), ("arx/adult.csv", PEOPLE, 12, ";"),
+])  # fmt: skip
+def test_real_files(path: str, keys: tuple[str, ...], k: int, sign: str, full: Any) -> None:
+    frame = pl.read_csv(Path(str(DATA)) / path, separator=sign, infer_schema_length=None).head(full(2_000, 40_000))
+    released = suppressed(frame, keys, k).select(keys)
+    assert consistent(frame.select(keys), released).min() >= k
+    assert identical(released) >= k
+
+
+@pytest.mark.skipif(not DATA, reason="testdata was not attacked through its households: set EQUIPOISE_DATA.")
+def test_households_of_testdata() -> None:
+    frame = pl.read_csv(Path(str(DATA)) / "sdcmicro" / "testdata.csv")
+    released = suppressed(frame, DWELLING, 3, household="ori_hid")
+    assert identical(released.select(DWELLING)) >= 3
+    assert identical(refilled(released, "ori_hid", DWELLING).select(DWELLING)) >= 3
