@@ -30,6 +30,7 @@ from equipoise.trials.trial import Trial
 Facts = dict[str, Any]
 SCORE_PHRASES = {
     "value_disclosure": "a snooper who finds a record knows {}",
+    "copies": "{} are one person's own and exact",
     "moments": "means, variances and correlations change by {} on average",
     "estimate": "a user's estimate keeps {}",
     "entropy": "This release keeps {}",
