@@ -118,8 +118,8 @@ def _share(released: pl.DataFrame, people: pl.DataFrame) -> dict[str, float]:
         owners, on=list(columns.values()), how="left", nulls_equal=True
     )["owners"]  # fmt: skip
     limits = (people.height, MAX_RARE, 1)
-    shares = ((looked_up <= limit).fill_null(False).mean() or 0.0 for limit in limits)
-    return {"n": released.height, **{name: float(share) for name, share in zip(RARITIES, shares, strict=True)}}
+    shares = (int((looked_up <= limit).sum()) / max(1, released.height) for limit in limits)
+    return {"n": released.height, **dict(zip(RARITIES, shares, strict=True))}
 
 
 def _beside(released: Records, original: Records, holdout: Records, columns: tuple[str, ...]) -> pl.DataFrame:

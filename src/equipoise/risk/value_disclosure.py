@@ -175,8 +175,9 @@ def _people(released: Records, original: Records, columns: tuple[str, ...]) -> t
     if any(copy.height != people.height for copy in copies):
         raise EngineError("The samples and the original file have different records: they cannot be averaged.")
     numeric = [c for c in columns if table.schema[c].is_numeric()]
-    means = [sum(copy[c].cast(pl.Float64) for copy in copies) / len(copies) for c in numeric]
-    return copies[0].select(columns).with_columns(mean.alias(c) for c, mean in zip(numeric, means, strict=True)), people
+    means = np.mean([copy.select(pl.col(numeric).cast(pl.Float64)).to_numpy() for copy in copies], axis=0)
+    averages = pl.DataFrame(means, schema=numeric).fill_nan(None)
+    return copies[0].select(columns).with_columns(averages.get_columns()), people
 
 
 def _errors(y: Floats, x: Floats) -> Errors:

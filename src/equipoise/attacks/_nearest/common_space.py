@@ -35,8 +35,8 @@ def kind_of(released: pl.DataType, original: pl.DataType) -> Kind:
 class CommonSpace:
     """Builder of the common space, column by column: coordinates, and categories with their penalties."""
 
-    def __init__(self, files: Matched, laws: tuple[Law, ...]) -> None:
-        self.files, self.laws = files, laws
+    def __init__(self, files: Matched, laws: tuple[Law, ...], *, ranked: bool = False) -> None:
+        self.files, self.laws, self.ranked = files, laws, ranked
         self.released, self.original = files.released, files.original
         self.numbers: list[Floats] = []
         self.ranks: list[Floats] = []
@@ -54,7 +54,9 @@ class CommonSpace:
             ranks, size = _ranks(released, original)
             self._coordinate(ranks / max(1, size), weight, self.ranks, scaled=False)
         else:
-            self._coordinate(numbers(released, original), weight, self.numbers, scaled=True)
+            values = numbers(released, original)
+            values = _ranked(values, len(released)) if self.ranked else values
+            self._coordinate(values, weight, self.numbers, scaled=True)
 
     def clouds(self, whiten: bool) -> Clouds:
         size, split = self.released.height + self.original.height, self.released.height
@@ -116,6 +118,13 @@ def _whitening(original: Floats) -> Floats:
     values, vectors = np.linalg.eigh(centred.T @ centred / len(original))
     loud = values > MIN_VARIANCE_SHARE * values.max()
     return np.asarray(vectors[:, loud] / np.sqrt(values[loud]))
+
+
+def _ranked(values: Floats, split: int) -> Floats:
+    """Mean ranks of the values within their own file, as shares of its known values; missing stays missing."""
+    parts = [pl.Series(part, nan_to_null=True) for part in (values[:split], values[split:])]
+    shares = [(part.rank() / max(1, part.count())).cast(pl.Float64).to_numpy() for part in parts]
+    return np.concatenate(shares)
 
 
 def _ranks(released: pl.Series, original: pl.Series) -> tuple[Floats, int]:
