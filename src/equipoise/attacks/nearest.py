@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
 
 from equipoise.attacks._linkage.string_similarity import check_similarity
-from equipoise.attacks._nearest.common_space import Clouds, CommonSpace, Kind, kind_of
+from equipoise.attacks._nearest.common_space import Clouds, CommonSpace, Kind, Scale, kind_of
 from equipoise.attacks._nearest.neighbours import EXACT_TIE_RANKS, MAX_CLOSER, count, nearest, others
 from equipoise.attacks._nearest.one_to_one import Assignment, assign
 from equipoise.attacks._nearest.points import Cloud
@@ -22,6 +22,9 @@ from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 
+Metric = Literal["euclidean", "mahalanobis", "rank", "log"]
+SCALE_OF_METRIC: dict[Metric, Scale] = {"rank": "ranks", "log": "logarithms"}
+"""What numbers are replaced by before their distance is taken, where that is not themselves."""
 COLUMN_LIST_FIELDS = ("variables", "known", "ordinal", "nominal", "blocks", "strings")
 NEAREST_TRUTH_NOTE = (
     "Estimated: nobody can tell whose record is whose in these files, so the right record is taken to be the one "
@@ -41,13 +44,13 @@ class Nearest:
     sd)^2 + sum over nominal of w 1[a != b] + sum over ordinal of w ((rank a - rank b) / |D|)^2 + sum over strings of w
     (1 - similarity)^2, with sd the original's and |D| the number of categories; with `metric="mahalanobis"` the sum
     over numbers is z' R^-1 z, z the weighted standardised gaps and R the original's correlations, and with
-    `metric="rank"` numbers are first replaced by their ranks within their own file, as shares: masks that keep the
-    order are undone, whatever they do to the scale. Numeric and date columns are numbers unless listed as `ordinal` or
-    `nominal`; text is nominal unless listed under `strings`, whose `similarity` is Jaro-Winkler's or Levenshtein's. A
-    missing number stands where the mean is, at a further squared distance w from every known one (w times the variance
-    of the scaled ranks if ordinal): the mean squared gap to a random value; two missing ones are equal. A missing
-    category or string is a value of its own. `weights` has a number for each of `variables`. A category that was
-    recoded is known by its released label.
+    `metric="rank"` numbers are first replaced by their ranks within their own file, as shares (masks that keep the
+    order are undone, whatever they do to the scale), with "log" by their logarithms (noise in proportion to a value).
+    Numeric and date columns are numbers unless listed as `ordinal` or `nominal`; text is nominal unless listed under
+    `strings`, whose `similarity` is Jaro-Winkler's or Levenshtein's. A missing number stands where the mean is, at a
+    further squared distance w from every known one (w times the variance of the scaled ranks if ordinal): the mean
+    squared gap to a random value; two missing ones are equal. A missing category or string is a value of its own.
+    `weights` has a number for each of `variables`. A category that was recoded is known by its released label.
 
     `variables` (the keys and numeric columns unless given) are all that both files hold, `known` those of them the
     intruder has (all unless given). Records are compared within `blocks` only. With t records at the shortest distance
@@ -87,7 +90,7 @@ class Nearest:
 
     variables: tuple[str, ...] | None = None
     known: tuple[str, ...] | None = None
-    metric: Literal["euclidean", "mahalanobis", "rank"] = "euclidean"
+    metric: Metric = "euclidean"
     truth: Literal["row", "nearest"] = "row"
     weights: tuple[float, ...] | None = None
     ordinal: tuple[str, ...] | None = None
@@ -101,8 +104,8 @@ class Nearest:
         for field in COLUMN_LIST_FIELDS:
             if getattr(self, field) is not None:
                 object.__setattr__(self, field, names(getattr(self, field), field))
-        if self.metric not in ("euclidean", "mahalanobis", "rank"):
-            raise ParameterError(f"metric must be 'euclidean', 'mahalanobis' or 'rank', got {self.metric!r}.")
+        if self.metric not in get_args(Metric):
+            raise ParameterError(f"metric must be one of {', '.join(get_args(Metric))}, got {self.metric!r}.")
         if self.truth not in ("row", "nearest"):
             raise ParameterError(f"truth must be 'row' or 'nearest', got {self.truth!r}.")
         if self.links not in ("nearest", "one-to-one"):
@@ -194,7 +197,7 @@ class Nearest:
     def _space(self, files: Matched, columns: tuple[str, ...], laws: tuple[Law, ...]) -> Clouds:
         """Both files as points: numbers scaled, categories coded, and the cost of a difference in each category."""
         weights = dict(zip(self.variables or (), self.weights or (), strict=False))
-        space = CommonSpace(files, laws, ranked=self.metric == "rank")
+        space = CommonSpace(files, laws, SCALE_OF_METRIC.get(self.metric, "values"))
         for column in columns:
             space.add(column, self._kind(column, files), weights.get(column, 1.0), self.similarity)
         for column in self.blocks or ():

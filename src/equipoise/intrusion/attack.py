@@ -41,7 +41,7 @@ VARIANTS: Variants = {
     "nearest": tuple(
         {"metric": metric, "links": links}
         for links in ("nearest", "one-to-one")
-        for metric in ("euclidean", "mahalanobis", "rank")
+        for metric in ("euclidean", "mahalanobis", "rank", "log")
     ),
     "linkage": ({}, {"knows": "values"}, {"knows": "truth"}),
     "singling_out": ({}, {"mode": "multivariate"}),
@@ -292,7 +292,7 @@ def _worthwhile(variant: dict[str, Any], files: Pair, numbers: int) -> bool:
     assigned = variant.get("links") == "one-to-one"
     if assigned and files.truth == "unknown":
         return False
-    return numbers > 0 or not (assigned or variant.get("metric") == "rank")
+    return numbers > 0 or not (assigned or variant.get("metric") in ("rank", "log"))
 
 
 def _filled(method: Measure, files: Pair, aim: _Aim) -> Measure:

@@ -137,12 +137,19 @@ def best_fit_errors(terms: Sequence[Term], released: pl.DataFrame, originals: Fl
 def learnt_errors(
     terms: Sequence[Term], released: pl.DataFrame, target: str, people: Sequence[pl.DataFrame]
 ) -> list[float]:
-    """Relative errors of the rule that the release teaches, in each of several files of people; within its range."""
+    """Relative errors of the rule that the release teaches, in each of several files of people.
+
+    Guesses are taken as they are, or kept within the range of the release, whichever errs less.
+    """
     y = as_numbers(released[target])
     present = ~np.isnan(y)
     rule = coefficients(matrix(terms, released)[present], y[present])
     low, high = float(y[present].min()), float(y[present].max())
-    return [_of_people(np.clip(matrix(terms, p) @ rule, low, high), p, target) for p in people]
+    guesses = [matrix(terms, table) @ rule for table in people]
+    return [
+        min(_of_people(guess, table, target), _of_people(np.clip(guess, low, high), table, target))
+        for guess, table in zip(guesses, people, strict=True)
+    ]
 
 
 def neighbour_errors(

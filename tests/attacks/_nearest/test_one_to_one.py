@@ -69,11 +69,15 @@ def test_people_who_know_of_the_others_link_more() -> None:
 
 
 def test_ranks_undo_what_keeps_the_order() -> None:
-    """y = exp(x): far away in values, the same in ranks."""
+    """y = exp(x): far away in values, the same in ranks; a factor is undone by logarithms."""
     x, _ = noisy(300)
     original, released = records(x), records(np.exp(x))
     assert Nearest(metric="rank").measure(released, original).value == pytest.approx(1.0)
     assert Nearest().measure(released, original).value < 0.5
+    rng = np.random.default_rng(4)
+    large, shaken = np.exp(5 * x), np.exp(5 * x) * rng.choice([0.8, 1.25], size=x.shape)
+    log, plain = (Nearest(metric=m).measure(records(shaken), records(large)).value for m in ("log", "euclidean"))
+    assert log > plain + 0.2
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:
