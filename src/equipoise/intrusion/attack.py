@@ -49,6 +49,11 @@ VARIANTS: Variants = {
 """The attacks that are tried in several ways."""
 REPORT_VARIANTS: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
 """Those of a report that comes with every release: without what learns long."""
+MAX_REPORT_ASSIGNED = 10_000
+"""Records up to which a report tries one-to-one assignment."""
+ASSIGNED_LATER = (
+    f"One-to-one assignment was not tried, for there are more than {MAX_REPORT_ASSIGNED:,} records: `attack` tries it."
+)
 UNALIGNED = ("nearest", "inference", "singling_out")
 """Attacks on files in which nobody knows whose record is whose; linkage, which estimates, takes equal rows for equal
 people where there are as many."""
@@ -208,7 +213,12 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
         files = pair(released, original, columns)
         attacks = _every(files, _Aim.of(files, columns, files.original.roles.sensitive), REPORT_VARIANTS)
         plan = steps.KnowledgePlan.of(len(columns), 2, files.original.height(), MAX_RECORD_TRIES)
-        return _attack_with(files, columns, attacks, plan, strict=False, progress=progress)
+        assigned = [method for method in attacks if getattr(method, "links", None) == "one-to-one"]
+        if not assigned or files.original.height() <= MAX_REPORT_ASSIGNED:
+            return _attack_with(files, columns, attacks, plan, strict=False, progress=progress)
+        quick = [method for method in attacks if method not in assigned]
+        outcome = _attack_with(files, columns, quick, plan, strict=False, progress=progress)
+        return replace(outcome, notes=(*outcome.notes, ASSIGNED_LATER))
     except Cancelled:
         raise
     except EquipoiseError as error:
