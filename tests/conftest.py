@@ -4,12 +4,9 @@
 mark `evidence` names the cases that are only in the full version: `make evidence` runs both, with EQUIPOISE_EVIDENCE=1.
 """
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: idle threads of BLAS burn CPU
-
 import gc
 import multiprocessing
+import os
 import shutil
 import sys
 import warnings

@@ -40,7 +40,8 @@ def test_weights_sum_to_the_population_in_every_stratum(firms: pl.DataFrame) -> 
 def test_sections_have_their_shares(firms: pl.DataFrame) -> None:
     """Estimated with the weights: exact up to the draw of the population."""
     total = dict(firms.group_by(pl.col("industry").str.head(1)).agg(pl.col("weight").sum()).iter_rows())
-    for name, (_, share, *_) in SECTIONS.items():
+    for name, section in SECTIONS.items():
+        share = section["share"]
         assert total[name] / POPULATION == pytest.approx(share, abs=4 * (share / POPULATION) ** 0.5)
 
 
@@ -67,7 +68,8 @@ def test_the_codes_nest(firms: pl.DataFrame) -> None:
     divisions = firms.select(pl.col("industry").str.head(1).alias("s"), pl.col("industry").str.slice(1, 2).alias("d"))
     assert divisions.unique().height == divisions["d"].n_unique(), "a division belongs to one section"
     for section, division in divisions.unique().iter_rows():
-        assert int(division) in SECTIONS[section][0]
+        first, last = SECTIONS[section]["divisions"]
+        assert first <= int(division) <= last
     assert firms["region"].n_unique() == sum(two * three for two, three in REGIONS.values())
 
 

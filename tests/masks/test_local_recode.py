@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
@@ -94,7 +94,6 @@ def optimum(table: pl.DataFrame, k: int) -> float:
 ROWS = st.lists(st.tuples(*(st.sampled_from(list(tree)) for tree in TREES.values())), min_size=4, max_size=40)
 
 
-@settings(max_examples=25, deadline=None)
 @given(ROWS, st.integers(2, 4), st.sampled_from(["granularity", "entropy"]))
 def test_laws(rows: list[tuple[str, ...]], k: int, by: str) -> None:
     """Classes of k and more; released values cover the original; never coarser than the best coarsening of columns."""

@@ -6,7 +6,7 @@ from math import exp, factorial
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise.risk._log_linear_model as log_linear
@@ -68,7 +68,6 @@ def test_the_fit_is_that_of_newton(interactions: tuple[Axes, ...]) -> None:
     assert found == pytest.approx(newton(counts, interactions), rel=1e-6)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.integers(0, 3), min_size=24, max_size=24).filter(any), st.sets(st.sampled_from(PAIRS[:3])))
 def test_margins_are_met_also_where_cells_are_empty(values: list[int], pairs: set[Axes]) -> None:
     """What makes it the maximum likelihood fit: every fitted margin is the counted one, no mean below 0."""

@@ -11,7 +11,6 @@ import equipoise as eq
 from equipoise.ground.randomness import Draws
 from equipoise.masks import Pram, PramMatrix
 from equipoise.risk import CorrectMatches, MatchProbability
-from equipoise.risk.match_probability import recognised
 
 METHODS = ("blocks", "nayak")
 
@@ -195,18 +194,3 @@ def test_different_records_are_refused(small: eq.Records) -> None:
     """Matches are counted record by record: files must hold the same ones."""
     with pytest.raises(eq.EngineError, match="different records"):
         CorrectMatches().measure(file([1, 2, 3]), small)
-
-
-# --- xi(d) --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("xi", "d", "value"), [(0.8, 0, 0.8), (0.8, 1, 1.0), (0.8, 0.5, 8 / 9), (0.5, 0.2, 1 / 1.8)])
-def test_recognised(xi: float, d: float, value: float) -> None:
-    """BEYOND: xi(d) = xi / (xi + (1 - xi)(1 - d))."""
-    assert recognised(xi, d) == pytest.approx(value, abs=1e-12)
-
-
-@pytest.mark.parametrize("d", [-0.1, 1.1])
-def test_recognised_takes_a_share(d: float) -> None:
-    with pytest.raises(eq.ParameterError):
-        recognised(0.8, d)

@@ -123,5 +123,5 @@ def test_no_uniques_no_risk(model: str) -> None:
 def test_models_are_chosen_by_name() -> None:
     """At the file door too; another name is refused with those there are."""
     assert catalogue.parse("population-uniques:5%,best", "measure") == eq.risk.PopulationUniques(0.05, "best")
-    with pytest.raises(eq.ParameterError, match="zayatz, pitman, poisson-gamma, slide, best"):
+    with pytest.raises(eq.ParameterError, match="'zayatz', 'pitman', 'poisson-gamma', 'slide' or 'best'"):
         eq.risk.PopulationUniques(0.5, "poisson")  # type: ignore[arg-type]

@@ -118,7 +118,7 @@ def test_dis_of_many_records_is_a_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"), [({"max_size": 0}, "max_size"), ({"fraction": 2}, "0.05"), ({"scores": "x"}, "ihsn")]
+    ("bad", "said"), [({"max_size": 0}, "max_size"), ({"fraction": 2}, "0.02"), ({"scores": "x"}, "ihsn")]
 )
 def test_bad_parameters(bad: dict[str, object], said: str) -> None:
     with pytest.raises(eq.ParameterError, match=said):

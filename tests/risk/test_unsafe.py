@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
@@ -105,7 +105,6 @@ ROWS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40)
 @given(rows=ROWS, size=st.integers(2, 4))
 def test_missing_keys_that_match_anything(rows: list[Any], size: int) -> None:
     """The class of a record are all that agree with it on the keys both have, pair by pair."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
@@ -56,7 +56,6 @@ def ground(distance: str, values: list[str]) -> Any:
     return np.array([[height(a, b) / 2 for b in values] for a in values])
 
 
-@settings(max_examples=25)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abdef")), min_size=2, max_size=25),
     distance=st.sampled_from(["equal", "ordered", "hierarchical"]),

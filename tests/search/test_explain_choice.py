@@ -8,7 +8,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.search.explain_choice import choice, refusal
-from equipoise.search.ranking import ahead_of, best, likely
+from equipoise.search.ranking import Spread, ahead_of, best
 from equipoise.trials.trial import Trial, over_draws
 
 
@@ -140,7 +140,7 @@ def test_the_release_is_one_whose_next_draw_is_inside() -> None:
     made = choice([edge, safe], policy)
     assert (made.trial, made.passed_over) == (safe, (edge,))
     assert "1 would be better and meet the limits on average" in made.words()[1]
-    assert tuple(likely(policy.parsed, one) for one in (edge, safe, TRIALS[0])) == (False, True, True)
+    assert tuple(Spread([one]).likely(policy.parsed, one) for one in (edge, safe, TRIALS[0])) == (False, True, True)
 
 
 def test_few_draws_that_agree_by_chance_are_not_sure() -> None:
@@ -148,8 +148,8 @@ def test_few_draws_that_agree_by_chance_are_not_sure() -> None:
     lucky = drawn("lucky", (0.0199, 7.0), (0.0199, 7.0))
     others = [lucky, drawn("loud", (0.004, 5.0), (0.012, 5.0)), drawn("louder", (0.001, 5.0), (0.011, 5.0))]
     policy = eq.Policy({"uniques": "< 0.02"})
-    assert likely(policy.parsed, lucky)
-    assert not likely(policy.parsed, lucky, others)
+    assert Spread([lucky]).likely(policy.parsed, lucky)
+    assert not Spread(others).likely(policy.parsed, lucky)
 
 
 def test_the_next_draw_is_inside_as_often_as_said() -> None:
@@ -159,7 +159,7 @@ def test_the_next_draw_is_inside_as_often_as_said() -> None:
     for _ in range(2000):
         values = rng.normal(0, 1, 6)
         made = drawn("x", *((0.0, float(v)) for v in values[:5]))
-        if likely(policy.parsed, made):
+        if Spread([made]).likely(policy.parsed, made):
             passed += 1
             inside += bool(values[5] < 2)
     assert passed > 500

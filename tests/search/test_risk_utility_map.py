@@ -8,6 +8,7 @@ import pytest
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
 from equipoise.policies.policy import Policy
+from equipoise.presentation import style
 from equipoise.presentation.numbers import in_words, number, title, value_text
 from equipoise.recipe.recipe import Recipe
 from equipoise.search import risk_utility_map as charts
@@ -60,8 +61,8 @@ def test_every_trial_is_one_point_grey_or_on_the_frontier():
     assert names(spec, "tried") == {"c"}
     assert names(spec, "best") == {"a", "b", "d"}
     assert [row["utility"] for row in rows(spec, "best_line")] == [11, 9, 7]
-    assert layers(spec)["tried"]["mark"]["color"] == charts.GREY
-    assert layers(spec)["best"]["mark"]["color"] == charts.BLUE
+    assert layers(spec)["tried"]["mark"]["color"] == style.GREY
+    assert layers(spec)["best"]["mark"]["color"] == style.BLUE
 
 
 def test_the_frontier_is_that_of_the_two_scores_drawn():

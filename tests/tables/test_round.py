@@ -16,8 +16,7 @@ from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, holds
 from equipoise.ground.randomness import Draws
 from equipoise.tables import Round
-from equipoise.tables._controlled_rounding import controlled, split
-from equipoise.tables._rounding_search import settle
+from equipoise.tables._controlled_rounding import controlled, settle, split
 
 TREE = eq.Hierarchy.mapping({"0": "a", "1": "a", "2": "b", "3": "b", "4": "b"})
 TWICE = TREE | eq.Hierarchy.mapping({"0": "x", "1": "y", "2": "x", "3": "y", "4": "z"}, names=("other",))

@@ -96,7 +96,7 @@ def test_the_least_risk_a_swap_can_have_is_found() -> None:
     [
         ("rat", {"risk_at_most": 1.0}, "Did you mean 'rate'"),
         ("rate", {"s2": 1.0, "d": 1.0}, "Give risk_at_most"),
-        ("rate", {"s2": 1.0, "d": 1.0, "risk_at_most": 0.0}, "risk_at_most must be above 0"),
+        ("rate", {"s2": 1.0, "d": 1.0, "risk_at_most": 0.0}, "risk_at_most must be a finite number above 0"),
         ("rate", {"s2": 1.0, "d": 1.0, "identity_at_most": 40}, "Write 40 % as 0.4"),
         ("scale", {"n": 3, "s2": 1.0, "l2": 1.0, "risk_at_most": 1.0}, "one of l2"),
     ],

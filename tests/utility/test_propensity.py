@@ -146,7 +146,7 @@ def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     nothing = eq.read(pl.DataFrame({"a": [1, 2]}))
     with pytest.raises(eq.RolesError, match="nothing to tell records apart"):
         Propensity().measure(nothing, nothing)
-    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
+    monkeypatch.setitem(sys.modules, "sklearn.tree", None)
     data = file(14)
     with pytest.raises(eq.MissingExtraError, match=r"equipoise\[learn\]"):
         Propensity().measure(data, data)

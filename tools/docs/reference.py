@@ -25,6 +25,7 @@ ABOUT = {
     "theory": "Risk and utility in closed form: where a method should land on the map.",
     "demo": "Invented files with a realistic structure, from public seeds: the same on every machine.",
 }
+NAMES_OF_EXAMPLES = "Examples take `import equipoise as eq`, `numpy as np` and `polars as pl` for granted."
 WIDTH = 100
 
 
@@ -70,7 +71,10 @@ def _family(family: str) -> str:
     rows = [f"| [`{name}`](#{name}) | {_brief(it, link)} |" for name, it in listed(family).items()]
     table = ["| name | what it is |", "|---|---|", *rows]
     parts = [_part(f"{family}.{name}", name, it, link) for name, it in listed(family).items()]
-    return "\n\n".join([f"# {family.capitalize()}", ABOUT[family], "\n".join(table), *parts]) + "\n"
+    return (
+        "\n\n".join([f"# {family.capitalize()}", f"{ABOUT[family]} {NAMES_OF_EXAMPLES}", "\n".join(table), *parts])
+        + "\n"
+    )
 
 
 def _methods() -> str:
@@ -110,7 +114,7 @@ def _front_door() -> str:
     parts = [
         "# The front door",
         "What `import equipoise as eq` gives: the verbs, the nouns they take and give, and the errors. The families of "
-        f"methods are {families}; [`eq.demo`](demo.md) makes the demo files.",
+        f"methods are {families}; [`eq.demo`](demo.md) makes the demo files. {NAMES_OF_EXAMPLES}",
     ]
     for title, kept in {"Verbs": inspect.isfunction, "Nouns": _noun}.items():
         names = {name: it for name, it in front().items() if kept(it)}

@@ -14,9 +14,10 @@ import polars as pl
 
 from equipoise.attacks._nearest.neighbours import nearest
 from equipoise.attacks._nearest.points import Cloud
+from equipoise.data.numeric_columns import finite
 from equipoise.data.released_terms import comparable
-from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, MissingExtraError
+from equipoise.ground.arrays import Floats, Integers, runs
+from equipoise.ground.errors import DataError, import_extra
 from equipoise.ground.packed_keys import code, group
 
 POOL_ENTRIES_PER_CHUNK = 1 << 22
@@ -61,7 +62,7 @@ class KnownColumns:
             codes.append(coded.codes)
             sizes.append(coded.size)
             nominal.append(not ordered)
-            x = _finite(column, both) if ordered else _by_frequency(coded.codes, coded.size, both, split)
+            x = finite(column, both.to_numpy()) if ordered else _by_frequency(coded.codes, coded.size, both, split)
             features.append(x)
             points += [_standardise(x, split)] if ordered else []
             gaps = np.isnan(x)
@@ -185,7 +186,7 @@ def by_trees(
     of = np.zeros(columns.split, dtype=np.int64) if folds is None else folds
     fold_of = fold_of if folds is not None else np.full_like(fold_of, -1)
     guess = np.zeros(len(fold_of))
-    with _one_thread():
+    with import_extra("threadpoolctl").threadpool_limits(1):
         for fold in np.unique(fold_of).tolist():
             rows, people = learners[(of[learners] != fold) | (fold < 0)], np.flatnonzero(fold_of == fold)
             _, first, back = np.unique(columns.whole[columns.split + people], return_index=True, return_inverse=True)
@@ -225,7 +226,7 @@ def _pools(columns: KnownColumns, pool: Integers, people: Integers, has_equals: 
     ends = np.searchsorted(query, np.arange(len(neighbours.first) + 1))
     for low, high in _portions(np.append(0, np.cumsum(many))[ends]):
         part = slice(ends[low], ends[high])
-        rows = order[np.repeat(start[chosen[part]], many[part]) + _steps(many[part])]
+        rows = order[runs(start[chosen[part]], start[chosen[part] + 1])]
         mine = np.flatnonzero((neighbours.of >= low) & (neighbours.of < high))
         yield far[mine], neighbours.of[mine] - low, np.repeat(query[part] - low, many[part]), rows
 
@@ -310,20 +311,9 @@ def _fit(
     return lambda features: np.asarray(model.predict(features[:, has_values]))
 
 
-def _one_thread() -> Any:
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:
-        raise MissingExtraError.for_package("scikit-learn", "learn") from None
-    return threadpool_limits(1)
-
-
 def _model(category: bool, nominal: Integers, rounds: int, seed: int) -> Any:
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-    except ModuleNotFoundError:
-        raise MissingExtraError.for_package("scikit-learn", "learn") from None
-    kind = HistGradientBoostingClassifier if category else HistGradientBoostingRegressor
+    ensemble = import_extra("sklearn.ensemble")
+    kind = ensemble.HistGradientBoostingClassifier if category else ensemble.HistGradientBoostingRegressor
     return kind(
         max_iter=min(50, max(10, rounds)), learning_rate=0.2, max_leaf_nodes=15, early_stopping=False,
         random_state=seed, categorical_features=nominal,
@@ -332,13 +322,6 @@ def _model(category: bool, nominal: Integers, rounds: int, seed: int) -> Any:
 
 def _most(target: Floats) -> float:
     return float(np.argmax(np.bincount(target.astype(np.int64)))) if len(target) else 0.0
-
-
-def _finite(column: str, values: pl.Series) -> Floats:
-    numbers = values.to_numpy()
-    if np.isinf(numbers).any():
-        raise DataError(f"Column {column!r} holds infinite values: remove them first.")
-    return numbers
 
 
 def _by_frequency(codes: Integers, size: int, values: pl.Series, split: int) -> Floats:
@@ -364,8 +347,3 @@ def _standardise(x: Floats, split: int) -> Floats:
 
 def _beside(columns: Sequence[Any], size: int, kind: type) -> Any:
     return np.stack(columns, axis=1).astype(kind) if columns else np.zeros((size, 0), dtype=kind)
-
-
-def _steps(many: Integers) -> Integers:
-    """The numbers 0, 1, ... below each count, one run after the other."""
-    return np.asarray(np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many))

@@ -8,11 +8,12 @@ import polars as pl
 from equipoise.attacks._guessing import GuessedValues, KnownColumns, Secret, by_class, by_trees, match, overall
 from equipoise.data.records import Records
 from equipoise.data.released_terms import ComparableFiles, by_id, comparable, rows
-from equipoise.data.roles import Roles, names
+from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 from equipoise.methods.share_interval import excess, wilson
 
@@ -68,9 +69,7 @@ class Inference:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.known is not None:
-            object.__setattr__(self, "known", names(self.known, "known"))
-        object.__setattr__(self, "snoopers", names(self.snoopers, "snoopers"))
+        check_fields(self, seed=0)
         if self.known == ():
             raise ParameterError("known names no column: leave it out, or name one.")
         if self.sensitive in (self.known or ()):
@@ -79,8 +78,6 @@ class Inference:
             raise ParameterError(f"snoopers must be some of {', '.join(SNOOPERS)}.")
         if isinstance(self.within, bool) or not isinstance(self.within, int | float) or not 0 <= self.within < np.inf:
             raise ParameterError("within must be a number of standard deviations, 0 or more.")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise ParameterError("seed must be a whole number, 0 or more.")
 
     def measure(self, released: Records, original: Records) -> Score:
         known_columns = self.known or tuple(c for c in original.roles.keys if c != self.sensitive)
@@ -119,7 +116,6 @@ class Inference:
         return Score(
             label(self),
             value,
-            "lower",
             interval=wilson(value, case.n),
             baseline=float(control.mean()) if len(control) else plain,
             number=float(hit[: case.n].sum()),
@@ -138,7 +134,7 @@ class Inference:
         why = f"The released file holds no value of {self.sensitive!r}: there is nothing to guess from."
         table = pl.DataFrame([_row(name, np.zeros(len(case.people)), case.n) for name in self.snoopers])
         return Score(
-            label(self), 0.0, "lower", baseline=0.0, number=0.0, unit="share of people", notes=(why,),
+            label(self), 0.0, baseline=0.0, number=0.0, unit="share of people", notes=(why,),
             cells=lambda: table, records=lambda: rows(original, risk=case.everybody(np.zeros(case.n))),
         )  # fmt: skip
 

@@ -11,9 +11,9 @@ from equipoise.attacks._informed.uninformed import nearest
 from equipoise.data.aligned_files import aligned
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
-from equipoise.data.roles import names
-from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.errors import ParameterError, RolesError, require_columns
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 
@@ -57,8 +57,7 @@ class Informed:
     intervals; with them O(n^(2 - 1/d)) at worst for d columns, a few minutes for a million records and a window of
     0.05 in 3 to 6 columns.
 
-    >>> from equipoise.data.roles import Roles
-    >>> people = Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), Roles("age"))
+    >>> people = eq.Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), eq.Roles("age"))
     >>> Informed().measure(people, people).value
     1.0
     """
@@ -67,9 +66,8 @@ class Informed:
     known: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for field in ("variables", "known"):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, names(getattr(self, field), field))
             if getattr(self, field) == ():
                 raise ParameterError(f"{field} names no column: leave it out, or name one.")
         extra = set(self.known or ()) - set(self.variables or self.known or ())
@@ -103,10 +101,8 @@ class Informed:
         if not known_columns:
             raise RolesError("No variables were named, and no column is a key or numeric.")
         schemas = [records.schema() for records in (released, original)]
-        for column in known_columns:
-            for schema in schemas:
-                if column not in schema:
-                    raise RolesError.missing(column, list(schema))
+        for schema in schemas:
+            require_columns(known_columns, schema)
         spoken = [c for law in released.history for c in law.columns if all(c in schema for schema in schemas)]
         released_table, original_table = aligned(released, original, tuple(dict.fromkeys((*known_columns, *spoken))))
         return IntruderFiles(released_table, original_table.select(known_columns), known_columns, released.history)
@@ -118,7 +114,6 @@ class Informed:
         return Score(
             label(self),
             value,
-            "lower",
             interval=wilson(value, n),
             baseline=1.0 / n,
             number=float(best.risk.sum()),

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.aligned_files import aligned
-from equipoise.data.numeric_columns import share
+from equipoise.data.numeric_columns import finite
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
 
 RANK_TOLERANCE = 1e-6
@@ -47,9 +47,8 @@ class Interval:
     narrow in ranks and wide in values, or hold half the file; compare with the baseline. Cost: one sort of each file
     per variable, O(n log n).
 
-    >>> from equipoise.data.roles import Roles
-    >>> original = Records.of(pl.DataFrame({"x": [1, 2, 3, 4, 5]}), Roles(numeric="x"))
-    >>> released = Records.of(pl.DataFrame({"x": [1, 3, 2, 9, 8]}), Roles(numeric="x"))
+    >>> original = eq.Records.of(pl.DataFrame({"x": [1, 2, 3, 4, 5]}), eq.Roles(numeric="x"))
+    >>> released = eq.Records.of(pl.DataFrame({"x": [1, 3, 2, 9, 8]}), eq.Roles(numeric="x"))
     >>> Interval(0.5).measure(released, original).value
     0.8
     """
@@ -59,11 +58,8 @@ class Interval:
     columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.sides not in ("rank", "sd"):
-            raise ParameterError(f"sides must be 'rank' or 'sd', got {self.sides!r}.")
+        check_fields(self)
         _refuse_width(self.width, self.sides)
-        if self.columns is not None:
-            object.__setattr__(self, "columns", names(self.columns, "columns"))
 
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:
@@ -81,7 +77,6 @@ class Interval:
         return Score(
             label(self),
             value,
-            "lower",
             interval=_normal(value, risk),
             baseline=float(np.asarray(compared["baseline"]).mean()),
             number=float(np.asarray(compared["inside"]).sum()),
@@ -123,9 +118,8 @@ class Interval:
 
     def _refuse_columns(self, records: Records, columns: tuple[str, ...]) -> None:
         schema = records.schema()
+        require_columns(columns, schema)
         for column in columns:
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
             kind = schema[column]
             ordered = type(kind).__name__ == "Enum" and self.sides == "rank"
             if not (kind.is_numeric() or kind.is_temporal() or ordered):
@@ -203,14 +197,7 @@ def _pair(released: pl.Series, original: pl.Series) -> _Pair:
         raise DataError(
             f"Column {released.name!r} is of another type in the released file: its values have no common order."
         )
-    return _Pair(_values(released), _values(original))
-
-
-def _values(column: pl.Series) -> Floats:
-    values = column.to_physical().cast(pl.Float64).to_numpy()
-    if np.isinf(values).any():
-        raise DataError(f"Column {column.name!r} holds infinite values: remove them first.")
-    return values
+    return _Pair(*(finite(c.name, c.to_physical().cast(pl.Float64).to_numpy()) for c in (released, original)))
 
 
 def _refuse_width(width: float, sides: Sides) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -11,14 +11,12 @@ from equipoise.attacks._linkage.agreement_patterns import CLERICAL, DECISIONS, L
 from equipoise.attacks._linkage.evaluate import Belief, Truth
 from equipoise.attacks._linkage.graded_agreement import Rates, compare
 from equipoise.attacks._linkage.pair_up import Bounds, CountedPairs, ListedPairs
-from equipoise.attacks._linkage.string_similarity import check_similarity
 from equipoise.data.aligned_files import Matched, matched
-from equipoise.data.numeric_columns import share
 from equipoise.data.records import Records
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 
@@ -71,9 +69,8 @@ class Linkage:
     pairs; then 1,000,000 candidates at most, and again up to 2^v groupings of cells. With `near` or `blocks`, the pairs
     of distinct value combinations, twice.
 
-    >>> from equipoise.data.roles import Roles
     >>> table = pl.DataFrame({"sex": ["f", "m", "f", "m"], "age": [30, 30, 41, 52], "town": ["a", "b", "b", "c"]})
-    >>> records = Records.of(table, Roles(["sex", "age", "town"]))
+    >>> records = eq.Records.of(table, eq.Roles(["sex", "age", "town"]))
     >>> Linkage().measure(records, records).value
     1.0
     """
@@ -89,19 +86,15 @@ class Linkage:
     def __post_init__(self) -> None:
         if isinstance(self.near, Mapping):
             object.__setattr__(self, "near", tuple(f"{column}:{limit}" for column, limit in self.near.items()))
+        check_fields(self)
         for field in ("variables", "near", "blocks"):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, names(getattr(self, field), field))
-                if not getattr(self, field):
-                    raise ParameterError(f"{field} names no column: leave it out, or name one.")
+            if getattr(self, field) == ():
+                raise ParameterError(f"{field} names no column: leave it out, or name one.")
         grades = _grades(self.near)
         if set(grades) & set(self.blocks or ()):
             raise ParameterError(f"{min(set(grades) & set(self.blocks or ()))!r} is under both near and blocks.")
-        check_similarity(self.similarity)
         share(self.false_match, "false_match", open_=True)
         share(self.false_nonmatch, "false_nonmatch", open_=True)
-        if self.knows not in get_args(Knows):
-            raise ParameterError(f"knows must be one of {', '.join(get_args(Knows))}, got {type(self.knows).__name__}.")
         if self.knows == "values" and (self.near or self.blocks):
             raise ParameterError("knows='values' goes by equal values: leave near and blocks out, or knows.")
 
@@ -115,7 +108,6 @@ class Linkage:
         return Score(
             label(self),
             value,
-            "lower",
             interval=wilson(value, size),
             baseline=1 / study.files.larger,
             number=float(risk.sum()),
@@ -221,12 +213,8 @@ def _levels(rates: Agreement | Rates) -> list[tuple[int, str, float, float]]:
 def _notes(study: CountedPairs | ListedPairs, size: int) -> tuple[str, ...]:
     counts = {d: int(study.pairs[study.decisions == d].sum()) for d in (LINK, CLERICAL, NON_LINK)}
     guess, every = study.guess, int(study.pairs.sum())
-    ended = (
-        f"converged after {guess.rounds:,} rounds"
-        if guess.converged
-        else f"did not converge in {guess.rounds:,} rounds"
-    )
-    expects = f"EM {ended}; it expects {guess.share * every:,.0f} matches"
+    ended = "converged after" if guess.converged else "did not converge in"
+    expects = f"EM {ended} {guess.rounds:,} rounds; it expects {guess.share * every:,.0f} matches"
     unsure = (
         "Estimated: nobody can tell whose record is whose in these files; the share is that of right pairs in a file "
         f"drawn from what EM estimates, of the {size:,} records of the smaller file.",

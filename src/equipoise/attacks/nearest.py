@@ -3,29 +3,27 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from equipoise.attacks._linkage.string_similarity import check_similarity
 from equipoise.attacks._nearest.common_space import Clouds, CommonSpace, Kind, Scale, kind_of
 from equipoise.attacks._nearest.neighbours import EXACT_TIE_RANKS, MAX_CLOSER, count, nearest, others
 from equipoise.attacks._nearest.one_to_one import Assignment, assign
 from equipoise.attacks._nearest.points import Cloud
 from equipoise.data.aligned_files import Matched, matched
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError, ParameterError, RolesError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.share_interval import wilson
 
 Metric = Literal["euclidean", "mahalanobis", "rank", "log"]
 SCALE_OF_METRIC: dict[Metric, Scale] = {"rank": "ranks", "log": "logarithms"}
 """What numbers are replaced by before their distance is taken, where that is not themselves."""
-COLUMN_LIST_FIELDS = ("variables", "known", "ordinal", "nominal", "blocks", "strings")
 NEAREST_TRUTH_NOTE = (
     "Estimated: nobody can tell whose record is whose in these files, so the right record is taken to be the one "
     "nearest by all variables."
@@ -80,9 +78,8 @@ class Nearest:
     then cells with similar values are visited; time goes towards the square of the cells where own records are farther
     than similar strings are (0.25). Margins are searched for when the detail is asked for.
 
-    >>> from equipoise.data.roles import Roles
-    >>> original = Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), Roles("age"))
-    >>> released = Records.of(pl.DataFrame({"age": [22, 41, 39, 60]}), Roles("age"))
+    >>> original = eq.Records.of(pl.DataFrame({"age": [20, 30, 40, 60]}), eq.Roles("age"))
+    >>> released = eq.Records.of(pl.DataFrame({"age": [22, 41, 39, 60]}), eq.Roles("age"))
     >>> score = Nearest().measure(released, original)
     >>> score.value, score.baseline, score.detail["rank"].to_list()
     (0.625, 0.25, [1, 3, 1, 1])
@@ -101,18 +98,9 @@ class Nearest:
     links: Literal["nearest", "one-to-one"] = "nearest"
 
     def __post_init__(self) -> None:
-        for field in COLUMN_LIST_FIELDS:
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, names(getattr(self, field), field))
-        if self.metric not in get_args(Metric):
-            raise ParameterError(f"metric must be one of {', '.join(get_args(Metric))}, got {self.metric!r}.")
-        if self.truth not in ("row", "nearest"):
-            raise ParameterError(f"truth must be 'row' or 'nearest', got {self.truth!r}.")
-        if self.links not in ("nearest", "one-to-one"):
-            raise ParameterError(f"links must be 'nearest' or 'one-to-one', got {self.links!r}.")
+        check_fields(self)
         if self.links == "one-to-one" and (self.truth != "row" or self.strings):
             raise ParameterError("links 'one-to-one' takes truth 'row' and no strings.")
-        check_similarity(self.similarity)
         self._refuse_weights()
         self._refuse_lists()
 
@@ -168,7 +156,6 @@ class Nearest:
         return Score(
             label(self),
             value,
-            "lower",
             interval=wilson(value, n),
             baseline=_guess(clouds, files),
             number=float(assignment.risk.sum()),
@@ -220,7 +207,6 @@ class Nearest:
         return Score(
             label(self),
             value,
-            "lower",
             interval=wilson(value, n),
             baseline=_guess(clouds, files),
             number=float(linked.risk.sum()),

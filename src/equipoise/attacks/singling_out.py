@@ -12,12 +12,13 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.data.released_terms import ComparableFiles, comparable, rows
-from equipoise.data.roles import Roles, names
+from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 from equipoise.methods.share_interval import excess, wilson
 
@@ -68,16 +69,9 @@ class SinglingOut:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.mode not in ("univariate", "multivariate"):
-            raise ParameterError(f"mode must be 'univariate' or 'multivariate', got {self.mode!r}.")
-        if self.columns is not None:
-            object.__setattr__(self, "columns", names(self.columns, "columns"))
-            if not self.columns:
-                raise ParameterError("columns names no column: leave it out, or name one.")
-        for name, least in (("size", 1), ("attempts", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}.")
+        check_fields(self, size=1, attempts=1, seed=0)
+        if self.columns == ():
+            raise ParameterError("columns names no column: leave it out, or name one.")
 
     def measure(self, released: Records, original: Records) -> Score:
         roles = original.roles
@@ -105,7 +99,6 @@ class SinglingOut:
         return Score(
             label(self),
             value,
-            "lower",
             interval=wilson(value, len(hit)) if len(hit) else None,
             baseline=control.share if len(hit) else 0.0,
             number=float(hit.sum()),

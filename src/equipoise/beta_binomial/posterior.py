@@ -204,12 +204,3 @@ def refuse_counts(y: Floats, n: Floats, N: Floats) -> None:  # noqa: N803
         raise DataError(f"n is above N in {int((n > N).sum()):,} cells: a sample cannot exceed its population.")
     if (y > n).any():
         raise DataError(f"y is above n in {int((y > n).sum()):,} cells: a cell cannot exceed its domain's sample.")
-
-
-def positive(value: Any, name: str) -> None:
-    """Refuse a value that is not a finite number above 0.
-
-    >>> positive(0.5, "S")
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-        raise ParameterError(f"{name} must be a finite number above 0, got {value!r}.")

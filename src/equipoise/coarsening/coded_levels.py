@@ -12,7 +12,7 @@ import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import Level, Lookup, OriginalLevel, as_text
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, inverse
 from equipoise.ground.packed_keys import code
 
 
@@ -52,15 +52,14 @@ class CodedLevels:
         texts = [level.label(values) for level in levels]
         coded = [code(text).codes.astype(np.int64) for text in texts]
         order = np.lexsort([np.arange(len(values)), *sorted(coded, key=lambda codes: -int(codes.max()))])
-        place = np.empty(len(values), dtype=np.int64)
-        place[order] = np.arange(len(values))
         domain = _domain(values, everything)
         shares = tuple(_share(level, values, domain)[order] for level in levels)
         steps = tuple(_by_first_occurrence(codes[order]) for codes in coded)
         labels = tuple(
             text.gather(order[np.unique(step, return_index=True)[1]]) for text, step in zip(texts, steps, strict=True)
         )
-        return cls(key, tuple(level.name for level in levels), labels, steps, shares, domain, counts[order]), place
+        names = tuple(level.name for level in levels)
+        return cls(key, names, labels, steps, shares, domain, counts[order]), inverse(order)
 
     def __len__(self) -> int:
         return len(self.names)

@@ -7,7 +7,7 @@ import polars as pl
 
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import EngineError, RolesError
+from equipoise.ground.errors import EngineError, RolesError, require_columns
 
 
 def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -63,9 +63,7 @@ def matched(released: Records, original: Records, columns: tuple[str, ...]) -> M
     """
     for records in (original, released):
         schema = records.schema()
-        for column in columns:
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
+        require_columns(columns, schema)
     name = original.roles.id
     if name and name in released.schema():
         return _by_id(released, original, columns, name)

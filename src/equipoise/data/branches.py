@@ -72,8 +72,25 @@ class Intervals:
         return 0 if self.floor is None else 1 + sum(w < self.floor for w in self.widths)
 
 
+class FlooredLevels:
+    """Mixin of branches whose floor is the name or the number of a level."""
+
+    __slots__ = ()
+
+    def finest(self: Any) -> int:
+        """How many of the levels, the original first, are finer than the floor."""
+        names = [ORIGINAL, *(level.name for level in self.levels())]
+        if self.floor is None:
+            return 0
+        if isinstance(self.floor, str) and self.floor in names:
+            return names.index(self.floor)
+        if isinstance(self.floor, int) and 0 <= self.floor < len(names):
+            return self.floor
+        raise ParameterError(f"The floor {self.floor!r} is none of the levels: {', '.join(names)}.")
+
+
 @dataclass(frozen=True, slots=True)
-class Breaks:
+class Breaks(FlooredLevels):
     """Levels of intervals between given breaks; a coarser level drops breaks of the finer one."""
 
     kind: ClassVar[str] = "breaks"
@@ -110,12 +127,9 @@ class Breaks:
         )
         return _with_root(levels, self.root)
 
-    def finest(self) -> int:
-        return _place(self.floor, self.levels())
-
 
 @dataclass(frozen=True, slots=True)
-class ValueMapping:
+class ValueMapping(FlooredLevels):
     """Levels listed value by value: (value, group, coarser group, ...) in each row, or {value: group}."""
 
     kind: ClassVar[str] = "mapping"
@@ -150,12 +164,9 @@ class ValueMapping:
         names = _names(self.names, len(self.groups[0]) - 1)
         return _with_root(tuple(Lookup(name, i, leaves, self.other) for i, name in enumerate(names)), self.root)
 
-    def finest(self) -> int:
-        return _place(self.floor, self.levels())
-
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(FlooredLevels):
     """Levels of shorter and shorter prefixes (postcodes, industry and disease codes)."""
 
     kind: ClassVar[str] = "prefix"
@@ -176,9 +187,6 @@ class Prefix:
     def levels(self) -> tuple[Level, ...]:
         return _with_root(tuple(Head(str(length), length) for length in self.lengths), self.root)
 
-    def finest(self) -> int:
-        return _place(self.floor, self.levels())
-
 
 NESTING: dict[Part, tuple[Part, ...]] = {
     "day": ("week", "month", "quarter", "year", "decade"),
@@ -191,7 +199,7 @@ NESTING: dict[Part, tuple[Part, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Dates:
+class Dates(FlooredLevels):
     """Levels of calendar periods; weeks do not nest in months."""
 
     kind: ClassVar[str] = "dates"
@@ -212,9 +220,6 @@ class Dates:
 
     def levels(self) -> tuple[Level, ...]:
         return _with_root(tuple(DatePart(part) for part in self.parts), self.root)
-
-    def finest(self) -> int:
-        return _place(self.floor, self.levels())
 
 
 Branch = Intervals | Breaks | ValueMapping | Prefix | Dates
@@ -254,17 +259,6 @@ def _rows(groups: Any) -> tuple[tuple[str, ...], ...]:
 
 def _with_root(levels: tuple[Level, ...], root: bool) -> tuple[Level, ...]:
     return (*levels, Everything()) if root else levels
-
-
-def _place(floor: int | str | None, levels: tuple[Level, ...]) -> int:
-    names = [ORIGINAL, *(level.name for level in levels)]
-    if floor is None:
-        return 0
-    if isinstance(floor, str) and floor in names:
-        return names.index(floor)
-    if isinstance(floor, int) and 0 <= floor < len(names):
-        return floor
-    raise ParameterError(f"The floor {floor!r} is none of the levels: {', '.join(names)}.")
 
 
 def _names(names: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, inverse
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.packed_keys import code
 
@@ -62,7 +62,4 @@ def similar_order(
     columns: list[Integers] = []
     for depth in range(deepest - 1, -1, -1):
         columns += [step.levels[depth][c] for step, c in zip(steps, codes, strict=True) if depth < len(step.levels)]
-    places = np.lexsort(tuple(reversed(columns)))
-    rank = np.empty(len(places), dtype=np.int64)
-    rank[places] = np.arange(len(places))
-    return rank
+    return inverse(np.lexsort(tuple(reversed(columns))))

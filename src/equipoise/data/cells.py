@@ -17,7 +17,7 @@ from equipoise.data.missing_keys import alike
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError, warn_renamed
+from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns, warn_renamed
 from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, merge, pack, tally
 
 NON_KEY_COLUMNS = re.compile(r"n|total|value|top\d+|contributors|requested|holder|domain_[nN]")
@@ -117,8 +117,7 @@ class Cells:
         return self.cube.axes[self.place(column)]
 
     def place(self, column: str) -> int:
-        if column not in self.by:
-            raise RolesError.missing(column, self.by)
+        require_columns((column,), self.by)
         return self.by.index(column)
 
     def counts(self, column: str) -> Integers:
@@ -205,9 +204,7 @@ def count(records: Records, by: tuple[str, ...] | list[str] | str | None = None)
     if not keys:
         raise RolesError("There is nothing to count by: name at least one key in the roles.")
     schema = records.schema()
-    for column in keys:
-        if column not in schema:
-            raise RolesError.missing(column, list(schema))
+    require_columns(keys, schema)
     ready = next((c for c in _earlier_counts(records) if set(keys) <= set(c.by)), None)
     if ready is not None:
         return ready.margin(keys)

@@ -10,7 +10,7 @@ from equipoise.data.cells import Cells
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.missing_keys import Meeting, meetings
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import RolesError
+from equipoise.ground.errors import require_columns
 from equipoise.ground.packed_keys import group
 
 CHUNK_PLACES = 1 << 22
@@ -145,8 +145,7 @@ class Classes:
         return self._split(column, ids, len(first)), self.ids[first]
 
     def _codes(self, column: str) -> Integers:
-        if column not in self.codes:
-            raise RolesError.missing(column, list(self.codes))
+        require_columns((column,), self.codes)
         return self.codes[column]
 
     def _split(self, column: str, ids: Integers, size: int) -> Split:

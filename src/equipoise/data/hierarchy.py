@@ -36,7 +36,6 @@ class Hierarchy:
     Level 0 is the original; a level is named or numbered. A floor says which level is the finest that may be
     released, because the measurement is no better than that (Massell 1999, section I.a).
 
-    >>> import polars as pl
     >>> age = Hierarchy.intervals(3, closed="right", alone=0) | Hierarchy.intervals(5, closed="right", alone=0)
     >>> [level.name for level in age.levels]
     ['original', '3', '5']
@@ -84,7 +83,6 @@ class Hierarchy:
     ) -> "Hierarchy":
         """Intervals between breaks, finest level first; the outer intervals are open-ended (top and bottom code).
 
-        >>> import polars as pl
         >>> Hierarchy.breaks([18, 65]).level(1).label(pl.Series([17, 18, 64, 65])).to_list()
         ['<18', '18-64', '18-64', '65+']
         """
@@ -107,7 +105,6 @@ class Hierarchy:
     ) -> "Hierarchy":
         """From {value: group}, {value: (group, coarser group, ...)} or rows of (value, group, coarser group, ...).
 
-        >>> import polars as pl
         >>> Hierarchy.mapping({"a": "vowel", "b": "consonant"}).level(1).label(pl.Series(["b"])).to_list()
         ['consonant']
         """
@@ -172,7 +169,6 @@ class Hierarchy:
     def prefix(cls, *lengths: int, floor: int | str | None = None, root: bool = False) -> "Hierarchy":
         """The first characters of a code, long to short.
 
-        >>> import polars as pl
         >>> Hierarchy.prefix(3, 1).level("1").label(pl.Series(["1017", "2600"])).to_list()
         ['1', '2']
         """

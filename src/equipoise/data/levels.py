@@ -241,7 +241,8 @@ def leaf_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
     try:
         return bool(np.isfinite(float(text)))
     except ValueError:
@@ -250,7 +251,7 @@ def _is_number(text: str) -> bool:
 
 def _as_numbers(leaves: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Leaves as a column of floats would write them: a file may list 2.0 for 2."""
-    return {leaf_text(float(leaf)) if _is_number(leaf) else leaf: groups for leaf, groups in leaves.items()}
+    return {leaf_text(float(leaf)) if is_number(leaf) else leaf: groups for leaf, groups in leaves.items()}
 
 
 def _decimals(value: float) -> int:
@@ -286,11 +287,6 @@ def _range(low: float, high: float, closed: Closed, whole: bool) -> str:
         return f"<{number_text(high)}" if left_closed else f"<={number_text(high)}"
     if whole and float(low).is_integer() and float(high).is_integer():
         first, last = (low, high - 1) if left_closed else (low + 1, high)
-        return (
-            number_text(first)
-            if first == last
-            else f"{number_text(first)}-{number_text(last)}"
-            if first >= 0
-            else f"{number_text(first)} to {number_text(last)}"
-        )
+        both = f"{number_text(first)}{'-' if first >= 0 else ' to '}{number_text(last)}"
+        return number_text(first) if first == last else both
     return f"[{number_text(low)}, {number_text(high)})" if left_closed else f"({number_text(low)}, {number_text(high)}]"

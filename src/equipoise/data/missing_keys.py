@@ -7,12 +7,11 @@ once for each set of shared keys: no pair of records or cells is ever formed.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import MAX_PACKED_ID, Cube, group
+from equipoise.ground.packed_keys import Cube, common_ids
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,12 +62,8 @@ def meetings(cube: Cube, places: Sequence[int]) -> Iterator[Meeting]:
 
 def _meeting(cube: Cube, cells: Integers, matches: Integers, compared: Sequence[int]) -> Meeting:
     """Ids of the values that both sides have; values of the larger side alone share one extra id."""
-    sizes = [cube.sizes[place] for place in compared]
-    if prod(sizes) > MAX_PACKED_ID:
-        rows = np.concatenate([cells, matches])
-        ids, _ = group([cube.codes[place][rows] for place in compared], sizes)
-        return Meeting(cells, matches, ids[: len(cells)], ids[len(cells) :])
-    keys = [_packed(cube, rows, compared) for rows in (cells, matches)]
+    codes, sizes = [cube.codes[place] for place in compared], [cube.sizes[place] for place in compared]
+    keys = common_ids(codes, sizes, cells, matches)
     small, large = (0, 1) if len(cells) <= len(matches) else (1, 0)
     values, ids = np.unique(keys[small], return_inverse=True)
     spot = np.minimum(np.searchsorted(values, keys[large]), len(values) - 1)
@@ -76,17 +71,9 @@ def _meeting(cube: Cube, cells: Integers, matches: Integers, compared: Sequence[
     return Meeting(cells, matches, ids, large_ids) if small == 0 else Meeting(cells, matches, large_ids, ids)
 
 
-def _packed(cube: Cube, rows: Integers, compared: Sequence[int]) -> Integers:
-    packed = np.zeros(len(rows), dtype=np.int64)
-    for place in compared:
-        packed = packed * cube.sizes[place] + cube.codes[place][rows]
-    return packed
-
-
 def alike(cube: Cube, places: Sequence[int]) -> tuple[Integers, Floats]:
     """Records that match each cell, and their weight: its own where no key is missing anywhere.
 
-    >>> import polars as pl
     >>> from equipoise.ground.packed_keys import code, tally
     >>> table = pl.DataFrame({"sex": ["f", "f", "m", None], "age": [30, None, 40, 30]})
     >>> alike(tally([code(table[c]) for c in table.columns]), [0, 1])[0].tolist()  # (-, 30), (f, -), (f, 30), (m, 40)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -11,7 +10,7 @@ import polars as pl
 
 from equipoise.data.records import Records, collect_one
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, RolesError, require_columns
 
 MOMENT_DIGITS = 12
 """Significant digits of moments, so that engines which add in another order give equal ones."""
@@ -30,25 +29,13 @@ class ColumnMoments:
         return self.sd[:, None] * self.correlation * self.sd
 
 
-def share(value: Any, name: str, most: float = 1.0, open_: bool = False) -> None:
-    """Refuse a value that is not a share above 0 and up to `most`; hint at percent for a larger number."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-    if 0 < number < most or (number == most and not open_):
-        return
-    end = "below" if open_ else "at most"
-    text = type(value).__name__ if np.isnan(number) else f"{number:g}"
-    hint = f" Write {number:g} % as {number / 100:g}." if most < number <= 100 else ""
-    raise ParameterError(f"{name} must be above 0 and {end} {most:g}, got {text}.{hint}")
-
-
 def numeric_columns(records: Records, columns: tuple[str, ...] | None) -> tuple[str, ...]:
     """The columns named, or those with the numeric role; refused where they are missing or not numbers."""
     schema, names = records.schema(), columns or records.roles.numeric
     if not names:
         raise RolesError("No columns were named, and no column has the role numeric.")
+    require_columns(names, schema)
     for column in names:
-        if column not in schema:
-            raise RolesError.missing(column, list(schema))
         if not schema[column].is_numeric():
             raise DataError(f"Column {column!r} is {schema[column]}, not numeric.")
     return names
@@ -60,6 +47,13 @@ def floats(table: pl.DataFrame, columns: tuple[str, ...]) -> Floats:
         if not table.schema[column].is_numeric() and table.schema[column] != pl.Null:
             raise DataError(f"Column {column!r} holds no numbers any more: it was coarsened into labels.")
     return beside([table[c].cast(pl.Float64).to_numpy() for c in columns])
+
+
+def finite(column: str, values: Floats) -> Floats:
+    """The values of a column, refused where some are infinite."""
+    if np.isinf(values).any():
+        raise DataError(f"Column {column!r} holds infinite values: remove them first.")
+    return values
 
 
 def beside(columns: Sequence[Floats]) -> Floats:

@@ -9,7 +9,7 @@ from equipoise.data import engines
 from equipoise.data.cells import Cells, Relabel, count
 from equipoise.data.labels import Tail
 from equipoise.data.records import Law, Records
-from equipoise.ground.errors import RolesError
+from equipoise.ground.errors import require_columns
 
 Data = TypeVar("Data", Records, Cells)
 
@@ -25,8 +25,7 @@ def recoded(
     """
     if isinstance(data, Cells):
         return data.relabel(column, change, keep_hierarchy) if column in data.by else data
-    if column not in data.schema():
-        raise RolesError.missing(column, list(data.schema()))
+    require_columns((column,), data.schema())
     cells = count(data, (column,))
     old = cells.values(column)
     new = change(old, cells.counts(column))

@@ -96,8 +96,9 @@ class Records:
         except Exception as error:
             engines.fail(error, "read the columns")
 
-    def with_frame(self, frame: Frame, law: Law) -> "Records":
-        """Records after a mask, with its law added to the history."""
+    def with_frame(self, frame: Frame | pl.DataFrame, law: Law) -> "Records":
+        """Records after a mask, with its law added to the history; a table is put on the engine of the records."""
+        frame = engines.like(self.frame, frame) if isinstance(frame, pl.DataFrame) else frame
         labels = self.labels if law.coarsens else self.labels.without_gaps(law.columns)
         return replace(self, frame=frame, history=(*self.history, law), labels=labels)
 

@@ -13,8 +13,8 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Law, Records
-from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, EngineError, RolesError
+from equipoise.ground.arrays import Floats, inverse
+from equipoise.ground.errors import DataError, EngineError, RolesError, require_columns
 
 Change = Callable[[pl.Series], pl.Series]
 
@@ -38,9 +38,8 @@ class ComparableFiles:
     def read(cls, released: Records, original: Records, columns: tuple[str, ...]) -> "ComparableFiles":
         """Some columns of the files; refused where one of them lacks a column."""
         original_schema, released_schema = original.schema(), released.schema()
+        require_columns(columns, original_schema)
         for column in columns:
-            if column not in original_schema:
-                raise RolesError.missing(column, list(original_schema))
             if column not in released_schema:
                 raise RolesError(f"The released file has no column {column!r}: there is nothing to try.")
         holdout = original.holdout.collect(*columns) if original.holdout else None
@@ -87,11 +86,9 @@ class ComparableFiles:
 def by_id(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
     """Columns in the order of the ids, if there are any."""
     name = records.roles.id
-    return (
-        records.collect(*dict.fromkeys((name, *columns))).sort(name).select(columns)
-        if name
-        else records.collect(*columns)
-    )
+    if not name:
+        return records.collect(*columns)
+    return records.collect(*dict.fromkeys((name, *columns))).sort(name).select(columns)
 
 
 def rows(records: Records, **columns: Floats | pl.Series) -> pl.DataFrame:
@@ -101,9 +98,8 @@ def rows(records: Records, **columns: Floats | pl.Series) -> pl.DataFrame:
         size = len(next(iter(columns.values())))
         return pl.DataFrame({"record": pl.int_range(size, dtype=pl.UInt32, eager=True), **series})
     ids = records.collect(name)[name]
-    place = np.empty(len(ids), dtype=np.int64)
-    place[ids.arg_sort().to_numpy()] = np.arange(len(ids))
-    return pl.DataFrame([ids, *(values.gather(pl.Series(place)) for values in series.values())])
+    place = pl.Series(inverse(ids.arg_sort().to_numpy()))
+    return pl.DataFrame([ids, *(values.gather(place) for values in series.values())])
 
 
 def comparable(*columns: pl.Series) -> tuple[list[pl.Series], bool]:

@@ -10,7 +10,7 @@ import narwhals as nw
 
 from equipoise.data.branches import BRANCHES, Branch, in_current_words, old_words
 from equipoise.data.hierarchy import FILE_KINDS, Hierarchy
-from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint
+from equipoise.ground.errors import EquipoiseWarning, ParameterError, RolesError, hint, require_columns
 
 Missing = Literal["category", "any"]
 RESERVED_COLUMNS = ("n", "total", "risk")
@@ -84,9 +84,7 @@ class Roles:
 
     def check(self, schema: Mapping[str, Any]) -> None:
         """Refuse roles that do not fit the columns and their types."""
-        for column in self.named():
-            if column not in schema:
-                raise RolesError.missing(column, schema)
+        require_columns(self.named(), schema)
         for role, columns in (("weight", (self.weight,) if self.weight else ()), ("numeric", self.numeric)):
             for column in columns:
                 if not schema[column].is_numeric():
@@ -94,6 +92,14 @@ class Roles:
         for column in self.keys:
             if isinstance(schema[column], nw.List | nw.Struct | nw.Array | nw.Object):
                 raise RolesError(f"Column {column!r} is {schema[column]}: a key must hold single values.")
+
+    def only(self, columns: Iterable[str]) -> "Roles":
+        """The roles of these columns alone."""
+        names = set(columns)
+        lists = ("keys", "sensitive", "numeric", "domain", "direct")
+        changes: dict[str, Any] = {role: tuple(c for c in getattr(self, role) if c in names) for role in lists}
+        changes |= {role: None for role in ("weight", "household", "id", "sample") if getattr(self, role) not in names}
+        return replace(self, **changes, hierarchies={c: h for c, h in self.hierarchies.items() if c in names})
 
     def without_hierarchy(self, column: str) -> "Roles":
         return replace(self, hierarchies={c: h for c, h in self.hierarchies.items() if c != column})

@@ -29,25 +29,32 @@ def rowwise(records: Records, change: Change) -> engines.Frame:
     return engines.like(records.frame, change(records.collect(), records.keys_of_rows()))
 
 
-def whole(records: Records, change: Change) -> engines.Frame:
+def whole(records: Records, change: Change) -> pl.DataFrame:
     """Run a change that needs all records together, in memory."""
+    return change(*together(records))
+
+
+def together(records: Records) -> tuple[pl.DataFrame, pl.Series]:
+    """All records in memory, and the key of each one's draws."""
+    return all_in_memory(records), records.keys_of_rows()
+
+
+def all_in_memory(records: Records) -> pl.DataFrame:
+    """All records in memory; refused on Spark."""
     if records.kind == "pyspark":
         raise EngineError(
-            "This mask looks at all records together, in memory: give Polars, pandas, PyArrow or file data."
+            "This mask looks at all records together, in memory: give Polars, pandas, PyArrow, DuckDB or file data."
         )
-    return engines.like(records.frame, change(records.collect(), records.keys_of_rows()))
+    return records.collect()
 
 
 def picked(records: Records, rows: Integers, law: Law, **changed: pl.Expr) -> Records:
     """Records at these rows, in this order, with some columns changed; their missing codes go with them."""
-    if records.kind == "pyspark":
-        raise EngineError("This mask picks records in memory: give Polars, pandas, PyArrow, DuckDB or file data.")
-    table = records.collect()[rows].with_columns(**changed)
+    table = all_in_memory(records)[rows].with_columns(**changed)
     labels = records.labels
     if labels.gaps is not None:
         labels = replace(labels, gaps=labels.gaps[rows])
-    result = records.with_frame(engines.like(records.frame, table), law)
-    return replace(result, labels=labels)
+    return replace(records.with_frame(table, law), labels=labels)
 
 
 def refuse_repeated(records: Records, name: str) -> None:

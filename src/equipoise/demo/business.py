@@ -8,28 +8,19 @@ Industries look like NACE (section, division, group: C10.1), regions like NUTS (
 its parent's. Only `random` and `standard_normal` are drawn from the generator.
 """
 
+from typing import Any
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from equipoise.demo.figures import draw_codes, figures
 from equipoise.ground.arrays import Floats, Integers
 
 SEED = 2003
 POPULATION = 40_000
 
-# Section: its divisions, its share of the enterprises, log of employees, log of turnover per employee (thousands), the
-# share of enterprises that export.
-SECTIONS: dict[str, tuple[range, float, float, float, float]] = {
-    "B": (range(5, 10), 0.005, 2.2, 5.0, 0.25),
-    "C": (range(10, 34), 0.14, 1.7, 4.9, 0.45),
-    "D": (range(35, 36), 0.012, 1.1, 6.2, 0.10),
-    "F": (range(41, 44), 0.17, 0.9, 4.6, 0.03),
-    "G": (range(45, 48), 0.26, 0.8, 5.4, 0.18),
-    "H": (range(49, 54), 0.07, 1.1, 4.6, 0.15),
-    "I": (range(55, 57), 0.11, 1.1, 3.8, 0.01),
-    "J": (range(58, 64), 0.07, 0.8, 4.6, 0.30),
-    "M": (range(69, 76), 0.11, 0.5, 4.5, 0.12),
-    "N": (range(77, 83), 0.053, 1.0, 4.2, 0.06),
-}
+SECTIONS: dict[str, dict[str, Any]] = figures("demo/figure_files/business.toml").sections
 GROUPS = 5  # groups in a division, each half as frequent as the one before
 REGIONS = {"EQ1": (4, 5), "EQ2": (3, 6), "EQ3": (5, 4), "EQ4": (2, 3)}  # level 1: level 2s, and level 3s in each
 REGION_SHARES = {"EQ1": 0.38, "EQ2": 0.30, "EQ3": 0.24, "EQ4": 0.08}
@@ -53,7 +44,7 @@ def business() -> pl.DataFrame:
     ['enterprise', 'holding', 'industry', 'region', 'legal_form']
     """
     rng = np.random.Generator(np.random.PCG64(SEED))
-    section = _draw(rng, [s[1] for s in SECTIONS.values()], POPULATION)
+    section = draw_codes(rng, _by_section("share"), POPULATION)
     industry, region = _industries(rng, section), _regions(rng)
     employees = _employees(rng, section)
     amounts = _amounts(rng, section, employees)
@@ -75,17 +66,15 @@ def business() -> pl.DataFrame:
     return frame[chosen].with_columns(pl.Series("weight", weight))
 
 
-def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Integers:
-    """Codes 0, 1, ... drawn with the given shares."""
-    steps = np.cumsum(shares)
-    return np.searchsorted(steps / steps[-1], rng.random(size), side="right").astype(np.int64)
+def _by_section(name: str) -> NDArray[Any]:
+    return np.array([section[name] for section in SECTIONS.values()])
 
 
 def _industries(rng: np.random.Generator, section: Integers) -> pl.Series:
     """Industry code of each enterprise: section, division, group; low numbers more often."""
-    depth, group = rng.random(POPULATION) ** 1.6, _draw(rng, [0.5**i for i in range(GROUPS)], POPULATION)
-    first = np.array([s[0].start for s in SECTIONS.values()])[section]
-    count = np.array([len(s[0]) for s in SECTIONS.values()])[section]
+    depth, group = rng.random(POPULATION) ** 1.6, draw_codes(rng, [0.5**i for i in range(GROUPS)], POPULATION)
+    first, last = _by_section("divisions")[section].T
+    count = last - first + 1
     division = first + np.minimum(depth * count, count - 1).astype(np.int64)
     letters = pl.Series(list(SECTIONS)).gather(section)
     number = pl.Series(division).cast(pl.String).str.zfill(2)
@@ -94,7 +83,7 @@ def _industries(rng: np.random.Generator, section: Integers) -> pl.Series:
 
 def _regions(rng: np.random.Generator) -> pl.Series:
     """Region code of three levels for each enterprise; the first place of each level is its city."""
-    top = _draw(rng, list(REGION_SHARES.values()), POPULATION)
+    top = draw_codes(rng, list(REGION_SHARES.values()), POPULATION)
     second, third = (np.array([its[i] for its in REGIONS.values()])[top] for i in (0, 1))
     middle = (rng.random(POPULATION) ** 1.7 * second).astype(np.int64) + 1
     last = (rng.random(POPULATION) ** 1.4 * third).astype(np.int64) + 1
@@ -104,7 +93,7 @@ def _regions(rng: np.random.Generator) -> pl.Series:
 
 def _employees(rng: np.random.Generator, section: Integers) -> Integers:
     """Number of employees: lognormal by section, the largest with a Pareto tail; at least one."""
-    centre = np.array([s[2] for s in SECTIONS.values()])[section]
+    centre = _by_section("employees")[section]
     numbers = np.exp(centre + SPREAD_OF_SIZE * rng.standard_normal(POPULATION))
     tail = rng.random(POPULATION) < TAIL_SHARE * np.exp(centre - 1.2)
     numbers[tail] = np.minimum(120 * (1 - rng.random(int(tail.sum()))) ** (-1 / TAIL_EXPONENT), 30_000)
@@ -113,14 +102,14 @@ def _employees(rng: np.random.Generator, section: Integers) -> Integers:
 
 def _amounts(rng: np.random.Generator, section: Integers, employees: Integers) -> dict[str, Integers]:
     """Turnover, wages, investment and exports, in thousands."""
-    productivity = np.array([s[3] for s in SECTIONS.values()])[section]
+    productivity = _by_section("turnover")[section]
     noise = rng.standard_normal((4, POPULATION))
     turnover = employees * np.exp(productivity + 0.06 * np.log(employees) + SPREAD_OF_TURNOVER * noise[0])
     pay = np.exp(3.35 + 0.12 * (productivity - 4.5) + 0.04 * np.log(employees) + 0.25 * noise[1])
     wages = np.minimum(employees * pay, 0.8 * turnover)
     invests = rng.random(POPULATION) < 0.35 + 0.08 * np.log(employees)
     investment = np.where(invests, turnover * np.exp(-3.4 + 0.9 * noise[2]), 0)
-    share = np.array([s[4] for s in SECTIONS.values()])[section] * (1 + 0.35 * np.log(employees))
+    share = _by_section("exports")[section] * (1 + 0.35 * np.log(employees))
     exports = np.where(rng.random(POPULATION) < share, turnover / (1 + np.exp(1.2 + 1.3 * noise[3])), 0)
     amounts = {"turnover": turnover, "wages": wages, "investment": investment, "exports": exports}
     return {name: np.rint(values).astype(np.int64) for name, values in amounts.items()}

@@ -7,32 +7,22 @@ again with the same category. Only `random` and `standard_normal` are drawn from
 """
 
 from datetime import date, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from equipoise.demo.figures import draw_codes, figures
 from equipoise.ground.arrays import Floats, Integers
 
 SEED = 1893
 PATIENTS = 9_000
 FIRST_DAY, PERIOD_DAYS = date(2023, 1, 1), 731  # 2023 and 2024
+SECOND_YEAR = (date(2024, 1, 1) - date(1970, 1, 1)).days  # days since 1970; everybody is a year older then
 MAX_STAYS = 14
 
-# Chapter: categories, share of patients, mean age, chance to be chronic, log of days, chance to die at 70.
-CHAPTERS: dict[str, tuple[int, float, float, float, float, float]] = {
-    "A": (30, 0.05, 38, 0.05, 1.3, 0.06),
-    "C": (60, 0.10, 66, 0.70, 1.9, 0.14),
-    "E": (30, 0.05, 58, 0.45, 1.5, 0.03),
-    "F": (30, 0.06, 44, 0.50, 2.5, 0.01),
-    "G": (25, 0.05, 55, 0.35, 1.6, 0.03),
-    "I": (45, 0.17, 70, 0.45, 1.7, 0.07),
-    "J": (40, 0.12, 48, 0.35, 1.6, 0.06),
-    "K": (50, 0.12, 52, 0.15, 1.3, 0.03),
-    "M": (40, 0.10, 61, 0.25, 1.6, 0.01),
-    "N": (35, 0.08, 56, 0.25, 1.3, 0.03),
-    "S": (60, 0.10, 45, 0.02, 1.4, 0.02),
-}
+CHAPTERS: dict[str, dict[str, Any]] = figures("demo/figure_files/hospital.toml").chapters
 ZIPF_EXPONENT = 1.25  # exponent of the categories
 SUBCATEGORIES = 6  # of a category, each 0.55 times as frequent as the one before
 FEMALE = {"N": 0.6, "M": 0.58, "S": 0.44, "I": 0.45}  # share of women where it is not half
@@ -52,7 +42,7 @@ def hospital() -> pl.DataFrame:
     ['stay', 'patient', 'hospital', 'admission']
     """
     rng = np.random.Generator(np.random.PCG64(SEED))
-    chapter = _draw(rng, [c[1] for c in CHAPTERS.values()], PATIENTS)
+    chapter = draw_codes(rng, _by_chapter("share"), PATIENTS)
     age = _ages(rng, chapter)
     female = rng.random(PATIENTS) < np.array([FEMALE.get(c, 0.5) for c in CHAPTERS])[chapter]
     postcode, home = _postcodes(rng)
@@ -68,12 +58,14 @@ def hospital() -> pl.DataFrame:
             "admission": pl.Series(day).cast(pl.Int32).cast(pl.Date),
             "discharge": pl.Series(day + length).cast(pl.Int32).cast(pl.Date),
             "days": length,
-            "age": _ageing(age[patient], day),
+            "age": age[patient] + (day >= SECOND_YEAR),
             "sex": pl.Series(["male", "female"]).gather(female[patient].astype(np.int64)),
             "postcode": postcode.gather(patient),
             "diagnosis": _codes(*code),
             "emergency": rng.random(len(patient)) < np.where(code[0] == list(CHAPTERS).index("S"), 0.8, 0.4),
-            "outcome": pl.Series(["home", "other hospital", "died"]).gather(_outcomes(rng, died)),
+            "outcome": pl.Series(["home", "other hospital", "died"]).gather(
+                np.where(died, 2, rng.random(len(died)) < 0.07).astype(np.int64)
+            ),
             "cost": _costs(rng, length),
         }
     )
@@ -82,15 +74,13 @@ def hospital() -> pl.DataFrame:
     return ordered.with_columns(stay=pl.int_range(1, pl.len() + 1)).select("stay", *frame.columns)
 
 
-def _draw(rng: np.random.Generator, shares: list[float], size: int) -> Integers:
-    """Codes 0, 1, ... drawn with the given shares."""
-    steps = np.cumsum(shares)
-    return np.searchsorted(steps / steps[-1], rng.random(size), side="right").astype(np.int64)
+def _by_chapter(name: str) -> NDArray[Any]:
+    return np.array([chapter[name] for chapter in CHAPTERS.values()])
 
 
 def _ages(rng: np.random.Generator, chapter: Integers) -> Integers:
     """Age in the first of the two years, around the mean of the chapter; infections and injuries also hit children."""
-    mean = np.array([c[2] for c in CHAPTERS.values()], dtype=np.float64)[chapter]
+    mean = _by_chapter("age")[chapter]
     child = rng.random(PATIENTS) < np.where(mean < 50, 0.22, 0.03)
     ages = np.where(child, 16 * rng.random(PATIENTS), mean + 17 * rng.standard_normal(PATIENTS))
     return np.clip(np.rint(ages), 0, 101).astype(np.int64)
@@ -98,7 +88,7 @@ def _ages(rng: np.random.Generator, chapter: Integers) -> Integers:
 
 def _postcodes(rng: np.random.Generator) -> tuple[pl.Series, Integers]:
     """A postcode of five digits for each patient, and the district it is in."""
-    district = _draw(rng, list(DISTRICTS.values()), PATIENTS)
+    district = draw_codes(rng, list(DISTRICTS.values()), PATIENTS)
     place = (rng.random(PATIENTS) ** 1.8 * PLACES).astype(np.int64)
     street = (rng.random(PATIENTS) ** 1.5 * 6).astype(np.int64)
     names = pl.Series(list(DISTRICTS)).gather(district)
@@ -107,7 +97,7 @@ def _postcodes(rng: np.random.Generator) -> tuple[pl.Series, Integers]:
 
 def _repeats(rng: np.random.Generator, chapter: Integers, age: Integers) -> tuple[Integers, Integers]:
     """The patient of each stay and which of their stays it is: chronic patients come again, the old more often."""
-    chronic = rng.random(PATIENTS) < np.array([c[3] for c in CHAPTERS.values()])[chapter]
+    chronic = rng.random(PATIENTS) < _by_chapter("chronic")[chapter]
     again = np.where(chronic, 0.62, 0.10) + np.where(age > 70, 0.06, 0.0)
     stays = 1 + np.floor(np.log(1 - rng.random(PATIENTS)) / np.log(again)).astype(np.int64)
     stays = np.minimum(stays, MAX_STAYS)
@@ -121,16 +111,16 @@ def _diagnoses(
     """Chapter, category and subcategory of each stay; a patient keeps them, one later stay in four is for another."""
     size = len(patient)
     fresh = (rng.random(size) < 0.25) & (number > 0)
-    own = np.where(fresh, _draw(rng, [c[1] for c in CHAPTERS.values()], size), chapter[patient])
+    own = np.where(fresh, draw_codes(rng, _by_chapter("share"), size), chapter[patient])
     category = np.where(fresh, _zipf(own, rng.random(size)), _zipf(own, rng.random(PATIENTS)[patient]))
-    sub = _draw(rng, [0.55**i for i in range(SUBCATEGORIES)], size)
+    sub = draw_codes(rng, [0.55**i for i in range(SUBCATEGORIES)], size)
     return own, category, sub
 
 
 def _zipf(chapter: Integers, uniform: Floats) -> Integers:
     """A category of each chapter with shares 1 / rank^ZIPF_EXPONENT."""
     categories = np.zeros(len(chapter), dtype=np.int64)
-    for code, (count, *_) in enumerate(CHAPTERS.values()):
+    for code, count in enumerate(_by_chapter("categories")):
         steps = np.cumsum(np.arange(1, count + 1) ** -ZIPF_EXPONENT)
         its = chapter == code
         categories[its] = np.searchsorted(steps / steps[-1], uniform[its], side="right")
@@ -145,7 +135,7 @@ def _codes(chapter: Integers, category: Integers, sub: Integers) -> pl.Series:
 
 def _lengths(rng: np.random.Generator, chapter: Integers, age: Integers) -> Integers:
     """Days in hospital: lognormal, longer for the old; some stay for hours only."""
-    centre = np.array([c[4] for c in CHAPTERS.values()])[chapter] + 0.006 * (age - 50)
+    centre = _by_chapter("days")[chapter] + 0.006 * (age - 50)
     days = np.exp(centre + 0.8 * rng.standard_normal(len(chapter)))
     return np.where(rng.random(len(chapter)) < 0.12, 0, np.minimum(np.rint(days), 120)).astype(np.int64)
 
@@ -164,20 +154,11 @@ def _days(rng: np.random.Generator, patient: Integers, length: Integers) -> Inte
     return (FIRST_DAY - date(1970, 1, 1)).days + begun[patient] + since
 
 
-def _ageing(age: Integers, day: Integers) -> Integers:
-    """The age on admission: a year more in the second year."""
-    return age + (day >= (date(2024, 1, 1) - date(1970, 1, 1)).days)
-
-
 def _deaths(rng: np.random.Generator, chapter: Integers, age: Integers, patient: Integers) -> NDArray[np.bool_]:
     """Who dies in hospital: only at the last stay."""
-    chance = np.array([c[5] for c in CHAPTERS.values()])[chapter] * np.exp(0.045 * (age - 70))
+    chance = _by_chapter("dies")[chapter] * np.exp(0.045 * (age - 70))
     last = np.append(patient[1:] != patient[:-1], True)
     return last & (rng.random(len(patient)) < chance)
-
-
-def _outcomes(rng: np.random.Generator, died: NDArray[np.bool_]) -> Integers:
-    return np.where(died, 2, rng.random(len(died)) < 0.07).astype(np.int64)
 
 
 def _hospitals(rng: np.random.Generator, district: Integers) -> Integers:

@@ -10,69 +10,22 @@ Margins are met by rank: every person gets a latent score, persons are sorted by
 are dealt out along that order. Only `random` and `standard_normal` are drawn from the generator.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
 
+from equipoise.demo.figures import draw_codes, figures
 from equipoise.ground.arrays import Floats, Integers
 
 SEED = 1997
-
-# Printed margins, Massell (1999). AGE5 code 5i holds ages 5i-4..5i, from code 15 (nobody is under 14) to 90.
-# SAL10000 holds 0 alone, then intervals of 10,000 dollars closed above, the last with the top code 100,000.
-SEX = {"Male": 38_830, "Female": 42_737}
-RACE = {
-    "White": 67_500,
-    "Black": 8_845,
-    "American Indian, Aleut": 511,
-    "Asian, Pacific Islander": 2_954,
-    "Other": 1_757,
-}
-AGE5 = [3349, 7213, 6347, 7225, 8063, 8476, 7804, 7201, 5397, 4437, 3832, 3664, 3461, 2550, 1570, 978]
-SAL10000 = [30_615, 13_772, 11_360, 9_715, 6_386, 3_754, 2_155, 1_200, 825, 404, 1_381]
-PERSONS = sum(AGE5)
-
-# From here on the figures are ours. The names are in the order of their codes, which index the tables below.
-REGION = {"Northeast": 0.20, "Midwest": 0.25, "South": 0.34, "West": 0.21}
-EDUCATION = ["Below high school", "High school", "Some college", "Bachelor", "Graduate"]
-MARITAL = ["Never married", "Married", "Divorced", "Widowed"]
-TENURE = ["Owner", "Renter", "No cash rent"]
-
-# The places in a household, and the ages of its head: the shares bring all persons close to AGE5 unaided.
+FIGURES = figures("demo/figure_files/survey.toml")
+"""Printed margins and our own shares."""
+PERSONS = int(FIGURES.age5.sum())
 HEAD, SPOUSE, CHILD, OTHER = 0, 1, 2, 3
+"""The places in a household."""
 PLACES = np.array([HEAD, SPOUSE, CHILD, CHILD, CHILD, CHILD, OTHER])
-HEAD_AGES = np.array([18.0, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95])
-HEAD_SHARES = np.array([0.9, 3.0, 7.7, 10.5, 12.6, 10.9, 12.0, 8.3, 7.0, 5.8, 5.4, 6.1, 4.7, 3.3, 1.2, 0.6])
-HOUSEHOLDS_DRAWN = 45_000  # more than are used: the file stops at the last person needed
-
-# How often each minority lives in a region, relative to its share of the country.
-RACE_BY_REGION = {
-    "Black": [0.9, 0.8, 1.6, 0.5],
-    "American Indian, Aleut": [0.2, 0.6, 0.9, 2.4],
-    "Asian, Pacific Islander": [0.9, 0.4, 0.4, 2.6],
-    "Other": [1.0, 0.4, 0.9, 2.0],
-}
-MIXED = 0.03  # share of persons whose race is dealt again, whatever the household's
-LUCK_BY_REGION = np.array([0.15, 0.0, -0.2, 0.1])  # luck is what a household shares, in schooling and pay
-
-# Chance of no salary by age, before the exact count is imposed: men and women.
-IDLE_MEN = {14: 0.96, 15: 0.93, 16: 0.70, 18: 0.38, 20: 0.23, 23: 0.14, 27: 0.10, 40: 0.11, 50: 0.14}
-IDLE_MEN |= {55: 0.20, 60: 0.34, 63: 0.52, 67: 0.72, 72: 0.85, 80: 0.93, 90: 0.97}
-IDLE_WOMEN = {14: 0.96, 15: 0.93, 16: 0.70, 18: 0.40, 20: 0.30, 23: 0.27, 27: 0.28, 40: 0.25, 50: 0.25}
-IDLE_WOMEN |= {55: 0.34, 60: 0.50, 63: 0.67, 67: 0.83, 72: 0.92, 80: 0.97, 90: 0.99}
-# Log of pay: by age, by education, by race, for women; and the scale of the (logistic) rest, by age.
-PAY_BY_AGE = {14: -2.6, 16: -2.1, 18: -1.5, 20: -1.0, 23: -0.5, 27: -0.15, 32: 0.05, 40: 0.2, 50: 0.27}
-PAY_BY_AGE |= {57: 0.2, 62: 0.0, 66: -0.6, 75: -0.9, 90: -1.0}
-PAY_BY_EDUCATION = np.array([-0.35, -0.1, 0.05, 0.4, 0.65])
-PAY_BY_RACE = np.array([0.0, -0.12, -0.18, 0.0, -0.2])
-PAY_OF_WOMEN = -0.38
-PAY_REST = {14: 0.3, 22: 0.55}
-
-# Salaries are answered in multiples of so many dollars: how often up to 40,000 dollars, and how often above.
-HEAPS = np.array([10_000, 5_000, 1_000, 500, 100, 1])
-HEAPS_LOW = np.array([0.10, 0.16, 0.42, 0.12, 0.10, 0.10])
-HEAPS_HIGH = np.array([0.24, 0.40, 0.30, 0.02, 0.02, 0.02])
-TOP_CODED = 0.75  # of the highest bracket
 
 
 def survey() -> pl.DataFrame:
@@ -80,8 +33,8 @@ def survey() -> pl.DataFrame:
     rng = np.random.Generator(np.random.PCG64(SEED))
     household, place, latent_age = _households(rng)
     age = _deal(latent_age, *_single_years())
-    region = _draw(rng, list(REGION.values()), int(household[-1]) + 1)
-    luck = (rng.standard_normal(len(region)) + LUCK_BY_REGION[region])[household]
+    region = draw_codes(rng, list(FIGURES.region.values()), int(household[-1]) + 1)
+    luck = (rng.standard_normal(len(region)) + FIGURES.luck_by_region[region])[household]
     race = _races(rng, household, latent_age, region)
     sex = _sexes(rng, place, age)
     education = _education(rng, age, race, luck)
@@ -92,15 +45,15 @@ def survey() -> pl.DataFrame:
         {
             "person": np.arange(1, PERSONS + 1, dtype=np.int64),
             "household": household + 1,
-            "region": _names(REGION, region[household]),
+            "region": _names(FIGURES.region, region[household]),
             "weight": _weights(rng, household, region),
-            "sex": _names(SEX, sex),
-            "race": _names(RACE, race),
+            "sex": _names(FIGURES.sex, sex),
+            "race": _names(FIGURES.race, race),
             "age": age,
             "salary": salary,
-            "education": _names(EDUCATION, education),
-            "marital": _names(MARITAL, marital),
-            "tenure": _names(TENURE, tenure[household]),
+            "education": _names(FIGURES.education, education),
+            "marital": _names(FIGURES.marital, marital),
+            "tenure": _names(FIGURES.tenure, tenure[household]),
             "rooms": rooms[household],
             "housing_cost": housing_cost[household],
         }
@@ -112,12 +65,6 @@ def _names(names: list[str] | dict[str, int] | dict[str, float], codes: Integers
     return pl.Series(list(names)).gather(codes)
 
 
-def _draw(rng: np.random.Generator, shares: ArrayLike, size: int) -> Integers:
-    """Codes 0, 1, ... drawn with the given shares."""
-    steps = np.cumsum(shares)
-    return np.searchsorted(steps / steps[-1], rng.random(size), side="right").astype(np.int64)
-
-
 def _deal(score: Floats, values: Integers, counts: Integers) -> Integers:
     """Deal out exactly `counts` of each of `values` along the order of the score, lowest first."""
     dealt = np.empty(len(score), dtype=np.int64)
@@ -125,9 +72,9 @@ def _deal(score: Floats, values: Integers, counts: Integers) -> Integers:
     return dealt
 
 
-def _curve(at: Floats | Integers, points: dict[int, float]) -> Floats:
+def _curve(at: Floats | Integers, points: Mapping[Any, float]) -> Floats:
     """The broken line through the points, level beyond its ends."""
-    return np.interp(at, list(points), list(points.values()))
+    return np.interp(at, [int(point) for point in points], list(points.values()))
 
 
 def _logit(p: Floats) -> Floats:
@@ -142,9 +89,9 @@ def _logistic(rng: np.random.Generator, size: int) -> Floats:
 
 def _households(rng: np.random.Generator) -> tuple[Integers, Integers, Floats]:
     """Household number, place in the household and latent age of every person."""
-    n = HOUSEHOLDS_DRAWN
-    band = _draw(rng, HEAD_SHARES, n)
-    head = HEAD_AGES[band] + np.diff(HEAD_AGES)[band] * rng.random(n)
+    n = FIGURES.households_drawn
+    band = draw_codes(rng, FIGURES.head_shares, n)
+    head = FIGURES.head_ages[band] + np.diff(FIGURES.head_ages)[band] * rng.random(n)
     ages = np.empty((n, len(PLACES)))
     ages[:, 0] = head
     ages[:, 1] = np.maximum(head - 1 + 4 * rng.standard_normal(n), 17 + 2 * rng.random(n))
@@ -163,17 +110,17 @@ def _households(rng: np.random.Generator) -> tuple[Integers, Integers, Floats]:
 
 
 def _single_years() -> tuple[Integers, Integers]:
-    """Ages 14..90 and how many have each: every AGE5 band is split along the slope of its neighbours."""
-    years, counts = [14, 15], [AGE5[0] // 2, AGE5[0] - AGE5[0] // 2]
-    for i in range(1, len(AGE5)):
+    """Ages 14..90 and how many have each: every band of AGE5 is split along the slope of its neighbours."""
+    years, counts, age5 = [14, 15], [FIGURES.age5[0] // 2, FIGURES.age5[0] - FIGURES.age5[0] // 2], FIGURES.age5
+    for i in range(1, len(age5)):
         if i == 1:  # the band before holds two ages only and tells no slope
             shares = np.full(5, 0.2)
-        elif i < len(AGE5) - 1:
-            shares = (1 + (AGE5[i + 1] - AGE5[i - 1]) / (10 * AGE5[i]) * np.arange(-2, 3)) / 5
+        elif i < len(age5) - 1:
+            shares = (1 + (age5[i + 1] - age5[i - 1]) / (10 * age5[i]) * np.arange(-2, 3)) / 5
         else:
             shares = np.array([0.28, 0.23, 0.17, 0.12, 0.20])  # 86..89, and 90 or more
         years += range(5 * i + 11, 5 * i + 16)
-        counts += np.diff(np.rint(AGE5[i] * np.cumsum(shares)), prepend=0).astype(int).tolist()
+        counts += np.diff(np.rint(age5[i] * np.cumsum(shares)), prepend=0).astype(int).tolist()
     return np.array(years), np.array(counts)
 
 
@@ -183,14 +130,14 @@ def _races(rng: np.random.Generator, household: Integers, latent_age: Floats, re
     head = np.searchsorted(household, np.arange(len(region)))
     youth = np.exp(-0.008 * latent_age[head])
     assigned = np.zeros(len(region), dtype=bool)
-    for code, (name, count) in enumerate(RACE.items()):
-        if name in RACE_BY_REGION:
-            wait = -np.log(1 - rng.random(len(region))) / (youth * np.array(RACE_BY_REGION[name])[region])
+    for code, (name, count) in enumerate(FIGURES.race.items()):
+        if name in FIGURES.race_by_region:
+            wait = -np.log(1 - rng.random(len(region))) / (youth * np.array(FIGURES.race_by_region[name])[region])
             wait[assigned] = np.inf
             members = np.argsort(wait[household], kind="stable")[:count]
             race[members] = code
             assigned[household[members]] = True
-    mixed = np.flatnonzero(rng.random(PERSONS) < MIXED)
+    mixed = np.flatnonzero(rng.random(PERSONS) < FIGURES.mixed)
     race[mixed] = race[mixed[np.argsort(rng.random(len(mixed)))]]
     return race
 
@@ -206,7 +153,7 @@ def _sexes(rng: np.random.Generator, place: Integers, age: Integers) -> Integers
     single[spouse] = single[spouse - 1] = False
     score = _logit(_curve(age, {14: 0.52, 25: 0.5, 35: 0.5, 60: 0.6, 75: 0.75, 90: 0.8}))
     score += np.where(place == HEAD, 0.3, -0.1) + _logistic(rng, PERSONS)
-    sex[single] = _deal(score[single], np.array([0, 1]), np.array(list(SEX.values())) - len(spouse))
+    sex[single] = _deal(score[single], np.array([0, 1]), np.array(list(FIGURES.sex.values())) - len(spouse))
     return sex
 
 
@@ -242,18 +189,21 @@ def _salaries(
     luck: Floats,
 ) -> Integers:
     """Salary in dollars: who has none, then the bracket of the others by latent pay, then a round figure."""
-    idle = _logit(np.where(sex == 1, _curve(age, IDLE_WOMEN), _curve(age, IDLE_MEN)))
-    idle += _logistic(rng, PERSONS) - 0.5 * PAY_BY_EDUCATION[education]
-    pay = _curve(age, PAY_BY_AGE) + PAY_BY_EDUCATION[education] + PAY_BY_RACE[race] + PAY_OF_WOMEN * sex
-    pay += 0.1 * ((marital == 1) & (sex == 0)) + 0.2 * luck + _curve(age, PAY_REST) * _logistic(rng, PERSONS)
-    salaried = _deal(idle, np.array([1, 0]), np.array([PERSONS - SAL10000[0], SAL10000[0]])) == 1
+    idle = _logit(np.where(sex == 1, _curve(age, FIGURES.idle_women), _curve(age, FIGURES.idle_men)))
+    idle += _logistic(rng, PERSONS) - 0.5 * FIGURES.pay_by_education[education]
+    pay = _curve(age, FIGURES.pay_by_age) + FIGURES.pay_by_education[education] + FIGURES.pay_by_race[race]
+    pay += FIGURES.pay_of_women * sex
+    pay += 0.1 * ((marital == 1) & (sex == 0)) + 0.2 * luck + _curve(age, FIGURES.pay_rest) * _logistic(rng, PERSONS)
+    brackets = FIGURES.sal10000
+    salaried = _deal(idle, np.array([1, 0]), np.array([PERSONS - brackets[0], brackets[0]])) == 1
     pay[~salaried] = -np.inf
     rank = _deal(pay, np.arange(PERSONS), np.ones(PERSONS, dtype=np.int64))
-    ends = np.cumsum(SAL10000)
+    ends = np.cumsum(brackets)
     bracket = np.searchsorted(ends, rank, side="right")
-    depth = (rank + 0.5 - ends[bracket - 1]) / np.array(SAL10000)[bracket]  # from 0 to 1 across the bracket
-    depth[bracket == 10] = np.minimum(depth[bracket == 10] / (1 - TOP_CODED), 1)
-    heap = HEAPS[np.where(bracket <= 4, _draw(rng, HEAPS_LOW, PERSONS), _draw(rng, HEAPS_HIGH, PERSONS))]
+    depth = (rank + 0.5 - ends[bracket - 1]) / brackets[bracket]  # from 0 to 1 across the bracket
+    depth[bracket == 10] = np.minimum(depth[bracket == 10] / (1 - FIGURES.top_coded), 1)
+    low, high = (draw_codes(rng, shares, PERSONS) for shares in (FIGURES.heaps_low, FIGURES.heaps_high))
+    heap = FIGURES.heaps[np.where(bracket <= 4, low, high)]
     salary = 10_000 * (bracket - 1) + heap * np.ceil(depth * 10_000 / heap)
     return np.where(salaried, salary, 0).astype(np.int64)
 

@@ -18,27 +18,14 @@ from equipoise.files import argus, arrow, delimited, excel, many_files, orc, par
 from equipoise.files import database as database_file
 from equipoise.files.argus import metadata_files as metadata_files
 from equipoise.files.column_types import words
-from equipoise.files.database import query, store
+from equipoise.files.database import query as query
 from equipoise.files.database import quoted as quoted
+from equipoise.files.database import store as store
 from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
 from equipoise.files.statistical import CODE_COLUMN_PREFIX
 from equipoise.ground.errors import DataError, RolesError, hint
 from equipoise.ground.system import make_folder, move, remove_folder
-
-__all__ = [
-    "FORMATS",
-    "becomes",
-    "format_of",
-    "load",
-    "parts",
-    "query",
-    "read",
-    "save",
-    "store",
-    "upload_suffixes",
-    "with_codes",
-]
 
 MODULES = (delimited, parquet, arrow, orc, excel, spss, stata, sas, argus, database_file, rdata)
 """The modules that declare formats: a new format is a new module, named here."""

@@ -14,6 +14,7 @@ import polars as pl
 from equipoise.data.branches import ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.labels import Column, Labels, split_missing_codes
+from equipoise.data.levels import is_number
 from equipoise.data.roles import Roles
 from equipoise.data.tables.axes import Axis
 from equipoise.files.argus_metadata import ArgusMetadata, ArgusVariable, text_of
@@ -214,7 +215,7 @@ def _integers(texts: pl.Series, numbers: pl.Series) -> pl.Series:
 
 def _column(variable: ArgusVariable, meta: ArgusMetadata) -> Column:
     codes = tuple(
-        float(code) if variable.number else code for code in variable.missing if not variable.number or _is_number(code)
+        float(code) if variable.number else code for code in variable.missing if not variable.number or is_number(code)
     )
     return Column(
         values=meta.codes(variable),
@@ -252,14 +253,6 @@ def _plain(codes: pl.Series) -> pl.Series:
 
 def _number(code: float | str) -> float | int | str:
     return int(code) if isinstance(code, float) and code.is_integer() else code
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 NUMERIC_PARTS = ("frequency", "shadow", "cost", "largest", "lower", "upper")

@@ -72,7 +72,7 @@ class ArgusMetadata:
             if tags and not variables:
                 separator = next((_words(rest)[0] for tag, rest in tags if tag == "SEPARATOR"), separator)
             elif tags:
-                variables[-1] = _with_tags(variables[-1], tags, path)
+                variables[-1] = _with_tags(variables[-1], tags)
             elif words := WORD_PATTERN.findall(line):
                 variables.append(_variable(words, separator, path))
         if not variables or len({v.name for v in variables}) < len(variables):
@@ -121,7 +121,7 @@ def _variable(tokens: list[tuple[str, str]], separator: str | None, path: Path) 
     return ArgusVariable(words[0], start, width, tuple(words[1 + len(numbers) :]))
 
 
-def _with_tags(variable: ArgusVariable, tags: list[tuple[str, str]], path: Path) -> ArgusVariable:
+def _with_tags(variable: ArgusVariable, tags: list[tuple[str, str]]) -> ArgusVariable:
     for tag, rest in tags:
         words = _words(rest)
         fields: dict[str, dict[str, Any]] = {

@@ -6,13 +6,12 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from equipoise.files.format import Signature
 from equipoise.files.memory import refuse_beyond, size
-from equipoise.ground.errors import DataError, MissingExtraError
+from equipoise.ground.errors import DataError, import_extra
 
 PIECE_BYTES = 1 << 24
 UNPACK_ADVICE = "unpack it first: a plain CSV file is read in pieces"
@@ -64,10 +63,7 @@ def _xz(path: Path) -> bytes:
 
 
 def _zstd(path: Path) -> bytes:
-    try:
-        arrow = import_module("pyarrow")
-    except ImportError:
-        raise MissingExtraError.for_package("pyarrow", "arrow") from None
+    arrow = import_extra("pyarrow")
     with arrow.OSFile(str(path)) as file, arrow.CompressedInputStream(file, "zstd") as stream:
         return _content(stream, path)
 

@@ -6,7 +6,6 @@ address holds beside its kind (user, password, host) is in no message.
 
 import sqlite3
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +14,7 @@ import polars as pl
 from equipoise.data.labels import Labels
 from equipoise.files.column_types import FLOATS, NESTED, SIGNED, TEXTS, UNSIGNED, WIDE, ZONED, same, stored_as, to_text
 from equipoise.files.format import Format, Signature
-from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError, ParameterError
+from equipoise.ground.errors import DataError, EngineError, EquipoiseError, ParameterError, import_extra
 
 POSTGRES_SCHEMES = ("postgres://", "postgresql://")
 SQLITE_SIGNATURE = b"SQLite format 3\x00"
@@ -116,10 +115,7 @@ def _kind(database: str | Path, new: bool = False) -> tuple[str, Path]:
 
 
 def _connect(kind: str, place: Path, address: str, write: bool = False) -> Any:
-    try:
-        duckdb = import_module("duckdb")
-    except ImportError:
-        raise MissingExtraError.for_package("duckdb", "duckdb") from None
+    duckdb = import_extra("duckdb")
     within = kind == "postgres" or str(place) == IN_MEMORY
     settings = {"autoinstall_known_extensions": "false"}
     try:

@@ -11,7 +11,7 @@ from equipoise.data.labels import Labels
 from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, same, stored_as
 from equipoise.files.format import Format, Signature
 from equipoise.files.memory import refuse_beyond
-from equipoise.ground.errors import DataError, MissingExtraError, ParameterError, hint
+from equipoise.ground.errors import DataError, ParameterError, hint, import_extra
 
 MAX_SHEET_ROWS, MAX_SHEET_COLUMNS = 1_048_576, 16_384
 MAX_EXACT_INTEGER = 2**53
@@ -53,10 +53,7 @@ def load(path: Path, *, sheet: str | None = None) -> pl.DataFrame:
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write one sheet named data; texts are never taken for formulas or links."""
-    try:
-        from xlsxwriter import Workbook
-    except ImportError:
-        raise MissingExtraError.for_package("xlsxwriter", "files") from None
+    xlsxwriter = import_extra("xlsxwriter")
     table = frame.collect()
     if table.height >= MAX_SHEET_ROWS or table.width > MAX_SHEET_COLUMNS:
         raise DataError(
@@ -66,15 +63,12 @@ def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     table = table.select(_storable(values) for values in table.get_columns())
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     number_formats: Any = {name: "General" for name, dtype in table.schema.items() if dtype.is_numeric()}
-    with Workbook(path, plain) as book:
+    with xlsxwriter.Workbook(path, plain) as book:
         table.write_excel(book, "data", autofilter=False, column_formats=number_formats)
 
 
 def _reader(path: Path) -> Any:
-    try:
-        import fastexcel
-    except ImportError:
-        raise MissingExtraError.for_package("fastexcel", "files") from None
+    fastexcel = import_extra("fastexcel")
     try:
         with zipfile.ZipFile(path) as book:
             sheets = [part.file_size for part in book.infolist() if part.filename.startswith("xl/worksheets/")]

@@ -6,9 +6,7 @@ date-times before 1678 or after 2261 are refused.
 """
 
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -16,7 +14,7 @@ from equipoise.data.labels import Labels
 from equipoise.files.column_types import SIGNED, TEXTS, ZONED, parts, same, stored_as, words
 from equipoise.files.format import Format, Signature
 from equipoise.files.memory import refuse_beyond
-from equipoise.ground.errors import DataError, MissingExtraError
+from equipoise.ground.errors import DataError, import_extra
 
 VALUE_BYTES = 32
 """Bytes of memory a value takes while it is read, on the safe side for short texts."""
@@ -27,7 +25,7 @@ SAVE_ADVICE = "save it as Parquet first, which is read in pieces"
 
 def load(path: Path) -> pl.DataFrame:
     """Read a file, after a look at what it will need."""
-    orc = _package()
+    orc = import_extra("pyarrow.orc")
     try:
         file = orc.ORCFile(str(path))
         count, width = file.nrows, len(file.schema.names)
@@ -42,7 +40,7 @@ def load(path: Path) -> pl.DataFrame:
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a file; ORC as written here has no place for labels."""
-    orc = _package()
+    orc = import_extra("pyarrow.orc")
     table = frame.with_columns(pl.col(pl.Categorical, pl.Enum, pl.Null).cast(pl.String)).collect()
     for values in table.get_columns():
         _refuse_far_moments(values)
@@ -54,23 +52,14 @@ def _refuse_far_moments(values: pl.Series) -> None:
     coarse = [
         one for one in (values.dtype, *parts(values.dtype)) if isinstance(one, pl.Datetime) and one.time_unit != "ns"
     ]
-    if not coarse or (values.dtype in coarse and _within_reach(values)):
+    if not coarse:
+        return
+    if values.dtype in coarse and values.dt.replace_time_zone(None).is_between(FIRST_MOMENT, LAST_MOMENT).all():
         return
     raise DataError(
         f"Column {values.name!r} is {words(values.dtype)} and may have moments before 1678 or after 2261, which ORC "
         "files cannot hold: change its type, or ask for parquet."
     )
-
-
-def _within_reach(values: pl.Series) -> bool:
-    return bool(values.dt.replace_time_zone(None).is_between(FIRST_MOMENT, LAST_MOMENT).all())
-
-
-def _package() -> Any:
-    try:
-        return import_module("pyarrow.orc")
-    except ImportError:
-        raise MissingExtraError.for_package("pyarrow", "arrow") from None
 
 
 def _broken_message(path: Path) -> str:

@@ -9,7 +9,6 @@ import lzma
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import polars as pl
 from equipoise.files.compressed import ARCHIVE_SIGNATURES
 from equipoise.files.format import Format
 from equipoise.files.memory import refuse_beyond
-from equipoise.ground.errors import DataError, MissingExtraError
+from equipoise.ground.errors import DataError, import_extra
 
 R_SIGNATURES = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"X\n", b"RDX", b"A\n", b"RDA")
 MEMORY_PER_BYTE, MEMORY_PER_TEXT = 6, 550
@@ -49,10 +48,7 @@ def _read(path: Path, reader: str) -> Any:
     if not head.startswith(R_SIGNATURES):
         advice = ": tau-ARGUS metadata goes with its .asc file, which is what to read" if path.suffix == ".rda" else ""
         raise DataError(f"{str(path)!r} is not an R file{advice}.")
-    try:
-        package = import_module("rdata")
-    except ImportError:
-        raise MissingExtraError.for_package("rdata", "r") from None
+    package = import_extra("rdata")
     try:
         size, texts = _inside(path)
     except Exception:

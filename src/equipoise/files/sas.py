@@ -18,7 +18,7 @@ from equipoise.files.column_types import stored_as
 from equipoise.files.format import Format, Loaded, Signature
 from equipoise.files.missing_codes import letter_codes
 from equipoise.files.stored_dates import DateUnits
-from equipoise.ground.errors import DataError
+from equipoise.ground.errors import DataError, import_extra
 
 DAY_FORMATS = (
     "DATE", "DAY", "DDMMYY", "DDMMYYB", "DDMMYYD", "DDMMYYP", "DDMMYYS", "DDMMYYC", "DDMMYYN", "DOWNAME", "E8601DA",
@@ -39,7 +39,7 @@ PACKAGE = statistical.Package(
 
 def load(path: Path, *, encoding: str | None = None) -> Loaded:
     """Read a SAS data set."""
-    reader = statistical.pyreadstat().read_sas7bdat
+    reader = import_extra("pyreadstat").read_sas7bdat
     return statistical.load(path, PACKAGE, reader, encoding=encoding, user_missing=True)
 
 
@@ -47,7 +47,7 @@ def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
     """Read a SAS transport file; truncation shows in its length and in the number of records in its header."""
     if path.stat().st_size % sas_transport.LINE_BYTES:
         raise DataError(statistical.broken_message(path, PACKAGE))
-    content = statistical.load(path, PACKAGE, statistical.pyreadstat().read_xport, encoding=encoding)
+    content = statistical.load(path, PACKAGE, import_extra("pyreadstat").read_xport, encoding=encoding)
     names = content.frame.collect_schema().names()
     height = content.frame.lazy().select(pl.len()).collect().item()
     if height < sas_transport.record_count(path):
@@ -58,7 +58,7 @@ def load_transport(path: Path, *, encoding: str | None = None) -> Loaded:
 
 def save_transport(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a SAS transport file (version 8)."""
-    stat = statistical.pyreadstat()
+    stat = import_extra("pyreadstat")
     table, gaps, file_labels = statistical.storable_table(frame, labels, PACKAGE, coded=False)
     formats = {n: c.format for n, c in file_labels.columns.items() if c.format and table[n].dtype != pl.String}
     arguments: dict[str, Any] = {
@@ -82,7 +82,7 @@ def _having(labels: Labels, codes: pl.DataFrame) -> Labels:
 
 
 FORMATS = (
-    Format(
+    statistical.StatisticalFormat(
         name="xpt",
         title="SAS transport",
         suffixes=(".xpt",),
@@ -90,12 +90,8 @@ FORMATS = (
         save=save_transport,
         signatures=(Signature(b"HEADER RECORD*******LIB", "a SAS transport file", (".xpt",)),),
         types=statistical.COLUMN_TYPES | stored_as("Int64", "Boolean"),
-        largest_integer=statistical.MAX_EXACT_INTEGER,
         largest_float=LARGEST_DOUBLE,
         resolution="1us",
-        options=("encoding",),
-        codes=True,
-        extra="files",
     ),
     Format(
         name="sas7bdat",

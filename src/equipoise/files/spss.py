@@ -11,9 +11,10 @@ import polars as pl
 
 from equipoise.data.labels import Code, Column, Labels
 from equipoise.files import statistical
-from equipoise.files.format import Format, Loaded, Signature
+from equipoise.files.format import Loaded, Signature
 from equipoise.files.missing_codes import number_codes
 from equipoise.files.stored_dates import DateUnits
+from equipoise.ground.errors import import_extra
 
 PACKAGE = statistical.Package(
     "SPSS",
@@ -31,13 +32,13 @@ PACKAGE = statistical.Package(
 
 def load(path: Path, *, encoding: str | None = None) -> Loaded:
     """Read an SPSS file; user-missing codes become null and are kept beside."""
-    reader = statistical.pyreadstat().read_sav
+    reader = import_extra("pyreadstat").read_sav
     return statistical.load(path, PACKAGE, reader, encoding=encoding, user_missing=True)
 
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels, *, compress: bool = False) -> None:
     """Write an SPSS file, missing codes back in their places."""
-    stat = statistical.pyreadstat()
+    stat = import_extra("pyreadstat")
     table, gaps, file_labels = statistical.storable_table(frame, labels, PACKAGE, coded=True)
     columns = {}
     for name, column in file_labels.columns.items():
@@ -75,19 +76,14 @@ def _ranges(column: Column, dtype: pl.DataType) -> list[Any]:
     return [low if low == high else {"lo": low, "hi": high} for low, high in alike]
 
 
-PLAIN = Format(
+PLAIN = statistical.StatisticalFormat(
     name="sav",
     title="SPSS",
     suffixes=(".sav",),
     load=load,
     save=save,
     signatures=(Signature(b"$FL2@(#)", "an SPSS file", (".sav", ".zsav")),),
-    types=statistical.COLUMN_TYPES,
-    largest_integer=statistical.MAX_EXACT_INTEGER,
     resolution="10us",
-    options=("encoding",),
-    codes=True,
-    extra="files",
 )
 COMPRESSED = replace(
     PLAIN,

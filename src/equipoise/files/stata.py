@@ -10,10 +10,10 @@ import polars as pl
 
 from equipoise.data.labels import Column, Labels
 from equipoise.files import statistical
-from equipoise.files.format import Format, Loaded, Signature
+from equipoise.files.format import Loaded, Signature
 from equipoise.files.missing_codes import letter_codes
 from equipoise.files.stored_dates import DateUnits
-from equipoise.ground.errors import DataError
+from equipoise.ground.errors import DataError, import_extra
 
 PACKAGE = statistical.Package(
     "Stata",
@@ -32,7 +32,7 @@ INTEGER_TYPES: dict[str, Any] = {"int8": pl.Int8, "int16": pl.Int16, "int32": pl
 
 def load(path: Path, *, encoding: str | None = None) -> Loaded:
     """Read a Stata file; .a to .z become null and are kept beside."""
-    reader = statistical.pyreadstat().read_dta
+    reader = import_extra("pyreadstat").read_dta
     if not _ends(path):
         raise DataError(statistical.broken_message(path, PACKAGE))
     return statistical.load(path, PACKAGE, reader, encoding=encoding, user_missing=True)
@@ -40,7 +40,7 @@ def load(path: Path, *, encoding: str | None = None) -> Loaded:
 
 def save(frame: pl.LazyFrame, path: Path, labels: Labels) -> None:
     """Write a Stata file (version 15), extended missing values back in their places."""
-    stat = statistical.pyreadstat()
+    stat = import_extra("pyreadstat")
     table, gaps, file_labels = statistical.storable_table(frame, labels, PACKAGE, coded=True)
     table = table.with_columns(_narrow(table[n], file_labels.of(n)) for n in table.columns)
     columns, tags = {}, {}
@@ -106,19 +106,14 @@ def _tagged(values: pl.Series, codes: pl.Series) -> pl.Series:
 
 
 FORMATS = (
-    Format(
+    statistical.StatisticalFormat(
         name="dta",
         title="Stata",
         suffixes=(".dta",),
         load=load,
         save=save,
         signatures=(Signature(OPENING_TAG, "a Stata file", (".dta",)),),
-        types=statistical.COLUMN_TYPES,
-        largest_integer=statistical.MAX_EXACT_INTEGER,
         largest_float=LARGEST_DOUBLE,
         resolution="1us",
-        options=("encoding",),
-        codes=True,
-        extra="files",
     ),
 )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ import polars as pl
 
 from equipoise.data.labels import Code, Column, Labels, split_missing_codes
 from equipoise.files.column_types import FLOATS, SIGNED, TEXTS, UNSIGNED, WIDE, same, stored_as
-from equipoise.files.format import Loaded
+from equipoise.files.format import Format, Loaded
 from equipoise.files.memory import refuse_beyond
 from equipoise.files.stored_dates import DateUnits
-from equipoise.ground.errors import DataError, MissingExtraError
+from equipoise.ground.errors import DataError
 
 SAVE_ADVICE = "this format cannot be read in pieces, so use a machine with more, or save it as Parquet or CSV first"
 NUMBER_BYTES, TEXT_BYTES = 48, 90
@@ -29,6 +30,10 @@ COLUMN_TYPES = (
     | same("Date", "Datetime", "Time")
 )
 """The column types that the packages hold, and what each is read back as."""
+StatisticalFormat = partial(
+    Format, types=COLUMN_TYPES, largest_integer=MAX_EXACT_INTEGER, options=("encoding",), codes=True, extra="files"
+)
+"""A format with what the packages have in common."""
 CODE_COLUMN_PREFIX = "\x00missing code of "
 """The columns that carry the missing codes of records to the writer begin like this."""
 
@@ -46,14 +51,6 @@ class Package:
         """The format a column is shown in here: the one it had, if this package knows it."""
         display = self.clock.format(dtype, previous, self.usual)
         return display if display and self.own.fullmatch(display) else None
-
-
-def pyreadstat() -> Any:
-    try:
-        import pyreadstat as found
-    except ImportError:
-        raise MissingExtraError.for_package("pyreadstat", "files") from None
-    return found
 
 
 def load(

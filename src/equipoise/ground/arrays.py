@@ -1,4 +1,4 @@
-"""Type aliases for NumPy arrays."""
+"""Type aliases for NumPy arrays, and two idioms of indexing."""
 
 from typing import Any
 
@@ -9,3 +9,24 @@ Floats = NDArray[np.float64]
 Integers = NDArray[Any]
 """Whole numbers of any width, and flags used as such."""
 Booleans = NDArray[np.bool_]
+
+
+def inverse(order: Integers) -> Integers:
+    """The place of each element in a sorting order.
+
+    >>> inverse(np.array([2, 0, 1])).tolist()
+    [1, 2, 0]
+    """
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def runs(low: Integers, high: Integers) -> Integers:
+    """Numbers low to high - 1 of every run, one run after the other.
+
+    >>> runs(np.array([0, 5]), np.array([2, 8])).tolist()
+    [0, 1, 5, 6, 7]
+    """
+    sizes = high - low
+    return np.asarray(np.repeat(low - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum())))

@@ -1,9 +1,23 @@
 """Errors and warnings of this package. Messages name columns, counts and parameters, never data values."""
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
+
+EXTRAS = {
+    "duckdb": ("duckdb", "duckdb"),
+    "fastexcel": ("fastexcel", "files"),
+    "pyarrow": ("pyarrow", "arrow"),
+    "pyreadstat": ("pyreadstat", "files"),
+    "rapidfuzz": ("rapidfuzz", "strings"),
+    "rdata": ("rdata", "r"),
+    "sklearn": ("scikit-learn", "learn"),
+    "threadpoolctl": ("scikit-learn", "learn"),
+    "xlsxwriter": ("xlsxwriter", "files"),
+}
+"""Optional modules: the package that brings each, and the extra that installs it."""
 
 
 class EquipoiseError(Exception):
@@ -59,6 +73,15 @@ class MissingExtraError(EquipoiseError, ImportError):
         return cls(f'This needs the package {package!r}. Install it: pip install "equipoise[{extra}]".')
 
 
+def import_extra(module: str) -> Any:
+    """Import a module of an optional package; without it, name the extra that installs it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        package, extra = EXTRAS[module.partition(".")[0]]
+        raise MissingExtraError.for_package(package, extra) from None
+
+
 class Cancelled(EquipoiseError):
     """The work was stopped from outside; nothing was written."""
 
@@ -72,6 +95,13 @@ class EquipoiseWarning(UserWarning):
 def warn_renamed(old: str, new: str) -> None:
     """Warn the caller of a function under its old name, which works for one version more."""
     warnings.warn(f"{old} is now {new}.", EquipoiseWarning, stacklevel=3)
+
+
+def require_columns(columns: Iterable[str], available: Collection[str]) -> None:
+    """Refuse the first of some columns that the data does not have."""
+    for column in columns:
+        if column not in available:
+            raise RolesError.missing(column, available)
 
 
 def hint(name: str, available: Collection[str]) -> str:

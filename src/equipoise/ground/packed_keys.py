@@ -277,6 +277,24 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
     return _numbered(ids, size)
 
 
+def group_coded(columns: Sequence[Coded]) -> tuple[Integers, Integers]:
+    """`group` of coded columns."""
+    return group([c.codes for c in columns], [c.size for c in columns])
+
+
+def common_ids(
+    columns: Sequence[Integers], sizes: Sequence[int], first: Integers, second: Integers
+) -> tuple[Integers, Integers]:
+    """A number for the codes of each row of two sets of rows: equal numbers, equal codes."""
+    rows = np.concatenate([first, second])
+    codes = [column[rows] for column in columns]
+    if not codes:
+        ids: Integers = np.zeros(len(rows), dtype=np.int64)
+    else:
+        ids = group(codes, sizes)[0] if prod(sizes) > MAX_PACKED_ID else pack(codes, sizes)
+    return ids[: len(first)], ids[len(first) :]
+
+
 def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
     """Ids below `size` renumbered in their order, in place, and the position where each occurs first."""
     order = order_of(ids, size)

@@ -1,4 +1,4 @@
-"""Operating system access: file permissions, atomic moves, memory, processes, shell.
+"""Operating system access: file permissions, atomic moves, memory, processes, shell, data files of the package.
 
 All other modules work on paths, with text whose encoding is named. Windows has no modes: there a private folder is as
 private as the folder it is made in, and `privacy()` tells the user.
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -19,11 +20,20 @@ from typing import Any
 from equipoise.ground.errors import DataError
 
 WINDOWS = sys.platform == "win32"
+PACKAGE = Path(__file__).parents[1]
 OWNER_FOLDER, OWNER_FILE, EVERYBODY_FOLDER = 0o700, 0o600, 0o755
 RETRY_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between tries where another program (a virus scanner, an open editor) holds a file, which Windows allows."""
 CONTAINER_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Files with the bytes that a container may use; psutil sees those of the whole machine."""
+
+
+@cache
+def packaged(place: str) -> dict[str, Any]:
+    """Texts, patterns or figures from a TOML file, read once; `place` is its path inside the package."""
+    import tomllib
+
+    return tomllib.loads((PACKAGE / place).read_text(encoding="utf-8"))
 
 
 def make_folder(path: Path, *, private: bool) -> None:

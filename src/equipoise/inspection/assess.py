@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
+from equipoise import risk
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
 from equipoise.ground.errors import DataError, RolesError
@@ -17,16 +18,6 @@ from equipoise.methods.score import Scores
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.notebook import assessment_html
 from equipoise.recipe.recipe import Recipe
-from equipoise.risk import (
-    AttributeDisclosure,
-    CorrectMatches,
-    Household,
-    Individual,
-    MatchProbability,
-    PopulationUniques,
-    Uniques,
-    ValueDisclosure,
-)
 from equipoise.utility import Changed, Entropy, Marginals, Moments, VarianceInflation
 
 NO_KEYS = pl.DataFrame(schema={"key": pl.String, "categories": pl.Int64, "uniques": pl.Int64, "without": pl.Int64})
@@ -85,17 +76,17 @@ def profile(records: Records) -> Assessment:
 def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, ...]:
     """The default measures, of a raw file or of the result of a recipe."""
     if recipe is not None and any(isinstance(mask, Pram) for mask in recipe.masks):
-        return MatchProbability(), CorrectMatches(), Changed(), VarianceInflation(), Entropy()
+        return risk.MatchProbability(), risk.CorrectMatches(), Changed(), VarianceInflation(), Entropy()
     if recipe is not None and (not recipe.coarsens or not records.roles.keys):
         return _of_perturbed(records, recipe)
     cells = count(records)
     weighted = cells.total.sum()
     fraction = cells.records / weighted if records.roles.weight and weighted > cells.records else None
-    chosen: list[Measure] = [Uniques(), Uniques(k=2)]
-    chosen += [PopulationUniques(float(f"{fraction:.4g}"), "best")] if fraction else []
-    chosen += [Individual()] if records.roles.weight else []
-    chosen += [Household()] if records.roles.household else []
-    chosen += [AttributeDisclosure(column) for column in records.roles.sensitive]
+    chosen: list[Measure] = [risk.Uniques(), risk.Uniques(k=2)]
+    chosen += [risk.PopulationUniques(float(f"{fraction:.4g}"), "best")] if fraction else []
+    chosen += [risk.Individual()] if records.roles.weight else []
+    chosen += [risk.Household()] if records.roles.household else []
+    chosen += [risk.AttributeDisclosure(column) for column in records.roles.sensitive]
     return (*chosen, Entropy())
 
 
@@ -106,7 +97,7 @@ def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
     labels = {mask.column for mask in recipe.masks if isinstance(mask, Recode)}
     numbers = [c for c in touched or records.roles.numeric if c not in labels]
     numeric = tuple(c for c in numbers if c in schema and schema[c].is_numeric())
-    measures: list[Measure] = [ValueDisclosure(numeric), Moments(numeric)] if numeric else []
+    measures: list[Measure] = [risk.ValueDisclosure(numeric), Moments(numeric)] if numeric else []
     columns = tuple(dict.fromkeys((*records.roles.keys, *(c for c in touched if c in schema and c not in numeric))))
     measures += [Marginals(None if columns == records.roles.keys else columns)] if columns else []
     if not measures:

@@ -1,12 +1,12 @@
 """Meaning of a column by its name or label, in eight languages; the phrases are in column_names.toml."""
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
+
+from equipoise.ground.system import packaged
 
 LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch",
@@ -150,7 +150,7 @@ def plain(text: str) -> str:
 @cache
 def phrases() -> tuple[Phrase, ...]:
     """Every phrase, in the order of the table, long ones of a meaning first; German umlauts also as two letters."""
-    table = tomllib.loads(files("equipoise.inspection").joinpath("column_names.toml").read_text(encoding="utf-8"))
+    table = packaged("inspection/column_names.toml")
     phrase_by_words: dict[tuple[tuple[str, ...], bool], Phrase] = {}
     for name, entry in table.items():
         for code, language in LANGUAGES.items():

@@ -5,11 +5,10 @@ right once in ten or eleven times, so a column in which nearly all are right is 
 values alone, or values and name together, leave no doubt: these are refused in a release.
 """
 
-import tomllib
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from equipoise.data.records import Records
 from equipoise.ground.errors import RefusedError
+from equipoise.ground.system import packaged
 from equipoise.inspection.column_facts import Facts, facts_of, skim
 from equipoise.inspection.column_names import Meaning, meaning_of, plain
 
@@ -70,50 +70,20 @@ class Pattern:
         return np.array([fit and valid(text) for text, fit in zip(bare, fits, strict=True)], dtype=np.bool_)
 
 
-EMAIL = r"[A-Za-z0-9._%+'-]+@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}"
-IPV6_GROUP, IPV4_PART = r"[0-9A-Fa-f]{1,4}", r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
-IPV6 = rf"(?:{IPV6_GROUP}:){{7}}{IPV6_GROUP}|(?:{IPV6_GROUP}(?::{IPV6_GROUP})*)?::(?:{IPV6_GROUP}(?::{IPV6_GROUP})*)?"
-IPV4_LONG_PART = r"(?:25[0-5]|2[0-4]\d|1\d\d)"
-IPV4 = "|".join(r"\.".join(IPV4_LONG_PART if i == place else IPV4_PART for i in range(4)) for place in range(4))
-"""One part of three digits at least: 1.2.3.4 is a code of a classification."""
-ITALIAN_CODE = r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[ABCDEHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]"
-FOREIGN_PHONE, NATIONAL_PHONE = r"(?:\+|00)[1-9][\d ()./-]{6,20}\d", r"\(?0\d{1,5}\)?[ ./-]\d[\d ./-]{3,14}\d"
-AMERICAN_PHONE = r"\(\d{3}\) ?\d{3}[- ]\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4}"
-OTHER_PHONE = r"\d{3}[- ]\d{2,3}[- ]\d{2}[- ]\d{2}|[5679]\d{2}(?: \d{3}){2}"
-PHONE = "|".join((FOREIGN_PHONE, NATIONAL_PHONE, AMERICAN_PHONE, OTHER_PHONE))
-WEB_ADDRESS = r"(?i)(?:https?://|www\.)\S+|[a-z0-9-]+(\.[a-z0-9-]+)*\.(?:com|org|net)/\S*"
 HOUSE_NUMBER = r"^\d{1,4}\p{L}?,? \p{L}{2,}|\p{L}{3,},? \d{1,4} ?\p{L}?(?:,|$)"
-FRENCH_NIR = r"[1-4]\d{4}[\dAB]{2}\d{8}"
-SHAPES: tuple[Pattern, ...] = (
-    Pattern("email", "e-mail addresses", EMAIL, least=0.2, few=2),
-    Pattern("url", "web addresses", WEB_ADDRESS, least=0.5),
-    Pattern("ip", "IP addresses", f"{IPV4}|{IPV6}", least=0.5),
-    Pattern("mac", "hardware addresses", r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}", least=0.5),
-    Pattern("coordinates", "geographical coordinates", r"\(?-?\d{1,2}\.\d{3,}[,; ]+-?\d{1,3}\.\d{3,}\)?", least=0.5),
-    Pattern("iban", "bank accounts (IBAN)", r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", "iban", least=0.5, few=2),
-    Pattern("italian code", "Italian tax codes (codice fiscale)", ITALIAN_CODE, "it.codicefiscale", least=0.5, few=2),
-    Pattern("dni", "Spanish identity numbers (DNI, NIE)", r"[0-9XYZ]\d{7}[A-Z]", "es.nif", least=0.5),
-    Pattern("nir", "French social security numbers (NIR)", FRENCH_NIR, "fr.nir", least=0.5, length=15),
-    Pattern("ahv", "Swiss insurance numbers (AHV)", r"756\d{10}", "ch.ssn", least=0.5, length=13),
-    Pattern("pesel", "Polish personal numbers (PESEL)", r"\d{11}", "pl.pesel", length=11),
-    Pattern("tax id", "German tax numbers", r"[1-9]\d{10}", "de.idnr", length=11),
-    Pattern("niss", "Belgian national numbers", r"\d{11}", "be.nn", length=11),
-    Pattern("cpf", "Brazilian tax numbers (CPF)", r"\d{11}", "br.cpf", length=11),
-    Pattern("bsn", "Dutch citizen numbers (BSN)", r"\d{9}", "nl.bsn", length=9),
-    Pattern("nif", "Portuguese tax numbers (NIF)", r"[1-9]\d{8}", "pt.nif", length=9),
-    Pattern("nhs", "British NHS numbers", r"\d{10}", "gb.nhs", length=10),
-    Pattern("personal number", "Swedish personal numbers", r"\d{2}[01]\d[0-3]\d{5}", "luhn", r"[ +-]", length=10),
-    Pattern(
-        "personal number", "Swedish personal numbers", r"(?:19|20)\d{2}[01]\d[0-3]\d{5}", "se.personnummer", r"[ +-]",
-        length=12,
-    ),
-    Pattern("card", "card numbers", r"[3-6]\d{12,18}", "luhn", length=16),
-    Pattern("ssn", "US social security numbers", r"\d{3}-\d{2}-\d{4}", spread=0.3),
-    Pattern("nino", "British national insurance numbers", r"(?i)[A-CEGHJ-PR-TW-Z]{2} ?\d{2} ?\d{2} ?\d{2} ?[A-D]"),
-    Pattern("insurance number", "German insurance numbers", r"\d{2} ?[0-3]\d[01]\d{3} ?[A-Z] ?\d{3}"),
-    Pattern("hetu", "Finnish personal codes", r"[0-3]\d[01]\d{3}[-+A]\d{3}[0-9A-Y]"),
-    Pattern("phone", "telephone numbers", PHONE, least=0.6, spread=0.3, digits=7),
-)  # fmt: skip
+
+
+@cache
+def shapes() -> tuple[Pattern, ...]:
+    """The shapes of identifier_shapes.toml, in the order in which they are tried."""
+    table = packaged("inspection/identifier_shapes.toml")
+    return tuple(Pattern(**{**shape, "pattern": _whole(shape["pattern"], table["parts"])}) for shape in table["shapes"])
+
+
+def _whole(pattern: str | list[str], parts: dict[str, str]) -> str:
+    """A pattern from its alternatives, with its named parts written out."""
+    text = pattern if isinstance(pattern, str) else "|".join(pattern)
+    return re.sub(r"<(\w+)>", lambda name: parts[name[1]], text)
 
 
 def find_identifier(facts: Facts, label: str | None = None) -> Finding | None:
@@ -137,7 +107,7 @@ def shaped(facts: Facts) -> Finding | None:
     if facts.kind not in ("text", "whole") or facts.distinct < 2:
         return None
     texts = facts.shaped if facts.kind == "text" else _pad(facts)
-    for shape in SHAPES:
+    for shape in shapes():
         if (
             facts.distinct < shape.few
             or facts.share < shape.spread
@@ -147,7 +117,8 @@ def shaped(facts: Facts) -> Finding | None:
         fits = shape.fits(texts)
         if fits.sum() >= max(shape.few, shape.least * len(texts)):
             return Finding(shape.kind, shape.words, True)
-    if facts.kind == "text" and texts.str.contains(EMAIL).sum() >= max(MIN_SHAPE_VALUES, 0.05 * len(texts)):
+    email = shapes()[0].pattern
+    if facts.kind == "text" and texts.str.contains(email).sum() >= max(MIN_SHAPE_VALUES, 0.05 * len(texts)):
         return Finding("email", "texts with e-mail addresses in them", True)
     return None
 
@@ -228,7 +199,7 @@ def _people(facts: Facts) -> Finding | None:
 
 @cache
 def common_names() -> frozenset[str]:
-    table = tomllib.loads(files("equipoise.inspection").joinpath("person_names.toml").read_text(encoding="utf-8"))
+    table = packaged("inspection/person_names.toml")
     return frozenset(plain(name) for names in table.values() for name in names.split())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import polars as pl
 
@@ -17,29 +17,18 @@ from equipoise.data.records import Records
 from equipoise.data.roles import RESERVED_COLUMNS, Roles
 from equipoise.files import read
 from equipoise.ground.errors import DataError
+from equipoise.ground.system import packaged
 from equipoise.inspection.column_facts import Facts, facts_of, look
 from equipoise.inspection.column_names import Meaning, meaning_of
 from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, find_identifier
 from equipoise.inspection.propose_hierarchies import nested
 
-Role = Literal[
-    "direct", "id", "key", "sensitive", "numeric", "weight", "household", "domain", "sample", "none"
-]  # fmt: skip
+Role = Literal["direct", "id", "key", "sensitive", "numeric", "weight", "household", "domain", "sample", "none"]
 Confidence = Literal["high", "medium", "low"]
 PLURAL_ROLES = ("key", "sensitive", "numeric", "domain", "direct")
 ROLE_FIELDS: dict[Role, str] = {"key": "keys"}
-ROLE_WORDS: dict[Role, str] = {
-    "direct": "Direct identifiers: withheld from every release",
-    "id": "The number of the record: withheld from every release",
-    "key": "What an intruder may know of a person or firm",
-    "sensitive": "What nobody may learn about a person or firm",
-    "numeric": "Numbers that users analyse",
-    "weight": "How many of the population a record stands for",
-    "household": "Which records belong together",
-    "domain": "Areas or groups for which users make tables",
-    "sample": "The number of the sample of a synthetic file",
-    "none": "No role",
-}
+ROLE_TEXTS: dict[Any, dict[str, str]] = packaged("inspection/role_words.toml")
+ROLE_WORDS: dict[Role, str] = {role: ROLE_TEXTS[role]["words"] for role in get_args(Role)}
 CODED_MEANINGS = ("place", "industry", "labour", "origin", "health")
 """Meanings whose numbers are codes."""
 CODE_NAME_PATTERN = re.compile(r"(?i)(?:code|cod|kod|kode|codigo|código|codice)s?\d*$")

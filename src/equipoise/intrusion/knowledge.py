@@ -10,8 +10,9 @@ import polars as pl
 
 from equipoise.ground.progress import Progress, report
 from equipoise.methods.score import Score
+from equipoise.presentation import style
 from equipoise.presentation.numbers import listed, value_text
-from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, error_bars, labels, look
+from equipoise.presentation.style import BLUE, GREY, INK, Spec, error_bars, labels, layer, line, points, quantity
 
 MAX_COMBINATIONS = 500
 """Combinations tried at most."""
@@ -127,23 +128,19 @@ def chart(knowledge: pl.DataFrame, estimated: bool = False) -> Spec:
     foot = least * 0.7 if steep else 0.0
     high = max(knowledge["high"]) * (2.5 if steep else 1.15) or 1.0
     rest = knowledge.join(best, on="known", how="anti")
-    return {
-        "$schema": SCHEMA,
-        "title": {"text": "What an intruder must know", "subtitle": "Each point is a combination of columns."},
-        "description": _described(best, guess, estimated),
-        "width": 720,
-        "height": 320,
-        "encoding": _axes(max(sizes), steep, (foot, high)),
-        "layer": [
-            _guessing(guess, foot),
-            _points("tried", rest, foot, GREY, size=45, opacity=0.85),
-            error_bars("value", "y", [_point(row, foot) for row in best.iter_rows(named=True)]),
-            _line(best, foot),
-            _points("best", best, foot, BLUE, size=80),
-            labels("best_label", _labelled(best, foot), align="center", dy=-14),
-        ],
-        "config": look(),
-    }
+    others, path = ([_point(row, foot) for row in table.iter_rows(named=True)] for table in (rest, best))
+    linked = [{"field": "told", "type": "nominal", "title": "Linked correctly"}]
+    layers = [
+        _guessing(guess, foot),
+        points("tried", others, "known", linked, color=GREY, size=45, opacity=0.85),
+        error_bars("value", "y", path),
+        line("best_line", path, "size", color=BLUE, strokeWidth=2),
+        points("best", path, "known", linked, color=BLUE, size=80),
+        labels("best_label", _labelled(best, foot), align="center", dy=-14),
+    ]
+    title = {"text": "What an intruder must know", "subtitle": "Each point is a combination of columns."}
+    axes, words = _axes(max(sizes), steep, (foot, high)), _described(best, guess, estimated)
+    return style.chart(layers, axes, title=title, description=words, size=(720, 320))
 
 
 def _point(row: dict[str, Any], foot: float) -> Spec:
@@ -156,28 +153,6 @@ def _point(row: dict[str, Any], foot: float) -> Spec:
         "value_high": max(row["high"], foot),
         "known": row["known"],
         "told": f"{value} ({low} to {high})",
-    }
-
-
-def _points(name: str, table: pl.DataFrame, foot: float, colour: str, **mark: Any) -> Spec:
-    tooltip = [
-        {"field": "known", "type": "nominal", "title": "title"},
-        {"field": "told", "type": "nominal", "title": "Linked correctly"},
-    ]
-    return {
-        "name": name,
-        "data": {"values": [_point(row, foot) for row in table.iter_rows(named=True)]},
-        "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
-        "encoding": {"tooltip": tooltip, "description": {"field": "known", "type": "nominal"}},
-    }
-
-
-def _line(best: pl.DataFrame, foot: float) -> Spec:
-    return {
-        "name": "best_line",
-        "data": {"values": [_point(row, foot) for row in best.iter_rows(named=True)]},
-        "mark": {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False},
-        "encoding": {"order": {"field": "size", "type": "quantitative"}},
     }
 
 
@@ -200,26 +175,16 @@ def _guessing(guess: float, foot: float) -> Spec:
     rule = {"type": "rule", "color": INK, "strokeDash": [5, 4], "strokeWidth": 1, "clip": True, "aria": False}
     row = {"value": max(guess, foot), "label": f"guessing: {value_text(guess, 'share')}"}
     text = labels("guessing_label", [row], {"x": {"value": "width"}}, align="right", dx=-4, dy=-8, fontStyle="italic")
-    line = {"name": "guessing", "data": {"values": [row]}, "mark": rule, "encoding": spot}
-    return {"name": "guess", "layer": [line, text]}
+    return {"name": "guess", "layer": [layer("guessing", [row], rule, spot), text]}
 
 
 def _axes(most: int, steep: bool, ends: Sequence[float]) -> Spec:
     scale: Spec = {"type": "log", "domain": list(ends)} if steep else {"domain": list(ends), "zero": True}
     marks: Spec = {"values": _decades(*ends)} if steep else {"tickCount": 6}
+    across, steps = {"domain": [0.5, most + 0.5]}, list(range(1, most + 1))
     return {
-        "x": {
-            "field": "size",
-            "type": "quantitative",
-            "scale": {"domain": [0.5, most + 0.5], "nice": False},
-            "axis": {"title": "Columns known", "values": list(range(1, most + 1)), "format": "d", "grid": False},
-        },
-        "y": {
-            "field": "value",
-            "type": "quantitative",
-            "scale": {**scale, "nice": False},
-            "axis": {"title": "People linked correctly", "format": ".2~p", "labelOverlap": "greedy", **marks},
-        },
+        "x": quantity("size", across, title="Columns known", values=steps, format="d", grid=False),
+        "y": quantity("value", scale, title="People linked correctly", format=".2~p", labelOverlap="greedy", **marks),
     }
 
 

@@ -1,7 +1,6 @@
 """Approximate matching on numbers: the nearest record among those that match exactly on the other columns."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,7 @@ from equipoise.data.cells import coded
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import ParameterError
-from equipoise.ground.progress import Progress, report
+from equipoise.ground.progress import Progress, tracked
 from equipoise.intrusion.exact_matching import Matching, class_sizes
 from equipoise.methods.share_interval import wilson
 
@@ -40,7 +39,7 @@ def match_numbers(
     table = table.with_row_index(row)
     people, names = sought(table, numbers, within), (row, tuple(exact), tuple(numbers))
     batches = _batches(people, names[2])
-    steps = RunProgress(progress, WAYS * len(batches), f"looking for {people.height:,} people")
+    steps = tracked(range(WAYS * len(batches)), f"looking for {people.height:,} people", progress)
     ways = [
         _linked(steps, changed(table, numbers, change), [changed(b, numbers, change) for b in batches], names)
         for change in (itself, logarithm)
@@ -51,20 +50,6 @@ def match_numbers(
         "without": Matching.of(class_sizes(coded(raw, tuple(exact)))).right if exact else 1 / table.height,
         "exactly": Matching.of(class_sizes(coded(raw, (*exact, *numbers)))).right,
     }  # fmt: skip
-
-
-@dataclass
-class RunProgress:
-    """Tells how far a run is, and stops it when people."""
-
-    progress: Progress | None
-    total: int
-    what: str
-    done: int = 0
-
-    def take(self) -> None:
-        report(self.progress, self.done, self.total, self.what)
-        self.done += 1
 
 
 def _free(name: str, names: Sequence[str]) -> str:
@@ -96,7 +81,7 @@ def changed(table: pl.DataFrame, numbers: Sequence[str], change: Callable[[pl.Se
 
 
 def _linked(
-    steps: RunProgress, table: pl.DataFrame, batches: Sequence[pl.DataFrame],
+    steps: Iterator[int], table: pl.DataFrame, batches: Sequence[pl.DataFrame],
     names: tuple[str, tuple[str, ...], tuple[str, ...]],
 ) -> dict[str, float]:  # fmt: skip
     """The share of the people found, and that of guessing. Every batch is measured by the spread of all people."""
@@ -104,7 +89,7 @@ def _linked(
     roles, right, guess = Roles(id=row), 0.0, 0.0
     released, whole = Records.of(table, roles), spreads(pl.concat(batches), numbers)
     for batch in batches:
-        steps.take()
+        next(steps)
         parts = zip(spreads(batch, numbers), whole, strict=True)
         weights = tuple((part / every) ** 2 if part and every else 1.0 for part, every in parts)
         attack = Nearest(variables=numbers, weights=weights, blocks=exact or None)

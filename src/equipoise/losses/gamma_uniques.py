@@ -1,12 +1,13 @@
 """Expected uniques if the sizes of subclasses vary (gamma)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from equipoise.beta_binomial.posterior import Posterior, positive
+from equipoise.beta_binomial.posterior import Posterior
 from equipoise.ground.arrays import Floats
+from equipoise.methods.parameters import above
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,13 @@ class GammaUniques:
     (0.25, 0.368)
     """
 
+    counts_uniques: ClassVar[bool] = True
     S: float
     a: float = 1.0
 
     def __post_init__(self) -> None:
-        positive(self.S, "S")
-        positive(self.a, "a")
+        above(self.S, "S")
+        above(self.a, "a")
 
     def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         return y * np.exp(-(self.a + 1) * np.log1p(Y / (self.a * self.S)))
@@ -40,7 +42,3 @@ class GammaUniques:
         """Second derivative in Y."""
         scale = self.a * self.S
         return self(y, Y) * (self.a + 1) * (self.a + 2) / (scale + Y) ** 2
-
-    @property
-    def counts_uniques(self) -> bool:
-        return True

@@ -8,8 +8,8 @@ import numpy as np
 from equipoise.coarsening.coded_levels import CodedLevels
 from equipoise.coarsening.lattice import Lattice, Node
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import ParameterError
 from equipoise.losses._key_weights import KeyWeights, key_weights, relative
+from equipoise.methods.parameters import check_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,7 @@ class Granularity:
     weights: KeyWeights = ()
 
     def __post_init__(self) -> None:
-        if self.mean not in ("geometric", "arithmetic"):
-            raise ParameterError(f"mean must be 'geometric' or 'arithmetic', got {self.mean!r}.")
+        check_fields(self)
         object.__setattr__(self, "weights", key_weights(self.weights))
 
     def of(self, node: Node) -> float:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.beta_binomial.posterior import Posterior, positive
+from equipoise.beta_binomial.posterior import Posterior
 from equipoise.ground.arrays import Floats
+from equipoise.methods.parameters import above
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Respondents:
     S: float
 
     def __post_init__(self) -> None:
-        positive(self.S, "S")
+        above(self.S, "S")
 
     def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         return np.where(np.asarray(y) > 0, np.exp(-np.asarray(y) / self.S), 0.0) + 0 * np.asarray(Y)

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.beta_binomial.posterior import Posterior, positive
+from equipoise.beta_binomial.posterior import Posterior
 from equipoise.ground.arrays import Floats
+from equipoise.methods.parameters import above
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class SmallGroup:
     S: float
 
     def __post_init__(self) -> None:
-        positive(self.S, "S")
+        above(self.S, "S")
 
     def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         return np.exp(-Y / self.S) + 0 * y

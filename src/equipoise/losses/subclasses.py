@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from equipoise.beta_binomial.posterior import Posterior
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import check_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Subclasses:
     0.741
     """
 
+    counts_uniques: ClassVar[bool] = True
     shares: tuple[float, ...] | None = None
     keys: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.shares is None) == (self.keys is None):
             raise ParameterError("Give either the shares of the subclasses or the keys to count them by.")
-        if self.keys is not None:
-            object.__setattr__(self, "keys", names(self.keys, "keys"))
-        else:
+        check_fields(self)
+        if self.shares is not None:
             object.__setattr__(self, "shares", _checked_shares(self.shares))
 
     def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
@@ -57,10 +57,6 @@ class Subclasses:
             raise ParameterError("The shares of these subclasses are counted from records: give Records as the source.")
         share, times = np.unique(self.shares, return_counts=True)
         return list(zip(share.tolist(), times.tolist(), strict=True))
-
-    @property
-    def counts_uniques(self) -> bool:
-        return True
 
 
 def _checked_shares(shares: Any) -> tuple[float, ...]:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.beta_binomial.posterior import Posterior, positive
+from equipoise.beta_binomial.posterior import Posterior
 from equipoise.ground.arrays import Floats
+from equipoise.methods.parameters import above
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Threshold:
     minimum: float
 
     def __post_init__(self) -> None:
-        positive(self.minimum, "minimum")
+        above(self.minimum, "minimum")
 
     def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         return np.where(np.asarray(Y) < self.minimum, 1.0, 0.0) + 0 * np.asarray(y)

@@ -1,12 +1,13 @@
 """Expected uniques if a class is divided into S equally large subclasses."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from equipoise.beta_binomial.posterior import Posterior, positive
+from equipoise.beta_binomial.posterior import Posterior
 from equipoise.ground.arrays import Floats
+from equipoise.methods.parameters import above
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,11 @@ class Uniques:
     0.741
     """
 
+    counts_uniques: ClassVar[bool] = True
     S: float
 
     def __post_init__(self) -> None:
-        positive(self.S, "S")
+        above(self.S, "S")
 
     def __call__(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         return y * np.exp(-Y / self.S)
@@ -36,7 +38,3 @@ class Uniques:
     def bend(self, y: Any, Y: Any, n: Any = None, N: Any = None) -> Any:  # noqa: N803
         """Second derivative in Y."""
         return y * np.exp(-Y / self.S) / self.S**2
-
-    @property
-    def counts_uniques(self) -> bool:
-        return True

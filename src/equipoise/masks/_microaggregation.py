@@ -295,16 +295,6 @@ def _sort_parts(columns: Floats, ranked: Integers, ranks: Integers, order: Integ
     return ranked[by, packed - part * n]
 
 
-def within_share(points: Floats, groups: Integers) -> float:
-    """The share of the variance that lies within groups: SSE / SST, 0 where nothing varies. O(n).
-
-    >>> within_share(np.array([[0.0], [2.0], [10.0], [12.0]]), np.array([0, 0, 1, 1])) * 104
-    4.0
-    """
-    total = float(((points - points.mean(axis=0)) ** 2).sum())
-    return float(((points - means(points, groups)) ** 2).sum()) / total if total > 0 else 0.0
-
-
 def means(points: Floats, groups: Integers) -> Floats:
     """Each record's group mean, in every column."""
     counts = np.maximum(1, np.bincount(groups))

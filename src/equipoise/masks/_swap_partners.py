@@ -1,21 +1,10 @@
-"""Pairing: records brought together, and pairs among them chosen so that nobody is in two."""
+"""Pairing: pairs of records chosen so that nobody is in two."""
 
 import numpy as np
 import polars as pl
 
-from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import EngineError
 from equipoise.ground.randomness import Draws
-
-
-def together(records: Records) -> tuple[pl.DataFrame, pl.Series]:
-    """All records in memory, and the key of each one's draws."""
-    if records.kind == "pyspark":
-        raise EngineError(
-            "This mask looks at all records together, in memory: give Polars, pandas, PyArrow or file data."
-        )
-    return records.collect(), records.keys_of_rows()
 
 
 def compact(keys: pl.Series, draws: Draws) -> Integers:

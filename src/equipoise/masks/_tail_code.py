@@ -16,6 +16,7 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import name_of
+from equipoise.methods.parameters import check_fields
 
 ReplaceBy = Literal["mean", "median", "threshold"]
 WIDEST = 1 << 100
@@ -33,8 +34,7 @@ class TailCode:
     replace_by: ReplaceBy = "mean"
 
     def __post_init__(self) -> None:
-        if self.replace_by not in ("mean", "median", "threshold"):
-            raise ParameterError(f"replace_by must be 'mean', 'median' or 'threshold', got {self.replace_by!r}.")
+        check_fields(self)
         if not isinstance(self.at, Real) or not isfinite(self.at):
             raise ParameterError("at must be a finite number.")
 

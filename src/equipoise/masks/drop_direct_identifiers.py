@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
-from equipoise.ground.errors import RolesError
+from equipoise.ground.errors import RolesError, require_columns
 from equipoise.ground.randomness import Draws
+from equipoise.methods.parameters import check_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,7 @@ class DropDirectIdentifiers:
     columns, nor against identifiers that no role names: `eq.suggest_roles` looks for those. Cost: none, columns are
     left out where the data is.
 
-    >>> import polars as pl
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"name": ["x", "y"], "age": [1, 2]}), Roles(["age"], direct="name"))
+    >>> records = eq.Records.of(pl.DataFrame({"name": ["x", "y"], "age": [1, 2]}), eq.Roles(["age"], direct="name"))
     >>> DropDirectIdentifiers().apply(records, Draws(1)).collect().columns
     ['age']
     """
@@ -28,13 +26,12 @@ class DropDirectIdentifiers:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns, "columns"))
+        check_fields(self)
 
     def apply(self, data: Records, draws: Draws) -> Records:
         roles, schema = data.roles, data.schema()
+        require_columns(self.columns, schema)
         for column in self.columns:
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
             if column in (*roles.keys, *roles.sensitive, *roles.numeric, roles.id, roles.weight, roles.household):
                 raise RolesError(f"Column {column!r} has another role: it is not left out as a direct identifier.")
         dropped = tuple(dict.fromkeys((*roles.direct, *self.columns)))

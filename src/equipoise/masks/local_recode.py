@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 
 from equipoise.coarsening.coded_levels import CodedLevels
-from equipoise.data import engines
 from equipoise.data.cells import Cells, count
 from equipoise.data.equivalence_classes import Classes
 from equipoise.data.hierarchy import Hierarchy
@@ -15,14 +14,16 @@ from equipoise.data.labels import Code, Labels
 from equipoise.data.levels import ORIGINAL, as_text, leaf_text
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import Roles, names
+from equipoise.data.roles import Roles
+from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import EngineError, InfeasibleError, ParameterError, RolesError
+from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, require_columns
 from equipoise.ground.packed_keys import group
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_recoding.clusters import Items, islands, local_classes
 from equipoise.masks._local_recoding.merge_cost import Boxes, Span, Spans
 from equipoise.methods.method import Rule, label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.protection_levels import Both, Either
 from equipoise.methods.sensitive_values import merging, sensitive_of
 
@@ -52,7 +53,6 @@ class LocalRecode:
     O(keys x least x records) for each round; with 9 keys and hardly any records alike 30,000 in 5 s of CPU, 100,000 in
     16, 1,000,000 in 160.
 
-    >>> import equipoise as eq
     >>> ages = eq.Hierarchy.intervals([5, 10], root=True)
     >>> people = pl.DataFrame({"age": [21, 21, 31, 34, 36, 38], "sex": ["f", "f", "m", "m", "m", "m"]})
     >>> records = eq.read(people, eq.Roles(["age", "sex"], hierarchies={"age": ages}))
@@ -66,13 +66,7 @@ class LocalRecode:
     rounds: int = 30
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", names(self.keys, "keys"))
-        if not isinstance(self.rule, Rule) or isinstance(self.rule, type):
-            raise ParameterError("rule must be a rule: eq.rules.MinCount(5).")
-        if self.loss not in ("granularity", "entropy"):
-            raise ParameterError(f"loss must be 'granularity' or 'entropy', got {self.loss!r}.")
-        if not isinstance(self.rounds, int) or isinstance(self.rounds, bool) or self.rounds < 0:
-            raise ParameterError(f"rounds must be a whole number, at least 0, got {self.rounds!r}.")
+        check_fields(self, rounds=0)
         if not merging(self.rule) or not _on_classes(self.rule):
             raise ParameterError(
                 f"{label(self.rule)} need not hold for classes that were merged from safe ones: "
@@ -82,16 +76,14 @@ class LocalRecode:
     def apply(self, data: Records, draws: Draws) -> Records:
         keys, sensitive = self._columns(data)
         cells = count(data, (*keys, *sensitive))
-        if data.kind == "pyspark":
-            raise EngineError("Records are recoded in memory: give Polars, pandas, PyArrow, DuckDB or file data.")
         spans, codes = _spans(cells, keys, data.roles, self.loss)
         items, labels, boxes = self._classes(cells, spans, codes, sensitive)
-        table = data.collect()
+        table = all_in_memory(data)
         own = _by_record(cell_of(table, cells), draws.uniform(data.keys_of_rows()), items, labels)
         columns = {key: _released(span, low, high) for key, span, low, high in zip(keys, spans, *boxes, strict=True)}
         changed = {key: column for key, column in columns.items() if column is not None}
         table = table.with_columns(column.gather(pl.Series(own)).alias(key) for key, column in changed.items())
-        released = data.with_frame(engines.like(data.frame, table), self.law(keys))
+        released = data.with_frame(table, self.law(keys))
         roles, labels_of_levels = released.roles, released.labels
         for key, span, low, high in zip(keys, spans, *boxes, strict=True):
             if key in changed:
@@ -112,9 +104,7 @@ class LocalRecode:
         keys, sensitive = self.keys or data.roles.keys, sensitive_of([self.rule])
         if not keys:
             raise RolesError("There are no keys to coarsen: name them in the roles.")
-        for column in (*keys, *sensitive):
-            if column not in data.schema():
-                raise RolesError.missing(column, list(data.schema()))
+        require_columns((*keys, *sensitive), data.schema())
         if both := [column for column in sensitive if column in keys]:
             raise RolesError(f"Column {both[0]!r} is a key and what the rule protects: leave it out of the keys.")
         return keys, sensitive

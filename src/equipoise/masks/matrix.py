@@ -1,7 +1,7 @@
 """The general matrix mask."""
 
 import hashlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data import engines
-from equipoise.data.numeric_columns import floats, numeric_columns, share, times
+from equipoise.data.numeric_columns import floats, numeric_columns, times
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import Roles, names
+from equipoise.data.row_draws import together
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import code, group
+from equipoise.ground.errors import DataError, ParameterError, require_columns
+from equipoise.ground.packed_keys import code, group_coded
 from equipoise.ground.randomness import Draws
-from equipoise.masks._swap_partners import together
 from equipoise.masks._tail_code import integer_ends
+from equipoise.methods.parameters import check_fields, share
 
 OPERATIONS = ("sums", "means", "sample")
 
@@ -63,9 +62,7 @@ class Matrix:
     rate: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("columns", "outputs"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, names(getattr(self, name), name))
+        check_fields(self)
         share(self.rate, "rate, a probability,")
         object.__setattr__(self, "A", _operator(self.A))
         object.__setattr__(self, "B", _table(self.B, "B"))
@@ -85,8 +82,8 @@ class Matrix:
         gaps_out = times(_from_left(_pattern(a), gaps.astype(np.float64)), (right != 0).astype(np.float64)) > 0
         product = np.where(gaps_out, np.nan, product + _fitting(self.C, product.shape))
         table_out = _masked_table(self._others(table, a), columns, outputs, product, table)
-        released = data.with_frame(engines.like(data.frame, table_out), self.law(columns, outputs))
-        return replace(released, roles=_remaining_roles(data.roles, table_out.columns))
+        released = data.with_frame(table_out, self.law(columns, outputs))
+        return replace(released, roles=data.roles.only(table_out.columns))
 
     def law(self, columns: tuple[str, ...], outputs: tuple[str, ...]) -> Law:
         parameters = {"columns": list(columns), "outputs": list(outputs)}
@@ -122,17 +119,14 @@ class Matrix:
 
     def _others(self, table: pl.DataFrame, a: Any) -> pl.DataFrame:
         """The columns that are not masked, for the rows of A."""
-        if a is None or (a.shape[0] == a.shape[1] and not self._samples):
+        name = self.A.partition(":")[0] if isinstance(self.A, str) else ""
+        if a is None or (a.shape[0] == a.shape[1] and name != "sample"):
             return table
-        if isinstance(self.A, str) and self.A.startswith("sums:"):
+        if name == "sums":
             by = _by(self.A, table)
-            return table[_first(table, by)].select(by)
+            return table[group_coded([code(table[c]) for c in by])[1].astype(np.int64)].select(by)
         one_each = a.shape[0] == a.nnz and (np.diff(a.indptr) == 1).all() and (a.data == 1).all()
         return table[a.indices.astype(np.int64)] if one_each else pl.DataFrame()
-
-    @property
-    def _samples(self) -> bool:
-        return isinstance(self.A, str) and self.A.startswith("sample:")
 
 
 class FrozenArray:
@@ -301,7 +295,7 @@ def _operation(text: str, table: pl.DataFrame, keys: pl.Series, draws: Draws) ->
         number = max(1, round(float(rest) * table.height))
         rows = np.argsort(draws.uniform(keys), kind="stable")[:number]
         return _selection(np.sort(rows), table.height)
-    groups, first = _groups(table, _by(text, table))
+    groups, first = group_coded([code(table[c]) for c in _by(text, table)])
     every = np.arange(table.height)
     sums = scipy.sparse.csr_matrix((np.ones(table.height), (groups, every)), (len(first), table.height))
     if name == "sums":
@@ -324,19 +318,8 @@ class _Means:
 
 def _by(text: str, table: pl.DataFrame) -> list[str]:
     columns = text.partition(":")[2].split("+")
-    for column in columns:
-        if column not in table.columns:
-            raise RolesError.missing(column, table.columns)
+    require_columns(columns, table.columns)
     return columns
-
-
-def _groups(table: pl.DataFrame, by: list[str]) -> tuple[Integers, Integers]:
-    coded = [code(table[c]) for c in by]
-    return group([c.codes for c in coded], [c.size for c in coded])
-
-
-def _first(table: pl.DataFrame, by: list[str]) -> Integers:
-    return _groups(table, by)[1].astype(np.int64)
 
 
 def _pattern(a: Any) -> Any:
@@ -372,19 +355,6 @@ def _series(name: str, values: Floats, dtype: pl.DataType | None) -> pl.Series:
     low, high = integer_ends(dtype)
     fits = (present == np.rint(present)).all() and (present >= low).all() and (present <= high).all()
     return column.cast(dtype, strict=False) if fits else column
-
-
-def _remaining_roles(roles: Roles, columns: list[str]) -> Roles:
-    """The roles of the columns that are left."""
-    changes: dict[str, Any] = {}
-    for field in fields(roles):
-        role = getattr(roles, field.name)
-        if isinstance(role, tuple):
-            changes[field.name] = tuple(c for c in role if c in columns)
-        elif field.name in ("weight", "household", "id", "sample") and role not in columns:
-            changes[field.name] = None
-    trees = {c: h for c, h in roles.hierarchies.items() if c in columns}
-    return replace(roles, **changes, hierarchies=trees)
 
 
 def _form(value: Any) -> str:

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
 from equipoise.data.row_draws import whole
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, InfeasibleError, ParameterError, RolesError
-from equipoise.ground.packed_keys import Coded, code, group
+from equipoise.ground.errors import DataError, InfeasibleError, ParameterError, RolesError, require_columns
+from equipoise.ground.packed_keys import Coded, code, group_coded
 from equipoise.ground.randomness import Draws
 from equipoise.masks._microaggregation import mdav, means, optimal, tree
+from equipoise.methods.parameters import check_fields
 
 METHODS: dict[str, Callable[[Floats, int], Integers]] = {
     "mdav": mdav,
@@ -49,7 +49,6 @@ class Microaggregate:
     microaggregation*; Hansen and Mukherjee (2003). Does not guard against groups whose members are all alike, an
     intruder who links by other columns, or (with "univariate-optimal") one who ranks.
 
-    >>> import equipoise as eq
     >>> records = eq.read(pl.DataFrame({"age": [20, 22, 50, 54, 58]}), eq.Roles())
     >>> Microaggregate(["age"], 2).apply(records, Draws(1)).collect()["age"].to_list()
     [21.0, 21.0, 54.0, 54.0, 54.0]
@@ -63,25 +62,16 @@ class Microaggregate:
     rare: Literal["refuse", "empty"] = "refuse"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns, "columns"))
+        check_fields(self, size=2)
+        object.__setattr__(self, "strata", self.strata or None)
         if not self.columns:
             raise ParameterError("Name at least one column to microaggregate.")
-        if self.strata is not None:
-            object.__setattr__(self, "strata", names(self.strata, "strata") or None)
-        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 2:
-            raise ParameterError(f"size must be a whole number, at least 2, got {self.size!r}.")
-        if self.method not in METHODS:
-            raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}.")
-        if self.integers not in ("mean", "round") or self.rare not in ("refuse", "empty"):
-            raise ParameterError("integers must be 'mean' or 'round', and rare 'refuse' or 'empty'.")
         if shared := set(self.columns) & set(self.strata or ()):
             raise ParameterError(f"Column {min(shared)!r} cannot be both microaggregated and a stratum.")
 
     def apply(self, data: Records, draws: Draws) -> Records:
-        schema = data.schema()
+        require_columns((*self.columns, *(self.strata or ())), data.schema())
         for column in (*self.columns, *(self.strata or ())):
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
             if column in (data.roles.id, data.roles.household, data.roles.sample):
                 raise RolesError(f"Column {column!r} names records, households or samples: it cannot be grouped.")
         return data.with_frame(whole(data, self._change), self.law())
@@ -213,7 +203,7 @@ def _parts(strata: list[pl.Series], present: list[Any]) -> Integers:
     coded = [code(s) for s in strata] + [code(pl.Series(k)) for k in present if not k.all()]
     if not coded:
         return np.zeros(len(present[0]), dtype=np.int64)
-    return group([c.codes for c in coded], [c.size for c in coded])[0]
+    return group_coded(coded)[0]
 
 
 def _modes(codes: Integers, groups: Integers) -> Integers:

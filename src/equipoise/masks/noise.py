@@ -16,17 +16,16 @@ from equipoise.data.numeric_columns import (
     moments,
     numeric_columns,
     root,
-    share,
     significant,
     times,
 )
 from equipoise.data.records import Law, Records, collect_one
-from equipoise.data.roles import names
 from equipoise.data.row_draws import rowwise, whole
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
 from equipoise.masks._tail_code import integer_ends
+from equipoise.methods.parameters import check_fields, share
 
 Kind = Literal["independent", "correlated", "multiplicative"]
 How = Literal["reflect", "truncate"]
@@ -86,12 +85,8 @@ class Noise:
     keep_zero: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns, "columns"))
+        check_fields(self)
         share(self.scale, "scale, a share of the standard deviation,", most=LARGEST)
-        for name, known_ones in (("kind", Kind), ("how", How)):
-            if getattr(self, name) not in known_ones.__args__:  # type: ignore[attr-defined]
-                listed = ", ".join(map(repr, known_ones.__args__))  # type: ignore[attr-defined]
-                raise ParameterError(f"{name} must be one of {listed}, got {getattr(self, name)!r}.")
         if self.preserve not in (None, "moments"):
             raise ParameterError(f"preserve must be 'moments' or left out, got {self.preserve!r}.")
         if self.preserve and (self.bounds is not None or self.keep_zero):

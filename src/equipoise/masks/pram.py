@@ -13,12 +13,13 @@ from equipoise.data.cells import count
 from equipoise.data.moving_units import Units, units
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import names
-from equipoise.data.row_draws import rowwise, whole
+from equipoise.data.row_draws import rowwise, together
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError
 from equipoise.ground.randomness import Draws
 from equipoise.laws.cell_law import CellLaw, leaving_law, mixing_law, theta_for
 from equipoise.laws.move_records import MovePlan
+from equipoise.methods.parameters import check_fields
 
 AUTO = "auto"
 CLAIMS = {
@@ -73,23 +74,14 @@ class Pram:
         if not 0 < self.xi < 1:
             hint = " Write 80 % as 0.8." if self.xi > 1 else " At 1 nothing is asked, at 0 nothing is possible."
             raise ParameterError(f"xi must be above 0 and below 1, got {self.xi:g}.{hint}")
-        if self.method not in CLAIMS:
-            raise ParameterError(f"method must be 'blocks' or 'nayak', got {self.method!r}.")
-        if self.invariant not in ("counts", "weights"):
-            raise ParameterError(f"invariant must be 'counts' or 'weights', got {self.invariant!r}.")
+        check_fields(self)
         if self.method == "nayak":
             theta_for(self.xi)
             if self.invariant == "weights":
                 raise ParameterError("Nayak's matrix keeps counts, not weighted totals: use method='blocks'.")
-        if self.keys is not None:
-            object.__setattr__(self, "keys", names(self.keys, "keys"))
         if self.within is not None:
-            within_columns = self.within
-            pairs = (
-                [f"{c}@{level}" for c, level in within_columns.items()]
-                if isinstance(within_columns, Mapping)
-                else within_columns
-            )
+            columns: Any = self.within
+            pairs = [f"{c}@{level}" for c, level in columns.items()] if isinstance(columns, Mapping) else columns
             within = names(pairs, "within")
             object.__setattr__(self, "within", AUTO if within == (AUTO,) else within or None)
 
@@ -131,13 +123,8 @@ class Pram:
 
     def words(self) -> str:
         keys = ", ".join(self.keys) if self.keys else "the keys"
-        limits = (
-            " among similar records"
-            if self.within == AUTO
-            else f" within {', '.join(self.within)}"
-            if self.within
-            else ""
-        )
+        limits = f" within {', '.join(self.within)}" if self.within else ""
+        limits = " among similar records" if self.within == AUTO else limits
         return f"{keys} post-randomized{limits} so that no match is right with probability above {self.xi:g}"
 
     def _columns(self) -> tuple[str, ...]:
@@ -164,18 +151,10 @@ class Pram:
             return " Records that miss the same keys are a group too: fill those keys in, or leave the records out."
         return ""
 
-    def _move(self, data: Records, plan: MovePlan, draws: Draws) -> engines.Frame:
+    def _move(self, data: Records, plan: MovePlan, draws: Draws) -> engines.Frame | pl.DataFrame:
         if data.roles.household:
-            return whole(data, partial(_move_households, plan, data.roles.household, draws))
-        return rowwise(data, partial(_move, plan, draws))
-
-
-def _move(plan: MovePlan, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    return plan.move(table, ids, draws)
-
-
-def _move_households(plan: MovePlan, household: str, draws: Draws, table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    return plan.move_households(table, household, draws)
+            return plan.move_households(together(data)[0], data.roles.household, draws)
+        return rowwise(data, partial(plan.move, draws=draws))
 
 
 def refuse_telling(records: Records, keys: tuple[str, ...], within: tuple[str, ...]) -> None:

@@ -8,13 +8,13 @@ import polars as pl
 from equipoise.data.cells import Cells, count
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
 from equipoise.data.row_draws import rowwise
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.ground.packed_keys import group
 from equipoise.ground.randomness import Draws
 from equipoise.laws.column_transitions import Transition
+from equipoise.methods.parameters import check_fields, share
 
 LARGEST = 2000
 """Categories of a column beyond which a matrix is refused: it would have more places than that squared."""
@@ -48,21 +48,17 @@ class PramMatrix:
     def __post_init__(self) -> None:
         if (self.matrix is None) == (self.diagonal is None):
             raise ParameterError("Give either matrix or diagonal.")
-        if self.diagonal is not None and not 0 <= self.diagonal <= 1:
-            raise ParameterError(f"diagonal must be a share in [0, 1], got {self.diagonal:g}.")
-        if not 0 <= self.alpha <= 1:
-            raise ParameterError(f"alpha must be a share in [0, 1], got {self.alpha:g}.")
+        check_fields(self)
+        for name in ("diagonal", "alpha"):
+            share(getattr(self, name) or 0, name, zero=True)
         if self.matrix is not None:
             object.__setattr__(self, "matrix", tuple(tuple(float(p) for p in row) for row in self.matrix))
             check_matrix(
                 np.array(self.matrix, dtype=np.float64) if len({len(r) for r in self.matrix}) == 1 else np.zeros((1, 2))
             )
-        if self.strata is not None:
-            object.__setattr__(self, "strata", names(self.strata, "strata"))
 
     def apply(self, data: Records, draws: Draws) -> Records:
-        if self.column not in data.schema():
-            raise RolesError.missing(self.column, list(data.schema()))
+        require_columns((self.column,), data.schema())
         by = (self.column, *(self.strata or ()))
         cells = count(data, by)
         values = cells.values(self.column)
@@ -97,9 +93,7 @@ class PramMatrix:
     def law(self) -> Law:
         parameters: dict[str, object] = {"column": self.column, "invariant": self.invariant, "alpha": self.alpha}
         parameters |= (
-            {"diagonal": self.diagonal}
-            if self.diagonal is not None
-            else {"matrix": [list(r) for r in self.matrix or ()]}
+            {"matrix": [list(r) for r in self.matrix]} if self.matrix is not None else {"diagonal": self.diagonal}
         )
         parameters |= {"strata": list(self.strata)} if self.strata else {}
         return Law("pram_matrix", (self.column,), self.words(), parameters)

@@ -6,14 +6,13 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from equipoise.data.numeric_columns import share
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
 from equipoise.data.row_draws import whole
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import DataError, RolesError
+from equipoise.ground.errors import DataError, RolesError, require_columns
 from equipoise.ground.randomness import Draws
 from equipoise.masks._swap_partners import compact, disjoint
+from equipoise.methods.parameters import check_fields, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +44,14 @@ class RankSwap:
     window: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns, "columns"))
+        check_fields(self)
         share(self.window, "window, a share of the ranks,", open_=True)
 
     def apply(self, data: Records, draws: Draws) -> Records:
         schema, columns = data.schema(), self.columns or data.roles.numeric
         if not columns:
             raise RolesError("No columns were named, and no column has the role numeric.")
-        for column in columns:
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
+        require_columns(columns, schema)
         frame = whole(data, partial(_swapped, columns, self.window, draws))
         return data.with_frame(frame, self.law(columns))
 

@@ -19,10 +19,8 @@ class Recode:
 
     Does not guard against attribute disclosure within a class, nor against an intruder with more keys than were named.
 
-    >>> import polars as pl
-    >>> from equipoise.data.hierarchy import Hierarchy
     >>> table = pl.DataFrame({"age": [14, 15, 16], "n": [1, 1, 1]})
-    >>> ages = Cells.of(table, hierarchies={"age": Hierarchy.intervals(5)})
+    >>> ages = eq.Cells.of(table, hierarchies={"age": eq.Hierarchy.intervals(5)})
     >>> Recode("age", 1).roll_up(ages).table.rows()
     [('10-14', 1, 1.0), ('15-19', 2, 2.0)]
     """

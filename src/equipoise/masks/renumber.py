@@ -9,10 +9,10 @@ import polars as pl
 from equipoise.data.cells import Cells
 from equipoise.data.recode_values import recoded
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import RolesError
+from equipoise.ground.errors import RolesError, require_columns
 from equipoise.ground.randomness import Draws
+from equipoise.methods.parameters import check_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,7 @@ class Renumber:
     randomizing the order and the numbering of individuals and households. Does not guard against recognition by who
     lives together: see `risk.Household`. Cost: one pass over the records, and a sort of the groups.
 
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"age": [1, 2, 3], "home": [70, 70, 15]}), Roles("age", household="home"))
+    >>> records = Records.of(pl.DataFrame({"age": [1, 2, 3], "home": [70, 70, 15]}), eq.Roles("age", household="home"))
     >>> a, b, c = Renumber().apply(records, Draws(1)).collect()["home"]
     >>> a == b, sorted({a, b, c})
     (True, [1, 2])
@@ -37,7 +36,7 @@ class Renumber:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns, "columns"))
+        check_fields(self)
 
     def apply(self, data: Records, draws: Draws) -> Records:
         columns = self._columns(data)
@@ -60,9 +59,8 @@ class Renumber:
         chosen = self.columns or ((roles.household,) if roles.household else ())
         if not chosen:
             raise RolesError("Nothing to give new numbers to: name a household in the roles, or columns.")
+        require_columns(chosen, schema)
         for column in chosen:
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
             if column in (*roles.keys, *roles.sensitive, roles.id, roles.weight):
                 raise RolesError(f"Column {column!r} has another role: its values mean something, and keep it.")
         return chosen

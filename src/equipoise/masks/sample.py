@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data.numeric_columns import share
 from equipoise.data.records import Law, Records
 from equipoise.data.row_draws import picked
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
 from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
+from equipoise.methods.parameters import share
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,7 @@ class Sample:
     Does not guard against somebody who knows that his target took part, nor for records that everybody knows.
     Estimates from the sample have variance (1/f - 1) S^2 N more. Cost: one sort of the records.
 
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"age": range(10), "w": [1.0] * 10}), Roles(["age"], weight="w"))
+    >>> records = eq.Records.of(pl.DataFrame({"age": range(10), "w": [1.0] * 10}), eq.Roles(["age"], weight="w"))
     >>> Sample(0.5).apply(records, Draws(1)).collect()["w"].to_list()
     [2.0, 2.0, 2.0, 2.0, 2.0]
     """

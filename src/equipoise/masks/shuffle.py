@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data import engines
 from equipoise.data.numeric_columns import beside, numeric_columns, root, times
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
-from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.data.row_draws import together
+from equipoise.ground.arrays import Floats, inverse
+from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
-from equipoise.masks._swap_partners import together
+from equipoise.methods.parameters import check_fields
 
 CATEGORIES = 50
 """Categories of a text column beyond which it is refused as `given`: each is a column of the regression."""
@@ -53,12 +52,9 @@ class Shuffle:
     given: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", names(self.columns, "columns"))
-        if self.given is not None:
-            object.__setattr__(self, "given", names(self.given, "given"))
-            both = [c for c in self.columns if c in self.given]
-            if both:
-                raise ParameterError(f"Column {both[0]!r} cannot be both shuffled and given.")
+        check_fields(self)
+        if both := [c for c in self.columns if c in (self.given or ())]:
+            raise ParameterError(f"Column {both[0]!r} cannot be both shuffled and given.")
 
     def apply(self, data: Records, draws: Draws) -> Records:
         columns = numeric_columns(data, self.columns)
@@ -69,7 +65,7 @@ class Shuffle:
         noise = beside([draws.normal(keys, counter) for counter in range(len(columns))])
         target_scores = centre + times(noise, model.residual)
         shuffled = table.with_columns(_dealt(table[c], target_scores[:, i]) for i, c in enumerate(columns))
-        return data.with_frame(engines.like(data.frame, shuffled), self.law(columns, predictors, model))
+        return data.with_frame(shuffled, self.law(columns, predictors, model))
 
     def law(self, columns: tuple[str, ...], predictors: tuple[str, ...], model: "ScoreModel") -> Law:
         """What the public may know; `explained` is the share of each column's scores that `given` predicts."""
@@ -88,9 +84,7 @@ class Shuffle:
     def _predictors(self, data: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
         default = (*data.roles.keys, *data.roles.numeric)
         predictors = tuple(dict.fromkeys(c for c in default if c not in columns)) if self.given is None else self.given
-        for column in predictors:
-            if column not in data.schema():
-                raise RolesError.missing(column, list(data.schema()))
+        require_columns(predictors, data.schema())
         return predictors
 
 
@@ -184,9 +178,7 @@ def _dealt(column: pl.Series, scores: Floats) -> pl.Series:
         column.is_not_null() & column.is_not_nan() if column.dtype.is_float() else column.is_not_null()
     ).to_numpy()
     places = np.flatnonzero(present)
-    rank = np.empty(len(places), dtype=np.int64)
-    rank[np.argsort(scores[places])] = np.arange(len(places))
-    dealt = column.gather(places).sort().gather(rank)
+    dealt = column.gather(places).sort().gather(inverse(np.argsort(scores[places])))
     if len(places) == len(column):
         return dealt
     source = np.arange(len(column))

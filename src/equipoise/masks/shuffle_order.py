@@ -20,9 +20,7 @@ class ShuffleOrder:
     Source: Willenborg and de Waal (2001), *Elements of Statistical Disclosure Control*, section 1.4.
     Does not guard against anything that the values themselves tell. Cost: one sort of the records.
 
-    >>> import polars as pl
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"age": range(5)}), Roles(["age"]))
+    >>> records = eq.Records.of(pl.DataFrame({"age": range(5)}), eq.Roles(["age"]))
     >>> sorted(ShuffleOrder().apply(records, Draws(1)).collect()["age"])
     [0, 1, 2, 3, 4]
     """

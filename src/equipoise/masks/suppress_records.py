@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data import engines
 from equipoise.data.cells import Cells, count
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
+from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import EngineError, ParameterError, RolesError
+from equipoise.ground.errors import RolesError, require_columns
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule, label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.sensitive_values import flagged, sensitive_of
 
 
@@ -28,10 +28,8 @@ class SuppressRecords:
     Does not guard against what a blanked record tells: that its keys are rare, and its sensitive values; fewer than k
     blanked records are a class of fewer than k. Cost: one count and one pass.
 
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.rules import MinCount
-    >>> records = Records.of(pl.DataFrame({"age": [30, 30, 31], "pay": [5, 6, 7]}), Roles(["age"]))
-    >>> SuppressRecords(MinCount(2)).apply(records, Draws(1)).collect().rows()
+    >>> records = eq.Records.of(pl.DataFrame({"age": [30, 30, 31], "pay": [5, 6, 7]}), eq.Roles(["age"]))
+    >>> SuppressRecords(eq.rules.MinCount(2)).apply(records, Draws(1)).collect().rows()
     [(30, 5), (30, 6), (None, 7)]
     """
 
@@ -39,20 +37,16 @@ class SuppressRecords:
     keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "keys", names(self.keys, "keys"))
-        if not isinstance(self.rule, Rule) or isinstance(self.rule, type):
-            raise ParameterError("rule must be a rule: eq.rules.MinCount(3).")
+        check_fields(self)
 
     def apply(self, data: Records, draws: Draws) -> Records:
         keys = self._keys(data)
         cells = count(data, tuple(dict.fromkeys((*keys, *sensitive_of([self.rule])))))
         unsafe = self._flagged(cells, keys)
-        if data.kind == "pyspark":
-            raise EngineError("Spark cannot suppress records: give Polars, pandas, PyArrow, DuckDB or file data.")
-        table = data.collect()
+        table = all_in_memory(data)
         hidden = pl.Series(unsafe[cell_of(table, cells)])
         blank = [pl.when(~hidden).then(pl.col(key)).alias(key) for key in keys]
-        return data.with_frame(engines.like(data.frame, table.with_columns(blank)), self.law(keys))
+        return data.with_frame(table.with_columns(blank), self.law(keys))
 
     def words(self) -> str:
         return f"keys of records suppressed by {label(self.rule)}"
@@ -65,9 +59,7 @@ class SuppressRecords:
         keys = self.keys or data.roles.keys
         if not keys:
             raise RolesError("There are no keys to suppress: name them in the roles.")
-        for key in keys:
-            if key not in data.schema():
-                raise RolesError.missing(key, list(data.schema()))
+        require_columns(keys, data.schema())
         return keys
 
     def _flagged(self, cells: Cells, keys: tuple[str, ...]) -> Integers:

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data import engines
-from equipoise.data.numeric_columns import share, significant
+from equipoise.data.numeric_columns import significant
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import names
-from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
-from equipoise.ground.packed_keys import code, group
+from equipoise.data.row_draws import together
+from equipoise.ground.arrays import Floats, Integers, runs
+from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns
+from equipoise.ground.packed_keys import code, group, group_coded
 from equipoise.ground.randomness import Draws
-from equipoise.masks._swap_partners import compact, disjoint, together
+from equipoise.masks._swap_partners import compact, disjoint
 from equipoise.methods.method import Rule
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.sensitive_values import chosen
 
 NOWHERE = -1
@@ -65,8 +65,7 @@ class Swap:
     cap: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("keys", "protected", *(("within",) if self.within is not None else ())):
-            object.__setattr__(self, name, names(getattr(self, name), name))
+        check_fields(self)
         if not self.keys:
             raise ParameterError("Swap needs keys: the columns by which a record is found.")
         share(self.rate, "rate, a probability,")
@@ -90,9 +89,7 @@ class Swap:
         source = units.source(pairs.first[swapped], pairs.second[swapped])
         moving = list(self.protected or (self.attribute,))
         released = table.with_columns(table.select(moving)[source].get_columns())
-        return data.with_frame(
-            engines.like(data.frame, released), self.law(_report(self, data, units, pairs, table, released))
-        )
+        return data.with_frame(released, self.law(_report(self, data, units, pairs, table, released)))
 
     def law(self, report: "SwapLog") -> Law:
         """What the public may know: the policy, how many partners candidates have, what areas lost."""
@@ -120,9 +117,9 @@ class Swap:
     def _refuse_missing(self, data: Records) -> None:
         schema = data.schema()
         extra = (self.similar, self.target if isinstance(self.target, str) else None)
-        for column in (*self.keys, self.attribute, *self.protected, *(self.within or ()), *(c for c in extra if c)):
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
+        require_columns(
+            (*self.keys, self.attribute, *self.protected, *(self.within or ()), *(c for c in extra if c)), schema
+        )
         if self.similar and not schema[self.similar].is_numeric():
             raise DataError(
                 f"Column {self.similar!r} is {schema[self.similar]}, not numeric: nothing is nearest in it."
@@ -194,9 +191,7 @@ class _Units:
         return sources
 
     def _rows(self, units: Integers) -> Integers:
-        size = np.diff(self.starts)[units]
-        inside = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        return self.rows[np.repeat(self.starts[units], size) + inside]
+        return self.rows[runs(self.starts[units], self.starts[units + 1])]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,8 +204,8 @@ class _Pairs:
 
 
 def _units(mask: Swap, data: Records, table: pl.DataFrame, marks: Integers) -> _Units:
-    keys = _numbered(table, mask.keys)
-    alike = _numbered(table, (*mask.keys, *mask.within)) if mask.within else keys
+    keys = group_coded([code(table[c]) for c in mask.keys])[0]
+    alike = group_coded([code(table[c]) for c in (*mask.keys, *mask.within)])[0] if mask.within else keys
     area = code(table[mask.attribute])
     place = area.codes.astype(np.int64) + (0 if area.values.null_count() else 1)
     place[place == 0] = NOWHERE
@@ -257,11 +252,6 @@ def _households(
     profile = code(homes["alike"]).codes.astype(np.int64)
     rows = people["row"].to_numpy().astype(np.int64)
     return _Units(profile, where, candidates & (where != NOWHERE), scores, homes["mark"].to_numpy(), rows, starts)
-
-
-def _numbered(table: pl.DataFrame, columns: tuple[str, ...]) -> Integers:
-    coded = [code(table[c]) for c in columns]
-    return group([c.codes for c in coded], [c.size for c in coded])[0]
 
 
 def _alone(keys: Integers, area: Integers) -> Any:

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import Roles, names
+from equipoise.data.roles import Roles
 from equipoise.data.row_draws import whole
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns
 from equipoise.ground.randomness import Draws
 from equipoise.masks._synthesis.normal import Normal
 from equipoise.masks._synthesis.relations import Relations
@@ -20,6 +20,7 @@ from equipoise.masks._synthesis.smoothed_bootstrap import Smoothed
 from equipoise.masks._synthesis.trees import Trees
 from equipoise.masks._synthesis.variables import SynthesisVariable, generator, weighted
 from equipoise.methods.method import Rule, label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.sensitive_values import chosen
 
 WORDS = {
@@ -71,7 +72,6 @@ class Synthesize:
     Measured coverage of 95 % intervals by `utility.combine` from 10 samples by trees (two normal columns, n = k = 100
     and 1,000): means 0.97, regression slope 0.98 and 0.96.
 
-    >>> import equipoise as eq
     >>> records = eq.read(pl.DataFrame({"x": [1.0, 2.0, 4.0, 3.0]}), eq.Roles())
     >>> made = Synthesize("hierarchical-normal", samples=2, size=3).apply(records, Draws(1))
     >>> made.collect()["sample"].to_list(), made.roles.sample
@@ -89,21 +89,10 @@ class Synthesize:
     leaf: int | None = None
 
     def __post_init__(self) -> None:
-        if self.model not in WORDS:
-            raise ParameterError(f"model must be one of {', '.join(WORDS)}, got {self.model!r}.")
+        check_fields(self, samples=2 if self.model == "mixture" else 1, leaf=1, size=1)
         for name in ("columns", "order"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, names(getattr(self, name), name) or None)
-        object.__setattr__(self, "relations", names(self.relations, "relations"))
+            object.__setattr__(self, name, getattr(self, name) or None)
         Relations.of(self.relations)
-        for name, least in (("samples", 2 if self.model == "mixture" else 1), ("leaf", 1), ("size", 1)):
-            value = getattr(self, name)
-            if value is None and name != "samples":
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}.")
-        if self.bounds not in ("free", "observed"):
-            raise ParameterError(f"bounds must be 'free' or 'observed', got {self.bounds!r}.")
         if not isinstance(self.only, str | Rule | None):
             raise ParameterError("only takes a rule that flags cells, or the name of a boolean column.")
         if not self.full and self.size is not None:
@@ -151,9 +140,7 @@ class Synthesize:
         schema, roles = list(data.schema()), data.roles
         related = Relations.of(self.relations)
         names_used = (*(self.columns or ()), *(self.order or ()), *related.columns())
-        for column in (*names_used, *((self.only,) if isinstance(self.only, str) else ())):
-            if column not in schema:
-                raise RolesError.missing(column, schema)
+        require_columns((*names_used, *((self.only,) if isinstance(self.only, str) else ())), schema)
         if roles.sample or (self.samples > 1 and SAMPLE in schema):
             raise RolesError(
                 f"The file has samples or a column {SAMPLE!r} already: synthesise the original, or rename it."
@@ -233,7 +220,8 @@ class _Task:
     def full(self, sample: int, size: int, rng: np.random.Generator) -> pl.DataFrame:
         """A synthetic file of its own."""
         values = self._draw(self._model(sample), np.arange(size), rng)
-        synthetic = self.related.with_sums(_with_totals(values, self.table, self.related))
+        room = [pl.lit(None, dtype=self.table.schema[total]).alias(total) for total in self.related.totals]
+        synthetic = self.related.with_sums(values.with_columns(room))
         if self.weight and size != self.table.height:
             synthetic = synthetic.with_columns(pl.col(self.weight).cast(pl.Float64) * (self.table.height / size))
         return synthetic
@@ -290,11 +278,6 @@ class _Task:
                 numbers = variable.numbers
                 bounds[name] = (max(low, float(np.nanmin(numbers))), min(high, float(np.nanmax(numbers))))
         return bounds
-
-
-def _with_totals(values: pl.DataFrame, table: pl.DataFrame, related: Relations) -> pl.DataFrame:
-    """Room for the columns that are sums of others."""
-    return values.with_columns(pl.lit(None, dtype=table.schema[c]).alias(c) for c in related.totals)
 
 
 def _stacked(pieces: list[pl.DataFrame], table: pl.DataFrame, roles: Roles, full: bool) -> pl.DataFrame:

@@ -14,9 +14,7 @@ class TopCode(TailCode):
     column's sum. Source: Willenborg and de Waal (1996), ch. 1.
     Does not guard against a tail of one or two records: their mean or median shows them. Look at the tail's size.
 
-    >>> import polars as pl
-    >>> from equipoise.data.cells import Cells
-    >>> incomes = Cells.of(pl.DataFrame({"income": [1, 5, 9], "n": [4, 1, 3]}))
+    >>> incomes = eq.Cells.of(pl.DataFrame({"income": [1, 5, 9], "n": [4, 1, 3]}))
     >>> TopCode("income", at=4).roll_up(incomes).table["income"].to_list()
     [1, 8]
     """

@@ -78,20 +78,10 @@ def label(method: Any) -> str:
     parameters = [
         (f.name, getattr(method, f.name)) for f in fields(method) if f.init and getattr(method, f.name) != _default(f)
     ]
-    inside = ", ".join(f"{name}={_parameter_text(value)!r}" for name, value in parameters)
+    texts = ((name, label(value) if isinstance(value, Rule) else value) for name, value in parameters)
+    inside = ", ".join(f"{name}={value!r}" for name, value in texts)
     return name_of(type(method)) + (f"({inside})" if inside else "")
 
 
-def _parameter_text(value: Any) -> Any:
-    """A parameter as written in policy files: a rule by its own label."""
-    return label(value) if isinstance(value, Rule) else value
-
-
 def _default(field: Any) -> Any:
-    return (
-        field.default
-        if field.default is not MISSING
-        else field.default_factory()
-        if field.default_factory is not MISSING
-        else MISSING
-    )
+    return field.default if field.default_factory is MISSING else field.default_factory()

@@ -29,7 +29,7 @@ class Score:
 
     name: str
     value: float
-    better: Better
+    better: Better = "lower"
     _: KW_ONLY
     interval: tuple[float, float] | None = field(default=None, repr=False)
     baseline: float | None = field(default=None, repr=False)

@@ -16,9 +16,9 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.equivalence_classes import Classes, Split
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.protection_levels import Both, Either, Together
 
 Merging = Literal["any", "safe", ""]
@@ -37,7 +37,11 @@ class Attribute(Together, ABC):
     __slots__ = ()
     sensitive: Any
     others: Any
-    merging: Any
+
+    @property
+    def merging(self) -> Merging:
+        """Merged from safe classes a class is safe, unless people are told apart by their other sensitive values."""
+        return "safe" if self.others == "apart" else ""
 
     @abstractmethod
     def within(self, split: Split) -> Integers:
@@ -70,21 +74,10 @@ class Attribute(Together, ABC):
 
 
 def check(rule: Any) -> None:
-    """Check `sensitive` (stored as a tuple of names) and `others` of a rule."""
-    object.__setattr__(rule, "sensitive", names(rule.sensitive, "sensitive"))
+    """Check the fields of a rule, which needs a sensitive column."""
+    check_fields(rule)
     if not rule.sensitive:
         raise ParameterError("Name at least one sensitive column.")
-    if rule.others not in ("apart", "known"):
-        raise ParameterError(f"others must be 'apart' or 'known', got {rule.others!r}.")
-
-
-def above(value: Any, name: str, least: float, strict: bool = True) -> None:
-    """Refuse a value that is not a number above (or at) a bound."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
-    if not fits or value < least or (strict and value == least):
-        raise ParameterError(
-            f"{name} must be a number {'above' if strict else 'of at least'} {least:g}, got {value!r}."
-        )
 
 
 def merging(rule: Any) -> Merging:

@@ -29,6 +29,9 @@ CHANGED_COLUMN_FIELDS = ("column", "columns")
 COLUMN_FIELDS = (*CHANGED_COLUMN_FIELDS, "keys", "attribute", "protected", "given", "strata", "similar")
 """Parameters that name columns of the data."""
 
+COLUMN_TYPES, COLUMNS_TYPES = ("str", "str | None"), ("tuple[str, ...]", "tuple[str, ...] | None")
+"""Types of such parameters: one column, or several."""
+
 
 def misfits(
     records: Records,
@@ -99,12 +102,7 @@ def _of_mask(table: dict[str, Any], schema: Mapping[str, Any], roles: Roles, pla
         return
     kinds = {f.name: f.kind for f in form(method)}
     for key, value in table.items():
-        if key not in COLUMN_FIELDS or kinds.get(key) not in (
-            "str",
-            "str | None",
-            "tuple[str, ...]",
-            "tuple[str, ...] | None",
-        ):
+        if key not in COLUMN_FIELDS or kinds.get(key) not in (*COLUMN_TYPES, *COLUMNS_TYPES):
             continue
         columns = dict.fromkeys(c for one in _values(value, "tuple" in kinds[key]) for c in _names(one))
         yield from absent(columns, schema, (*place, key))
@@ -143,24 +141,20 @@ def _of_levels(
     table: Mapping[str, Any], schema: Mapping[str, Any], roles: Roles, place: Place
 ) -> Iterator[PolicyProblem]:
     """Problems of levels that the hierarchy of the column does not have or does not allow."""
-    columns = [c for c in _values(table["column"], False) if c in schema]
-    for column in columns:
-        if column not in roles.hierarchies:
-            yield PolicyProblem(
-                (*place, "column"), f"The column {column!r} has no hierarchy under [roles.hierarchies]."
-            )
+    for column in (c for c in _values(table["column"], False) if c in schema):
+        tree = roles.hierarchies.get(column)
+        if tree is None:
+            words = f"The column {column!r} has no hierarchy under [roles.hierarchies]."
+            yield PolicyProblem((*place, "column"), words)
             continue
-        tree = roles.hierarchies[column]
-        for level in _values(table["level"], False):
-            if words := level_fault(tree, column, level):
-                yield PolicyProblem((*place, "level"), words)
+        faults = (level_fault(tree, column, level) for level in _values(table["level"], False))
+        yield from (PolicyProblem((*place, "level"), fault) for fault in faults if fault)
 
 
 def level_fault(tree: Hierarchy, column: str, level: int | str) -> str:
     """Why a column cannot be released at a level; nothing where it can."""
     try:
-        return (
-            "" if tree.level(level) in tree.allowed else f"The level {level!r} of {column!r} is finer than its floor."
-        )
+        allowed = tree.level(level) in tree.allowed
     except EquipoiseError as error:
         return str(error)
+    return "" if allowed else f"The level {level!r} of {column!r} is finer than its floor."

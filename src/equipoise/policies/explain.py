@@ -8,6 +8,7 @@ from typing import Any
 from equipoise.data.branches import old_words
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_TEXTS
 from equipoise.methods.method import Coarsening, Measure, OnCells, label
 from equipoise.policies.checks import WAIVABLE_ATTACK, changes
 from equipoise.policies.limits import SIGN_WORDS, Limit, ends, is_share
@@ -18,17 +19,6 @@ from equipoise.policies.sections import Candidate
 from equipoise.presentation.numbers import value_text
 from equipoise.recipe.catalogue import OLD_NAMES, family, find, form, summary
 from equipoise.recipe.recipe import spread
-
-ROLE_WORDS = {
-    "keys": "An intruder may know",
-    "sensitive": "Nobody may learn",
-    "numeric": "Users analyse the numbers",
-    "weight": "A record stands for as many people as it says in",
-    "household": "Records belong together by",
-    "domain": "Users make tables for",
-    "id": "Withheld, as it numbers the records:",
-    "direct": "Withheld, as they say who it is:",
-}
 
 
 @dataclass(frozen=True)
@@ -89,9 +79,9 @@ def _random(candidate: Candidate) -> bool:
 def _data(job: Job, roles: Roles, records: Records | None) -> Iterator[str]:
     size = f": {records.height():,} records, {len(records.schema())} columns" if records else ""
     yield f"{job.data.path}{size}."
-    for role, words in ROLE_WORDS.items():
-        if columns := getattr(roles, role):
-            yield f"{words} {columns if isinstance(columns, str) else ', '.join(columns)}."
+    for role, texts in ROLE_TEXTS.items():
+        if "sentence" in texts and (columns := getattr(roles, ROLE_FIELDS.get(role, role))):
+            yield f"{texts['sentence']} {columns if isinstance(columns, str) else ', '.join(columns)}."
     if job.table is not None:
         what = f"the sums of {job.table.value}" if job.table.value else "counts"
         yield f"A table of {what} by {', '.join(job.table.by) or 'the columns that are there'}."
@@ -158,7 +148,8 @@ def _value(value: Any) -> str:
 def _work(job: Job, recipes: int, runs: int, records: Records | None) -> str:
     measures = ", ".join(label(m) for m in job.scales()) or "the usual measures"
     quick = not any(_random(c) for c in job.candidates) and all(isinstance(m, OnCells) for m in job.scales())
-    how = "on cells alone, the records being counted once" if quick else f"each on {_size(records)} records"
+    size = f"{records.height():,}" if records else "all"
+    how = "on cells alone, the records being counted once" if quick else f"each on {size} records"
     bound = f", {job.search.budget:,} trials at most" if job.search.budget else ""
     time = f", {job.search.seconds:g} seconds at most" if job.search.seconds else ""
     kind = "from coarse to fine" if job.search.search == "adaptive" else "all of them"
@@ -167,10 +158,6 @@ def _work(job: Job, recipes: int, runs: int, records: Records | None) -> str:
 
 def _many(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' if number != 1 else ''}"
-
-
-def _size(records: Records | None) -> str:
-    return f"{records.height():,}" if records else "all"
 
 
 def _choice(job: Job) -> Iterator[str]:

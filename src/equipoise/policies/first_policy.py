@@ -126,7 +126,7 @@ def _alone(cells: Cells) -> float:
 
 
 def _head(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
-    name = _flat(findings.name)
+    name = "".join(c if c.isprintable() else " " for c in findings.name)
     yield f"# A first policy for {name}, written by looking at the data. It is a proposal, not a decision."
     yield "#   1. Read every line and change what is wrong: the roles first."
     yield "#   2. equipoise check POLICY.toml      says in plain words what it means."
@@ -225,7 +225,8 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         yield f"\n# Suppress the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
         yield from _recodes(
-            {key: names[-1:] for key, names in findings.levels.items()}, [_drop(least), *_final_masks(findings)]
+            {key: names[-1:] for key, names in findings.levels.items()},
+            [f'{{ use = "suppress_records", rule = "min-count:{least}" }}', *_final_masks(findings)],
         )
     if findings.roles.of("numeric"):
         column = _quoted(list(findings.roles.of("numeric"))[:1])
@@ -244,10 +245,6 @@ def _least(preset: Preset | None) -> int:
 def _limited_scores(preset: Preset) -> tuple[str, ...]:
     under = preset_named(str(preset.plain["extends"])).plain if "extends" in preset.plain else {}
     return (*preset.plain.get("limits", {}), *under.get("limits", {}))
-
-
-def _drop(least: int) -> str:
-    return f'{{ use = "suppress_records", rule = "min-count:{least}" }}'
 
 
 def _final_masks(findings: FileFindings) -> list[str]:
@@ -312,7 +309,3 @@ def _table(findings: FileFindings, preset: Preset) -> Iterator[str]:
     if added:
         yield f"value = {_quoted(amounts[0])}"
     yield "\n# Limits and methods are those of the preset; what you write here takes their place."
-
-
-def _flat(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)

@@ -3,7 +3,7 @@
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -12,7 +12,7 @@ from equipoise.methods.method import Measure, label, name_of
 from equipoise.methods.score import Score
 from equipoise.policies.scoped_measures import Wanted, depends, scale
 from equipoise.policies.sections import Intruder, LimitTable
-from equipoise.recipe.catalogue import OLD_NAMES, family, parse, typed
+from equipoise.recipe.catalogue import OLD_NAMES, family, known_method, parse, typed
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -98,26 +98,18 @@ def as_scored(name: str) -> str:
     if not set(name) & set("(:") and name not in OLD_NAMES:
         return name
     scope = Wanted.of(name)
-    try:
-        score = label(parse(scope.measure, "measure"))
-    except EquipoiseError:
-        return name
-    return str(Wanted(score, scope.scenario, scope.by, scope.worst))
+    measure = known_method(scope.measure, "measure")
+    return name if measure is None else str(replace(scope, measure=label(measure)))
 
 
 def expanded(name: str, table: LimitTable, scenarios: tuple[Intruder, ...]) -> tuple[str, ...]:
     """The names of the scores that a limit applies to: one for each scenario unless it names one."""
     scope = Wanted.of(as_scored(name))
     scope = Wanted(scope.measure, table.scenario or scope.scenario, table.by or scope.by, table.worst or scope.worst)
-    if scope.scenario or not scenarios:
+    measure = known_method(scope.measure, "measure")
+    if scope.scenario or not scenarios or measure is None or not depends(measure):
         return (str(scope),)
-    try:
-        concerned = depends(parse(scope.measure, "measure"))
-    except EquipoiseError:
-        concerned = False
-    if not concerned:
-        return (str(scope),)
-    return tuple(str(Wanted(scope.measure, s.name, scope.by, scope.worst)) for s in scenarios)
+    return tuple(str(replace(scope, scenario=intruder.name)) for intruder in scenarios)
 
 
 def written_out(
@@ -180,16 +172,12 @@ def at_odds(limits: Iterable[Limit], scenarios: tuple[Intruder, ...] = ()) -> It
         if not _between(its, -inf, inf):
             yield score, f"{' and '.join(limit.words() for limit in its)} cannot both hold."
     for steps in ladder.values():
-        for upper, high in steps:
-            for lower, low in steps:
-                if low < high and upper.sign[0] == "<" and lower.sign[0] == ">" and not _meet(upper, lower):
-                    yield (
-                        lower.score,
-                        (
-                            f"{lower.words()} and {upper.words()} cannot both hold: {upper.score} is never below "
-                            f"{lower.score}."
-                        ),
-                    )
+        pairs = [(upper, lower) for upper, high in steps for lower, low in steps if low < high]
+        for upper, lower in pairs:
+            opposed = upper.sign[0] == "<" and lower.sign[0] == ">"
+            if opposed and not _between((upper, lower), -inf, inf):
+                both = f"{lower.words()} and {upper.words()} cannot both hold"
+                yield lower.score, f"{both}: {upper.score} is never below {lower.score}."
 
 
 def _step(limit: Limit, scenarios: tuple[Intruder, ...]) -> tuple[str, int] | None:
@@ -200,7 +188,7 @@ def _step(limit: Limit, scenarios: tuple[Intruder, ...]) -> tuple[str, int] | No
         scale(limit.score, scenarios)
     except EquipoiseError:
         return None
-    rest = str(Wanted("", scope.scenario, scope.by, scope.worst))
+    rest = str(replace(scope, measure=""))
     if name_of(type(measure)) == "uniques":
         return rest, measure.k
     return (rest, measure.k - 1) if name_of(type(measure)) == "k_anonymity" and measure.subsets is None else None
@@ -216,8 +204,3 @@ def _between(limits: Iterable[Limit], low: float, high: float) -> bool:
         if limit.sign[0] == ">" and (limit.bound > low or (limit.bound == low and strict)):
             low, open_low = limit.bound, strict
     return low < high or (low == high and not (open_low or open_high))
-
-
-def _meet(upper: Limit, lower: Limit) -> bool:
-    """Whether an upper and a lower limit can both hold."""
-    return _between([Limit("", upper.sign, upper.bound), Limit("", lower.sign, lower.bound)], -inf, inf)

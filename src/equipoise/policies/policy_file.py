@@ -1,35 +1,24 @@
 """Policy file: read, checked and turned into roles, candidates, limits and an output folder."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles, read_toml
 from equipoise.files import FORMATS, read
 from equipoise.ground.errors import EquipoiseError, ParameterError, RolesError, hint
 from equipoise.methods.method import Mask, Measure
-from equipoise.policies.checks import (
-    WAIVABLE_ATTACK,
-    of_candidates,
-    of_limits,
-    of_measures,
-    of_roles,
-    of_scenarios,
-    of_weights,
-    readable,
-    unattacked,
-    validated,
-)
+from equipoise.policies import checks
+from equipoise.policies.checks import WAIVABLE_ATTACK
 from equipoise.policies.checks_on_data import misfits, role_misfits
 from equipoise.policies.coarsenings import coarsenings
 from equipoise.policies.policy import Policy
 from equipoise.policies.presets import extended, presets
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import (
-    FORBID,
     Candidate,
     Choose,
     Data,
@@ -37,6 +26,7 @@ from equipoise.policies.sections import (
     Output,
     PolicyProblem,
     SearchSection,
+    Section,
     refusal,
 )
 from equipoise.policies.table_checks_on_data import table_misfits
@@ -62,10 +52,9 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Section):
     """A policy file: data, roles, limits, candidates."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     data: Data
     roles: dict[str, Any]
     limits: dict[str, Any] = field(default_factory=dict)
@@ -103,7 +92,7 @@ class Job:
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
             problems.append(PolicyProblem(("extends",), str(error)))
-        values, structural = validated(cls, plain, INTERNAL_FIELDS)
+        values, structural = checks.validated(cls, plain, INTERNAL_FIELDS)
         problems += structural
         needed = ("data",) if "table" in plain else ("data", "roles")
         problems += [PolicyProblem((name,), "is missing") for name in needed if name not in plain]
@@ -121,7 +110,7 @@ class Job:
             return []
         try:
             bare = self._records(Roles())
-            fitting = replace(bare, roles=readable(self.roles, self.folder, bare.schema()))
+            fitting = replace(bare, roles=checks.readable(self.roles, self.folder, bare.schema()))
             return [*role_misfits(bare, self.roles), *self.misfits(fitting)]
         except EquipoiseError:
             return []
@@ -129,9 +118,9 @@ class Job:
     def _problems(self, failed: set[str | int]) -> list[PolicyProblem]:
         """All problems that need no data; sections that failed already are skipped."""
         problems = [
-            *of_roles(self.roles, self.folder), *of_scenarios(self.scenarios),
-            *of_limits(self.limits, self.scenarios), *of_measures(self.measures, self.scenarios),
-            *of_weights(self.choose), *of_candidates(self.candidates),
+            *checks.of_roles(self.roles, self.folder), *checks.of_scenarios(self.scenarios),
+            *checks.of_limits(self.limits, self.scenarios), *checks.of_measures(self.measures, self.scenarios),
+            *checks.of_weights(self.choose), *checks.of_candidates(self.candidates),
         ]  # fmt: skip
         problems += [
             PolicyProblem(("waive", name), f"Only {WAIVABLE_ATTACK!r} can be waived, and its reason must be told.")
@@ -179,7 +168,7 @@ class Job:
     def unattacked(self) -> str:
         """Why this policy must limit an attack; empty where it need not."""
         masks = (find(str(table["use"]), "mask") for c in self.candidates for table in (*c.masks, *c.then))
-        return unattacked(masks, self.policy().measures())
+        return checks.unattacked(masks, self.policy().measures())
 
     @property
     def searches(self) -> bool:
@@ -264,7 +253,8 @@ class Job:
         candidates: list[Recipe] = []
         for candidate in self.candidates:
             after = recipes(*map(_masks, candidate.then))
-            candidates += _append_each(coarsenings(records), after) if candidate.coarsenings else ()
+            first = coarsenings(records) if candidate.coarsenings else ()
+            candidates += (Recipe((*one.masks, *then.masks)) for one in first for then in after)
             candidates += recipes(*_alternatives(candidate)) if candidate.masks else ()
         seed = self.seed()
         return tuple(candidates if seed is None else (replace(recipe, seed=seed) for recipe in candidates))
@@ -286,7 +276,7 @@ class Job:
         import tomli_w
 
         return tomli_w.dumps(
-            _as_toml({**{f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS}})
+            _as_toml({f.name: getattr(self, f.name) for f in fields(self) if f.name not in INTERNAL_FIELDS})
         )
 
     def again(self, records: Records) -> "Job":
@@ -341,11 +331,6 @@ def _alternatives(candidate: Candidate) -> list[list[Mask]]:
     return [_masks(table) for table in candidate.masks]
 
 
-def _append_each(first: Iterable[Recipe], after: Sequence[Recipe]) -> Iterator[Recipe]:
-    """Every recipe followed by each of the next ones."""
-    return (Recipe((*one.masks, *then.masks)) for one in first for then in after)
-
-
 def _masks(mask: Mapping[str, Any]) -> list[Mask]:
     table = dict(mask)
     if "use" not in table:
@@ -363,6 +348,6 @@ def _as_toml(value: Any) -> Any:
     """Plain TOML data without default values."""
     if isinstance(value, Mapping):
         return {k: _as_toml(v) for k, v in value.items() if v is not None and v != () and v != {}}
-    if isinstance(value, Data | Choose | Output | Candidate | Tabulation | Intruder | SearchSection):
+    if isinstance(value, Section):
         return _as_toml({f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default})
     return [_as_toml(v) for v in value] if isinstance(value, tuple | list) else value

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,14 +39,9 @@ def presets() -> Mapping[str, Preset]:
     """
     import tomllib
 
-    preset_by_name = {}
-    for file in sorted(files("equipoise.policies").joinpath("preset_files").iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".toml"):
-            text = file.read_text(encoding="utf-8")
-            preset_by_name[file.name.removesuffix(".toml")] = _preset(
-                file.name.removesuffix(".toml"), text, tomllib.loads(text)
-            )
-    return preset_by_name
+    paths = sorted(Path(__file__).with_name("preset_files").glob("*.toml"))
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in paths}
+    return {name: _preset(name, text, tomllib.loads(text)) for name, text in texts.items()}
 
 
 def _preset(name: str, text: str, plain: dict[str, Any]) -> Preset:
@@ -61,8 +55,7 @@ def _preset(name: str, text: str, plain: dict[str, Any]) -> Preset:
 def preset_named(name: str, folder: Path = Path()) -> Preset:
     """A preset by its name; a policy file of the house by its path, relative to the folder."""
     if name.endswith(".toml"):
-        plain = read_toml(folder / name)
-        return _preset(name, "", plain)
+        return _preset(name, "", read_toml(folder / name))
     if name not in presets():
         raise ParameterError(f"No preset {name!r}.{hint(name, list(presets()))}")
     return presets()[name]
@@ -167,13 +160,9 @@ def _columns(slot: str, slots: Mapping[str, Any]) -> tuple[str, ...]:
     if not slot.startswith(SLOT_MARK):
         return (slot,)
     columns = slots.get(slot.removeprefix(SLOT_MARK), ())
-    return (
-        (columns,)
-        if isinstance(columns, str)
-        else tuple(map(str, columns))
-        if isinstance(columns, list | tuple)
-        else ()
-    )
+    if isinstance(columns, str):
+        return (columns,)
+    return tuple(map(str, columns)) if isinstance(columns, list | tuple) else ()
 
 
 def slots_of(preset: Preset) -> tuple[str, ...]:

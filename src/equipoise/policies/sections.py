@@ -6,14 +6,18 @@ from typing import Any, ClassVar, Literal
 from equipoise.ground.errors import ParameterError
 from equipoise.policies.toml_lines import Lines, Place, line_at, place_text
 
-FORBID = {"extra": "forbid"}
+
+@dataclass(frozen=True)
+class Section:
+    """A table of a policy file: keys that are no field are refused."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
 
 @dataclass(frozen=True)
-class Data:
+class Data(Section):
     """[data]: where the file is, and how to read it when detection is not enough."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     path: str
     delimiter: str | None = None
     encoding: str | None = None
@@ -23,29 +27,26 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Choose:
+class Choose(Section):
     """[choose]: which side to favour among the releases inside the limits, and how much each utility matters."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     prefer: Literal["utility", "risk"] = "utility"
     weights: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Output:
+class Output(Section):
     """[output]: the release folder, the format of the data, and the file of the key that signs the evidence."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     folder: str | None = None
     format: str | None = None
     sign: str | None = None
 
 
 @dataclass(frozen=True)
-class SearchSection:
+class SearchSection(Section):
     """[search]: how candidates are tried: all of them, or from coarse to fine until trials or seconds are used up."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     search: Literal["grid", "adaptive"] = "grid"
     budget: int | None = None
     seconds: float | None = None
@@ -60,20 +61,18 @@ class SearchSection:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Section):
     """[[candidates]]: all coarsenings, and what is done then; or masks in order, each parameter a value or a grid."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     coarsenings: bool = False
     masks: tuple[dict[str, Any], ...] = ()
     then: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
-class Intruder:
+class Intruder(Section):
     """[[scenarios]]: somebody who knows some columns of a person and wants to learn others."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     name: str
     known: tuple[str, ...]
     sensitive: tuple[str, ...] | None = None
@@ -81,10 +80,9 @@ class Intruder:
 
 
 @dataclass(frozen=True)
-class LimitTable:
+class LimitTable(Section):
     """A limit with more than its bound: why, for which scenario, within which groups, for the worst record."""
 
-    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
     limit: str
     reason: str = ""
     scenario: str | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from equipoise import rules
 from equipoise.data.hierarchy import Hierarchy
@@ -18,6 +18,7 @@ from equipoise.ground.randomness import Draws
 from equipoise.masks import Recode
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.policies.dominance_check import parts_of
+from equipoise.policies.sections import Section
 from equipoise.tables import CellKey, record_keys
 
 RESERVED_LABELS = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
@@ -51,7 +52,7 @@ class TableLayout:
 
 
 @dataclass(frozen=True)
-class Tabulation(TableLayout):
+class Tabulation(Section, TableLayout):
     """[table]: the columns it goes `by`, what is added up, whose contributions count as one, and its hierarchies.
 
     A hierarchy is a list of the coarser columns, the path of a .csv or .hrc file, or a table as under
@@ -59,7 +60,6 @@ class Tabulation(TableLayout):
     the rows are cells already: true, or which columns are what, as `tables.Ready` has it.
     """
 
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
     coarsen: dict[str, int | str] = field(default_factory=dict)
     hierarchies: dict[str, Any] = field(default_factory=dict)
     ready: bool | dict[str, Any] = False

@@ -4,22 +4,9 @@ import re
 from collections.abc import Collection, Iterable
 from math import floor, isfinite, log10
 
+from equipoise.ground.system import packaged
 from equipoise.methods.score import Score
 
-MEASURE_TITLES = {
-    "entropy": "Entropy kept",
-    "moments": "Change of moments",
-    "prosecutor": "Prosecutor risk",
-    "journalist": "Journalist risk",
-    "marketer": "Marketer risk",
-    "household": "Household risk",
-    "nearest": "Nearest record",
-    "linkage": "Probabilistic linkage",
-    "interval": "Interval disclosure",
-    "inference": "Attribute inference",
-    "informed": "Informed linkage",
-}
-"""Titles of measures whose name does not say what the axis shows."""
 FRACTIONS = {
     "half": 1 / 2,
     "a third": 1 / 3,
@@ -55,7 +42,7 @@ def title(name: str, without: Collection[str] = ()) -> str:
     if match and (more := [words.format(match[part]) for part, words in SCOPE_WORDS.items() if match[part]]):
         return ", ".join((title(match["measure"], without), *more))
     bare, _, inside = name.partition("(")
-    words = MEASURE_TITLES.get(bare) or bare.replace("_", " ").capitalize()
+    words = packaged("presentation/measure_titles.toml").get(bare) or bare.replace("_", " ").capitalize()
     parameters = ", ".join(_parameter(part) for part in _parts(inside) if part.partition("=")[0] not in without)
     return f"{words} ({parameters})" if parameters else words
 

@@ -14,27 +14,45 @@ FAMILIES = ("#882255", "#117733", "#8a6d00", "#332288", "#AA4499", "#7a4b1e", "#
 INK, DARK_GREEN = "#1f2328", "#00694d"
 
 
+def chart(layers: list[Spec], encoding: Spec, *, title: Spec, description: str, size: tuple[int, int]) -> Spec:
+    """A chart of layers on common axes, in our style; `description` is for those who hear it."""
+    head = {"$schema": SCHEMA, "title": title, "description": description, "width": size[0], "height": size[1]}
+    return head | {"encoding": encoding, "layer": layers, "config": look()}
+
+
+def layer(name: str, rows: Sequence[Spec], mark: Spec, encoding: Spec | None = None) -> Spec:
+    return {"name": name, "data": {"values": list(rows)}, "mark": mark, "encoding": encoding or {}}
+
+
+def line(name: str, rows: Sequence[Spec], order: str, encoding: Spec | None = None, **mark: Any) -> Spec:
+    """A line through the points of its rows, in the order of a field."""
+    place = {"order": {"field": order, "type": "quantitative"}}
+    return layer(name, rows, {"type": "line", "clip": True, "aria": False, **mark}, place | (encoding or {}))
+
+
+def points(name: str, rows: Sequence[Spec], heading: str, tooltip: Sequence[Spec], **mark: Any) -> Spec:
+    """A point for each row, told by the field `heading` and what the tooltip adds."""
+    title = {"field": heading, "type": "nominal", "title": "title"}
+    encoding = {"tooltip": [title, *tooltip], "description": {"field": heading, "type": "nominal"}}
+    return layer(name, rows, {"type": "point", "filled": True, "opacity": 1, "clip": True, **mark}, encoding)
+
+
+def quantity(field: str, scale: Spec, **axis: Any) -> Spec:
+    """An axis of numbers."""
+    return {"field": field, "type": "quantitative", "scale": {"nice": False, **scale}, "axis": axis}
+
+
 def labels(name: str, rows: Sequence[Spec], spot: Spec | None = None, colour: str = INK, **mark: Any) -> Spec:
     """Text at the points of its rows."""
     style = {"type": "text", "fontSize": 12, "color": colour, "clip": True, "aria": False, **mark}
-    return {
-        "name": name,
-        "data": {"values": list(rows)},
-        "mark": style,
-        "encoding": {"text": {"field": "label", "type": "nominal"}, **(spot or {})},
-    }
+    return layer(name, rows, style, {"text": {"field": "label", "type": "nominal"}, **(spot or {})})
 
 
 def error_bars(name: str, channel: str, rows: Sequence[Spec]) -> Spec:
     """A line from `name`_low to `name`_high in each row."""
     ends = {channel: {"field": f"{name}_low", "type": "quantitative"}, f"{channel}2": {"field": f"{name}_high"}}
     mark = {"type": "rule", "color": GREY, "opacity": 0.45, "clip": True, "aria": False}
-    return {"name": f"{name}_error", "data": {"values": list(rows)}, "mark": mark, "encoding": ends}
-
-
-def one_row(name: str, mark: Spec, row: Spec, encoding: Spec) -> Spec:
-    """A layer with one row of data."""
-    return {"name": name, "data": {"values": [row]}, "mark": mark, "encoding": encoding}
+    return layer(f"{name}_error", rows, mark, ends)
 
 
 def zoom() -> Spec:

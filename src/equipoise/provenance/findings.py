@@ -68,7 +68,7 @@ class Verification:
         return {"folder": str(self.folder), "outcome": self.outcome, "words": self.words, "checks": checks}
 
 
-def failing(name: str, faults: Iterable[str], otherwise: str, *, proof: bool = False) -> Check:
+def failing(name: str, faults: Iterable[str], otherwise: str) -> Check:
     """A check that fails with the list of its faults, or holds with the text `otherwise`."""
     listed = list(faults)
-    return Check(name, not listed, " ".join(listed) if listed else otherwise, proof=proof)
+    return Check(name, not listed, " ".join(listed) if listed else otherwise)

@@ -155,11 +155,10 @@ def _line(line: Any) -> tuple[tuple[str, int], tuple[Scores, float]]:
 
 def scores_of(plain: Sequence[Mapping[str, Any]]) -> Scores:
     """Scores from plain data."""
-    return Scores(Score(**{**one, "interval": _pair(one["interval"]), "notes": tuple(one["notes"])}) for one in plain)
-
-
-def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
-    return None if ends is None else (ends[0], ends[1])
+    pairs = [None if one["interval"] is None else tuple(one["interval"]) for one in plain]
+    return Scores(
+        Score(**{**one, "interval": pair, "notes": tuple(one["notes"])}) for one, pair in zip(plain, pairs, strict=True)
+    )
 
 
 def _json_line(line: Any) -> str:

@@ -163,6 +163,16 @@ def _grouped(records: Records, areas: tuple[str, ...], **expressions: nw.Expr) -
     return engines.collect(frame.group_by(*areas).agg(*aggregates))
 
 
+def _numeric(records: Records, column: str, what: str) -> nw.Expr:
+    """A column of numbers; refused, saying `what` it must hold, where it is none."""
+    schema = records.schema()
+    if column not in schema:
+        raise RolesError.missing(column, list(schema))
+    if not schema[column].is_numeric():
+        raise DataError(f"Column {column!r} must hold {what}.")
+    return nw.col(column).cast(nw.Float64())
+
+
 def _joined(cells: pl.DataFrame, right: pl.DataFrame, on: tuple[str, ...]) -> pl.DataFrame:
     """Left join on the columns' own types, null equal to null, the left's order kept."""
     try:
@@ -201,12 +211,7 @@ def _from_weights(records: Records, whole: pl.DataFrame) -> tuple[pl.DataFrame, 
 
 
 def _from_column(records: Records, areas: tuple[str, ...], whole: pl.DataFrame, column: str) -> pl.DataFrame:
-    schema = records.schema()
-    if column not in schema:
-        raise RolesError.missing(column, list(schema))
-    if not schema[column].is_numeric():
-        raise DataError(f"Column {column!r} must hold the population of each domain, a number.")
-    value = nw.col(column).cast(nw.Float64())
+    value = _numeric(records, column, "the population of each domain, a number")
     ends = _grouped(records, areas, N=value.min(), largest=value.max(), gaps=value.is_null().cast(nw.Int64()).sum())
     if ends["gaps"].sum() or ends["N"].is_nan().any():
         raise DataError(f"N is missing: {int(ends['gaps'].sum()):,} records have no value in {column!r}.")
@@ -262,12 +267,8 @@ def of_domain(data: Domains, column: str) -> Floats:
     """A column of the table, or its mean over the records of each cell's domain."""
     if data.records is None:
         return summed(data, column)
-    schema = data.records.schema()
-    if column not in schema:
-        raise RolesError.missing(column, list(schema))
-    if not schema[column].is_numeric():
-        raise DataError(f"Column {column!r} must hold numbers to be a covariate.")
-    means = _grouped(data.records, data.domain, value=nw.col(column).cast(nw.Float64()).mean())
+    covariate = _numeric(data.records, column, "numbers to be a covariate")
+    means = _grouped(data.records, data.domain, value=covariate.mean())
     return numbers(_joined(data.table, means, data.domain)["value"])
 
 
@@ -277,13 +278,9 @@ def summed(data: Domains, column: str) -> Floats:
         if column not in data.table.columns:
             raise RolesError.missing(column, data.table.columns)
         return numbers(data.table[column])
-    schema = data.records.schema()
-    if column not in schema:
-        raise RolesError.missing(column, list(schema))
-    if not schema[column].is_numeric():
-        raise DataError(f"Column {column!r} must hold numbers: the importance of each record.")
+    importance = _numeric(data.records, column, "numbers: the importance of each record")
     classes, members = data.members
-    total = _grouped(data.records, (*data.domain, *classes), value=nw.col(column).cast(nw.Float64()).sum())
+    total = _grouped(data.records, (*data.domain, *classes), value=importance.sum())
     if members is not None:
         total = total.filter(pl.col(c).cast(pl.String) == v for c, v in zip(classes, members, strict=True))
         total = total.drop(classes)

@@ -8,7 +8,19 @@ import numpy as np
 
 from equipoise.ground.arrays import Floats
 from equipoise.presentation.numbers import fraction, listed, percent
-from equipoise.presentation.style import BLUE, FAMILIES, GREY, INK, SCHEMA, VERMILLION, Spec, labels, look, one_row
+from equipoise.presentation.style import (
+    BLUE,
+    FAMILIES,
+    GREY,
+    INK,
+    VERMILLION,
+    Spec,
+    chart,
+    labels,
+    layer,
+    line,
+    quantity,
+)
 from equipoise.publishing.trade_off import TradeOff
 
 if TYPE_CHECKING:
@@ -87,24 +99,17 @@ def curve_chart(comparison: "RuleComparison", decision: "Decision | None" = None
     level = decision.risk if decision is not None else 0.2
     spots = _placed(groups, paths, decision)
     rivals = [name for name in groups if name not in ("optimal", "random")]
-    layers = [_line(name, place, groups, comparison[name], paths[name], level) for place, name in enumerate(rivals)]
-    return {
-        "$schema": SCHEMA,
-        "title": {"text": "Publish or suppress", "subtitle": "What each rule must withhold for a lower risk."},
-        "description": _described(comparison, level, decision),
-        "width": WIDTH,
-        "height": HEIGHT,
-        "encoding": _axes(steep),
-        "layer": [
-            _steps(paths["optimal"]),
-            *([_chance(paths["random"])] if "random" in groups else []),
-            *layers,
-            _line_layer("best_line", paths["optimal"].rows(), {"color": BLUE, "strokeWidth": 2.5}),
-            *([] if decision is None else _chosen(decision)),
-            *(_label(name, spots[name], rivals, steep) for name in groups),
-        ],
-        "config": look(),
-    }
+    layers = [
+        _steps(paths["optimal"]),
+        *([_chance(paths["random"])] if "random" in groups else []),
+        *(_line(name, place, groups, comparison[name], paths[name], level) for place, name in enumerate(rivals)),
+        line("best_line", paths["optimal"].rows(), "at", color=BLUE, strokeWidth=2.5),
+        *([] if decision is None else _chosen(decision)),
+        *(_label(name, spots[name], rivals, steep) for name in groups),
+    ]
+    title = {"text": "Publish or suppress", "subtitle": "What each rule must withhold for a lower risk."}
+    words = _described(comparison, level, decision)
+    return chart(layers, _axes(steep), title=title, description=words, size=(WIDTH, HEIGHT))
 
 
 def _path(name: str, curve: TradeOff, steep: bool) -> _Path:
@@ -201,44 +206,18 @@ def _label(name: str, spot: _Spot, rivals: Sequence[str], steep: bool) -> Spec:
 
 
 def _axes(steep: bool) -> Spec:
-    shares = {"type": "quantitative", "scale": {"domain": [0, 1], "nice": False}}
-    stretched = {"type": "pow", "exponent": 0.5, "domain": [0, 1], "nice": False}
+    whole = {"domain": [0, 1]}
+    stretched = {"type": "pow", "exponent": 0.5, **whole} if steep else whole
     ticks = {"values": [0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]} if steep else {}
-    words = "Data withheld"
+    words = "Data withheld" + (" (square-root scale)" if steep else "")
     return {
-        "x": {
-            "field": "withheld",
-            **shares,
-            **({"scale": stretched} if steep else {}),
-            "axis": {
-                "title": words + (" (square-root scale)" if steep else ""),
-                "format": "~p",
-                "grid": False,
-                **ticks,
-            },
-        },
-        "y": {
-            "field": "risk",
-            **shares,
-            "axis": {"title": "Risk left, of that of publishing everything", "format": "~p"},
-        },
-    }
-
-
-def _line_layer(name: str, rows: list[Spec], mark: Spec, encoding: Spec | None = None) -> Spec:
-    order = {"order": {"field": "at", "type": "quantitative"}, **(encoding or {})}
-    return {
-        "name": name,
-        "data": {"values": rows},
-        "mark": {"type": "line", "clip": True, "aria": False, **mark},
-        "encoding": order,
+        "x": quantity("withheld", stretched, title=words, format="~p", grid=False, **ticks),
+        "y": quantity("risk", whole, title="Risk left, of that of publishing everything", format="~p"),
     }
 
 
 def _chance(path: _Path) -> Spec:
-    return _line_layer(
-        "random", path.rows(), {"color": INK, "strokeWidth": 1.2, "strokeDash": [1, 4], "strokeCap": "round"}
-    )
+    return line("random", path.rows(), "at", color=INK, strokeWidth=1.2, strokeDash=[1, 4], strokeCap="round")
 
 
 def _line(name: str, place: int, groups: Mapping[str, list[str]], curve: TradeOff, path: _Path, level: float) -> Spec:
@@ -250,7 +229,7 @@ def _line(name: str, place: int, groups: Mapping[str, list[str]], curve: TradeOf
         {"field": "there", "type": "nominal", "title": f"At a risk of {percent(level)}"},
     ]
     mark = {"color": FAMILIES[place % len(FAMILIES)], "strokeWidth": 1.5, "strokeDash": [6, 4], "opacity": 0.9}
-    return _line_layer(f"curve_{place}", rows, mark, {"tooltip": tooltip})
+    return line(f"curve_{place}", rows, "at", {"tooltip": tooltip}, **mark)
 
 
 def _steps(path: _Path) -> Spec:
@@ -262,13 +241,9 @@ def _steps(path: _Path) -> Spec:
     ]
     near = {"type": "point", "on": "pointermove", "nearest": True, "clear": "pointerout"}
     opacity = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
-    return {
-        "name": "best",
-        "data": {"values": path.rows()},
-        "params": [{"name": "near", "select": near}],
-        "mark": {"type": "point", "filled": True, "color": BLUE, "size": 70, "clip": True, "aria": False},
-        "encoding": {"tooltip": tooltip, "opacity": opacity},
-    }
+    mark = {"type": "point", "filled": True, "color": BLUE, "size": 70, "clip": True, "aria": False}
+    steps = layer("best", path.rows(), mark, {"tooltip": tooltip, "opacity": opacity})
+    return steps | {"params": [{"name": "near", "select": near}]}
 
 
 def _chosen(decision: "Decision") -> list[Spec]:
@@ -280,8 +255,8 @@ def _chosen(decision: "Decision") -> list[Spec]:
     side = _chosen_spot(decision, False).right
     place: Spec = {"align": "left", "dx": 10, "dy": -10} if side else {"align": "right", "dx": -10, "dy": 14}
     return [
-        _line_layer("guides", corner, {"color": GREY, "strokeWidth": 1, "opacity": 0.7}),
-        one_row("chosen", {**point, "clip": True}, row, {**tooltip, "description": {"field": "label"}}),
+        line("guides", corner, "at", color=GREY, strokeWidth=1, opacity=0.7),
+        layer("chosen", [row], {**point, "clip": True}, {**tooltip, "description": {"field": "label"}}),
         labels("chosen_label", [row], **place, fontWeight="bold"),
     ]
 

@@ -8,7 +8,7 @@ import polars as pl
 from equipoise.beta_binomial.prior import Errors, Misfit, PriorFit, misfit, residuals
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
-from equipoise.presentation.style import BLUE, GREY, INK, SCHEMA, Spec, labels, look
+from equipoise.presentation.style import BLUE, GREY, INK, Spec, chart, labels, layer, quantity
 from equipoise.publishing.cells_of_domains import Domains
 
 RESIDUAL_SEED = 1996
@@ -74,28 +74,18 @@ def _chart(points: pl.DataFrame, words: str) -> Spec:
     rows = [{name: round(value, 4) for name, value in row.items()} for row in points.iter_rows(named=True)]
     ends = [{"expected": end, "observed": end} for end in (-high, high)]
     band = {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}}
-    return {
-        "$schema": SCHEMA,
-        "title": {"text": "Does the prior fit?", "subtitle": "Residuals of the cells against the normal law."},
-        "description": f"Q-Q chart of the residuals against the normal law. {words}",
-        "width": 420,
-        "height": 340,
-        "encoding": _axes(high),
-        "layer": [
-            _layer("qq_band", rows, {"type": "area", "color": GREY, "opacity": 0.18, "clip": True}, band),
-            _layer("qq_line", ends, {"type": "line", "color": INK, "strokeDash": [5, 4], "strokeWidth": 1}),
-            _layer(
-                "best", rows, {"type": "point", "filled": True, "opacity": 0.8, "size": 26, "color": BLUE}, _tooltip()
-            ),
-            labels("qq_label", [_corner(high)], align="right", dx=-4, dy=-10, fontStyle="italic"),
-        ],
-        "config": look(),
-    }
-
-
-def _layer(name: str, rows: list[Spec], mark: Spec, encoding: Spec | None = None) -> Spec:
-    quiet = {} if name == "best" else {"aria": False}
-    return {"name": name, "data": {"values": rows}, "mark": {"clip": True, **mark, **quiet}, "encoding": encoding or {}}
+    area, dashed = {"type": "area", "color": GREY, "opacity": 0.18}, {"type": "line", "color": INK, "strokeWidth": 1}
+    quiet, point = {"clip": True, "aria": False}, {"type": "point", "filled": True, "opacity": 0.8, "size": 26}
+    corner = {"expected": high, "observed": -high, "label": "a right prior has 95 % of points in the band"}
+    layers = [
+        layer("qq_band", rows, {**area, **quiet}, band),
+        layer("qq_line", ends, {**dashed, "strokeDash": [5, 4], **quiet}),
+        layer("best", rows, {**point, "color": BLUE, "clip": True}, _tooltip()),
+        labels("qq_label", [corner], align="right", dx=-4, dy=-10, fontStyle="italic"),
+    ]
+    title = {"text": "Does the prior fit?", "subtitle": "Residuals of the cells against the normal law."}
+    words = f"Q-Q chart of the residuals against the normal law. {words}"
+    return chart(layers, _axes(high), title=title, description=words, size=(420, 340))
 
 
 def _tooltip() -> Spec:
@@ -103,18 +93,9 @@ def _tooltip() -> Spec:
     return {"tooltip": [{"field": f, "type": "quantitative", "title": name, "format": ".2f"} for f, name in pairs]}
 
 
-def _corner(high: float) -> Spec:
-    return {"expected": high, "observed": -high, "label": "a right prior has 95 % of points in the band"}
-
-
 def _axes(high: float) -> Spec:
-    scale = {"domain": [-high, high], "nice": False, "zero": False}
+    scale = {"domain": [-high, high], "zero": False}
     return {
-        name: {
-            "field": field,
-            "type": "quantitative",
-            "scale": scale,
-            "axis": {"title": title, "tickCount": 7, "grid": name == "y"},
-        }
+        name: quantity(field, scale, title=title, tickCount=7, grid=name == "y")
         for name, field, title in (("x", "expected", "Normal quantile"), ("y", "observed", "Residual"))
     }

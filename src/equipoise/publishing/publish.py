@@ -90,7 +90,7 @@ class Published:
             "risk": chosen.risk,
             "withheld": chosen.withheld,
             "realised": chosen.realised._asdict(),
-            "cutoff": [_finite(end) for end in chosen.cutoff],
+            "cutoff": [_plain(end) for end in chosen.cutoff],
             "cells": self.counts,
             "domain": list(of.data.domain),
             "disclosure": as_text(of.disclosure),
@@ -100,7 +100,7 @@ class Published:
             "residuals": check and {"distance": check.misfit.distance, "p": check.misfit.p},
             "answers": joint and {"counts": _counts(joint), "loss": joint.loss, "two_way": joint.two_way},
             "notes": list(self.notes),
-            **({"table": [_plain(row) for row in self.cells.iter_rows(named=True)]} if values else {}),
+            **({"table": [{n: _plain(v) for n, v in row.items()} for row in self.cells.to_dicts()]} if values else {}),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -111,20 +111,11 @@ def _counts(joint: Answers) -> dict[str, int]:
     return dict(joint.cells.group_by("answer").len().sort("answer").rows())
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as JSON has it: null for what is not finite, text for dates."""
-    return {
-        name: _finite(value) if isinstance(value, float) else value if _simple(value) else str(value)
-        for name, value in row.items()
-    }
-
-
-def _simple(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | str)
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: null for what is not finite, text for dates."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Literal, get_args, get_type_hints
 
 from equipoise import attacks, masks, risk, rules, tables, utility
-from equipoise.ground.errors import ParameterError, hint, warn_renamed
+from equipoise.ground.errors import EquipoiseError, ParameterError, hint, warn_renamed
 from equipoise.ground.lazy_exports import snake
 from equipoise.ground.type_adapters import type_adapter
 from equipoise.methods.method import Mask, Measure, Rule, label, name_of
@@ -203,6 +203,14 @@ def parse(text: str, verb: Verb) -> Any:
             raise ParameterError(f"{name} takes at most {len(order)} parameters: {', '.join(order)}.")
         values[key if mark else order[place]] = value if mark else part
     return build(name, verb, {key: listed(value, method, key) for key, value in values.items()})
+
+
+def known_method(text: str, verb: Verb) -> Any:
+    """The method that a text names; None where there is none such."""
+    try:
+        return parse(text, verb)
+    except EquipoiseError:
+        return None
 
 
 def listed(text: str, method: type, key: str, mark: str = "+") -> Any:

@@ -85,7 +85,7 @@ def codebook(released: Records, original: Records, *, title: str, file: str, wit
     names = [name for name in released.schema() if name not in hidden]
     texts, comparisons = _texts(released, names), _comparisons(released, original)
     variables = tuple(_variable(released, name, texts.get(name), comparisons.get(name, Comparison())) for name in names)
-    whole = tuple(_change(law, "", Comparison()) for law in released.history if not law.columns)
+    whole = tuple(_as_change(law, effect_of(law, "")) for law in released.history if not law.columns)
     return Codebook(title, file, released.height(), variables, whole, hidden)
 
 
@@ -104,21 +104,14 @@ def _variable(released: Records, name: str, values: pl.Series | None, comparison
     added = [effect.added for effect in effects if effect.added is not None]
     listed, more = _categories(labels, values)
     changes = tuple(_as_change(law, effect) for law, effect in zip(laws, effects, strict=True))
-    kind = _kind(str(released.schema()[name]))
+    type_name = str(released.schema()[name])
+    kind = next((words for start, words in TYPE_WORDS.items() if type_name.startswith(start)), "text")
     codes = tuple(f"{low}" if low == high else f"{low} to {high}" for low, high in labels.missing)
     return CodebookVariable(name, labels.label, kind, listed, more, codes, changes, sum(added) if added else None)
 
 
-def _change(law: Law, column: str, comparison: Comparison) -> Change:
-    return _as_change(law, effect_of(law, column, comparison))
-
-
 def _as_change(law: Law, effect: Effect) -> Change:
     return Change(law.mask, law.words, effect.valid, effect.spoiled, effect.adjust)
-
-
-def _kind(name: str) -> str:
-    return next((words for start, words in TYPE_WORDS.items() if name.startswith(start)), "text")
 
 
 def _categories(labels: Column, values: pl.Series | None) -> tuple[tuple[tuple[str, str], ...], bool]:

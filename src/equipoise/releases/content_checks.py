@@ -18,7 +18,7 @@ from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.provenance.findings import Check, failing
 from equipoise.provenance.fingerprint import content_hash, content_of, hash_of, keyed_hash
 from equipoise.provenance.registered_tables import CELLS, cells_of
-from equipoise.recipe.catalogue import parse
+from equipoise.recipe.catalogue import known_method
 from equipoise.releases.codebook import codebook
 from equipoise.releases.evidence import finite, public_law, rounded, same_versions
 from equipoise.releases.release import write_data
@@ -77,7 +77,9 @@ def _another_input(records: Records, evidence: Evidence, private: Path) -> bool:
 
 def _alone(public: Path, evidence: Evidence) -> Check:
     """The scores that need only the released data, measured again."""
-    measures = {name: m for name in evidence["scores"] if isinstance(m := _measure(name), RELEASE_ONLY_MEASURES)}
+    measures = {
+        name: m for name in evidence["scores"] if isinstance(m := known_method(name, "measure"), RELEASE_ONLY_MEASURES)
+    }
     if not measures:
         return Check("scores", None, "No score can be measured on the released data alone.")
     try:
@@ -88,13 +90,6 @@ def _alone(public: Path, evidence: Evidence) -> Check:
         return Check("scores", None, "The released data could not be measured on its own.")
     many = f"{len(scores)} {'score' if len(scores) == 1 else 'scores'}"
     return failing("scores", _different(scores, evidence), f"Measured again on the released data, {many} as told.")
-
-
-def _measure(name: str) -> Any:
-    try:
-        return parse(name, "measure")
-    except EquipoiseError:
-        return None
 
 
 def _different(scores: Iterable[Score], evidence: Evidence) -> Iterator[str]:

@@ -283,14 +283,14 @@ def _ticks(edges: Floats, even: bool, raw: pl.Series) -> Sequence[float]:
     return [tick for tick in sorted([*(-ten for ten in tens), 0.0, *tens]) if low <= tick <= high]
 
 
-def round_step(least: float) -> float:
-    """The next 1, 2 or 5 times a power of ten.
+def round_step(least: float, slack: float = 0.001) -> float:
+    """The next 1, 2 or 5 times a power of ten; one that is too small by a share `slack` will do.
 
     >>> round_step(0.3), round_step(14)
     (0.5, 20.0)
     """
     power = 10.0 ** floor(log10(least))
-    return next((digit * power for digit in (1.0, 2.0, 5.0) if digit * power >= least * 0.999), 10 * power)
+    return next((digit * power for digit in (1.0, 2.0, 5.0) if digit * power >= least * (1 - slack)), 10 * power)
 
 
 def _day(days: float) -> str:

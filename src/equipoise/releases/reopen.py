@@ -26,7 +26,7 @@ def reopen(path: str | Path, roles: Roles | None = None, **options: Any) -> Reco
     if public is None:
         raise DataError(f"The folder {str(path)!r} is not a release: it has no public/{EVIDENCE}.")
     evidence = _evidence(public / EVIDENCE)
-    return replace(opened(public / str(evidence["output"]["file"]), roles), history=_laws(evidence))
+    return replace(opened(public / str(evidence["output"]["file"]), roles), history=tuple(map(_law, evidence["masks"])))
 
 
 def opened(path: Path, roles: Roles | None, **options: Any) -> Records:
@@ -46,10 +46,6 @@ def _evidence(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"Cannot read {str(path)!r}: it is not the evidence of a release.") from None
     return dict(evidence)
-
-
-def _laws(evidence: dict[str, Any]) -> tuple[Law, ...]:
-    return tuple(_law(law) for law in evidence["masks"])
 
 
 def _law(law: dict[str, Any]) -> Law:

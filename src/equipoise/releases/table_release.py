@@ -1,10 +1,10 @@
 """Release of a table: what a policy makes of it, the audit with earlier tables, and what its folder holds."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Any, cast
@@ -277,15 +277,13 @@ def write_table(
     weight: str | None = None,
 ) -> None:
     """Write the folder of a table, and keep the table in the register where there is one."""
-    table = contents.table
-    keep: Callable[[Path], None] | None = None
-    if register is not None:
-        keep = partial(_keep, register, contents.records, table, weight)
+
+    def keep(private: Path) -> None:
+        if register is not None:
+            cells, seed = contents.table.known_cells, contents.table.seed
+            keep_table(register, contents.records, cells, private=private, seed=seed, weight=weight)
+
     write_release(contents, folder, overwrite=overwrite, texts=texts, sign=sign, register=keep)
-
-
-def _keep(register: Register, records: Records, table: Tabulated, weight: str | None, private: Path) -> None:
-    keep_table(register, records, table.known_cells, private=private, seed=table.seed, weight=weight)
 
 
 def kinds(table: Tabulated) -> list[str]:

@@ -1,16 +1,22 @@
 """What each mask leaves valid for a user of the data, what it spoils, and the formulas that put it right.
 
-Every entry is made from the public law of the mask. s^2, r and b stand for a variance, a correlation and a slope
-computed from the released data. Sources: Kim (1986) and Fuller (1993) for noise; Gouweleeuw et al. (1998) for
-post-randomization; Raghunathan, Reiter and Rubin (2003) and Reiter (2003) for synthesis; Sheppard (1898) for grouped
-numbers.
+Every entry is made from the public law of the mask; its sentences are in valid_uses.toml. Sources: Kim (1986) and
+Fuller (1993) for noise; Gouweleeuw et al. (1998) for post-randomization; Raghunathan, Reiter and Rubin (2003) and
+Reiter (2003) for synthesis; Sheppard (1898) for grouped numbers.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from equipoise.data.records import Law
+from equipoise.ground.system import packaged
+from equipoise.presentation.numbers import listed
+
+CONDITION = re.compile(r"\[(not )?(\w+)\] ")
+Facts = Mapping[str, Any]
+"""What the sentences about a mask may say, as texts and truths; what is not known is empty."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,11 @@ class Comparison:
     correlation: float | None = None
 
 
+def entries() -> dict[str, Any]:
+    """The sentences on each mask: valid, spoiled and adjust."""
+    return packaged("releases/valid_uses.toml")
+
+
 def effect_of(law: Law, column: str, comparison: Comparison = Comparison()) -> Effect:
     """What one mask means for one column it touched; only its own words are known of a mask without an entry here.
 
@@ -44,186 +55,79 @@ def effect_of(law: Law, column: str, comparison: Comparison = Comparison()) -> E
     >>> effect_of(law, "income").added
     9.0
     """
-    effect_for = ENTRIES.get(law.mask)
-    return Effect() if effect_for is None else effect_for({"words": law.words, **law.parameters}, column, comparison)
+    entry = entries().get(law.mask, {})
+    facts_of, fields = FACTS.get(law.mask), {"words": law.words, **law.parameters}
+    facts = {"column": column, **_compared(comparison), **(facts_of(fields, column) if facts_of else {})}
+    valid, spoiled, adjust = (
+        tuple(_sentences(entries().get(entry.get("like"), entry).get(part, ()), facts))
+        for part in ("valid", "spoiled", "adjust")
+    )
+    return Effect(valid, spoiled, adjust, facts.get("variance"))
 
 
-def _noise(fields: Any, column: str, comparison: Comparison) -> Effect:
+def _sentences(texts: list[str], facts: Facts) -> Iterator[str]:
+    """The sentences whose conditions hold, with the facts they name."""
+    for text in texts:
+        condition = CONDITION.match(text)
+        if condition is None or bool(facts.get(condition[2])) is not bool(condition[1]):
+            yield CONDITION.sub("", text, count=1).format(**facts)
+
+
+def _compared(comparison: Comparison) -> Facts:
+    ratio, correlation = comparison.variance_ratio, comparison.correlation
+    return {
+        "ratio": _digits(ratio) if ratio else "",
+        "lost": _digits(1 - ratio) if ratio is not None else "",
+        "correlation": _digits(correlation) if correlation else "",
+    }
+
+
+def _noise(fields: Any, column: str) -> Facts:
     sd = float(fields.get("noise_sd", {}).get(column, 0.0))
-    if fields.get("preserve"):
-        return Effect(
-            ("means, variances, covariances and linear regressions",),
-            ("quantiles, extremes and means of small groups",),
-        )
-    added = _digits(sd**2)
-    if "bounds" in fields or fields.get("keep_zero"):
-        note = (
-            "noise was held within bounds: the effects under the mask's parameters say what the mean and variance are"
-        )
-        return Effect((), ("means and variances, a little", "quantiles and extremes"), (note,), sd**2)
-    valid: tuple[str, ...] = ("means and totals, of groups too",)
-    valid += (
-        ("correlations and slopes between the columns masked together",) if fields.get("kind") == "correlated" else ()
-    )
-    return Effect(
-        valid,
-        ("variances (too large)", "correlations and slopes (too small)", "quantiles and extremes"),
-        (
-            f"variance = s^2 - {added}; whole numbers were rounded: 1/12 less still",
-            f"correlation with a column that was not masked = r * sqrt(s^2 / (s^2 - {added}))",
-            f"slope on this column alone = b * s^2 / (s^2 - {added})",
-        ),
-        sd**2,
-    )
+    preserved = bool(fields.get("preserve"))
+    bounded = not preserved and bool("bounds" in fields or fields.get("keep_zero"))
+    free = not preserved and not bounded
+    correlated = free and fields.get("kind") == "correlated"
+    facts = {"preserved": preserved, "bounded": bounded, "free": free, "correlated": correlated}
+    return facts | {"added": _digits(sd**2), "variance": None if preserved else sd**2}
 
 
-def _tail(side: str) -> Callable[[Any, str, Comparison], Effect]:
-    def effect(fields: Any, column: str, comparison: Comparison) -> Effect:
+def _tail(side: str, bias: str) -> Callable[[Any, str], Facts]:
+    def facts(fields: Any, column: str) -> Facts:
         at, by = f"{float(fields.get('at', 0)):,.10g}", fields.get("replace_by")
-        valid = (f"everything about values not {side} {at}: shares, quantiles on that side",)
-        spoiled = ("variances (too small)", f"whatever happens {side} {at}")
-        if by == "mean":
-            return Effect((*valid, "the mean and the total of the whole column"), spoiled)
-        low = "small" if side == "above" else "large"
-        wrong = f"the mean (too {low})" if by == "threshold" else "the mean"
-        return Effect(valid, (wrong, *spoiled), (f"treat values {side} {at} as censored: tobit, or medians",))
+        kinds = {"mean": by == "mean", "threshold": by == "threshold", "other": by not in ("mean", "threshold")}
+        return {"side": side, "bias": bias, "at": at, **kinds}
 
-    return effect
+    return facts
 
 
-def _recode(fields: Any, column: str, comparison: Comparison) -> Effect:
+def _recode(fields: Any, column: str) -> Facts:
     width = str(fields.get("level", ""))
     banded = "intervals of" in fields.get("words", "") and width.replace(".", "", 1).isdecimal()
-    rule = f"mean from the midpoints of the bands; variance = s^2 of the midpoints - {width}^2 / 12"
-    return Effect(
-        ("counts, shares and tables by these groups or coarser ones, exactly",),
-        ("differences within a group",),
-        (rule,) if banded else (),
-    )
+    return {"width": width if banded else ""}
 
 
-def _renumber(fields: Any, column: str, comparison: Comparison) -> Effect:
-    return Effect(
-        ("which records belong together, and everything counted by it",),
-        ("the order of the numbers, and links by them to other files",),
-    )
-
-
-def _local_recode(fields: Any, column: str, comparison: Comparison) -> Effect:
-    return Effect(
-        ("counts and tables by groups that no released category cuts across",),
-        ("tables by the categories as released: they overlap, a value may stand under a narrow and a wide one",),
-        ("bring all records to the widest category in which they meet before counting, or share wide ones out evenly",),
-    )
-
-
-def _pram(fields: Any, column: str, comparison: Comparison) -> Effect:
+def _pram(fields: Any, column: str) -> Facts:
     what = "weighted totals" if fields.get("invariant") == "weights" else "counts"
-    return Effect(
-        (f"{what} of the combinations of {_and(fields.get('keys', (column,)))}: unbiased as they are",),
-        ("relations between these columns and others (weaker)", "variances of counts (a little larger)"),
-        ("counts need no adjustment: the law keeps their expectation; its own variance adds to their standard error",),
-    )
+    return {"what": what, "keys": _and(fields.get("keys", (column,)))}
 
 
-def _pram_matrix(fields: Any, column: str, comparison: Comparison) -> Effect:
-    spoiled = ("tables with other columns (differences are levelled)",)
+def _pram_matrix(fields: Any, column: str) -> Facts:
     strata = f", within each {_and(fields['strata'])}" if fields.get("strata") else ""
     if fields.get("invariant"):
-        return Effect((f"counts and shares of {column}: unbiased as they are{strata}",), spoiled)
+        return {"strata": strata, "invariant": True}
     alpha = float(fields.get("alpha", 1.0))
     if "diagonal" in fields:
         moving = alpha * (1 - float(fields["diagonal"]))
-        law = f"p = {_digits(1 - moving)}, q = {_digits(moving)} / (K - 1), K categories, n records"
-        rule = f"unbiased count of a category{strata} = (S - n q) / (p - q), S its released count, {law}"
-    else:
-        rule = f"unbiased counts{strata} = inverse of P' times the released counts, P = {_digits(alpha)} x matrix + "
-        rule += f"{_digits(1 - alpha)} x identity"
-    return Effect((), ("counts and shares (drawn together)", *spoiled),
-                  (f"{rule}; utility.pram_adjust does it with standard errors",))  # fmt: skip
+        return {"strata": strata, "staying": _digits(1 - moving), "moving": _digits(moving)}
+    return {"strata": strata, "alpha": _digits(alpha), "rest": _digits(1 - alpha)}
 
 
-def _microaggregate(fields: Any, column: str, comparison: Comparison) -> Effect:
-    ratio = comparison.variance_ratio
-    lack = f" ({_digits(1 - ratio)} of it was within the groups and is lost)" if ratio is not None else ""
-    within = f", also within {_and(fields['strata'])}" if fields.get("strata") else ""
-    return Effect(
-        (f"means and totals{within}",),
-        (f"variances (too small{lack})", "correlations with columns that were not grouped", "quantiles and extremes"),
-        (f"variance = s^2 / {_digits(ratio)}",) if ratio else (),
-    )
-
-
-def _rank_swap(fields: Any, column: str, comparison: Comparison) -> Effect:
-    return Effect(
-        ("everything about this column alone: mean, variance, quantiles, exactly",),
-        ("correlations and regressions with other columns (weaker)", "means of groups (drawn to the overall mean)"),
-        _attenuated(comparison),
-    )
-
-
-def _shuffle(fields: Any, column: str, comparison: Comparison) -> Effect:
-    conditions = fields.get("given") or ()
-    valid: tuple[str, ...] = ("everything about this column alone: mean, variance, quantiles, exactly",)
-    valid += (f"rank correlations with {_and(conditions)}, nearly",) if conditions else ()
-    return Effect(valid, ("relations with all other columns",), ())
-
-
-def _swap(fields: Any, column: str, comparison: Comparison) -> Effect:
-    area, keys = fields.get("attribute"), _and(fields.get("keys", ()))
-    return Effect(
-        (f"everything about this column alone, and {keys} by {area}",),
-        (f"tables of the swapped columns by {area} (levelled: at most a share {fields.get('rate')} of records moved)",),
-    )
-
-
-def _sample(fields: Any, column: str, comparison: Comparison) -> Effect:
-    fraction = float(fields.get("kept", fields.get("fraction", 1.0)))
-    return Effect(
-        ("means, shares and relations, with the standard errors of a sample",),
-        ("counts and totals, without weights",),
-        (f"totals = sample totals / {_digits(fraction)}; where there is a weight it was divided by that already",),
-    )
-
-
-def _blanked(fields: Any, column: str, comparison: Comparison) -> Effect:
-    return Effect(
-        ("tables by groups that are common",),
-        ("shares and means of rare groups: their values were emptied more often",),
-        (
-            "what is missing is not missing at random: it depends on the key values themselves; count it as a category "
-            "of its own, or impute from all keys, and do not leave these records out",
-        ),
-    )
-
-
-def _synthesize(fields: Any, column: str, comparison: Comparison) -> Effect:
-    kind = "partial" if fields.get("partial") else "full"
+def _synthesize(fields: Any, column: str) -> Facts:
+    kind, m = "partial" if fields.get("partial") else "full", int(fields.get("samples", 1))
     rule = "T = b / m + u" if kind == "partial" else "T = (1 + 1 / m) b - u"
-    m = int(fields.get("samples", 1))
-    many = (
-        f"estimate = mean over the {m} samples; its variance {rule}, with m = {m}, b the variance between the samples' "
-        f"estimates and u the mean of their variances: utility.combine(kind='{kind}')",
-    )
-    one = ("one sample: standard errors from it are too small, and cannot be put right from it alone; for a full "
-           "synthesis whose model fits, utility.combine(kind='model')",)  # fmt: skip
     relations = fields.get("relations") or ()
-    valid = (f"relations that the model has: {_and(relations)}",) if relations else ("relations that the model has",)
-    return Effect(valid, ("whatever the model does not have", "records one by one: they are nobody's"),
-                  many if m > 1 else one)  # fmt: skip
-
-
-def _matrix(fields: Any, column: str, comparison: Comparison) -> Effect:
-    return Effect(
-        (), ("what A, B and C do not keep",), ("the released columns are A X B + C, with A, B and C as told",)
-    )
-
-
-def _attenuated(comparison: Comparison) -> tuple[str, ...]:
-    """What weakens a relation with a column that was left alone."""
-    if not comparison.correlation:
-        return ()
-    return (f"correlation with a column that was not swapped = r / {_digits(comparison.correlation)}, about",)
+    return {"kind": kind, "rule": rule, "m": m, "several": m > 1, "relations": _and(relations) if relations else ""}
 
 
 def _digits(value: float) -> str:
@@ -232,27 +136,16 @@ def _digits(value: float) -> str:
 
 
 def _and(names: Any) -> str:
-    listed = [str(name) for name in ((names,) if isinstance(names, str) else names)]
-    return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1]))) if listed else "nothing"
+    texts = [names] if isinstance(names, str) else [str(name) for name in names]
+    return listed(texts) if texts else "nothing"
 
 
-ENTRIES: dict[str, Callable[[Any, str, Comparison], Effect]] = {
-    "noise": _noise,
-    "top_code": _tail("above"),
-    "bottom_code": _tail("below"),
-    "recode": _recode,
-    "renumber": _renumber,
-    "local_recode": _local_recode,
-    "pram": _pram,
-    "pram_matrix": _pram_matrix,
-    "microaggregate": _microaggregate,
-    "rank_swap": _rank_swap,
-    "shuffle": _shuffle,
-    "swap": _swap,
-    "sample": _sample,
-    "local_suppress": _blanked,
-    "suppress_records": _blanked,
-    "synthesize": _synthesize,
-    "matrix": _matrix,
-}
-"""One entry for each mask; a mask that is not here is told by its law alone."""
+FACTS: dict[str, Callable[[Any, str], Facts]] = {
+    "noise": _noise, "top_code": _tail("above", "small"), "bottom_code": _tail("below", "large"), "recode": _recode,
+    "pram": _pram, "pram_matrix": _pram_matrix, "synthesize": _synthesize,
+    "microaggregate": lambda f, _: {"within": f", also within {_and(f['strata'])}" if f.get("strata") else ""},
+    "shuffle": lambda f, _: {"given": _and(f["given"]) if f.get("given") else ""},
+    "swap": lambda f, _: {"area": f.get("attribute"), "keys": _and(f.get("keys", ())), "rate": f.get("rate")},
+    "sample": lambda f, _: {"fraction": _digits(float(f.get("kept", f.get("fraction", 1.0))))},
+}  # fmt: skip
+"""What the sentences of a mask name, beside the column and its comparison."""

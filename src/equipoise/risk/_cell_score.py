@@ -1,4 +1,4 @@
-"""Risks of the classes of the keys: mean over records, detail per cell and per record."""
+"""Risks of the classes of the keys: mean over records, detail per cell and per record; the sampling fraction."""
 
 from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
@@ -6,6 +6,8 @@ from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
+
+CENSUS_NOTE = "No sampling fraction was given and there are no weights: the file is taken for the whole population."
 
 
 class KeyRisk:
@@ -34,10 +36,22 @@ def cell_score(name: str, released: Records | Cells, cells: Cells, risk: Floats,
     return Score(
         name,
         number / cells.records if cells.records else 0.0,
-        "lower",
         number=number,
         unit="share of records",
         notes=notes,
         cells=lambda: cells.table.with_columns(risk=risk),
         records=(lambda: by_record(released, cells, risk)) if isinstance(released, Records) else None,
     )
+
+
+def fraction_of(cells: Cells, fraction: float | None) -> tuple[float, tuple[str, ...]]:
+    """Sampling fraction and notes on it: the one passed, else records / sum of weights, at most 1.
+
+    >>> fraction_of(Cells.of(pl.DataFrame({"k": [1, 2], "n": [1, 1], "total": [30.0, 10.0]})), None)
+    (0.05, ())
+    """
+    if fraction is not None:
+        return fraction, ()
+    notes = (CENSUS_NOTE,) if bool((cells.total == cells.n).all()) else ()
+    total = float(cells.total.sum())
+    return (min(1.0, cells.records / total) if total > 0 else 1.0), notes

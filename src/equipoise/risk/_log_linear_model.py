@@ -73,12 +73,8 @@ def _slabs(sizes: tuple[int, ...], scale: float, factors: tuple[Factor, ...], fr
                 value_scale *= float(table[value])
             else:
                 others = tuple(other for other in axes if other != axis)
-                value_factors.append((others, table[_only(axes.index(axis), value)]))
+                value_factors.append((others, np.asarray(table.take(value, axis=axes.index(axis)))))
         yield from _slabs(sizes, value_scale, tuple(value_factors), rest)
-
-
-def _only(spot: int, value: int) -> tuple[slice | int, ...]:
-    return (*(slice(None),) * spot, value)
 
 
 def _product(sizes: tuple[int, ...], scale: float, factors: tuple[Factor, ...], free: list[int]) -> Floats:
@@ -99,7 +95,6 @@ def fit(cube: Cube, interactions: Iterable[Axes]) -> LogLinearModel:
     Margins that are zero make cells impossible. Cost: O(occupied cells) for each interaction, and for each group that
     needs it up to `MAX_CYCLES` passes over its cross, of at most `MAX_FITTED_CELLS` cells.
 
-    >>> import polars as pl
     >>> from equipoise.ground.packed_keys import code, tally
     >>> table = pl.DataFrame({"sex": ["f", "f", "f", "m"], "job": ["a", "b", "b", "b"]})
     >>> fit(tally([code(c) for c in table]), []).at([np.array([0, 1]), np.array([1, 0])]).tolist()

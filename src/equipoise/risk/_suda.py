@@ -50,7 +50,6 @@ def minimal_uniques(cube: Cube, max_size: int, wild: Sequence[int] = ()) -> Iter
     On the axes `wild` a null matches anything, so that it never helps to be unique. Cost: at worst O(sets x cells), a
     sort for each set if margins are sparse; dense ones are added up from one another.
 
-    >>> import polars as pl
     >>> from equipoise.ground.packed_keys import code, tally
     >>> table = pl.DataFrame({"sex": ["f", "f", "m", "m"], "age": [30, 40, 30, 30]})
     >>> [(places, cells.tolist()) for places, cells in minimal_uniques(tally([code(c) for c in table]), 2)]

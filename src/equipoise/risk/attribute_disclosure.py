@@ -12,6 +12,7 @@ from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import share
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import cell_score
 
@@ -39,9 +40,7 @@ class AttributeDisclosure:
     range: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            hint = " Write 80 % as 0.8." if self.share > 1 else ""
-            raise ParameterError(f"share must be above 0 and at most 1, got {self.share:g}.{hint}")
+        share(self.share, "share")
         if self.range is not None and not self.range >= 0:
             raise ParameterError("range must be 0 or more, in the units of the sensitive column.")
 

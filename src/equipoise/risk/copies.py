@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Records
-from equipoise.data.roles import names
 from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 WHOLE_RECORD = "(whole record)"
@@ -39,9 +39,8 @@ class Copies:
     beside non-members. Misleads when read without the baseline, and as a sign of safety: noise in the last digit leaves
     no copy and protects nobody. Exact. Cost: O(records x columns) of hashing.
 
-    >>> from equipoise.data.roles import Roles
-    >>> original = Records.of(pl.DataFrame({"x": [1, 2, 2, 9]}), Roles())
-    >>> released = Records.of(pl.DataFrame({"x": [2, 9, 9, 4]}), Roles())
+    >>> original = eq.Records.of(pl.DataFrame({"x": [1, 2, 2, 9]}), eq.Roles())
+    >>> released = eq.Records.of(pl.DataFrame({"x": [2, 9, 9, 4]}), eq.Roles())
     >>> score = Copies().measure(released, original)
     >>> score.value, score.detail["equal"][0]
     (0.5, 0.75)
@@ -50,8 +49,7 @@ class Copies:
     columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.columns is not None:
-            object.__setattr__(self, "columns", names(self.columns, "columns"))
+        check_fields(self)
         if self.columns == ():
             raise ParameterError("columns names no column: leave it out, or name one.")
 
@@ -66,7 +64,6 @@ class Copies:
         return Score(
             label(self),
             float(worst["unique"]),
-            "lower",
             baseline=worst.get("holdout"),
             number=round(worst["unique"] * worst["n"]),
             unit="share of released values",

@@ -8,7 +8,7 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import code, group
+from equipoise.ground.packed_keys import code, group_coded
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
 
@@ -24,8 +24,7 @@ class CorrectMatches:
     Source: the matching scheme of Nayak (2015), section 2a. Misleads when few people have a unique match: then one draw
     says little, and `MatchProbability` is exact. Cost: O(records log records).
 
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), Roles("k"))
+    >>> records = eq.Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), eq.Roles("k"))
     >>> round(CorrectMatches().measure(records, records).value, 4)
     0.6667
     """
@@ -42,7 +41,6 @@ class CorrectMatches:
         return Score(
             label(self),
             value,
-            "lower",
             number=float(right.sum()),
             unit="share of people",
             cells=lambda: _detail(t, s, right),
@@ -51,8 +49,8 @@ class CorrectMatches:
 
 def _cells(one: pl.DataFrame, two: pl.DataFrame) -> tuple[Integers, Integers]:
     """Cell of every record in both files, numbered alike."""
-    both = [code(column) for column in pl.concat([one, two], how="vertical_relaxed").iter_columns()]
-    ids, _ = group([c.codes for c in both], [c.size for c in both])
+    both = pl.concat([one, two], how="vertical_relaxed")
+    ids, _ = group_coded([code(column) for column in both.iter_columns()])
     return ids[: one.height], ids[one.height :]
 
 

@@ -7,10 +7,11 @@ import polars as pl
 
 from equipoise.data.cells import by_record, count
 from equipoise.data.records import Records
-from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.errors import RolesError, require_columns
 from equipoise.ground.packed_keys import code
 from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import label
+from equipoise.methods.parameters import share
 from equipoise.methods.score import Score, not_applicable
 
 
@@ -28,8 +29,7 @@ class Household:
     than one by one. Cost: O(records) beside the cells.
 
     >>> people = pl.DataFrame({"age": [30, 31, 31], "home": [1, 1, 2]})
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(people, Roles("age", household="home"))
+    >>> records = eq.Records.of(people, eq.Roles("age", household="home"))
     >>> Household().measure(records, records).detail.rows()
     [(1, 2, 1.0), (2, 1, 0.5)]
     """
@@ -38,8 +38,8 @@ class Household:
     household: str | None = None
 
     def __post_init__(self) -> None:
-        if self.above is not None and not 0 <= self.above < 1:
-            raise ParameterError(f"above must be at least 0 and below 1, got {self.above:g}.")
+        if self.above is not None:
+            share(self.above, "above", zero=True, open_=True)
 
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:
@@ -54,7 +54,6 @@ class Household:
         return Score(
             label(self),
             number / max(1, members.height),
-            "lower",
             number=number,
             unit="share of records",
             cells=lambda: homes.sort("risk", "home", descending=[True, False]).rename({"home": home}),
@@ -74,8 +73,7 @@ def _homes(members: pl.DataFrame) -> pl.DataFrame:
 def _members(records: Records, home: str) -> pl.DataFrame:
     """Table of records with their household and own risk."""
     schema = records.schema()
-    if home not in schema:
-        raise RolesError.missing(home, list(schema))
+    require_columns((home,), schema)
     cells = count(records)
     members, key = by_record(records, cells, of_cells(cells)), records.roles.id
     homes = records.collect(*dict.fromkeys((*((key,) if key else ()), home)))

@@ -7,9 +7,9 @@ import numpy as np
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.ground.errors import ParameterError
 from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import KeyRisk, cell_score
 
@@ -27,7 +27,6 @@ class Individual(KeyRisk):
     and p. Misleads when weights are calibrated far from the inverse of the probability of being sampled, or the
     intruder knows who is in the sample (then it is 1/f: see `Prosecutor`). Cost: O(cells).
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"age": [30, 31], "n": [1, 2], "total": [2.0, 2.0]}))
     >>> score = Individual().measure(cells, cells)
     >>> round(score.value, 6), round(score.number, 6), Individual(above=0.6).measure(cells, cells).number
@@ -38,10 +37,9 @@ class Individual(KeyRisk):
     above: float | None = None
 
     def __post_init__(self) -> None:
-        if self.model != "benedetti-franconi":
-            raise ParameterError(f"No model {self.model!r}. There is: benedetti-franconi.")
-        if self.above is not None and not 0 <= self.above < 1:
-            raise ParameterError(f"above must be at least 0 and below 1, got {self.above:g}.")
+        check_fields(self)
+        if self.above is not None:
+            share(self.above, "above", zero=True, open_=True)
 
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         risk = of_cells(cells)

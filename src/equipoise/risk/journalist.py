@@ -10,8 +10,8 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.files import read
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score, not_applicable
 from equipoise.risk._cell_score import cell_score
 from equipoise.risk._population_counts import PopulationSource, people_like
@@ -29,7 +29,6 @@ class Journalist:
     Source: El Emam and Dankar (2008); Sweeney (2002), k-map. Misleads when the journalist's register is not the
     population given, or the file was perturbed (refused). Cost: O(records + people).
 
-    >>> import polars as pl
     >>> people = Records.of(pl.DataFrame({"age": [30] * 4 + [31] * 8}), Roles())
     >>> sample = Records.of(pl.DataFrame({"age": [30, 31, 31]}), Roles("age"))
     >>> Journalist(people).measure(sample, sample).value, Journalist(people, k=5).measure(sample, sample).number
@@ -41,10 +40,7 @@ class Journalist:
     k: int | None = None
 
     def __post_init__(self) -> None:
-        if self.of not in ("worst", "mean"):
-            raise ParameterError(f"of must be 'worst' or 'mean', got {self.of!r}.")
-        if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1):
-            raise ParameterError(f"k must be a whole number, at least 1, got {self.k!r}.")
+        check_fields(self, k=1)
 
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:

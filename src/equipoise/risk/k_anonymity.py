@@ -7,8 +7,8 @@ import numpy as np
 from equipoise.data.cells import Cells
 from equipoise.data.key_subsets import smallest
 from equipoise.data.records import Records
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import KeyRisk, cell_score
 
@@ -25,7 +25,6 @@ class KAnonymity(KeyRisk):
     Misleads when everybody in a class has the same sensitive value (see `AttributeDisclosure`, `rules.Diversity`) or
     when the file was perturbed. Cost: O(cells) for each subset of the keys; of K keys there are K over m.
 
-    >>> import polars as pl
     >>> table = pl.DataFrame({"sex": ["f", "f", "m"], "age": [30, 31, 30], "n": [3, 3, 2]})
     >>> cells = Cells.of(table)
     >>> KAnonymity(3).measure(cells, cells).number, KAnonymity(3, subsets=1).measure(cells, cells).number
@@ -36,9 +35,7 @@ class KAnonymity(KeyRisk):
     subsets: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("k", self.k), ("subsets", self.subsets)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name} must be a whole number, at least 1, got {value!r}.")
+        check_fields(self, k=1, subsets=1)
 
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         size = smallest(cells, self.subsets)

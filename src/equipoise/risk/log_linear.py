@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.data.cells import Cells, as_cells
+from equipoise.data.cells import Cells
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import Roles
-from equipoise.data.sampling_fraction import check_fraction, fraction_of
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
-from equipoise.methods.score import Score, not_applicable
-from equipoise.risk._cell_score import cell_score
+from equipoise.methods.parameters import share
+from equipoise.methods.score import Score
+from equipoise.risk._cell_score import KeyRisk, cell_score, fraction_of
 from equipoise.risk._log_linear_model import CRITICAL_VALUE, Axes, FitCheck, check, choose, fit, risks
 
 INTERACTION_MODELS = ("main", "all", "best")
@@ -42,7 +41,7 @@ class LogLinearEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class LogLinear:
+class LogLinear(KeyRisk):
     """Expected share (and number) of records that are sample uniques and would be matched rightly (Skinner-Shlomo).
 
     The population count F of every cell of the keys is Poisson with mean lambda, its sample count f Poisson with mean
@@ -67,7 +66,6 @@ class LogLinear:
     need the cross of their keys (at most 4 million cells), the check one pass over the whole cross (at most 67
     million), "best" both for every pair and step.
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"sex": ["f", "f", "m"], "age": [30, 40, 30], "n": [2, 1, 3]}))
     >>> round(LogLinear(fraction=0.5).measure(cells, cells).number, 4)
     0.7869
@@ -79,23 +77,19 @@ class LogLinear:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "interactions", _interaction_names(self.interactions))
-        check_fraction(self.fraction)
+        if self.fraction is not None:
+            share(self.fraction, "fraction")
         object.__setattr__(self, "misclassification", _checked_misclassification(self.misclassification))
 
-    def by(self, roles: Roles) -> tuple[str, ...]:
-        return roles.keys
-
-    def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and released.synthetic:
-            return not_applicable(label(self), "lower")
-        fit_by_cell = self._fit(released)
+    def _score(self, released: Records | Cells, cells: Cells) -> Score:
+        fit_by_cell = self._fit(released, cells)
         score = cell_score(label(self), released, fit_by_cell.cells, fit_by_cell.matched, fit_by_cell.notes())
         more = {"risk": fit_by_cell.matched, "unique": fit_by_cell.unique, "mean": fit_by_cell.mean}
         return replace(score, cells=lambda: fit_by_cell.cells.table.with_columns(**more))
 
     def estimate(self, released: Records | Cells) -> LogLinearEstimate:
         """Expected numbers and the model behind them."""
-        fit_by_cell = self._fit(released)
+        fit_by_cell = self._fit(released, self._cells(released))
         return LogLinearEstimate(
             int((fit_by_cell.cells.n == 1).sum()),
             float(fit_by_cell.unique.sum()),
@@ -105,8 +99,7 @@ class LogLinear:
             fit_by_cell.check.statistic if fit_by_cell.check else None,
         )
 
-    def _fit(self, released: Records | Cells) -> "_CellFit":
-        cells = self._cells(released)
+    def _fit(self, released: Records | Cells, cells: Cells) -> "_CellFit":
         fraction, notes = fraction_of(cells, self.fraction)
         interactions = self._axes(cells, fraction)
         stays = self._stays(cells, released.history if isinstance(released, Records) else ())
@@ -118,7 +111,7 @@ class LogLinear:
         return _CellFit(cells, fraction, interactions, unique, matched, means / fraction, checked, notes, advice)
 
     def _cells(self, released: Records | Cells) -> Cells:
-        cells = released if isinstance(released, Cells) else as_cells(released, self.by(released.roles))
+        cells = KeyRisk._cells(self, released)
         if not cells.by:
             raise RolesError("No keys were named: say which columns an intruder may know.")
         if any(cells.values(column).null_count() for column in cells.open if column in cells.by):

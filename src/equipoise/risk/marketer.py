@@ -24,7 +24,6 @@ class Marketer:
     Source: Dankar and El Emam (2010), *A method for evaluating marketer re-identification risk*.
     Misleads when the file was perturbed (refused where there is a population). Cost: O(records + people).
 
-    >>> import polars as pl
     >>> sample = Records.of(pl.DataFrame({"age": [30, 31, 31, 31]}), Roles("age"))
     >>> Marketer().measure(sample, sample).number
     2.0

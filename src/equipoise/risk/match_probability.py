@@ -16,6 +16,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.laws.cell_law import CellLaw
 from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
 
 MAX_COUNT = 64
@@ -42,9 +43,9 @@ class MatchProbability:
     the sample is unknown, `fraction` is the probability that the target is in it, and the value is multiplied by it.
 
     Source: Nayak (2015), eq. (6) to (9). Misleads when another column shows the original cell, or moved records can
-    be recognised: see `recognised`. Cost: O(cells), and O(distinct counts) for the curve.
+    be recognised: see `Recognisable`. Cost: O(cells), and O(distinct counts) for the curve.
 
-    >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), __import__("equipoise").Roles("k"))
+    >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), eq.Roles("k"))
     >>> MatchProbability().measure(records, records).value
     1.0
     """
@@ -53,10 +54,8 @@ class MatchProbability:
     fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.given not in ("count", "table"):
-            raise ParameterError(f"given must be 'count' or 'table', got {self.given!r}.")
-        if not 0 < self.fraction <= 1:
-            raise ParameterError(f"fraction must be above 0 and at most 1, got {self.fraction:g}.")
+        check_fields(self)
+        share(self.fraction, "fraction")
 
     def measure(self, released: Records, original: Records) -> Score:
         if released.synthetic:
@@ -69,17 +68,15 @@ class MatchProbability:
         unit = "record" if plan.units.of_people else "household"
         size = int(plan.law.counts[top])
         cells = f"cells of {size:,} {unit}{'s' if size > 1 else ''}"
+        known_by_record = released.coarsened and plan.units.of_people
         where = f"No match is right with probability above {float(worst[top]):.4g}; the worst is in {cells}."
         return Score(
             label(self),
             self.fraction * float(worst[top]),
-            "lower",
             unit="probability",
             notes=(where,),
             cells=lambda: audit(plan),
-            records=(lambda: by_record(released, plan.units.cells, worst))
-            if _by_record_known(released, plan)
-            else None,
+            records=(lambda: by_record(released, plan.units.cells, worst)) if known_by_record else None,
         )
 
     def curve(self, released: Records) -> pl.DataFrame:
@@ -112,10 +109,6 @@ def refuse_other_keys(released: Records, plan: MovePlan) -> None:
 def _no_moves(all_units: Units) -> CellLaw:
     nobody = np.full(len(all_units), -1, dtype=np.int64)
     return CellLaw("mixing", all_units.counts, nobody, np.ones(len(all_units)), np.zeros(0))
-
-
-def _by_record_known(released: Records, plan: MovePlan) -> bool:
-    return released.coarsened and plan.units.of_people
 
 
 def worst_count(law: CellLaw) -> Floats:
@@ -361,16 +354,3 @@ def vanishes(law: CellLaw) -> Floats:
     """P(S = 0): the probability that no record remains in the target's cell."""
     moments = _moments(law) if law.kind == "leaving" else None
     return np.asarray(law.leave() * np.exp(_log_generating(law, np.ones(1), np.arange(len(law)), moments)[:, 0]))
-
-
-def recognised(xi: float, share: float) -> float:
-    """Bound on the match probability if a share of the moved records can be recognised as moved.
-
-    xi(d) = xi / (xi + (1 - xi)(1 - d)): recognised movers are struck from the list of candidates.
-
-    >>> round(recognised(0.8, 0.5), 4)
-    0.8889
-    """
-    if not 0 <= share <= 1:
-        raise ParameterError(f"The share of recognisable records must be in [0, 1], got {share:g}.")
-    return xi / (xi + (1 - xi) * (1 - share))

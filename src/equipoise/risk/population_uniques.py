@@ -9,12 +9,12 @@ import numpy as np
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.data.sampling_fraction import check_fraction
-from equipoise.ground.errors import EquipoiseWarning, ParameterError
+from equipoise.ground.errors import EquipoiseWarning
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import KeyRisk, cell_score
-from equipoise.risk._superpopulation_models import BEST, MODELS, ZAYATZ, ModelFit, SizeCounts, fit_model
+from equipoise.risk._superpopulation_models import BEST, ZAYATZ, ModelFit, SizeCounts, fit_model
 
 MAX_CHECKED_RATIO = 10
 """Population per sample record up to which Zayatz's estimator was checked."""
@@ -70,7 +70,6 @@ class PopulationUniques(KeyRisk):
     off by several times in another's. Zayatz errs high beyond ten times the sample (Massell 1999): then it warns. Every
     sample unique gets the same probability; `LogLinear` tells them apart. Cost: O(cells), then O(distinct class sizes).
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"age": [30, 31, 32], "n": [1, 1, 2]}))
     >>> PopulationUniques(1.0).measure(cells, cells).value
     0.5
@@ -82,9 +81,8 @@ class PopulationUniques(KeyRisk):
     model: Literal["zayatz", "pitman", "poisson-gamma", "slide", "best"] = "zayatz"
 
     def __post_init__(self) -> None:
-        check_fraction(self.fraction)
-        if self.model not in MODELS:
-            raise ParameterError(f"No model {self.model!r}. There are: {', '.join(MODELS)}.")
+        check_fields(self)
+        share(self.fraction, "fraction")
 
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         sample, fit = self._fit(cells)

@@ -7,8 +7,8 @@ import numpy as np
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import KeyRisk, cell_score
 
@@ -24,7 +24,6 @@ class Prosecutor(KeyRisk):
     Source: El Emam and Dankar (2008), *Protecting privacy using k-anonymity*; EMA policy 0070 limits the worst to 0.09.
     Misleads when the file was perturbed: then a class may hold somebody else. Cost: O(cells).
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"age": [30, 31], "n": [2, 4]}))
     >>> Prosecutor().measure(cells, cells).value, round(Prosecutor("mean").measure(cells, cells).value, 4)
     (0.5, 0.3333)
@@ -33,8 +32,7 @@ class Prosecutor(KeyRisk):
     of: Literal["worst", "mean"] = "worst"
 
     def __post_init__(self) -> None:
-        if self.of not in ("worst", "mean"):
-            raise ParameterError(f"of must be 'worst' or 'mean', got {self.of!r}.")
+        check_fields(self)
 
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         risk = 1 / np.maximum(cells.alike[0], 1)

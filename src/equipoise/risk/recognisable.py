@@ -9,7 +9,7 @@ from equipoise.data.aligned_files import aligned
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Booleans, Floats
-from equipoise.ground.errors import MissingExtraError, ParameterError
+from equipoise.ground.errors import ParameterError, import_extra
 from equipoise.ground.packed_keys import code
 from equipoise.laws.move_records import MovePlan
 from equipoise.methods.method import label
@@ -59,7 +59,6 @@ class Recognisable:
         return Score(
             label(self),
             max(0.0, share),
-            "lower",
             interval=(max(0.0, share - half), min(1.0, max(0.0, share) + half)),
             baseline=0.0,
             number=float(is_moved.sum()),
@@ -86,6 +85,7 @@ def _movable(released: Records, table: pl.DataFrame) -> Booleans:
 
 
 def _notes(released: Records, share: float) -> list[str]:
+    """xi(d) = xi / (xi + (1 - xi)(1 - d)), d being the share: movers recognised are struck from the candidates."""
     bounds = [float(law.parameters["xi"]) for law in released.history if "xi" in law.parameters]
     return [
         f"The bound of {xi:g} becomes {xi / (xi + (1 - xi) * (1 - share)):.4g} against this intruder." for xi in bounds
@@ -107,14 +107,10 @@ def _features(table: pl.DataFrame) -> Floats:
 
 def suspicion(features: Floats, is_moved: Booleans, seed: int) -> Floats:
     """Predicted probability that each record was moved, by trees that were not fitted on it."""
-    try:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.model_selection import StratifiedKFold, cross_val_predict
-    except ModuleNotFoundError:
-        raise MissingExtraError.for_package("scikit-learn", "learn") from None
-    model = HistGradientBoostingClassifier(max_iter=100, class_weight="balanced", random_state=seed)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    return np.asarray(cross_val_predict(model, features, is_moved, cv=folds, method="predict_proba")[:, 1])
+    ensemble, selection = import_extra("sklearn.ensemble"), import_extra("sklearn.model_selection")
+    model = ensemble.HistGradientBoostingClassifier(max_iter=100, class_weight="balanced", random_state=seed)
+    folds = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    return np.asarray(selection.cross_val_predict(model, features, is_moved, cv=folds, method="predict_proba")[:, 1])
 
 
 def recognised_share(guess: Floats, is_moved: Booleans, alarm: float) -> tuple[float, float]:

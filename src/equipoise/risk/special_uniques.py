@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells, as_cells, by_record
+from equipoise.data.cells import Cells, by_record
 from equipoise.data.records import Records
-from equipoise.data.sampling_fraction import check_fraction, fraction_of
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import ParameterError, RolesError
+from equipoise.ground.errors import RolesError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score
-from equipoise.risk._cell_score import KeyRisk
+from equipoise.risk._cell_score import KeyRisk, fraction_of
 from equipoise.risk._suda import dis, dis_scores, elliot, ihsn, minimal_uniques
 
 SCORE_WEIGHTS: dict[str, Callable[[int, int], Floats]] = {"elliot": elliot, "ihsn": ihsn}
@@ -55,11 +55,9 @@ class SpecialUniques(KeyRisk):
     fraction: float | None = None
 
     def __post_init__(self) -> None:
-        if self.max_size is not None and (not isinstance(self.max_size, int) or self.max_size < 1):
-            raise ParameterError(f"max_size must be a whole number, at least 1, got {self.max_size!r}.")
-        if self.scores not in SCORE_WEIGHTS:
-            raise ParameterError(f"scores must be 'elliot' or 'ihsn', got {self.scores!r}.")
-        check_fraction(self.fraction)
+        check_fields(self, max_size=1)
+        if self.fraction is not None:
+            share(self.fraction, "fraction")
 
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         totals = self._search(cells)
@@ -68,7 +66,6 @@ class SpecialUniques(KeyRisk):
         return Score(
             label(self),
             number / cells.records if cells.records else 0.0,
-            "lower",
             number=number,
             unit="share of records",
             notes=self._notes(cells, totals),
@@ -102,11 +99,9 @@ class SpecialUniques(KeyRisk):
         return tables[0].with_columns(tables[1]["dis"])
 
     def _cells(self, released: Records | Cells) -> Cells:
-        if isinstance(released, Cells):
-            return released
-        if not released.roles.keys:
+        if isinstance(released, Records) and not released.roles.keys:
             raise RolesError("No keys were named: say which columns an intruder may know.")
-        return as_cells(released, self.by(released.roles))
+        return KeyRisk._cells(self, released)
 
     def _search(self, cells: Cells) -> "_MinimalUniqueTotals":
         """Totals over all minimal uniques, cell by cell."""

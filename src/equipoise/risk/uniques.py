@@ -6,8 +6,8 @@ import numpy as np
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 from equipoise.risk._cell_score import KeyRisk, cell_score
 
@@ -22,7 +22,6 @@ class Uniques(KeyRisk):
     Misleads when the file is a small sample (a sample unique need not be unique in the population) or was perturbed
     (a unique may be somebody else). Cost: O(cells).
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"age": [30, 31], "n": [1, 3]}))
     >>> Uniques().measure(cells, cells).value
     0.25
@@ -31,8 +30,7 @@ class Uniques(KeyRisk):
     k: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.k, int) or self.k < 1:
-            raise ParameterError(f"k must be a whole number, at least 1, got {self.k!r}.")
+        check_fields(self, k=1)
 
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         return cell_score(label(self), released, cells, np.where(cells.alike[0] <= self.k, 1.0, 0.0))

@@ -10,8 +10,9 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, RolesError
 from equipoise.methods.method import Rule, label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.protection_levels import Both, Either
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.sensitive_values import flagged, sensitive_of
@@ -32,20 +33,17 @@ class Unsafe:
     release*, the records to suppress. Misleads when a rule is nearly missed everywhere: a class is flagged or not,
     however far it is from the limit. Cost: that of the rule, O(cells) or O(cells log cells).
 
-    >>> import polars as pl
-    >>> from equipoise.rules import Diversity, MinCount
     >>> cells = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["no", "yes", "no"], "n": [3, 1, 4]}))
-    >>> Unsafe(Diversity("ill", 2)).measure(cells, cells).value
+    >>> Unsafe(eq.rules.Diversity("ill", 2)).measure(cells, cells).value
     0.5
-    >>> Unsafe(MinCount(5) & Diversity("ill", 2)).measure(cells, cells).number
+    >>> Unsafe(eq.rules.MinCount(5) & eq.rules.Diversity("ill", 2)).measure(cells, cells).number
     4.0
     """
 
     rule: Rule
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, Rule) or isinstance(self.rule, type):
-            raise ParameterError("rule must be a rule: eq.rules.MinCount(3).")
+        check_fields(self)
 
     def by(self, roles: Roles) -> tuple[str, ...]:
         sensitive = sensitive_of([self.rule])

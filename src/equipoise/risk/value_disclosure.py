@@ -9,10 +9,10 @@ import polars as pl
 from equipoise.data.aligned_files import aligned
 from equipoise.data.numeric_columns import floats, numeric_columns
 from equipoise.data.records import Records
-from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, EngineError, ParameterError, RolesError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 from equipoise.risk._snoopers import (
     Terms,
@@ -61,8 +61,7 @@ class ValueDisclosure:
     columns combine in ways that are neither sums nor found by trees. Cost: O(records x terms^2), at most records / 30
     terms beside the columns, in memory; synthetic files that for every column.
 
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.0]}), Roles(numeric="x"))
+    >>> records = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.0]}), eq.Roles(numeric="x"))
     >>> ValueDisclosure().measure(records, records).value
     1.0
     """
@@ -73,11 +72,7 @@ class ValueDisclosure:
     trees: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("columns", "known"):
-            if getattr(self, field) is not None:
-                object.__setattr__(self, field, names(getattr(self, field), field))
-        if self.snooper not in ("strongest", "own"):
-            raise ParameterError(f"snooper must be 'strongest' or 'own', got {self.snooper!r}.")
+        check_fields(self)
         if not isinstance(self.trees, bool):
             raise ParameterError("trees must be true or false.")
 
@@ -89,7 +84,6 @@ class ValueDisclosure:
         return Score(
             label(self),
             float(worst["risk"]),
-            "lower",
             baseline=float(worst["baseline"]),
             unit="share of the variance of a value",
             notes=(f"Strongest in {worst['column']!r}: {worst['strongest']}.", *self._assumption(released)),

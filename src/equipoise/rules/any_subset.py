@@ -8,7 +8,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells
 from equipoise.data.key_subsets import smallest
-from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.protection_levels import Together, refuse_uncounted
 from equipoise.methods.sensitive_values import Merging
 
@@ -34,10 +34,7 @@ class AnySubset(Together):
     n: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("m", "n"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name} must be a whole number, at least 1, got {value!r}.")
+        check_fields(self, m=1, n=1)
 
     def asks(self) -> tuple[int, int | None]:
         """The minimum size of a class, and on how many of the keys."""

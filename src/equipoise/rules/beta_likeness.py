@@ -6,7 +6,8 @@ import numpy as np
 
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
-from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
+from equipoise.methods.parameters import above
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Others, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,7 @@ class BetaLikeness(Attribute):
     Misleads when the absence of a value is what must not be known: see DeltaDisclosure.
     Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.cells import Cells
-    >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
+    >>> ill = eq.Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
     >>> BetaLikeness("ill", 0.5, enhanced=False).flag(ill).to_list()
     [True, True, False]
     """
@@ -36,10 +35,6 @@ class BetaLikeness(Attribute):
     def __post_init__(self) -> None:
         check(self)
         above(self.beta, "beta", 0)
-
-    @property
-    def merging(self) -> Merging:
-        return "safe" if self.others == "apart" else ""
 
     def within(self, split: Split) -> Integers:
         whole = split.whole[split.codes]

@@ -9,7 +9,8 @@ from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.packed_keys import code
-from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
+from equipoise.methods.parameters import share
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Others, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,7 @@ class Closeness(Attribute):
     Misleads when values are few and t large: then nearly all classes pass.
     Cost: O(cells) for `equal`, O(classes x values) for the others.
 
-    >>> import polars as pl
-    >>> from equipoise.data.cells import Cells
-    >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
+    >>> ill = eq.Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
     >>> Closeness("ill", 0.2).flag(ill).to_list()
     [True, True, True]
     """
@@ -40,15 +39,7 @@ class Closeness(Attribute):
 
     def __post_init__(self) -> None:
         check(self)
-        if self.distance not in ("equal", "ordered", "hierarchical"):
-            raise ParameterError(f"distance must be 'equal', 'ordered' or 'hierarchical', got {self.distance!r}.")
-        above(self.t, "t", 0, strict=False)
-        if self.t > 1:
-            raise ParameterError(f"t is a distance in [0, 1], got {self.t:g}. Write 20 % as 0.2.")
-
-    @property
-    def merging(self) -> Merging:
-        return "safe" if self.others == "apart" else ""
+        share(self.t, "t", zero=True)
 
     def within(self, split: Split) -> Integers:
         return self.distances(split) > self.t + TIE_TOLERANCE

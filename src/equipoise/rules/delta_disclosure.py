@@ -6,7 +6,8 @@ import numpy as np
 
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
-from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
+from equipoise.methods.parameters import above
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Others, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,7 @@ class DeltaDisclosure(Attribute):
     Misleads when values are rare: no small class can hold all of them, so only coarse files pass.
     Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.cells import Cells
-    >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
+    >>> ill = eq.Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 2, 4]}))
     >>> DeltaDisclosure("ill", 2).flag(ill).to_list()
     [False, False, True]
     """
@@ -36,10 +35,6 @@ class DeltaDisclosure(Attribute):
     def __post_init__(self) -> None:
         check(self)
         above(self.delta, "delta", 0)
-
-    @property
-    def merging(self) -> Merging:
-        return "safe" if self.others == "apart" else ""
 
     def within(self, split: Split) -> Integers:
         occupied = split.n > 0

@@ -9,7 +9,7 @@ from equipoise.data.equivalence_classes import Split
 from equipoise.data.levels import as_text
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Others
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,8 @@ class DeltaPresence(Attribute):
     Misleads when an intruder's register is not the population that was given.
     Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.cells import Cells
     >>> table = pl.DataFrame({"town": ["a", "a", "b"], "in": [True, False, True], "n": [1, 3, 4]})
-    >>> DeltaPresence("in", 0.1, 0.5).flag(Cells.of(table)).to_list()
+    >>> DeltaPresence("in", 0.1, 0.5).flag(eq.Cells.of(table)).to_list()
     [False, False, True]
     """
 
@@ -44,10 +42,6 @@ class DeltaPresence(Attribute):
     @property
     def others(self) -> Others:
         return "apart"
-
-    @property
-    def merging(self) -> Merging:
-        return "safe"
 
     @property
     def sensitive(self) -> tuple[str, ...]:

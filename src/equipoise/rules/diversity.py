@@ -8,7 +8,8 @@ import numpy as np
 from equipoise.data.equivalence_classes import Split
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import ParameterError
-from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, above, check
+from equipoise.methods.parameters import above
+from equipoise.methods.sensitive_values import TIE_TOLERANCE, Attribute, Merging, Others, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,7 @@ class Diversity(Attribute):
     Misleads when values are different words for much the same, or one is rare in the file: see Closeness.
     Cost: O(cells), O(cells log cells) for `recursive`.
 
-    >>> import polars as pl
-    >>> from equipoise.data.cells import Cells
-    >>> ill = Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 1, 4]}))
+    >>> ill = eq.Cells.of(pl.DataFrame({"town": ["a", "a", "b"], "ill": ["flu", "gout", "flu"], "n": [2, 1, 4]}))
     >>> Diversity("ill", 2).flag(ill).to_list()
     [False, False, True]
     """
@@ -40,15 +39,13 @@ class Diversity(Attribute):
 
     def __post_init__(self) -> None:
         check(self)
-        if self.kind not in ("distinct", "entropy", "recursive"):
-            raise ParameterError(f"kind must be 'distinct', 'entropy' or 'recursive', got {self.kind!r}.")
         above(self.l, "l", 1, strict=False)
         if self.kind != "entropy" and self.l != int(self.l):
             raise ParameterError(f"l must be a whole number for kind={self.kind!r}, got {self.l!r}.")
         if (self.kind == "recursive") != (self.c is not None):
             raise ParameterError("c goes with kind='recursive', and must be given there.")
         if self.c is not None:
-            above(self.c, "c", 0)
+            above(self.c, "c")
 
     @property
     def merging(self) -> Merging:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.data.cells import Cells, amount
-from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import share, whole_number
 from equipoise.methods.protection_levels import MagnitudeRule, one, tops
 
 
@@ -22,7 +21,6 @@ class Dominance(MagnitudeRule):
     Control*, section 4.2. Misleads when a single contributor bounds another: a cell called safe may give a closer bound
     than one called sensitive, whatever n and k (`rules.counterexample`). Prefer `PPercent`.
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"cell": ["a", "b"], "n": 3, "value": 100, "top1": [59, 61], "top2": [40, 20]}))
     >>> Dominance(1, 0.6).flag(cells).to_list()
     [False, True]
@@ -33,8 +31,7 @@ class Dominance(MagnitudeRule):
     strict: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise ParameterError(f"n must be a whole number, at least 1, got {self.n!r}.")
+        whole_number(self.n, "n")
         share(self.k, "k")
 
     def explain(self, cell: Mapping[str, Any]) -> str:

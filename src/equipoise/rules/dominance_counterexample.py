@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import Cells, amount
-from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, label
+from equipoise.methods.parameters import share, whole_number
 from equipoise.methods.protection_levels import tops
 
 MAX_CONTRIBUTORS = 10_000
@@ -91,8 +91,7 @@ def counterexample(n: int, k: float, contributors: int | None = None) -> Counter
     >>> pair.contributors, round(pair.ratio, 6), [round(tail, 6) for tail in pair.tails]
     (3, 0.9, [0.298893, 0.315498])
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ParameterError(f"n must be a whole number, at least 1, got {n!r}.")
+    whole_number(n, "n")
     share(k, "k", open_=True)
     least = int(np.floor(n / k)) + 1
     smallest = next((many for many in range(max(least, n + 2), MAX_CONTRIBUTORS) if _closer(n, k, many)), None)
@@ -145,9 +144,9 @@ def compare(table: Cells, rules: Sequence[Rule]) -> pl.DataFrame:
     bound that the second largest contributor has for the largest (x - x2), and `within`, how far above the largest
     that is, as a share of it. These are data: for internal reports only.
 
-    >>> from equipoise.rules import Dominance, PPercent
     >>> frame = pl.DataFrame({"cell": ["a", "b"], "n": 3, "value": 100, "top1": [59, 61], "top2": [40, 20]})
-    >>> compare(Cells.of(frame), [Dominance(1, 0.6), PPercent(0.1)]).select("cell", "bound", "within").rows()
+    >>> rules = [eq.rules.Dominance(1, 0.6), eq.rules.PPercent(0.1)]
+    >>> compare(eq.Cells.of(frame), rules).select("cell", "bound", "within").rows()
     [('a', 60.0, 0.01694915254237288), ('b', 80.0, 0.3114754098360656)]
     """
     flags = {label(rule): rule.flag(table) for rule in rules}

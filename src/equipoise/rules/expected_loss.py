@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.beta_binomial.posterior import positive
 from equipoise.beta_binomial.prior import fit
 from equipoise.data.cells import Cells
 from equipoise.data.roles import names
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.losses.expectation import LOSS_KINDS, as_text, read, risks
+from equipoise.methods.parameters import above
 from equipoise.methods.protection_levels import Together
 
 DOMAIN_COUNTS = ("domain_n", "domain_N")
@@ -51,7 +51,7 @@ class ExpectedLoss(Together):
             object.__setattr__(self, name, _as_text(getattr(self, name)))
         object.__setattr__(self, "domain", names(self.domain, "domain"))
         object.__setattr__(self, "population", _pairs(self.population))
-        positive(self.cutoff, "cutoff")
+        above(self.cutoff, "cutoff")
         if self.prior is not None:
             object.__setattr__(self, "prior", _two(self.prior))
 
@@ -100,8 +100,7 @@ class ExpectedLoss(Together):
     def _sizes(self, cells: Cells, place: Integers) -> Floats:
         """The population of each cell's domain."""
         if isinstance(self.population, str):
-            if self.population not in cells.table.columns:
-                raise RolesError.missing(self.population, cells.table.columns)
+            require_columns((self.population,), cells.table.columns)
             return _numbers(cells.table[self.population])
         if self.population is not None:
             return self._population_by_domain(cells)
@@ -146,8 +145,8 @@ def _two(prior: Any) -> tuple[float, float]:
         alpha, beta = prior
     except (TypeError, ValueError):
         raise ParameterError("prior must be (alpha, beta), or None to fit it.") from None
-    positive(alpha, "alpha")
-    positive(beta, "beta")
+    above(alpha, "alpha")
+    above(beta, "beta")
     return float(alpha), float(beta)
 
 

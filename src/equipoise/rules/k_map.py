@@ -11,11 +11,12 @@ import polars as pl
 from equipoise.data.cells import Cells, count
 from equipoise.data.missing_keys import alike
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles, names
+from equipoise.data.roles import Roles
 from equipoise.files import read
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.ground.packed_keys import Cube, code, group
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.protection_levels import Together, refuse_uncounted
 from equipoise.methods.sensitive_values import Merging
 
@@ -46,11 +47,9 @@ class KMap(Together):
     coarsen: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise ParameterError(f"k must be a whole number, at least 1, got {self.k!r}.")
+        check_fields(self, k=1)
         if isinstance(self.population, Path):
             object.__setattr__(self, "population", str(self.population))
-        object.__setattr__(self, "coarsen", names(self.coarsen, "coarsen"))
         if wrong := [text for text in self.coarsen if not all(text.rpartition("="))]:
             raise ParameterError(f"coarsen names keys and levels, like 'age=10', got {wrong[0]!r}.")
 

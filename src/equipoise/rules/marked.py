@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import Cells, amount
-from equipoise.data.numeric_columns import share
 from equipoise.data.tables.cell_status import marked
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError
+from equipoise.methods.parameters import share
 from equipoise.methods.protection_levels import Together, protection
 
 
@@ -40,8 +40,7 @@ class Marked(Together):
     def __post_init__(self) -> None:
         if (self.lower is None) != (self.upper is None):
             raise ParameterError("lower and upper go together: name both columns of protection levels.")
-        if self.margin != 0:
-            share(self.margin, "margin")
+        share(self.margin, "margin", zero=True)
 
     def flag(self, cells: Cells) -> pl.Series:
         if self.column not in cells.more.columns:

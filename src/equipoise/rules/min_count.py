@@ -9,9 +9,8 @@ import polars as pl
 
 from equipoise.data.cells import Cells, amount
 from equipoise.data.equivalence_classes import Classes
-from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import share, whole_number
 from equipoise.methods.protection_levels import Together, protection, refuse_uncounted
 from equipoise.methods.sensitive_values import Merging
 
@@ -36,8 +35,7 @@ class MinCount(Together):
     margin: float = 0.2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n, int) or self.n < 1:
-            raise ParameterError(f"n must be a whole number, at least 1, got {self.n!r}.")
+        whole_number(self.n, "n")
         share(self.margin, "margin")
 
     def asks(self) -> tuple[int, int | None]:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.data.cells import Cells, amount
-from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import share, whole_number
 from equipoise.methods.protection_levels import MagnitudeRule, one, tops
 
 
@@ -23,7 +22,6 @@ class PPercent(MagnitudeRule):
     Misleads when contributors know more of each other beforehand than that contributions are not negative: then
     `PriorPosterior`.
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"cell": ["a", "b"], "n": 3, "value": 100, "top1": [59, 61], "top2": [40, 20]}))
     >>> PPercent(0.1).flag(cells).to_list()
     [True, False]
@@ -34,8 +32,7 @@ class PPercent(MagnitudeRule):
 
     def __post_init__(self) -> None:
         share(self.p, "p")
-        if isinstance(self.coalition, bool) or not isinstance(self.coalition, int) or self.coalition < 1:
-            raise ParameterError(f"coalition must be a whole number, at least 1, got {self.coalition!r}.")
+        whole_number(self.coalition, "coalition")
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         first, rest, unsafe = one(cell, lambda c: (tops(c, 1)[0], self._rest(c)[0], bool(self.flag(c)[0])))

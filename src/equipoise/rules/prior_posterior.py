@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from equipoise.data.cells import Cells, amount
-from equipoise.data.numeric_columns import share
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import share
 from equipoise.methods.protection_levels import MagnitudeRule, one, tops
 
 
@@ -22,7 +22,6 @@ class PriorPosterior(MagnitudeRule):
     Source: Domingo-Ferrer and Torra (2004), section 3.1; Hundepool et al. (2012), section 4.2.
     Misleads when contributors know some others better than the rest.
 
-    >>> import polars as pl
     >>> cells = Cells.of(pl.DataFrame({"cell": ["a"], "n": 3, "value": 100, "top1": [61], "top2": [20]}))
     >>> PriorPosterior(0.1, 0.3).flag(cells).to_list(), PriorPosterior(0.1, 1).flag(cells).to_list()
     ([True], [False])

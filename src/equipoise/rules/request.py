@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.data import numeric_columns
 from equipoise.data.cells import Cells, amount
 from equipoise.ground.arrays import Integers
+from equipoise.methods import parameters
 from equipoise.methods.protection_levels import Together, one, protection
 
 
@@ -30,8 +30,7 @@ class Request(Together):
     share: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.share != 0:
-            numeric_columns.share(self.share, "share")
+        parameters.share(self.share, "share", zero=True)
 
     def flag(self, cells: Cells) -> pl.Series:
         return pl.Series("unsafe", self._flagged(cells))

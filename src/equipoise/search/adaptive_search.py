@@ -24,7 +24,7 @@ from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.recipe.recipe import Recipe
 from equipoise.search._adaptive.gaussian_process import Surface
 from equipoise.search._adaptive.search_state import Plot, corners, near
-from equipoise.search.ranking import Rank, inside, loss, ranking, shortfall
+from equipoise.search.ranking import Rank, inside, loss, main_pair, ranking, shortfall
 from equipoise.search.recipe_space import Family, Point, everywhere
 from equipoise.trials.trial import LeftOut, Trial
 
@@ -233,7 +233,7 @@ class AdaptiveSearch:
     def _bend(self) -> tuple[int, Point] | None:
         """The place most likely below the chord over the widest gap of the frontier of one risk and one utility."""
         trials = self.trials()
-        pair = _pair(trials[0], self.policy)
+        pair = main_pair(trials[0], self.policy)
         if pair is None:
             return self._spread()
         weights = _chord([_losses(trial, pair) for trial in trials])
@@ -336,16 +336,7 @@ def correlation(one: Floats, two: Floats) -> float:
     return float(np.clip(one @ two / size * n / (n + PRIOR_PLACES), -MAX_CORRELATION, MAX_CORRELATION))
 
 
-def _pair(trial: Trial, policy: Policy | None) -> tuple[int, int] | None:
-    """The places of the first risk and the first utility, those with limits before others."""
-    limited = {scored(trial, limit).name for limit in policy.parsed} if policy else set()
-    ranked = sorted(range(len(trial.scores)), key=lambda i: trial.scores[i].name not in limited)
-    risk = next((i for i in ranked if trial.scores[i].side == "risk"), None)
-    utility = next((i for i in ranked if trial.scores[i].side == "utility"), None)
-    return None if risk is None or utility is None else (risk, utility)
-
-
-def _losses(trial: Trial, pair: tuple[int, int]) -> tuple[float, float]:
+def _losses(trial: Trial, pair: tuple[str, str]) -> tuple[float, float]:
     return loss(trial.scores[pair[0]]), loss(trial.scores[pair[1]])
 
 

@@ -13,13 +13,13 @@ from equipoise import losses
 from equipoise.coarsening.lattice import CoarseningLoss
 from equipoise.data.cells import Cells, count
 from equipoise.data.levels import ORIGINAL
-from equipoise.data.numeric_columns import share
 from equipoise.data.records import Records
 from equipoise.ground.errors import Cancelled, InfeasibleError, ParameterError, RolesError, hint
 from equipoise.ground.lazy_exports import snake
 from equipoise.ground.progress import Progress
 from equipoise.masks import Recode, SuppressRecords
 from equipoise.methods.method import label
+from equipoise.methods.parameters import share
 from equipoise.methods.protection_levels import Either
 from equipoise.methods.sensitive_values import sensitive_of
 from equipoise.presentation.notebook import coarsening_html
@@ -154,7 +154,6 @@ def best_coarsening(
     progress
         Called with (done, total, what); returning False stops likewise.
 
-    >>> import equipoise as eq
     >>> ages = eq.Hierarchy.intervals([10, 20], root=True)
     >>> people = pl.DataFrame({"age": [23, 25, 37, 41, 44, 45], "sex": ["f", "f", "m", "m", "m", "m"]})
     >>> records = eq.read(people, eq.Roles(["age", "sex"], hierarchies={"age": ages}))
@@ -162,9 +161,7 @@ def best_coarsening(
     BestCoarsening({'age': '10', 'sex': 'original'}, loss=0.293144, suppressed=1, proven=True)
     """
     rule, priced = _rule(rules, mean_risk_at_most), read_loss(loss)
-    if not 0 <= suppress_at_most <= 1:
-        more = " Write 2 % as 0.02." if suppress_at_most > 1 else ""
-        raise ParameterError(f"suppress_at_most must be a share in [0, 1], got {suppress_at_most:g}.{more}")
+    share(suppress_at_most, "suppress_at_most", zero=True)
     if seconds is not None and not seconds > 0:
         raise ParameterError(f"seconds must be above 0, got {seconds:g}.")
     cells, keys = _finest_cells(records, rule)

@@ -11,7 +11,7 @@ from equipoise.methods.score import Score, Side
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import is_share, listed, title, value_text
 from equipoise.search.frontier import frontier
-from equipoise.search.ranking import Spread, best, inside, loss, ranking, shortfall
+from equipoise.search.ranking import Spread, best, inside, loss, main_pair, ranking, shortfall
 from equipoise.trials.trial import Trial
 
 LIMIT_SHIFT = 0.1
@@ -69,9 +69,7 @@ class LimitMove:
     def to(self) -> Limit:
         """The limit as it would have to be written: to four digits, rounded so that the trial passes.
 
-        >>> from equipoise.methods.score import Scores
-        >>> from equipoise.recipe.recipe import Recipe
-        >>> LimitMove(Limit("uniques", "<", 0.01), 0.0123412, Trial(Recipe(), Scores(()))).to
+        >>> LimitMove(Limit("uniques", "<", 0.01), 0.0123412, Trial(eq.Recipe(), eq.Scores(()))).to
         Limit(score='uniques', sign='<=', bound=0.01235)
         """
         way = ROUND_CEILING if self.limit.sign[0] == "<" else ROUND_FLOOR
@@ -104,11 +102,9 @@ class Choice:
 
     `trial` is None where no trial meets the limits. Everything is worked out when asked for, from scores alone.
 
-    >>> from equipoise.methods.score import Scores
-    >>> from equipoise.recipe.recipe import Recipe
     >>> def trial(name, uniques, bits):
     ...     scores = Score("uniques", uniques, "lower", unit="share of records"), Score("entropy", bits, "higher")
-    ...     return Trial(Recipe(), Scores(scores), name=name)
+    ...     return Trial(eq.Recipe(), eq.Scores(scores), name=name)
     >>> tried = [trial("fine", 0.023, 7.4), trial("middle", 0.019, 7.0), trial("coarse", 0.001, 4.0)]
     >>> made = Choice(tuple(tried), Policy({"uniques": "< 0.02"}))
     >>> made.trial.name, made.margins[0].binds
@@ -258,7 +254,8 @@ class Choice:
         if self.trial is None:
             return (refusal(self.trials, self.policy),)
         many = f"{len(self.accepted):,} of {len(self.trials):,} trials meet every limit"
-        reasons = [f"Chosen: {self.trial.words()}. {many}; {_favoured(self.policy)}."]
+        favoured = "most utility" if self.policy.prefer == "utility" else "least risk"
+        reasons = [f"Chosen: {self.trial.words()}. {many}; of these it has the {favoured}."]
         if self.passed_over:
             reasons.append(
                 f"{len(self.passed_over):,} would be better and meet the limits on average, "
@@ -324,15 +321,6 @@ def refusal(trials: Sequence[Trial], policy: Policy) -> str:
     return f"{reasons} {moves[0].upper()}{moves[1:]}."
 
 
-def main_pair(trial: Trial, policy: Policy) -> tuple[str, str] | None:
-    """The first risk and the first utility, those with limits before others."""
-    limited = {scored(trial, limit).name for limit in policy.parsed}
-    ranked = sorted(trial.scores, key=lambda score: score.name not in limited)
-    risk = next((score.name for score in ranked if score.side == "risk"), None)
-    utility = next((score.name for score in ranked if score.side == "utility"), None)
-    return None if risk is None or utility is None else (risk, utility)
-
-
 def _first(trial: Trial, policy: Policy) -> str:
     """The score that the choice goes by first."""
     limited = {scored(trial, limit).name for limit in policy.parsed}
@@ -353,10 +341,6 @@ def _change_in_words(change: tuple[Score, float]) -> tuple[str, bool]:
     way = "more" if by > 0 else "less"
     text = f"{value_text(abs(by), score.unit)}{unit} {way} {name}".replace("\xa0", " ")
     return text, (by < 0) == (score.better == "lower")
-
-
-def _favoured(policy: Policy) -> str:
-    return "of these it has the most utility" if policy.prefer == "utility" else "of these it has the least risk"
 
 
 def _fault(limit: Limit, score: Score) -> str:

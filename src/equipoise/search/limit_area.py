@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from equipoise.methods.score import Score, Side
 from equipoise.policies.policy import Limit
 from equipoise.presentation.numbers import brief, value_text
-from equipoise.presentation.style import DARK_GREEN, GREEN, Spec, labels, one_row
+from equipoise.presentation.style import DARK_GREEN, GREEN, Spec, labels, layer
 
 Limits = dict[Side, tuple[Limit, ...]]
 Pixel = int | str
@@ -40,7 +40,7 @@ def rectangle(risk: Score, utility: Score, limits: Limits) -> list[Spec]:
     y, row = _stretch(limits["risk"], "y", "risk", upward)
     area = {"type": "rect", "color": GREEN, "opacity": 0.12, "clip": True, "aria": False}
     return [
-        one_row("rectangle", area, column | row, x | y),
+        layer("rectangle", [column | row], area, x | y),
         *(layer for place, limit in enumerate(limits["risk"]) for layer in _level(place, limit, risk, x, column)),
         *(layer for place, limit in enumerate(limits["utility"]) for layer in _upright(place, limit, utility, y, row)),
     ]
@@ -53,7 +53,7 @@ def _level(place: int, limit: Limit, score: Score, x: Spec, column: Spec) -> lis
     spot: Spec = {"x": {"value": "width"}} if far else {} if "utility" in column else {"x": {"value": 0}}
     style: Spec = {"align": "right", "dx": -6} if far else {"align": "left", "dx": 6}
     words = labels(f"risk_bound_label_{place}", [at], spot, colour=DARK_GREEN, dy=11, **style)
-    return [one_row(f"risk_bound_{place}", BOUND, at, x), words]
+    return [layer(f"risk_bound_{place}", [at], BOUND, x), words]
 
 
 def _upright(place: int, limit: Limit, score: Score, y: Spec, row: Spec) -> list[Spec]:
@@ -61,7 +61,7 @@ def _upright(place: int, limit: Limit, score: Score, y: Spec, row: Spec) -> list
     at = row | {"utility": limit.bound, "label": _bound(limit, score)}
     spot: Spec = {} if row else {"y": {"value": 4}}
     words = labels(f"utility_bound_label_{place}", [at], spot, colour=DARK_GREEN, align="right", dx=-7, dy=9)
-    return [one_row(f"utility_bound_{place}", BOUND, at, y), words]
+    return [layer(f"utility_bound_{place}", [at], BOUND, y), words]
 
 
 def _bound(limit: Limit, score: Score) -> str:

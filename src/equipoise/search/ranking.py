@@ -40,6 +40,15 @@ def ranking(policy: Policy, trials: Sequence[Trial]) -> Rank:
     return rank
 
 
+def main_pair(trial: Trial, policy: Policy | None) -> tuple[str, str] | None:
+    """The names of the first risk and the first utility, those with limits before others."""
+    limited = {scored(trial, limit).name for limit in policy.parsed} if policy else set()
+    ranked = sorted(trial.scores, key=lambda score: score.name not in limited)
+    risk = next((score.name for score in ranked if score.side == "risk"), None)
+    utility = next((score.name for score in ranked if score.side == "utility"), None)
+    return None if risk is None or utility is None else (risk, utility)
+
+
 def weighing(policy: Policy, trials: Sequence[Trial]) -> Callable[[Trial], float]:
     """The weighted sum of scores, each from 0 for the worst of these trials to 1 for the best; 0 without weights."""
     weights = {name: weight for name, weight in policy.weights.items() if weight}
@@ -103,7 +112,12 @@ class Spread:
         return self.pooled[name]
 
     def likely(self, limits: Sequence[Limit], trial: Trial) -> bool:
-        """Whether a fresh draw of one of these trials will meet the limits, one-sided with 95 %; see `likely`."""
+        """Whether a fresh draw of one of these trials will meet the limits, one-sided with 95 %; True if drawn once.
+
+        A draw differs from the mean of n others by s sqrt(1 + 1 / n) times Student's t, s the standard deviation of
+        draws: that of the trial or that over all trials, whichever is larger, as few draws may agree by chance. A trial
+        on the edge of a limit meets it in expectation, and every other draw of it does not.
+        """
         from scipy.special import stdtrit
 
         n = len(trial.draws)
@@ -117,17 +131,6 @@ class Spread:
             if not limit.holds(replace(mean, value=worse)):
                 return False
         return True
-
-
-def likely(limits: Sequence[Limit], trial: Trial, others: Sequence[Trial] = ()) -> bool:
-    """Whether a fresh draw of a trial will meet the limits, one-sided with 95 %; True where it was drawn once only.
-
-    A draw differs from the mean of n others by s sqrt(1 + 1 / n) times Student's t, s the standard deviation of draws:
-    that of the trial or that over all trials, whichever is larger, as few draws may agree by chance. A trial on the
-    edge of a limit meets it in expectation, and every other draw of it does not.
-    """
-    spread = Spread(others)
-    return (spread if spread.drawn else Spread([trial])).likely(limits, trial)
 
 
 def _variance(trial: Trial, name: str) -> float:

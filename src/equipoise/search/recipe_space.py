@@ -54,11 +54,8 @@ class MaskStep:
 class Family:
     """Recipes by their place on a lattice.
 
-    >>> import polars as pl
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.masks import TopCode
-    >>> records = Records.of(pl.DataFrame({"age": [20, 75, 85, 95]}), Roles("age"))
-    >>> made = pooled([Recipe([TopCode("age", at)]) for at in (80, 70, 90)], records)[0]
+    >>> records = eq.Records.of(pl.DataFrame({"age": [20, 75, 85, 95]}), eq.Roles("age"))
+    >>> made = pooled([Recipe([eq.masks.TopCode("age", at)]) for at in (80, 70, 90)], records)[0]
     >>> made.sizes, made.recipe((0,)).masks[0].at, made.scales[0].round(2).tolist()
     ((3,), 70, [0.0, 0.58, 1.0])
     """

@@ -10,23 +10,9 @@ import polars as pl
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score, Scores, Side
 from equipoise.policies.policy import Policy
+from equipoise.presentation import style
 from equipoise.presentation.numbers import brief, in_words, is_share, title, value_text
-from equipoise.presentation.style import (
-    BLUE,
-    FAMILIES,
-    GREY,
-    INK,
-    SCHEMA,
-    VERMILLION,
-    Spec,
-    domain,
-    error_bars,
-    labels,
-    look,
-    root_ticks,
-    rooted,
-    zoom,
-)
+from equipoise.presentation.style import Spec, labels, line
 from equipoise.presentation.svg import Chart
 from equipoise.search.frontier import Frontier
 from equipoise.search.limit_area import Limits, rectangle
@@ -129,31 +115,24 @@ def risk_utility_map(
     others = _thinned([t for t in frontier.trials if id(t) not in best_ids and _drawable(t, plane)])
     ends = [end for end in (original, nothing) if end and _drawable(end, plane)]
     release = [chosen] if chosen and _drawable(chosen, plane) else []
-    points = [*best, *others, *ends, *release]
-    if not points:
+    drawn = [*best, *others, *ends, *release]
+    if not drawn:
         raise ParameterError("No trial has a finite risk and utility: there is nothing to draw.")
-    spec = {
-        "$schema": SCHEMA,
-        "title": TITLE,
-        "description": _description(plane, len(frontier.trials), chosen, limits, mark),
-        "usermeta": {"tried": len(frontier.trials), "drawn": len(best) + len(others)},
-        "width": 720,
-        "height": 420,
-        "encoding": _scales([plane.of(t) for t in points], plane, limits, room=0.03 if ends else 0.25),
-        "layer": [
-            *rectangle(plane.risk, plane.utility, limits),
-            _points("tried", others, plane, GREY, size=45, opacity=0.85) | {"params": [zoom()]},
-            *_errors(points, plane),
-            *_theory(theory),
-            *_curves(frontier.trials, plane),
-            *_lines(best, ends, plane),
-            _points("best", best, plane, BLUE, size=70),
-            *_ends(ends, plane),
-            *(layer for trial in release for layer in _chosen(trial, plane, mark)),
-        ],
-        "config": look(),
-    }
-    return Chart(spec)
+    layers = [
+        *rectangle(plane.risk, plane.utility, limits),
+        _points("tried", others, plane, color=style.GREY, size=45, opacity=0.85) | {"params": [style.zoom()]},
+        *_errors(drawn, plane),
+        *_theory(theory),
+        *_curves(frontier.trials, plane),
+        *_lines(best, ends, plane),
+        _points("best", best, plane, color=style.BLUE, size=70),
+        *_ends(ends, plane),
+        *(part for trial in release for part in _chosen(trial, plane, mark)),
+    ]
+    scales = _scales([plane.of(t) for t in drawn], plane, limits, room=0.03 if ends else 0.25)
+    words = _description(plane, len(frontier.trials), chosen, limits, mark)
+    counts = {"tried": len(frontier.trials), "drawn": len(best) + len(others)}
+    return Chart(style.chart(layers, scales, title=TITLE, description=words, size=(720, 420)) | {"usermeta": counts})
 
 
 def _drawable(trial: Trial, axes: Axes) -> bool:
@@ -173,45 +152,33 @@ def _limits(axes: Axes, policy: Policy | None, scores: Scores) -> Limits:
     }
 
 
-def _row(trial: Trial, axes: Axes) -> Spec:
+def point_row(trial: Trial, axes: Axes) -> Spec:
     """A point: where it stands, its recipe, and every score in words."""
     risk, utility = axes.of(trial)
     words = {f"s{place}": in_words(score) for place, score in enumerate(trial.scores)}
     return {"risk": risk.value, "utility": utility.value, "recipe": trial.words(), **words}
 
 
-def _tooltip(trials: Sequence[Trial]) -> list[Spec]:
-    """The recipe as a heading, then the scores; fields are numbered, so that no name of a column is ever parsed."""
+def score_fields(trials: Sequence[Trial]) -> list[Spec]:
+    """The scores of a tooltip; fields are numbered, so that no name of a column is ever parsed."""
     names = trials[0].scores.keys() if trials else ()
-    scores = [{"field": f"s{place}", "type": "nominal", "title": title(name)} for place, name in enumerate(names)]
-    return [{"field": "recipe", "type": "nominal", "title": "title"}, *scores]
+    return [{"field": f"s{place}", "type": "nominal", "title": title(score)} for place, score in enumerate(names)]
 
 
-def _points(name: str, trials: Sequence[Trial], axes: Axes, colour: str, **mark: Any) -> Spec:
-    return {
-        "name": name,
-        "data": {"values": [_row(trial, axes) for trial in trials]},
-        "mark": {"type": "point", "filled": True, "opacity": 1, "color": colour, "clip": True, **mark},
-        "encoding": {"tooltip": _tooltip(trials), "description": {"field": "recipe", "type": "nominal"}},
-    }
+def _points(name: str, trials: Sequence[Trial], axes: Axes, **mark: Any) -> Spec:
+    return style.points(name, [point_row(trial, axes) for trial in trials], "recipe", score_fields(trials), **mark)
 
 
 def _lines(best: Sequence[Trial], ends: Sequence[Trial], axes: Axes) -> list[Spec]:
     """The frontier, and dotted the way from it to either end."""
     path = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(axes.of, best)]
-    order = {"order": {"field": "utility", "type": "quantitative"}}
-    style = {"type": "line", "color": BLUE, "strokeWidth": 2, "clip": True, "aria": False}
+    spots = [{"risk": risk.value, "utility": utility.value} for risk, utility in map(axes.of, ends)]
     reach = [
-        {
-            "name": f"to_end_{place}",
-            "data": {"values": [near, {"risk": risk.value, "utility": utility.value}]},
-            "mark": {**style, "strokeWidth": 1, "strokeDash": [2, 4]},
-            "encoding": order,
-        }
-        for place, (risk, utility) in enumerate(map(axes.of, ends))
-        for near in _nearest(path, utility.value)
+        line(f"to_end_{place}", [near, spot], "utility", color=style.BLUE, strokeWidth=1, strokeDash=[2, 4])
+        for place, spot in enumerate(spots)
+        for near in _nearest(path, spot["utility"])
     ]
-    return [*reach, {"name": "best_line", "data": {"values": path}, "mark": style, "encoding": order}] if path else []
+    return [*reach, line("best_line", path, "utility", color=style.BLUE, strokeWidth=2)] if path else []
 
 
 def _theory(curve: pl.DataFrame | None) -> list[Spec]:
@@ -219,11 +186,9 @@ def _theory(curve: pl.DataFrame | None) -> list[Spec]:
     if curve is None or curve.is_empty():
         return []
     rows = curve.select("utility", "risk").to_dicts()
-    line = {"type": "line", "color": INK, "strokeWidth": 1, "strokeDash": [5, 4], "opacity": 0.8, "clip": True}
-    order = {"order": {"field": "utility", "type": "quantitative"}}
     label = [{**rows[len(rows) // 2], "label": "theory"}]
     return [
-        {"name": "theory", "data": {"values": rows}, "mark": {**line, "aria": False}, "encoding": order},
+        line("theory", rows, "utility", color=style.INK, strokeWidth=1, strokeDash=[5, 4], opacity=0.8),
         labels("theory_label", label, align="left", dx=6, dy=-8, fontStyle="italic"),
     ]
 
@@ -235,7 +200,7 @@ def _curves(trials: Sequence[Trial], axes: Axes) -> list[Spec]:
         if _drawable(trial, axes):
             families.setdefault(trial.recipe.family, []).append(trial)
     several = {name: _path(family, axes) for name, family in families.items() if _spread(family, axes)}
-    if len(several) < 2 or len(several) > len(FAMILIES):
+    if len(several) < 2 or len(several) > len(style.FAMILIES):
         return []
     return [layer for place, item in enumerate(several.items()) for layer in _curve(place, *item, axes)]
 
@@ -255,12 +220,10 @@ def _curve(place: int, name: str, trials: Sequence[Trial], axes: Axes) -> list[S
     rows: list[Spec] = [
         {"risk": r.value, "utility": u.value, "at": i} for i, (r, u) in enumerate(map(axes.of, _thinned(trials)))
     ]
-    colour = FAMILIES[place]
-    line = {"type": "line", "color": colour, "strokeWidth": 1.5, "opacity": 0.9, "clip": True, "aria": False}
-    order = {"order": {"field": "at", "type": "quantitative"}}
+    colour = style.FAMILIES[place]
     corner = {"x": {"value": 10}, "y": {"value": 10 + 17 * place}}
     return [
-        {"name": f"curve_{place}", "data": {"values": rows}, "mark": line, "encoding": order},
+        line(f"curve_{place}", rows, "at", color=colour, strokeWidth=1.5, opacity=0.9),
         labels(f"curve_label_{place}", [{"label": name}], corner, colour=colour, align="left", fontWeight="bold"),
     ]
 
@@ -273,11 +236,11 @@ def _nearest(path: Sequence[Spec], utility: float) -> list[Spec]:
 def _ends(ends: Sequence[Trial], axes: Axes) -> list[Spec]:
     if not ends:
         return []
-    points = _points("ends", ends, axes, INK, shape="diamond", size=110)
-    rows = [{**_row(end, axes), "label": f"{end.words()} ({_risk(end, axes)})"} for end in ends]
+    diamonds = _points("ends", ends, axes, color=style.INK, shape="diamond", size=110)
+    rows = [{**point_row(end, axes), "label": f"{end.words()} ({_risk(end, axes)})"} for end in ends]
     useful = [row for row in rows if row["utility"] == max(r["utility"] for r in rows)][:1]
     return [
-        points,
+        diamonds,
         labels("end_label", useful, align="right", dx=-12),
         labels("far_end_label", [row for row in rows if row not in useful], align="left", dx=12, dy=-12),
     ]
@@ -295,8 +258,8 @@ def _chosen(chosen: Trial, axes: Axes, mark: str) -> list[Spec]:
     """
     floor = axes.risk.better == "lower" and axes.of(chosen)[0].value <= 0
     corner: Spec = {"align": "right", "dx": -11, "dy": -13} if floor else {"align": "left", "dx": 13, "dy": 11}
-    point = _points("chosen", [chosen], axes, VERMILLION, size=230, stroke="white", strokeWidth=2)
-    row = {**_row(chosen, axes), "label": mark}
+    point = _points("chosen", [chosen], axes, color=style.VERMILLION, size=230, stroke="white", strokeWidth=2)
+    row = {**point_row(chosen, axes), "label": mark}
     return [point, labels("chosen_label", [row], **corner, fontSize=13, fontWeight="bold")]
 
 
@@ -305,7 +268,7 @@ def _errors(trials: Sequence[Trial], axes: Axes) -> list[Spec]:
     pairs = [axes.of(trial) for trial in trials]
     upright = [_ends_of(risk, "risk") | {"utility": use.value} for risk, use in pairs if risk.interval]
     level = [_ends_of(use, "utility") | {"risk": risk.value} for risk, use in pairs if use.interval]
-    bars = [error_bars("risk", "y", upright), error_bars("utility", "x", level)]
+    bars = [style.error_bars("risk", "y", upright), style.error_bars("utility", "x", level)]
     return [bar for bar in bars if bar["data"]["values"]]
 
 
@@ -320,15 +283,15 @@ def _scales(points: Sequence[tuple[Score, Score]], axes: Axes, limits: Limits, r
     useful = _reach([use for _, use in points], [limit.bound for limit in limits["utility"]])
     return {
         "x": _channel("utility", axes.utility, {"domain": _across(useful, room, axes.utility), "zero": False}),
-        "y": _channel("risk", axes.risk, rooted(risks, room), ticks=root_ticks(risks)),
+        "y": _channel("risk", axes.risk, style.rooted(risks, room), ticks=style.root_ticks(risks)),
     }
 
 
 def _across(values: Sequence[float], room: float, utility: Score) -> list[float]:
     """The domain of utility, the room for a label on the useful side."""
     if utility.better == "higher":
-        return domain(values, room)
-    low, high = domain([-value for value in values], room)
+        return style.domain(values, room)
+    low, high = style.domain([-value for value in values], room)
     return [-high, -low]
 
 
@@ -348,8 +311,7 @@ def _channel(field: str, score: Score, scale: Spec, ticks: Sequence[float] = ())
     axis |= {"format": ".2~%" if is_share(score.unit) else ",.3~f", "labelOverlap": "greedy", "labelSeparation": 8}
     axis |= {"values": list(ticks)} if ticks else {}
     axis |= {"grid": field == "risk", "tickCount": 8}
-    full = {**scale, "nice": False} | ({"reverse": True} if score.better != away else {})
-    return {"field": field, "type": "quantitative", "scale": full, "axis": axis}
+    return style.quantity(field, scale | ({"reverse": True} if score.better != away else {}), **axis)
 
 
 def _description(axes: Axes, trials: int, chosen: Trial | None, limits: Limits, mark: str) -> str:

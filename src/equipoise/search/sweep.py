@@ -14,6 +14,7 @@ from equipoise.ground.errors import EngineError, InfeasibleError, ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Measure
+from equipoise.methods.parameters import one_of, whole_number
 from equipoise.policies.policy import Policy, scored
 from equipoise.recipe.recipe import Recipe, refuse_strangers, refuse_tables
 from equipoise.search.adaptive_search import AdaptiveSearch
@@ -81,10 +82,8 @@ def sweep(
     scales, candidates = tuple(measures), tuple(recipes)
     if not scales or not candidates:
         raise ParameterError("A sweep needs at least one recipe and one measure.")
-    if draws < 1:
-        raise ParameterError(f"draws must be at least 1, got {draws}.")
-    if search not in ("grid", "adaptive"):
-        raise ParameterError(f"search must be 'grid' or 'adaptive', got {search!r}.")
+    whole_number(draws, "draws")
+    one_of(search, "search", ("grid", "adaptive"))
     refuse_processes(processes)
     if isinstance(records, Table):
         if holdout or processes not in (None, 1):

@@ -3,11 +3,12 @@
 from typing import Any
 
 from equipoise.ground.errors import ParameterError
+from equipoise.ground.system import packaged
 from equipoise.methods.score import Score
-from equipoise.presentation.numbers import in_words, percent, title
-from equipoise.presentation.style import VERMILLION, Spec, labels
+from equipoise.presentation.numbers import percent, title
+from equipoise.presentation.style import VERMILLION, Spec, labels, points
 from equipoise.recipe.catalogue import parse
-from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
+from equipoise.search.risk_utility_map import Axes, axes, point_row, risk_utility_map, score_fields
 from equipoise.search.table_comparison import TableComparison
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
@@ -20,20 +21,6 @@ METHOD_STYLES = {
 }
 """Colour and shape of each method: told apart by either, on white and on black."""
 OTHER_STYLE = ("#6e7781", "triangle-down")
-AXIS_TITLES = {
-    "exposed": "Share of sensitive cells an attacker could bound too closely",
-    "exposed shortfall": "Share of their protection levels that an attacker can exclude",
-    "suppressed": "Share of cells suppressed",
-    "suppressed value": "Share of the value suppressed",
-    "distance": "Share of the value that was moved or suppressed",
-    "distance mean": "Mean change of a cell",
-    "distance largest": "Largest change of a cell",
-    "distance hellinger": "Hellinger distance from the true table",
-    "kept_margins": "Share of totals published as they are",
-    "additivity": "Share of totals that still add up",
-    "rebuild": "Share of small counts an attacker can rebuild",
-}
-"""The axes in plain words, by the measure and what sort of it was asked for."""
 REPLACED_LAYERS = ("tried", "best", "chosen", "chosen_label")
 """Layers of the map of records that are drawn here in another way; so are the curves."""
 LABEL_GAP = (0.035, 0.06)
@@ -56,7 +43,8 @@ def score_words(score: Score) -> str:
     within = getattr(measure, "within", 0)
     if name == "kept_margins" and within:
         return f"Share of totals published to within {percent(within)}"
-    return AXIS_TITLES.get(f"{name} {kind}") or AXIS_TITLES.get(name) or title(score.name)
+    titles = packaged("search/table_axis_titles.toml")
+    return titles.get(f"{name} {kind}") or titles.get(name) or title(score.name)
 
 
 def score_name(score: Score) -> str:
@@ -130,29 +118,17 @@ def _methods(compared: TableComparison, axes: Axes) -> Spec:
     families = list(dict.fromkeys(trial.recipe.family for trial in compared.trials))
     looks = [METHOD_STYLES.get(name, OTHER_STYLE) for name in families]
     legend = {"title": None, "orient": "top", "symbolSize": 110, "labelFontSize": 13, "labelColor": "#57606a"}
-    names = compared.chosen.scores.keys()
-    scores = [{"field": f"s{i}", "type": "nominal", "title": title(name)} for i, name in enumerate(names)]
-    return {
-        "name": "methods",
-        "data": {"values": [_row(trial, number, axes) for number, trial in enumerate(compared.trials, start=1)]},
-        "mark": {"type": "point", "filled": True, "opacity": 1, "size": 110, "clip": True},
-        "encoding": {
-            "color": {"field": "family", "type": "nominal", "legend": legend}
-            | {"scale": {"domain": families, "range": [colour for colour, _ in looks]}},
-            "shape": {"field": "family", "type": "nominal", "legend": legend}
-            | {"scale": {"domain": families, "range": [shape for _, shape in looks]}},
-            "tooltip": [{"field": "recipe", "type": "nominal", "title": "title"}, *scores],
-            "description": {"field": "recipe", "type": "nominal"},
-        },
-    }
+    rows = [_row(trial, number, axes) for number, trial in enumerate(compared.trials, start=1)]
+    layer = points("methods", rows, "recipe", score_fields([compared.chosen]), size=110)
+    for channel, values in zip(("color", "shape"), zip(*looks, strict=True), strict=True):
+        scale = {"domain": families, "range": list(values)}
+        layer["encoding"][channel] = {"field": "family", "type": "nominal", "legend": legend, "scale": scale}
+    return layer
 
 
 def _row(trial: Trial, number: int, axes: Axes) -> Spec:
-    risk, utility = axes.of(trial)
-    words = {f"s{place}": in_words(score) for place, score in enumerate(trial.scores)}
-    return {"risk": risk.value, "utility": utility.value, "family": trial.recipe.family, "label": str(number)} | {
-        "recipe": f"{number} {trial.words()}", **words
-    }  # fmt: skip
+    row = point_row(trial, axes)
+    return {**row, "recipe": f"{number} {row['recipe']}", "family": trial.recipe.family, "label": str(number)}
 
 
 def _numbers(compared: TableComparison, axes: Axes, scales: Spec) -> Spec:

@@ -20,10 +20,8 @@ class Additivity:
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.3.
     Misleads when most relations have a suppressed cell: these are left out, and the note says how many. Cost: O(cells).
 
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Law, Records
-    >>> from equipoise.data.roles import Roles
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> from equipoise.data.records import Law
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), eq.Roles("k")), "k")
     >>> shown = made.protected(np.array([5.0, 5.0, 5.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> Additivity().measure(made, made).value, Additivity().measure(shown, made).value
     (1.0, 0.0)

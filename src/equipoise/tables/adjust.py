@@ -5,15 +5,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from equipoise.data.numeric_columns import share
 from equipoise.data.records import Law
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, changed, holds, labels, whole
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import InfeasibleError, ParameterError
+from equipoise.ground.errors import InfeasibleError
 from equipoise.ground.randomness import Draws
 from equipoise.ground.solver import Program, Solution
 from equipoise.methods.method import Rule
+from equipoise.methods.parameters import above, check_fields, share
 from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.changed_tables import Room
 
@@ -43,13 +43,8 @@ class Adjust:
     its level has only two candidates; nor does it say which numbers are true, so that users cannot tell. Cost: that of
     the program; thousands of sensitive cells may end at the clock.
 
-    >>> import polars as pl
-    >>> from equipoise.data.records import Records
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.rules import MinCount
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), Roles("k")), "k")
-    >>> moved = Adjust(MinCount(3)).apply(made, Draws(1)).table
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), eq.Roles("k")), "k")
+    >>> moved = Adjust(eq.rules.MinCount(3)).apply(made, Draws(1)).table
     >>> moved.filter(k="c")["published"].item() in (0.0, 3.0)
     True
     """
@@ -60,13 +55,9 @@ class Adjust:
     seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, Rule):
-            raise ParameterError("rule must be a rule that says which cells are sensitive.")
-        if self.distance not in ("relative", "absolute"):
-            raise ParameterError(f"distance must be 'relative' or 'absolute', got {self.distance!r}.")
+        check_fields(self)
         share(self.most, "most")
-        if not 0 < self.seconds < np.inf:
-            raise ParameterError(f"seconds must be above 0, got {self.seconds!r}.")
+        above(self.seconds, "seconds")
 
     def apply(self, data: Table, draws: Draws) -> Table:
         table, values = whole(data, "Adjust")

@@ -18,8 +18,7 @@ def record_keys(records: Records, seed: int, column: str = "rkey") -> Records:
     every year, so that equal cells are changed alike. Without an id role a key depends on the whole record.
     Cost: one pass, in memory.
 
-    >>> from equipoise.data.roles import Roles
-    >>> people = Records.of(pl.DataFrame({"person": [1, 2]}), Roles(id="person"))
+    >>> people = eq.Records.of(pl.DataFrame({"person": [1, 2]}), eq.Roles(id="person"))
     >>> record_keys(people, 7).collect("rkey")["rkey"].is_between(0, 1).to_list()
     [True, True]
     """

@@ -10,6 +10,7 @@ from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import changed, whole, without
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
+from equipoise.methods.parameters import above, check_fields
 from equipoise.tables._perturbation_table import Ptable, generate, read
 
 
@@ -32,12 +33,8 @@ class CellKey:
     each of them (`tables.Rebuild` measures it); nor against a large `most` with a `variance` so small that most cells
     are true. Whoever has record keys and the table can undo it. Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Records
-    >>> from equipoise.data.roles import Roles
     >>> frame = pl.DataFrame({"sex": ["f", "f", "m"], "rkey": [0.3, 0.25, 0.9]})
-    >>> made = table(Records.of(frame, Roles("sex")), "sex", key="rkey")
+    >>> made = eq.table(eq.Records.of(frame, eq.Roles("sex")), "sex", key="rkey")
     >>> CellKey(most=2, variance=1.0).apply(made, Draws(1)).table.select("sex", "n", "published").rows()
     [('Total', 3, 3.0), ('f', 2, 2.0), ('m', 1, 2.0)]
     """
@@ -50,12 +47,8 @@ class CellKey:
     above: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("most", 1), ("above", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}.")
-        if not 0 < self.variance < np.inf:
-            raise ParameterError(f"variance must be above 0, got {self.variance!r}.")
+        check_fields(self, most=1, above=0)
+        above(self.variance, "variance")
         if self.ptable is not None and not isinstance(self.ptable, str):
             raise ParameterError("ptable must be the path of a file, or left out.")
 

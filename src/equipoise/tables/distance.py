@@ -1,7 +1,7 @@
 """How far a published table is from the true one."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 Kind = Literal["share", "mean", "largest", "hellinger"]
@@ -32,11 +32,8 @@ class Distance:
     Misleads when many small cells matter more to users than large ones: the share is ruled by the totals, the mean by
     the number of cells. Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Law, Records
-    >>> from equipoise.data.roles import Roles
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 4 + ["b"]}), Roles("k")), "k")
+    >>> from equipoise.data.records import Law
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a"] * 4 + ["b"]}), eq.Roles("k")), "k")
     >>> shown = made.protected(np.array([5.0, 5.0, 0.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> Distance().measure(shown, made).value, Distance("largest").measure(shown, made).value
     (0.2, 1.0)
@@ -46,8 +43,7 @@ class Distance:
     skip: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ParameterError(f"kind must be one of {', '.join(map(repr, get_args(Kind)))}, got {self.kind!r}.")
+        check_fields(self)
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Distance")
@@ -60,7 +56,6 @@ class Distance:
         return Score(
             label(self),
             self._value(r[compared], x[compared]),
-            "lower",
             side="utility",
             unit="share of value" if self.kind == "share" else "",
             notes=(f"{number:,} suppressed cells are {how}.",) if number else (),

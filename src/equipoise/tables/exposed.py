@@ -7,8 +7,8 @@ import polars as pl
 
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 from equipoise.tables.audits import Exposure, exposure
 
@@ -31,14 +31,10 @@ class Exposed:
     of changed tables of more than 5,000 cells the relations are not used.
 
     >>> from equipoise.ground.randomness import Draws
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Records
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.rules import MinCount
-    >>> from equipoise.tables import Round, Suppress
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), Roles("k")), "k")
-    >>> shown = [made, Suppress(MinCount(3)).apply(made, Draws(1)), Round(2).apply(made, Draws(1))]
-    >>> [Exposed(MinCount(3)).measure(released, made).value for released in shown]
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), eq.Roles("k")), "k")
+    >>> rule = eq.rules.MinCount(3)
+    >>> shown = [made, eq.tables.Suppress(rule).apply(made, Draws(1)), eq.tables.Round(2).apply(made, Draws(1))]
+    >>> [Exposed(rule).measure(released, made).value for released in shown]
     [1.0, 0.0, 0.0]
     """
 
@@ -46,10 +42,7 @@ class Exposed:
     of: Literal["cells", "shortfall"] = "cells"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, Rule):
-            raise ParameterError("rule must be a rule that says which cells are sensitive.")
-        if self.of not in ("cells", "shortfall"):
-            raise ParameterError(f"of must be 'cells' or 'shortfall', got {self.of!r}.")
+        check_fields(self)
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Exposed")
@@ -59,7 +52,6 @@ class Exposed:
         return Score(
             label(self),
             float(risk[intervals.sensitive].mean()) if many else 0.0,
-            "lower",
             side="risk",
             number=float(intervals.exposed.sum()),
             unit="share of sensitive cells" if self.of == "cells" else "share of their levels",

@@ -7,8 +7,8 @@ import numpy as np
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE, both
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import share
 from equipoise.methods.score import Score
 
 
@@ -19,11 +19,8 @@ class KeptMargins:
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.6.
     Misleads when users need inner cells: these are not looked at. Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.records import Law, Records
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.data.tables.count_table import table
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> from equipoise.data.records import Law
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), eq.Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, 0.0, 3.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> KeptMargins().measure(shown, made).value
     1.0
@@ -32,8 +29,7 @@ class KeptMargins:
     within: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.within <= 1:
-            raise ParameterError(f"within must be a share from 0 to 1, got {self.within!r}.")
+        share(self.within, "within", zero=True)
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "KeptMargins")

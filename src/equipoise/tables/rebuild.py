@@ -9,8 +9,8 @@ from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both, holds
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 
@@ -30,10 +30,8 @@ class Rebuild:
     noise and weighs cells by it: the truth is then nearer than this. Cost: sparse least squares, O(cells x depth) each
     step.
 
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Law, Records
-    >>> from equipoise.data.roles import Roles
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> from equipoise.data.records import Law
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), eq.Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, 3.0, 1.0]), pl.Series(["changed"] * 3), Law("", (), ""))
     >>> score = Rebuild(small=0).measure(shown, made)
     >>> round(score.value, 3), round(score.baseline, 3)
@@ -43,8 +41,7 @@ class Rebuild:
     small: int = 4
 
     def __post_init__(self) -> None:
-        if isinstance(self.small, bool) or not isinstance(self.small, int) or self.small < 0:
-            raise ParameterError(f"small must be a whole number, at least 0, got {self.small!r}.")
+        check_fields(self, small=0)
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Rebuild")
@@ -56,7 +53,6 @@ class Rebuild:
         return Score(
             label(self),
             float(right[aimed].mean()) if many else 0.0,
-            "lower",
             side="risk",
             baseline=float(right_before[aimed].mean()) if many else 0.0,
             number=float(right[aimed].sum()),

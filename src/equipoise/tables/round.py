@@ -11,8 +11,8 @@ from equipoise.data.tables.table_arrays import additive, changed, holds, labels,
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
-from equipoise.tables._controlled_rounding import controlled, split
-from equipoise.tables._rounding_search import settle
+from equipoise.methods.parameters import above, check_fields
+from equipoise.tables._controlled_rounding import controlled, settle, split
 
 Aim = Literal["nearest", "random"]
 
@@ -43,11 +43,7 @@ class Round:
     narrow the intervals. Cost: that of a program with one variable for each cell that is no multiple; small counts
     O(cells) for each flip. A search that ends by the clock may end elsewhere on another machine.
 
-    >>> import polars as pl
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Records
-    >>> from equipoise.data.roles import Roles
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a"] * 7 + ["b"] * 4 + ["c"]}), Roles("k")), "k")
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a"] * 7 + ["b"] * 4 + ["c"]}), eq.Roles("k")), "k")
     >>> Round(5).apply(made, Draws(1)).table.select("k", "n", "published").rows()
     [('Total', 12, 10.0), ('a', 7, 5.0), ('b', 4, 5.0), ('c', 1, 0.0)]
     """
@@ -59,12 +55,8 @@ class Round:
     seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.base, bool) or not isinstance(self.base, int) or self.base < 2:
-            raise ParameterError(f"base must be a whole number, at least 2, got {self.base!r}.")
-        if self.aim not in ("nearest", "random"):
-            raise ParameterError(f"aim must be 'nearest' or 'random', got {self.aim!r}.")
-        if not 0 < self.seconds < np.inf:
-            raise ParameterError(f"seconds must be above 0, got {self.seconds!r}.")
+        check_fields(self, base=2)
+        above(self.seconds, "seconds")
         if self.small and not self.controlled:
             raise ParameterError("small keeps the table additive: it cannot be had with controlled=False.")
 

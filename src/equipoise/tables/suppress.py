@@ -9,6 +9,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule
+from equipoise.methods.parameters import check_fields
 from equipoise.tables._suppression.suppress_tables import suppress_tables
 
 
@@ -37,14 +38,9 @@ class Suppress:
     (`tables.difference`), contributors who pool what they know, or an attacker who knows that counts are whole: see
     `tables.audit`. Cost: about one small program for each sensitive cell; 10,000 cells in seconds, 100,000 in minutes.
 
-    >>> import polars as pl
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Records
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.rules import MinCount
     >>> people = pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]})
-    >>> made = table(Records.of(people, Roles("k")), "k")
-    >>> Suppress(MinCount(3)).apply(made, Draws(1)).table.select("k", "published").rows()
+    >>> made = eq.table(eq.Records.of(people, eq.Roles("k")), "k")
+    >>> Suppress(eq.rules.MinCount(3)).apply(made, Draws(1)).table.select("k", "published").rows()
     [('Total', 14.0), ('a', 9.0), ('b', None), ('c', None)]
     """
 
@@ -60,10 +56,7 @@ class Suppress:
     seconds: float = 300.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, Rule):
-            raise ParameterError("rule must be a rule that says which cells are sensitive.")
-        if self.method not in ("fast", "optimal"):
-            raise ParameterError(f"method must be 'fast' or 'optimal', got {self.method!r}.")
+        check_fields(self)
         if self.limits is not None and len(self.limits) != 2:
             raise ParameterError("limits names two columns: what is known of each cell from below and from above.")
         if not self.seconds > 0:

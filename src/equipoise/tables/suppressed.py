@@ -8,8 +8,8 @@ import numpy as np
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import both
-from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 
@@ -23,11 +23,8 @@ class Suppressed:
     Misleads when a suppressed cell can be computed from others, or when the cells suppressed are those that users need.
     Cost: O(cells).
 
-    >>> import polars as pl
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.records import Law, Records
-    >>> from equipoise.data.roles import Roles
-    >>> made = table(Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), Roles("k")), "k")
+    >>> from equipoise.data.records import Law
+    >>> made = eq.table(eq.Records.of(pl.DataFrame({"k": ["a", "a", "b"]}), eq.Roles("k")), "k")
     >>> shown = made.protected(np.array([3.0, np.nan, np.nan]), pl.Series(["secondary"] * 3), Law("", (), ""))
     >>> round(Suppressed().measure(shown, made).value, 4), Suppressed("value").measure(shown, made).value
     (0.6667, 0.5)
@@ -36,8 +33,7 @@ class Suppressed:
     of: Literal["cells", "value"] = "cells"
 
     def __post_init__(self) -> None:
-        if self.of not in ("cells", "value"):
-            raise ParameterError(f"of must be 'cells' or 'value', got {self.of!r}.")
+        check_fields(self)
 
     def measure(self, released: Table, original: Table) -> Score:
         table, true_table = both(released, original, "Suppressed")
@@ -47,7 +43,6 @@ class Suppressed:
         return Score(
             label(self),
             number / everything if everything else 0.0,
-            "lower",
             side="utility",
             number=number,
             unit=f"share of {self.of}",

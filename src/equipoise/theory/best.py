@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from equipoise.ground.errors import InfeasibleError, ParameterError, hint
+from equipoise.methods.parameters import above, share
 from equipoise.theory.mean import mean
-from equipoise.theory.point import Theory, above, share
+from equipoise.theory.point import Theory
 
 METHOD_OF = {
     "scale": "noise",
@@ -87,9 +88,9 @@ def _limits(risk: float | None, identity: float | None) -> Callable[[Theory], bo
     if risk is None and identity is None:
         raise ParameterError("Give risk_at_most or identity_at_most: without a limit no protection is best.")
     if risk is not None:
-        above("risk_at_most", risk, 0)
+        above(risk, "risk_at_most")
     if identity is not None:
-        share("identity_at_most", identity)
+        share(identity, "identity_at_most", zero=True)
 
     def keeps(point: Theory) -> bool:
         identity_holds = point.identity is None or identity is None or point.identity <= identity

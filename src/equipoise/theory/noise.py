@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from equipoise.ground.errors import ParameterError
-from equipoise.theory.point import Setting, Theory, at_least, whole
+from equipoise.methods.parameters import above, check_fields
+from equipoise.theory.point import Setting, Theory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class Original(Setting):
 
     def __post_init__(self) -> None:
         Setting.__post_init__(self)
-        whole("n", self.n)
+        check_fields(self, n=1)
 
     def point(self) -> Theory:
         errors = {"mean": self.by_mean(self.n)}
@@ -66,12 +67,11 @@ class IndependentNoise(Setting):
 
     def __post_init__(self) -> None:
         Setting.__post_init__(self)
-        whole("n", self.n)
-        whole("copies", self.copies)
+        check_fields(self, n=1, copies=1)
         if (self.l2 is None) == (self.scale is None):
             raise ParameterError("Give one of l2 (variance of the noise) and scale (share of the standard deviation).")
         amount = self.l2 if self.scale is None else self.scale
-        at_least("l2" if self.scale is None else "scale", amount or 0.0, 0)
+        above(amount or 0.0, "l2" if self.scale is None else "scale", strict=False)
 
     @property
     def noise(self) -> float:

@@ -6,6 +6,7 @@ from math import inf, isfinite
 from typing import Literal
 
 from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import above, check_fields
 
 Form = Literal["corrected", "naive"]
 Where = Literal["inside", "outside"]
@@ -67,15 +68,14 @@ class Setting:
     form: Form = "corrected"
 
     def __post_init__(self) -> None:
-        above("s2", self.s2, 0)
-        one_of("target", self.target, ("inside", "outside"))
-        one_of("form", self.form, ("corrected", "naive"))
+        check_fields(self)
+        above(self.s2, "s2")
         finite("mu", self.mu)
         if self.prior is not None:
             if len(self.prior) != 2:
                 raise ParameterError("prior is a pair: the mean and the variance of what the snooper knew.")
             finite("the mean of the prior", self.prior[0])
-            at_least("the variance of the prior", self.prior[1], 0)
+            above(self.prior[1], "the variance of the prior", strict=False)
 
     @property
     def inside(self) -> bool:
@@ -119,32 +119,6 @@ def reciprocal(error: float) -> float:
     return 1 / error if error > 0 else inf
 
 
-def above(name: str, value: float, floor: float) -> None:
-    if not (isfinite(value) and value > floor):
-        raise ParameterError(f"{name} must be above {floor:g}, got {value:g}.")
-
-
-def at_least(name: str, value: float, floor: float) -> None:
-    if not (isfinite(value) and value >= floor):
-        raise ParameterError(f"{name} must be at least {floor:g}, got {value:g}.")
-
-
-def whole(name: str, value: int, floor: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < floor:
-        raise ParameterError(f"{name} must be a whole number of at least {floor}, got {value!r}.")
-
-
 def finite(name: str, value: float) -> None:
     if not isfinite(value):
         raise ParameterError(f"{name} must be a finite number, got {value:g}.")
-
-
-def share(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        hint = f" Write {value:g} % as {value / 100:g}." if 1 < value <= 100 else ""
-        raise ParameterError(f"{name} must be a share from 0 to 1, got {value:g}.{hint}")
-
-
-def one_of(name: str, value: str, options: tuple[str, ...]) -> None:
-    if value not in options:
-        raise ParameterError(f"{name} must be {' or '.join(map(repr, options))}, got {value!r}.")

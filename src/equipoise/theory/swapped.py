@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from equipoise.ground.errors import ParameterError
-from equipoise.theory.point import Setting, Theory, finite, share, whole
+from equipoise.methods.parameters import check_fields, share, whole_number
+from equipoise.theory.point import Setting, Theory, finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +39,12 @@ class Swapped(Setting):
 
     def __post_init__(self) -> None:
         Setting.__post_init__(self)
-        share("rate", self.rate)
+        share(self.rate, "rate", zero=True)
         finite("d", self.d)
         if len(self.areas) != 2:
             raise ParameterError("areas is a pair: the records in the target's area and in its partner's.")
-        for name, value in (("areas", min(self.areas)), ("partners", self.partners), ("candidates", self.candidates)):
-            whole(name, value)
+        check_fields(self, partners=1, candidates=1)
+        whole_number(min(self.areas), "areas")
         if self.candidates > min(self.areas) or self.partners > self.areas[1]:
             raise ParameterError(f"Areas of {self.areas[0]} and {self.areas[1]} records hold fewer pairs to swap.")
         if self.candidates > 1 and self.partners > 1:

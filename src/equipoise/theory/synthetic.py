@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from equipoise.theory.point import Setting, Theory, at_least, whole
+from equipoise.methods.parameters import above, check_fields
+from equipoise.theory.point import Setting, Theory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +34,9 @@ class Synthetic(Setting):
 
     def __post_init__(self) -> None:
         Setting.__post_init__(self)
-        for name in ("n", "m"):
-            whole(name, getattr(self, name))
-        if self.k is not None:
-            whole("k", self.k)
+        check_fields(self, n=1, m=1, k=1)
         if self.a2 is not None:
-            at_least("a2", self.a2, 0)
+            above(self.a2, "a2", strict=False)
 
     def point(self) -> Theory:
         k = self.n if self.k is None else self.k

@@ -1,6 +1,7 @@
 """Runner: tries recipes on records or on a table, in one process or several, from the journal where it knows them."""
 
 import time
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import ExitStack
@@ -22,7 +23,7 @@ from equipoise.recipe.recipe import Recipe
 from equipoise.trials.scorer import Bench, prefix_of
 from equipoise.trials.table_method_names import recipe_text
 from equipoise.trials.table_scorer import TableScorer, drawn_once
-from equipoise.trials.time_left import Pace, tally
+from equipoise.trials.time_left import Pace
 from equipoise.trials.trial import LeftOut, Trial, Trials, over_draws
 from equipoise.trials.worker_count import worker_count
 
@@ -77,7 +78,7 @@ class Runner:
     def run(self, recipes: Sequence[Recipe], draws: int = 1, *, counts: bool = True) -> list[Trial | LeftOut]:
         """A trial for each recipe, in order; one that cannot be made of this data is said to be left out."""
         trials: list[Trial | LeftOut] = []
-        waiting = tally(recipe.family for recipe in recipes)
+        waiting = Counter(recipe.family for recipe in recipes)
         for recipe in recipes:
             self._share_out(recipes[len(trials) :], draws, waiting)
             trials.append(self._trial(recipe, 1 if drawn_once(recipe) else draws))

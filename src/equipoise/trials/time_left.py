@@ -1,7 +1,6 @@
 """Time left for the remaining trials, estimated from those so far."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -58,11 +57,3 @@ def spoken(seconds: float) -> str:
     if seconds < 90:
         return f"{max(10, round(seconds, -1)):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def tally(kinds: Iterable[str]) -> dict[str, int]:
-    """How many of each."""
-    counts: dict[str, int] = defaultdict(int)
-    for kind in kinds:
-        counts[kind] += 1
-    return dict(counts)

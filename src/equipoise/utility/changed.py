@@ -23,8 +23,7 @@ class Changed:
 
     Source: Nayak (2015), section 5. Misleads when a column was recoded: then every value differs. Cost: O(records).
 
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), Roles("k"))
+    >>> records = eq.Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), eq.Roles("k"))
     >>> Changed().measure(records, records).value
     0.0
     """
@@ -39,7 +38,6 @@ class Changed:
         return Score(
             label(self),
             whole["changed"],
-            "lower",
             side="utility",
             number=whole["changed"] * new.height,
             unit="share of records",

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
+from equipoise.methods.parameters import one_of
 
 POSTERIOR_GRID = (np.arange(1000) + 0.5) / 1000
 """Probabilities at which the posterior of the between-sample variance is evaluated."""
@@ -128,8 +129,7 @@ def _between(b: float, u: float, m: int) -> Floats:
 
 
 def _check(means: Any, squares: Any, kind: str, level: float, ratio: float) -> None:
-    if kind not in ("full", "partial", "model"):
-        raise ParameterError(f"kind must be 'full', 'partial' or 'model', got {kind!r}.")
+    one_of(kind, "kind", ("full", "partial", "model"))
     least = 1 if kind == "model" else 2
     if means.ndim != 1 or means.shape != squares.shape or len(means) < least:
         raise ParameterError(f"Give one estimate and one variance for each sample, {least} or more.")

@@ -27,9 +27,8 @@ class Eigenvalues:
     micro-data using the R package sdcMicro*, which divides by each. Misleads when the axes turn but their lengths stay.
     Cost: O(records x columns^2 + columns^3).
 
-    >>> from equipoise.data.roles import Roles
-    >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
-    >>> new = Records.of(pl.DataFrame({"x": [1.0, 3.0, 5.0]}), Roles(numeric="x"))
+    >>> old = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), eq.Roles(numeric="x"))
+    >>> new = eq.Records.of(pl.DataFrame({"x": [1.0, 3.0, 5.0]}), eq.Roles(numeric="x"))
     >>> Eigenvalues().measure(new, old).value  # |1 - 4| / (1 + 4)
     0.6
     """
@@ -48,7 +47,6 @@ class Eigenvalues:
         return Score(
             label(self),
             float(np.abs(new - old).sum()) / whole if whole > 0 else 0.0,
-            "lower",
             side="utility",
             unit="share of the variance",
             notes=(*sample_notes(original, 0), *lacking),

@@ -11,8 +11,9 @@ import polars as pl
 from equipoise.data.records import Records
 from equipoise.data.weighted_samples import covariance, ratio, sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score
 
 Kind = Literal["mean", "quantile", "regression", "table"]
@@ -43,9 +44,8 @@ class Estimate:
     Woodruff (1952); White (1980); Raab, Nowok and Dibben (2016) for synthetic sets. Misleads when the query is not
     what users ask. Cost: O(records x terms^2).
 
-    >>> from equipoise.data.roles import Roles
-    >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), Roles(numeric="x"))
-    >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0, 6.0]}), Roles(numeric="x"))
+    >>> old = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), eq.Roles(numeric="x"))
+    >>> new = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0, 6.0]}), eq.Roles(numeric="x"))
     >>> Estimate("mean:x").measure(old, old).value, round(Estimate("mean:x", "square").measure(new, old).value, 6)
     (1.0, 0.6)
     """
@@ -56,10 +56,8 @@ class Estimate:
 
     def __post_init__(self) -> None:
         parse(self.query)
-        if self.score not in ("overlap", "square"):
-            raise ParameterError(f"score must be 'overlap' or 'square', got {self.score!r}.")
-        if not 0 < self.level < 1:
-            raise ParameterError(f"level must be a share between 0 and 1, got {self.level:g}.")
+        check_fields(self)
+        share(self.level, "level", open_=True)
 
     def measure(self, released: Records, original: Records) -> Score:
         question = parse(self.query)
@@ -151,9 +149,7 @@ def _share(text: str, problem: ParameterError) -> float:
 def _read(records: Records, question: Question) -> pl.DataFrame:
     """The records that have every column of the query, with their weight and set."""
     schema = records.schema()
-    for column in question.columns:
-        if column not in schema:
-            raise RolesError.missing(column, list(schema))
+    require_columns(question.columns, schema)
     extra = (records.roles.sample,) if records.roles.sample else ()
     table = records.collect(*dict.fromkeys((*with_weight(records, question.columns), *extra)))
     if question.kind != "table":

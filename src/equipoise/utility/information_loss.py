@@ -26,9 +26,8 @@ class InformationLoss:
     Yancey, Winkler and Creecy (2002), where S_j came in. Misleads when users need estimates, not records: a shuffled
     column loses much here and nothing in its distribution. Cost: O(records x columns).
 
-    >>> from equipoise.data.roles import Roles
-    >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
-    >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.5]}), Roles(numeric="x"))
+    >>> old = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), eq.Roles(numeric="x"))
+    >>> new = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.5]}), eq.Roles(numeric="x"))
     >>> round(InformationLoss().measure(new, old).value, 6)
     0.353553
     """
@@ -42,7 +41,6 @@ class InformationLoss:
         return Score(
             label(self),
             float(np.nanmean(losses)),
-            "lower",
             side="utility",
             unit="of sqrt(2) standard deviations",
             notes=sample_notes(original, int((~new.present).sum())),

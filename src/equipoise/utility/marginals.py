@@ -14,6 +14,7 @@ from equipoise.data.weighted_samples import sample_notes
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 
@@ -40,9 +41,8 @@ class Marginals:
     ways: int = 2
 
     def __post_init__(self) -> None:
-        if isinstance(self.ways, bool) or not isinstance(self.ways, int) or self.ways < 1:
-            raise ParameterError(f"ways must be a whole number of at least 1, got {self.ways!r}.")
-        if self.columns is not None and not self.columns:
+        check_fields(self, ways=1)
+        if self.columns == ():
             raise ParameterError("columns must name at least one column.")
 
     def by(self, roles: Roles) -> tuple[str, ...]:
@@ -60,7 +60,6 @@ class Marginals:
         return Score(
             label(self),
             float(np.mean([row["hellinger"] for row in rows])),
-            "lower",
             side="utility",
             unit="mean Hellinger distance",
             notes=(*weighed, *(f"No category of {name!r} is in both files: it was recoded." for name in strange)),

@@ -8,7 +8,6 @@ import polars as pl
 from equipoise.data.numeric_columns import numeric_columns
 from equipoise.data.records import Records
 from equipoise.data.weighted_samples import WeightedSample, pair, ratio, sample_notes
-from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
@@ -26,9 +25,8 @@ class MeanSquare:
     Source: Duncan and Keller-McNulty (2000), section 4. Misleads when users need estimates, not records: a shuffled
     column has a large error and the same distribution; suppressed values do not count. Cost: O(records x columns).
 
-    >>> from equipoise.data.roles import Roles
-    >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
-    >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.5]}), Roles(numeric="x"))
+    >>> old = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), eq.Roles(numeric="x"))
+    >>> new = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.5]}), eq.Roles(numeric="x"))
     >>> MeanSquare().measure(new, old).value, MeanSquare().measure(new, old).detail["utility"].item()
     (0.75, 1.3333333333333333)
     """
@@ -41,7 +39,6 @@ class MeanSquare:
         return Score(
             label(self),
             float(table["share"].drop_nulls().mean()),  # type: ignore[arg-type]
-            "lower",
             side="utility",
             unit="times the variance",
             notes=("Crude: it compares records, not what users estimate.", *sample_notes(original, missing)),
@@ -60,11 +57,7 @@ def _errors(new: WeightedSample, old: WeightedSample) -> pl.DataFrame:
             "column": new.names,
             "mse": mse,
             "variance": variance,
-            "share": _share(mse, variance, changed),
+            "share": np.where(np.isnan(mse), np.nan, ratio(mse, variance, changed)),
             "utility": ratio(np.ones(len(mse)), mse, np.nan),
         }
     ).with_columns(pl.col(pl.Float64).fill_nan(None))
-
-
-def _share(mse: Floats, variance: Floats, changed: Floats) -> Floats:
-    return np.where(np.isnan(mse), np.nan, ratio(mse, variance, changed))

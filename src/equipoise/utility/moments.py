@@ -14,16 +14,8 @@ from equipoise.ground.errors import EngineError
 from equipoise.methods.method import label
 from equipoise.methods.score import Score
 
-SCHEMA = pl.Schema(
-    {
-        "statistic": pl.String(),
-        "column": pl.String(),
-        "with": pl.String(),
-        "original": pl.Float64(),
-        "released": pl.Float64(),
-        "change": pl.Float64(),
-    }
-)
+TEXTS, NUMBERS = ("statistic", "column", "with"), ("original", "released", "change")
+SCHEMA = pl.Schema({name: pl.String() if name in TEXTS else pl.Float64() for name in (*TEXTS, *NUMBERS)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +33,8 @@ class Moments:
     means, variances and correlations. Misleads when relations are not linear, or tails matter: moments may agree where
     quantiles do not. Cost: O(records x columns^2).
 
-    >>> from equipoise.data.roles import Roles
-    >>> old = Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), Roles(numeric="x"))
-    >>> new = Records.of(pl.DataFrame({"x": [1.0, 2.0, 6.0]}), Roles(numeric="x"))
+    >>> old = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 3.0]}), eq.Roles(numeric="x"))
+    >>> new = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 6.0]}), eq.Roles(numeric="x"))
     >>> round(Moments().measure(new, old).value, 4)  # (1/1 + 6/7) / 2
     0.9286
     """
@@ -63,7 +54,6 @@ class Moments:
         return Score(
             label(self),
             float(parts["change"].sort().mean()),  # type: ignore[arg-type]
-            "lower",
             side="utility",
             unit="share",
             notes=sample_notes(original, missing),

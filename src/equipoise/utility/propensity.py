@@ -10,10 +10,11 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.weighted_samples import sample_notes, weights, with_weight
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import InfeasibleError, MissingExtraError, ParameterError, RolesError
+from equipoise.ground.errors import InfeasibleError, RolesError, import_extra, require_columns
 from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
 
 MAX_RECORDS = 10_000
@@ -51,12 +52,7 @@ class Propensity:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.model not in ("tree", "logistic"):
-            raise ParameterError(f"model must be 'tree' or 'logistic', got {self.model!r}.")
-        for name, least in (("folds", 2), ("permutations", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+        check_fields(self, folds=2, permutations=1, seed=0)
 
     def measure(self, released: Records, original: Records) -> Score:
         stack = self._stack(released, original)
@@ -72,7 +68,6 @@ class Propensity:
         return Score(
             label(self),
             value,
-            "lower",
             side="utility",
             baseline=null,
             unit="mean squared distance from chance",
@@ -134,9 +129,7 @@ def _read(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
     schema = records.schema()
     if not columns:
         raise RolesError("No columns were named, and none has a role: there is nothing to tell records apart by.")
-    for column in columns:
-        if column not in schema:
-            raise RolesError.missing(column, list(schema))
+    require_columns(columns, schema)
     id_column = (records.roles.id,) if records.roles.id else ()
     return records.collect(*dict.fromkeys((*with_weight(records, columns), *id_column)))
 
@@ -182,11 +175,7 @@ def _scaled(x: Floats) -> list[Floats]:
 
 
 def _model(name: str, seed: int) -> Any:
-    try:
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.tree import DecisionTreeClassifier
-    except ModuleNotFoundError:
-        raise MissingExtraError.for_package("scikit-learn", "learn") from None
     if name == "tree":
-        return DecisionTreeClassifier(min_samples_leaf=MIN_LEAF_RECORDS, random_state=seed)
-    return LogisticRegression(C=100.0, max_iter=1000)
+        trees = import_extra("sklearn.tree")
+        return trees.DecisionTreeClassifier(min_samples_leaf=MIN_LEAF_RECORDS, random_state=seed)
+    return import_extra("sklearn.linear_model").LogisticRegression(C=100.0, max_iter=1000)

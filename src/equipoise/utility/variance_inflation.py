@@ -25,8 +25,7 @@ class VarianceInflation:
     Misleads when users tabulate coarser cells than the keys: moves within a coarse cell add nothing there.
     Cost: O(cells).
 
-    >>> from equipoise.data.roles import Roles
-    >>> records = Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), Roles("k"))
+    >>> records = eq.Records.of(pl.DataFrame({"k": ["a", "b", "b"]}), eq.Roles("k"))
     >>> VarianceInflation().measure(records, records).value
     1.0
     """
@@ -40,9 +39,7 @@ class VarianceInflation:
         inflation = _inflation(counts, added)
         value = float(np.average(inflation, weights=counts))
         table = pl.DataFrame({"n": counts, "added": added, "inflation": inflation})
-        return Score(
-            label(self), value, "lower", side="utility", unit="times the sampling variance", cells=lambda: table
-        )
+        return Score(label(self), value, side="utility", unit="times the sampling variance", cells=lambda: table)
 
 
 def _inflation(counts: "Floats", added: Floats) -> Floats:

@@ -150,7 +150,7 @@ def test_methods_lists_all_and_tells_one(run: Run) -> None:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """One demo as a process, and what it said."""
     folder = tmp_path_factory.mktemp("demo") / "demo"
-    done = subprocess.run([*COMMAND, "demo", "--out", folder], capture_output=True, text=True, check=True)
+    done = subprocess.run([*COMMAND, "demo", "survey", "--out", folder], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return folder, done.stdout
 

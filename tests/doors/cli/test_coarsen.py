@@ -76,7 +76,7 @@ def test_mean_risk_weights_and_a_population(run: Run, file: Path) -> None:
     ("options", "words"),
     [
         ((), "Say what must hold"),
-        (("--k", "3", "--suppress", "20"), "Write 2 % as 0.02"),
+        (("--k", "3", "--suppress", "20"), "Write 20 % as 0.2"),
         (("--k", "3", "--loss", "granularty"), "Did you mean 'granularity'"),
         (("--k", "300", "--suppress", "0"), "No coarsening satisfies"),
         (("--rule", "diversity:iil,2"), "Did you mean 'ill'"),

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import equipoise as eq
-from equipoise.doors.web.policy_file import journal_place, policy_text
+from equipoise.doors.report.page_parts import with_error
+from equipoise.doors.web.session import policy_text
 from equipoise.doors.web.work import balance as work
-from equipoise.doors.web.work import trials
 from equipoise.ground.errors import Cancelled
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.policies.policy_file import Job
@@ -106,7 +106,7 @@ def test_every_trial_is_in_the_table_with_every_score(once: Any, swept: Any) -> 
     _, _, tried = swept
     shown = plain(once.get("/balance").text)
     for trial in tried:
-        values = " ".join(trials.value(score) for score in trial.scores).replace("\xa0", " ")
+        values = " ".join(with_error(score) for score in trial.scores).replace("\xa0", " ")
         assert re.search(rf"{re.escape(trial.words())} (?:chosen )?{re.escape(values)}", shown)
 
 
@@ -137,7 +137,7 @@ def test_a_run_that_was_stopped_goes_on_and_nothing_is_tried_twice(
     assert len(found["trials"]) == 32
     work.try_all(lambda *_: True, folder, policy)
     assert len(seen) == 32
-    journal = journal_place(surveyed.office.workspace)
+    journal = surveyed.office.workspace.journal
     assert len(journal.read_text().splitlines()) == 33
     assert journal.stat().st_mode & 0o077 == 0
 
@@ -152,7 +152,7 @@ def test_the_journal_of_the_page_is_that_of_the_release(once: Any) -> None:
     place = once.folder / "policy-of-test.toml"
     place.write_text(policy_text(once.policy), encoding="utf-8")
     beside = once.folder / ".out.journal"
-    beside.write_text(journal_place(once.office.workspace).read_text())
+    beside.write_text(once.office.workspace.journal.read_text())
     job = Job.load(place)
     records = job.read()
     with kept_journal(job, once.folder / "out", records, without_direct(records)) as journal:

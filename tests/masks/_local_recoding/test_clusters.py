@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise.coarsening.coded_levels import CodedLevels
@@ -29,7 +29,6 @@ def groups(rows: list[tuple[int, int, int]], least: int) -> Groups:
     return Groups(SPANS, codes[:, items.cell], items.weights, np.arange(len(zeros)), zeros, zeros, least)
 
 
-@settings(max_examples=60, deadline=None)
 @given(FILES, st.integers(1, 4), st.integers(0, 99))
 def test_every_step_lowers_the_cost(rows: list[tuple[int, int, int]], least: int, seed: int) -> None:
     rng, found = np.random.default_rng(seed), groups(rows, least)
@@ -46,7 +45,6 @@ def test_every_step_lowers_the_cost(rows: list[tuple[int, int, int]], least: int
     assert all(after <= before + 1e-9 for before, after in zip(totals, [*totals[1:], found.total], strict=True))
 
 
-@settings(max_examples=40, deadline=None)
 @given(FILES, st.integers(1, 4))
 def test_what_is_spared_by_brute_force(rows: list[tuple[int, int, int]], least: int) -> None:
     """The box of a class without an item, and what the class saves."""

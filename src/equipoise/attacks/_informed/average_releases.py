@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, EngineError, ParameterError
 from equipoise.ground.packed_keys import code
@@ -21,7 +20,7 @@ def averaged(releases: Sequence[Records]) -> Records:
     1 / (1/v_1 + ... + 1/v_m), v / m for m equal copies, and the law of the result says so. Every attack accepts the
     result. Columns equal in all releases stay as they are. Cost: O(releases x records x columns).
 
-    >>> one, two = (Records.of(pl.DataFrame({"x": [1, k], "y": ["a", "b"]}), Roles()) for k in (3, 5))
+    >>> one, two = (eq.Records.of(pl.DataFrame({"x": [1, k], "y": ["a", "b"]}), eq.Roles()) for k in (3, 5))
     >>> averaged([one, two]).collect().rows()
     [(1.0, 'a'), (4.0, 'b')]
     """
@@ -30,8 +29,7 @@ def averaged(releases: Sequence[Records]) -> Records:
     tables, head = _align(releases), releases[0]
     shared = [c for c in tables[0].columns if all(c in table.columns for table in tables)]
     columns = [_column([t[c] for t in tables], _weights(releases, c)) for c in shared]
-    roles = head.roles if set(tables[0].columns) == set(shared) else _roles_of(head.roles, shared)
-    records = Records.of(pl.DataFrame(columns), roles)
+    records = Records.of(pl.DataFrame(columns), head.roles.only(shared))
     return replace(records, history=_history(releases))
 
 
@@ -143,10 +141,3 @@ def _pooled_sd(sizes: list[float]) -> float:
 
 def _averaged_law(columns: tuple[str, ...], many: int) -> Law:
     return Law("averaged", columns, f"{', '.join(columns)} averaged over {many} releases", {"copies": many})
-
-
-def _roles_of(roles: Roles, columns: list[str]) -> Roles:
-    """Roles restricted to these columns."""
-    lists = {name: tuple(c for c in getattr(roles, name) if c in columns) for name in ("keys", "sensitive", "numeric")}
-    single = {name: c for name in ("weight", "household", "id") if (c := getattr(roles, name)) in columns}
-    return Roles(lists["keys"], sensitive=lists["sensitive"], numeric=lists["numeric"], **single)

@@ -1,12 +1,11 @@
 """Candidate records of each person under the known laws, and the likeliest of them."""
 
 import numpy as np
-import polars as pl
 
 from equipoise.attacks._informed.knowledge import RecordGuess, joint_both
 from equipoise.attacks._nearest.box_search import Points, Questions, count_inside, count_ties
 from equipoise.attacks._nearest.neighbours import count
-from equipoise.attacks._nearest.points import Cloud
+from equipoise.attacks._nearest.points import Cloud, distinct_rows
 from equipoise.ground.arrays import Floats, Integers
 
 Coordinate = tuple[Floats, Floats, Floats, Floats, Floats]
@@ -105,9 +104,9 @@ class CandidateSpace:
         parts = [np.stack([c[i] for c in coordinates]) if coordinates else none for i in range(5)]
         codes = [np.stack([c[side] for c in self.codes]) if self.codes else np.zeros((0, self.size), dtype=np.int64)
                  for side in (0, 1)]  # fmt: skip
-        kind, rows, counts = distinct([*parts[0], *codes[0], block])
+        kind, rows, counts = distinct_rows([*parts[0], *codes[0], block])
         points = Points(parts[0][:, rows], codes[0][:, rows], block[rows], counts)
-        who, people, _ = distinct([*(row for part in parts[1:] for row in part), *codes[1], sought, kind])
+        who, people, _ = distinct_rows([*(row for part in parts[1:] for row in part), *codes[1], sought, kind])
         low, high, centre, weight = (parts[i][:, people] for i in (3, 4, 1, 2))
         place = np.where(sought[people] <= block.max(initial=-1), sought[people], -1)
         penalties = np.array(self.penalties)
@@ -124,18 +123,3 @@ class CandidateSpace:
 
 def _chance(many: Integers) -> Floats:
     return np.asarray(np.where(many > 0, 1.0 / np.maximum(many, 1), 0.0))
-
-
-def distinct(columns: list[Floats | Integers]) -> tuple[Integers, Integers, Integers]:
-    """Group number of every row by equal values, and the first row and the size of each group. One pass of hashing.
-
-    >>> distinct([np.array([3, 5, 3])])[0].tolist()
-    [0, 1, 0]
-    """
-    table = pl.DataFrame({str(i): np.ascontiguousarray(column) for i, column in enumerate(columns)})
-    numbered = table.with_row_index("row")
-    grouped = numbered.group_by(table.columns).agg("row").sort(pl.col("row").list.first())
-    counts = grouped["row"].list.len().cast(pl.Int64).to_numpy()
-    kinds = np.empty(table.height, dtype=np.int64)
-    kinds[grouped["row"].explode().to_numpy()] = np.repeat(np.arange(len(counts)), counts)
-    return kinds, grouped["row"].list.first().cast(pl.Int64).to_numpy(), counts

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.attacks._informed.candidates import distinct
 from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike, joint, joint_both
-from equipoise.attacks._nearest.cell_pairs_by_cost import runs
+from equipoise.attacks._nearest.points import distinct_rows
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, runs
 from equipoise.laws.cell_law import CellLaw
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import MovePlan
@@ -145,8 +144,8 @@ def weigh(
     """
     size = len(files)
     block, sought = joint_both([*exact, *(f.apart for f in factors if f.apart)], size)
-    cell, rows, counts = distinct([block, *(f.what for f in factors)])
-    kind, people, _ = distinct([sought, *(column for f in factors for column in f.who)])
+    cell, rows, counts = distinct_rows([block, *(f.what for f in factors)])
+    kind, people, _ = distinct_rows([sought, *(column for f in factors for column in f.who)])
     order = np.argsort(block[rows], kind="stable")
     start, end = (np.searchsorted(block[rows][order], sought[people], side=side) for side in ("left", "right"))
     if int((end - start).sum()) > MAX_PAIRS:

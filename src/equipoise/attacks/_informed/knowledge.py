@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from equipoise.data.numeric_columns import finite
 from equipoise.data.records import Law
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import DataError
 from equipoise.ground.packed_keys import code, group
 
 
@@ -40,10 +40,7 @@ class RecordGuess:
 def numbers(column: pl.Series) -> Floats:
     """Numbers, points in time in microseconds, or places in the order of an Enum; missing is NaN."""
     same = column.cast(pl.Datetime("us")) if isinstance(column.dtype, pl.Date | pl.Datetime) else column
-    values = same.to_physical().cast(pl.Float64).to_numpy()
-    if np.isinf(values).any():
-        raise DataError(f"Column {column.name!r} holds infinite values: remove them first.")
-    return values
+    return finite(column.name, same.to_physical().cast(pl.Float64).to_numpy())
 
 
 def is_number(files: IntruderFiles, column: str) -> bool:

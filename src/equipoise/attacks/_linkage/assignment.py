@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, runs
 
 MAX_DENSE_ENTRIES = 1_000_000
 """Entries of a component's matrix up to which its assignment is solved as a full matrix."""
@@ -90,7 +90,7 @@ def _sparse(
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
     times = down[row] * across[column]
-    within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+    within = runs(np.zeros_like(times), times)
     width = np.repeat(across[column], times)
     i = np.repeat((np.cumsum(down) - down)[row], times) + within // width
     j = np.repeat((np.cumsum(across) - across)[column], times) + within % width

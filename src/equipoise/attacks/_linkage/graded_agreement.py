@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from equipoise.attacks._linkage import agreement_patterns as agreement
 from equipoise.attacks._linkage.agreement_patterns import CodedFiles, code_files
 from equipoise.attacks._linkage.string_similarity import Similarity, Words
-from equipoise.attacks._nearest.cell_pairs_by_cost import parts, runs
+from equipoise.attacks._nearest.cell_pairs_by_cost import parts
 from equipoise.attacks._nearest.comparable_numbers import MICROSECONDS_PER_DAY, is_date, numbers
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, runs
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.packed_keys import group
 

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import MissingExtraError, ParameterError
+from equipoise.ground.errors import ParameterError, import_extra
 
 Similarity = Literal["jaro-winkler", "levenshtein"]
 SIMILARITIES: tuple[Similarity, ...] = ("jaro-winkler", "levenshtein")
@@ -26,20 +26,11 @@ PAIRS_PER_BLOCK = 1 << 22
 """Pairs of values compared at a time."""
 
 
-def check_similarity(similarity: Any) -> None:
-    """Refuse an unknown similarity."""
-    if similarity not in SIMILARITIES:
-        raise ParameterError(f"similarity must be one of {', '.join(SIMILARITIES)}, got {similarity!r}.")
-
-
 def _library(similarity: Similarity) -> tuple[Any, Any]:
     """The package's functions for many pairs, and its distance: 1 - similarity, in [0, 1]."""
-    try:
-        from rapidfuzz import process
-        from rapidfuzz.distance import JaroWinkler, Levenshtein
-    except ModuleNotFoundError:
-        raise MissingExtraError.for_package("rapidfuzz", "strings") from None
-    return process, (JaroWinkler if similarity == "jaro-winkler" else Levenshtein).normalized_distance
+    distances = import_extra("rapidfuzz.distance")
+    kind = distances.JaroWinkler if similarity == "jaro-winkler" else distances.Levenshtein
+    return import_extra("rapidfuzz.process"), kind.normalized_distance
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.attacks._nearest.cell_pairs_by_cost import runs
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, inverse, runs
 
 LEAF_POINTS = 16
 """Points up to which a node is not split."""
@@ -81,10 +80,7 @@ def count_inside(points: Points, questions: Questions) -> Integers:
     >>> count_inside(line, Questions(*box))
     array([2])
     """
-    tree = Tree.of(points)
-    counts = np.zeros(len(questions), dtype=np.int64)
-    _answer_in_parts(tree, questions, lambda rows: counts.__setitem__(rows, _Count(tree, questions, rows).run()))
-    return counts
+    return _answered(points, questions, _Count)
 
 
 def count_ties(points: Points, questions: Questions) -> Integers:
@@ -96,21 +92,18 @@ def count_ties(points: Points, questions: Questions) -> Integers:
     >>> count_ties(line, Questions(*sides)).tolist()  # the point at the centre, 1, is nearer than 0 and than 5
     [0, 0]
     """
-    tree = Tree.of(points)
-    counts = np.zeros(len(questions), dtype=np.int64)
-    _answer_in_parts(tree, questions, lambda rows: counts.__setitem__(rows, _First(tree, questions, rows).run()))
-    return counts
+    return _answered(points, questions, _First)
 
 
-def _answer_in_parts(tree: "Tree", questions: Questions, answer: Any) -> None:
-    """Answer the questions in parts, on all cores; a part has questions whose own points are near one another."""
+def _answered(points: Points, questions: Questions, walk: "type[_Walk]") -> Integers:
+    """The questions answered in parts, on all cores; a part has questions whose own points are near one another."""
+    tree, counts = Tree.of(points), np.zeros(len(questions), dtype=np.int64)
     order = np.argsort(tree.place[questions.own.astype(np.int64)], kind="stable")
     parts = np.array_split(order, max(1, -(-len(order) // QUESTIONS_PER_PART)))
-    if len(parts) == 1:
-        answer(parts[0])
-        return
     with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(answer, parts))
+        answers = pool.map(lambda rows: walk(tree, questions, rows).run(), parts)
+    counts[order] = np.concatenate(list(answers))
+    return counts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,9 +144,7 @@ class Tree:
     @cached_property
     def place(self) -> Integers:
         """Position of each given point in the order of the tree."""
-        places = np.empty(len(self.order), dtype=np.int64)
-        places[self.order] = np.arange(len(self.order))
-        return places
+        return inverse(self.order)
 
     @cached_property
     def cumulative(self) -> Floats:

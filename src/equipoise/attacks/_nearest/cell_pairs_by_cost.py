@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.attacks._linkage.string_similarity import BAND_EDGES, Words
 from equipoise.attacks._nearest.points import CellPoints, cells
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, runs
 
 TIE_TOLERANCE = 1e-9
 """Relative difference up to which distances are equal."""
@@ -188,9 +188,3 @@ def parts(work: Integers, most: int = PAIRS_PER_CHUNK) -> Iterator[slice]:
         if stop > start:
             yield slice(start, stop)
             start = stop
-
-
-def runs(low: Integers, high: Integers) -> Integers:
-    """Numbers low to high - 1 of every run, one run after the other."""
-    sizes = high - low
-    return np.asarray(np.repeat(low - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum())))

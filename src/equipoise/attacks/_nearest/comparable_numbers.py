@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.data.numeric_columns import finite
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError
 
@@ -21,10 +22,7 @@ def numbers(first: pl.Series, second: pl.Series) -> Floats:
     both = [_physical(s) for s in (first, second)]
     if len({kind for _, kind in both if kind}) > 1:
         raise DataError(f"Column {first.name!r} holds different kinds of numbers or times in the two files.")
-    values = np.concatenate([s.cast(pl.Float64).to_numpy() for s, _ in both])
-    if np.isinf(values).any():
-        raise DataError(f"Column {first.name!r} holds infinite values: remove them first.")
-    return values
+    return finite(first.name, np.concatenate([s.cast(pl.Float64).to_numpy() for s, _ in both]))
 
 
 def _physical(column: pl.Series) -> tuple[pl.Series, str]:

@@ -18,7 +18,7 @@ import numpy as np
 from equipoise.attacks._nearest import cell_pairs_by_cost
 from equipoise.attacks._nearest.cell_pairs_by_cost import TIE_TOLERANCE, Costs, every_pair, meet, parts, visits
 from equipoise.attacks._nearest.points import CellPoints, Cloud, distinct
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, runs
 
 MAX_CLOSER = 11
 """Closer records are counted up to this number."""
@@ -216,7 +216,7 @@ class _NeighbourSearch:
         wide, tall = self.points.sizes[point_cells], np.diff(self.edges)[query_cells]
         work = tall * wide
         pair = np.repeat(np.arange(len(work)), work)
-        step = np.arange(len(pair)) - np.repeat(np.cumsum(work) - work, work)
+        step = runs(np.zeros_like(work), work)
         row = self.active[self.edges[query_cells][pair] + step // wide[pair]]
         point = self.points.start[point_cells][pair] + step % wide[pair]
         penalty = cost[pair]

@@ -1,12 +1,13 @@
 """Records of a file as points (coordinates and categories): equal records are one point, points grouped by cell."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Floats, Integers, inverse
 from equipoise.ground.packed_keys import group
 
 
@@ -50,29 +51,29 @@ class CellPoints:
 
 def distinct(cloud: Cloud, mark: Integers | None = None) -> tuple[CellPoints, Integers, Integers]:
     """Distinct points (by `mark` as well), the point of every record, and a record of every point."""
-    kinds, rows, counts = _kinds(cloud, mark)
+    columns = [*cloud.coordinates.T, *cloud.codes.T, *(() if mark is None else (mark,))]
+    kinds, rows, counts = distinct_rows(columns or [np.zeros(len(cloud))])
     numbers, _ = cells(cloud.codes[rows])
     order = np.argsort(numbers, kind="stable")
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
     rows, ordered = rows[order], numbers[order]
     start = np.append(np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])), len(rows))
     side = CellPoints(
         np.ascontiguousarray(cloud.coordinates[rows]), counts[order], start, cloud.codes[rows[start[:-1]]]
     )
-    return side, place[kinds], rows
+    return side, inverse(order)[kinds], rows
 
 
-def _kinds(cloud: Cloud, mark: Integers | None) -> tuple[Integers, Integers, Integers]:
-    """Group number of every record by equal values, the first row and the size of each group. One pass of hashing."""
-    columns = [*cloud.coordinates.T, *cloud.codes.T, *(() if mark is None else (mark,))]
-    if not columns:
-        return np.zeros(len(cloud), dtype=np.int64), np.zeros(1, dtype=np.int64), np.array([len(cloud)])
+def distinct_rows(columns: Sequence[Floats | Integers]) -> tuple[Integers, Integers, Integers]:
+    """Group number of every row by equal values, the first row and the size of each group. One pass of hashing.
+
+    >>> distinct_rows([np.array([3, 5, 3])])[0].tolist()
+    [0, 1, 0]
+    """
     table = pl.DataFrame({str(i): np.ascontiguousarray(column) for i, column in enumerate(columns)})
     rows = pl.int_range(pl.len(), dtype=pl.Int64)
     grouped = table.with_columns(rows.alias("row")).group_by(table.columns).agg("row").sort(pl.col("row").list.first())
     counts = grouped["row"].list.len().cast(pl.Int64).to_numpy()
-    kinds = np.empty(len(cloud), dtype=np.int64)
+    kinds = np.empty(table.height, dtype=np.int64)
     kinds[grouped["row"].explode().to_numpy()] = np.repeat(np.arange(len(counts)), counts)
     return kinds, grouped["row"].list.first().to_numpy(), counts
 

@@ -16,7 +16,7 @@ from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.data.tables.table import Table, labelled_cells
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.ground.packed_keys import MAX_PACKED_ID, code
 
 DEFAULT_TOP = 3
@@ -56,9 +56,8 @@ def table(
     columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
     For a file with tau-ARGUS metadata `by` and `value` are optional.
 
-    >>> from equipoise.data.roles import Roles
     >>> frame = pl.DataFrame({"region": ["a", "a", "b"], "turnover": [5, 7, 1]})
-    >>> cells = table(Records.of(frame, Roles(numeric="turnover")), "region", "turnover")
+    >>> cells = table(eq.Records.of(frame, eq.Roles(numeric="turnover")), "region", "turnover")
     >>> cells.table.select("region", "n", "value", "top1", "top2").rows()
     [('Total', 3, 13.0, 7.0, 5.0), ('a', 2, 12.0, 7.0, 5.0), ('b', 1, 1.0, 1.0, 0.0)]
     """
@@ -118,9 +117,7 @@ class _Needed:
 
     def refuse(self, records: Records) -> None:
         schema = records.schema()
-        for column in self.columns:
-            if column not in schema:
-                raise RolesError.missing(column, list(schema))
+        require_columns(self.columns, schema)
         for column in filter(None, (self.value, self.weight, self.request, self.key)):
             flag = column == self.request and schema[column] == nw.Boolean
             if not (flag or schema[column].is_numeric()):

@@ -25,7 +25,7 @@ from equipoise.data.tables.ready_checks import (
     unit,
 )
 from equipoise.data.tables.total_code import StatedTotals, total_of
-from equipoise.ground.errors import DataError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns
 from equipoise.ground.packed_keys import MAX_PACKED_ID
 
 TOP_NAME = re.compile(r"top([1-9]\d*)")
@@ -72,10 +72,8 @@ class Ready:
     values, counts, other numbers, and the largest contributions, which is right where nobody contributes to two cells;
     marks are not. Totals in the file must be the sums of their parts.
 
-    >>> from equipoise.data.tables.count_table import table
-    >>> from equipoise.data.roles import Roles
     >>> rows = pl.DataFrame({"region": ["a", "b"], "turnover": [7.5, 5.0], "firms": [3, 2], "largest": [4.0, 3.5]})
-    >>> cells = table(Records.of(rows, Roles()), "region", "turnover", ready=Ready(n="firms", top=("largest",)))
+    >>> cells = eq.table(Records.of(rows, eq.Roles()), "region", "turnover", ready=Ready(n="firms", top=("largest",)))
     >>> cells.table.select("region", "n", "value", "top1").rows()
     [('Total', 5, 12.5, 4.0), ('a', 3, 7.5, 4.0), ('b', 2, 5.0, 3.5)]
     """
@@ -164,9 +162,7 @@ def _stated_totals(cells: pl.DataFrame, by: tuple[str, ...], ready: Ready, label
 
 
 def _refuse_columns(columns: Sequence[str], by: tuple[str, ...], value: str | None, ready: Ready) -> None:
-    for column in (*by, *((value,) if value else ()), *ready.column_roles().values()):
-        if column not in columns:
-            raise RolesError.missing(column, columns)
+    require_columns((*by, *((value,) if value else ()), *ready.column_roles().values()), columns)
     for column in ready.total if isinstance(ready.total, Mapping) else ():
         if column not in by and column not in columns:
             raise RolesError.missing(column, by)

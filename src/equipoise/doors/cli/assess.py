@@ -11,24 +11,20 @@ from equipoise.doors.cli.progress_bar import bar
 from equipoise.inspection.assess import assess as measure_file
 from equipoise.recipe.catalogue import parse
 
+MEASURES = "A score to give, uniques:3 or uniques --k 3; repeat for more. The usual ones when not given."
+Measures = Annotated[o.Names, o.option(MEASURES, "NAME[:FIELDS]")]
+Shown = Annotated[bool, o.switch("--show-values", "Also name the rare categories: they are data values.")]
+
 
 @declared(None, o.PEOPLE, o.READ)
 def assess(
     ctx: typer.Context,
     file: o.File = None,
-    measure: Annotated[
-        o.Names,
-        typer.Option(
-            help="A score to give, uniques:3 or uniques --k 3; repeat for more. The usual ones when not given.",
-            metavar="NAME[:FIELDS]", show_default=False,
-        ),
-    ] = None,
-    show_values: Annotated[
-        bool, typer.Option("--show-values", help="Also name the rare categories: they are data values.", metavar=" ")
-    ] = False,
+    measure: Measures = None,
+    show_values: Shown = False,
     as_json: o.AsJson = False,
     **_: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Say what is at stake in a file as it is: its risk, its information, and which keys are behind them.
 
     The fields of a measure may follow it as options: --measure uniques --k 3

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from equipoise.doors.cli.exit_codes import one_line
-from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, table, title
+from equipoise.doors.cli.screen_parts import flat, indented, listed, places, say, screen, table, title
 from equipoise.doors.cli.screens import MAX_ROWS, four_figures
 from equipoise.doors.report.intruder_section import tried_attacks
 from equipoise.intrusion.attack import Attack
@@ -32,8 +32,7 @@ def show_attack(
     if attack.notes:
         listed(out, "Notes", attack.notes)
     if page:
-        out.print()
-        out.print(Text(f"{'Your report':<15}", "bold"), str(page), sep="", soft_wrap=True)
+        places(out, {"Your report": page})
 
 
 def _by_knowledge(out: Console, attack: Attack) -> None:

@@ -13,8 +13,7 @@ from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
-from equipoise.doors.cli.screen_parts import flat, indented, say, screen
-from equipoise.doors.cli.screen_parts import table as columns_of
+from equipoise.doors.cli.screen_parts import flat, indented, places, say, screen, table
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.recipe.catalogue import parse, typed
@@ -44,15 +43,8 @@ LossName = Annotated[
     str, _option(f"What coarsening costs: {', '.join(LOSSES).replace('_', '-')}; granularity when not given.", "NAME")
 ]
 Seconds = Annotated[float | None, _option("Stop after so long, with the best so far and a lower bound.", "SECONDS")]
-Place = Annotated[
-    Path | None, typer.Option(help="Make the release: the folder to write it to.", metavar="DIR", show_default=False)
-]
-MapFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--map", help="Count every combination of levels, and write them all.", metavar="FILE.csv", show_default=False
-    ),
-]
+Place = Annotated[Path | None, o.option("Make the release: the folder to write it to.", "DIR")]
+MapFile = Annotated[Path | None, o.option("Count every combination of levels, and write them all.", "FILE.csv")]
 
 
 @declared(None, {"keys": o.Keys, "sensitive": o.Sensitive, "weight": o.Weight, "id": o.Id, "direct": o.Direct}, o.READ)
@@ -113,12 +105,11 @@ def _screen(file: str, best: BestCoarsening, place: Path | None) -> None:
     out.print()
     out.print(indented(Text(flat(best.words()), "bold")))
     out.print()
-    rows = columns_of("key", "level")
+    rows = table("key", "level")
     for key, level in best.levels.items():
         rows.add_row(one_line(key), one_line(level))
     out.print(indented(rows))
-    out.print()
     if place is None:
-        out.print("Nothing was released: name a folder with --out.", style="dim")
+        out.print("\nNothing was released: name a folder with --out.", style="dim")
     else:
-        out.print(Text("Release        ", "bold"), str(place), sep="", soft_wrap=True)
+        places(out, {"Release": place})

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from equipoise import __version__
+from equipoise.ground.system import packaged
 
 PACKAGE = "equipoise.doors.cli"
 TYPER_SETTINGS: dict[str, Any] = {
@@ -27,68 +28,7 @@ class LazyVerb(NamedTuple):
     command: str = "command:VerbCommand"
 
 
-VERBS = {
-    "open": LazyVerb(
-        "open:open_page",
-        "Open the workbench: a local page on which a file goes from raw to released, and every choice shows what it "
-        "does.",
-    ),
-    "demo": LazyVerb(
-        "demo:demo",
-        "Make an invented file (housing survey, business survey or hospital stays), and find the best release of it.",
-    ),
-    "roles": LazyVerb(
-        "roles:roles",
-        "Propose a role for every column of a file, with the reason; nothing is applied until you name the roles file.",
-    ),
-    "init": LazyVerb(
-        "policies:init",
-        "Write a first policy by looking at the data, commented in plain words; nothing is done until you run it.",
-    ),
-    "check": LazyVerb(
-        "policies:check",
-        "Say in plain words what a policy means, or list everything that is wrong with it, each with its line.",
-    ),
-    "presets": LazyVerb(
-        "policies:show_presets",
-        'List the policies of agencies with their sources, or show one; a policy uses one by extends = "NAME".',
-    ),
-    "assess": LazyVerb(
-        "assess:assess",
-        "Say what is at stake in a file as it is: its risk, its information, and which keys are behind them.",
-        "method_commands:WithMeasures",
-    ),
-    "protect": LazyVerb(
-        "verbs:protect",
-        "Apply masks to a file, in order, and write the release with its report.",
-        "method_commands:WithMasks",
-    ),
-    "balance": LazyVerb(
-        "verbs:balance",
-        "The main job: try every candidate of a policy file, and release the best one inside its limits.",
-    ),
-    "attack": LazyVerb(
-        "verbs:attack",
-        "Try to break a release, whatever made it: whom could an intruder find who knows some columns?",
-        "method_commands:WithAttacks",
-    ),
-    "coarsen": LazyVerb(
-        "coarsen:coarsen",
-        "Find the coarsening of the keys that satisfies the rules and loses least, over all levels of all hierarchies.",
-    ),
-    "publish": LazyVerb(
-        "publish:publish",
-        "Decide which cells of a survey to publish, weighing what publishing may disclose against what silence costs.",
-    ),
-    "table": LazyVerb(
-        "table:table", "Make a table with its margins in which nobody can compute a sensitive cell, with the proof."
-    ),
-    "verify": LazyVerb(
-        "verify:verify",
-        "Check a release: hashes, signature, secrets, scores measured again, and the release made again.",
-    ),
-    "methods": LazyVerb("methods:methods", "List every rule, mask and measure, or describe one in full."),
-}
+VERBS = {name: LazyVerb(**verb) for name, verb in packaged("doors/cli/verbs.toml").items()}
 """All verbs in the order of the help."""
 
 

@@ -16,6 +16,20 @@ KINDS: dict[str, Any] = {
 """What a field is on the command line, by the word it says of itself."""
 
 
+def option(text: str, metavar: str | None, panel: str | None = None, *names: str) -> Any:
+    """An option with its words, in a panel of the help."""
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
+
+
+def switch(name: str, text: str, panel: str | None = None) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=text, metavar=" ", rich_help_panel=panel)
+
+
+def argument(metavar: str, text: str) -> Any:
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
+
+
 def declared(options: type | None, *groups: Mapping[str, Any]) -> Callable[[Command], Command]:
     """Give a command an option for each field that says what it is on the command line, and those of the groups.
 

@@ -56,7 +56,7 @@ def _next_steps(kit: Kit, policy: Path, release: "eq.Release") -> None:
         ("See what is at stake in it", "equipoise assess FILE --roles roles.toml"),
         ("Other trades", others),
     ]
-    screens.steps("What to do next", steps)
+    screens.steps(*steps)
 
 
 @contextmanager

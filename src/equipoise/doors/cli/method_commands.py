@@ -7,6 +7,7 @@ import typer
 from equipoise.doors.cli import screens
 from equipoise.doors.cli.command import VerbCommand
 from equipoise.doors.cli.method_options import asked_about, fold
+from equipoise.doors.cli.screen_parts import screen
 from equipoise.recipe.catalogue import Verb
 
 
@@ -27,7 +28,7 @@ class _WithMethods(VerbCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, followed by the list of methods."""
         super().format_help(ctx, formatter)
-        screens.screen().print(screens.listed(self.verb, self.family))
+        screen().print(screens.method_table(self.verb, self.family))
 
 
 class WithMeasures(_WithMethods):

@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-import typer
-
 from equipoise.doors.cli import screens
+from equipoise.doors.cli.declared_options import argument
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them.", show_default=False)] = None,
+    name: Annotated[str | None, argument("NAME", "One of them.")] = None,
 ) -> None:
     """List every rule, mask and measure, or describe one in full."""
     if name is None:

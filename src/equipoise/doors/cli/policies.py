@@ -18,6 +18,7 @@ from equipoise.policies import schema_text
 from equipoise.policies.explain import Explained
 from equipoise.policies.presets import preset_named, presets, slots_of
 
+SCHEMA_WORDS = "Write the JSON schema of policies to this file, for editors; - for the screen."
 HEADINGS = {
     "data": "What is read",
     "scenarios": "Who may attack it",
@@ -30,41 +31,29 @@ HEADINGS = {
 
 @declared(None, o.FORMAT)
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The data to look at.", show_default=False)],
+    file: Annotated[Path, o.argument("FILE", "The data to look at.")],
     out: Annotated[Path, typer.Option(help="The policy file to write.", metavar="POLICY.toml")] = Path("policy.toml"),
-    preset: Annotated[
-        str | None,
-        typer.Option(help="Limits and methods of an agency: equipoise presets.", metavar="NAME", show_default=False),
-    ] = None,
+    preset: Annotated[str | None, o.option("Limits and methods of an agency: equipoise presets.", "NAME")] = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Write a first policy by looking at the data, commented in plain words; nothing is done until you run it."""
     with bar("looking at the data"):
         eq.init(file, out, preset=preset, overwrite=overwrite, **options)
     if as_json:
         json_answers.show({"file": str(file), "policy": str(out), "preset": preset})
         return
-    screen, name = screens.screen(), shell_word(out)
+    screen, name = screen_parts.screen(), shell_word(out)
     screen_parts.say(screen, "Written", f"{one_line(str(out))}, a proposal: read every line.")
-    steps = [("See what it means", f"equipoise check {name}"), ("Run it", f"equipoise balance {name}")]
-    screens.steps("What to do next", steps)
+    screens.steps(("See what it means", f"equipoise check {name}"), ("Run it", f"equipoise balance {name}"))
 
 
 def check(
-    policy: Annotated[
-        Path | None, typer.Argument(metavar="POLICY.toml", help="The policy to explain.", show_default=False)
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the JSON schema of policies to this file, for editors; - for the screen.", metavar="FILE",
-            show_default=False,
-        ),
-    ] = None,
+    policy: Annotated[Path | None, o.argument("POLICY.toml", "The policy to explain.")] = None,
+    schema: Annotated[Path | None, o.option(SCHEMA_WORDS, "FILE")] = None,
     as_json: o.AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Say in plain words what a policy means, or list everything that is wrong with it, each with its line."""
     if schema is not None:
         _write_schema(schema)
@@ -88,18 +77,18 @@ def _write_schema(place: Path) -> None:
 
 
 def _screen(policy: Path, explanation: Explained) -> None:
-    out = screens.screen()
+    out = screen_parts.screen()
     many = f"{explanation.recipes:,} recipe{'s' if explanation.recipes != 1 else ''}"
     screen_parts.say(out, one_line(policy.name), f"can be used; {many}.")
     for heading, lines in explanation.parts.items():
         screen_parts.listed(out, HEADINGS[heading], (screen_parts.flat(line) for line in lines))
     if explanation.warnings:
         screen_parts.listed(out, "What is doubtful", (screen_parts.flat(line) for line in explanation.warnings))
-    screens.steps("What to do next", [("Run it", f"equipoise balance {shell_word(policy)}")])
+    screens.steps(("Run it", f"equipoise balance {shell_word(policy)}"))
 
 
 def show_presets(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them.", show_default=False)] = None,
+    name: Annotated[str | None, o.argument("NAME", "One of them.")] = None,
     as_json: o.AsJson = False,
 ) -> None:
     """List the policies of agencies with their sources, or show one; a policy uses one by extends = "NAME"."""
@@ -112,9 +101,8 @@ def show_presets(
     if name:
         print(chosen[0].text, end="")
         return
-    out = screens.screen()
+    out = screen_parts.screen()
     for preset in chosen:
         out.print(Text.assemble((preset.name, "bold"), f" ({preset.about}): {preset.words}"))
         out.print(screen_parts.indented(Text(preset.source, "dim")))
-    steps = [("See one", "equipoise presets ema"), ("Begin with one", "equipoise init FILE --preset ema")]
-    screens.steps("What to do next", steps)
+    screens.steps(("See one", "equipoise presets ema"), ("Begin with one", "equipoise init FILE --preset ema"))

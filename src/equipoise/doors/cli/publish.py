@@ -14,16 +14,8 @@ from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
-from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, table, title
-from equipoise.doors.report.publication_page import (
-    by_cost,
-    cost_words,
-    drawn_line,
-    meanings,
-    points,
-    sentence,
-    whole_cells,
-)
+from equipoise.doors.cli.screen_parts import flat, indented, listed, places, say, screen, table, title
+from equipoise.doors.report import publication_page as report
 from equipoise.files import read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
 from equipoise.presentation.numbers import number, value_text
@@ -32,21 +24,18 @@ from equipoise.publishing.publish import Published, PublishOptions
 
 MOST_SHOWN = 15
 """Cells listed at most with --show-values; the files have them all."""
-Source = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE", show_default=False,
-        help="Microdata, or a table of cells with columns n, N and y, in any format; a database, with --query.",
-    ),
-]  # fmt: skip
-Shown = Annotated[
-    bool, typer.Option("--show-values", help="Also name the cells withheld: they are data values.", metavar=" ")
-]
+SOURCE = "Microdata, or a table of cells with columns n, N and y, in any format; a database, with --query."
+Shown = Annotated[bool, o.switch("--show-values", "Also name the cells withheld: they are data values.")]
 
 
 @declared(PublishOptions, {"keys": o.Keys, "weight": o.Weight}, o.READ)
 def publish(
-    ctx: typer.Context, file: Source = None, *, show_values: Shown = False, as_json: o.AsJson = False, **options: Any
+    ctx: typer.Context,
+    file: Annotated[Path | None, o.argument("FILE", SOURCE)] = None,
+    *,
+    show_values: Shown = False,
+    as_json: o.AsJson = False,
+    **options: Any,
 ) -> None:
     """Decide which cells of a survey to publish, weighing what publishing may disclose against what silence costs.
 
@@ -61,7 +50,8 @@ def publish(
         tree = records.roles.hierarchies.get(merge) if merge else None
         decision = eq.publish(source, name=o.data_path(file).name, hierarchy=tree, **fields)
     if as_json:
-        json_answers.show(_answer(o.data_path(file), decision, out, show_values))
+        plain = decision.to_plain(values=show_values)
+        json_answers.show({"file": str(o.data_path(file)), **plain, "out": str(out) if out else None})
     else:
         _screen(o.data_path(file), decision, out, show_values)
 
@@ -73,7 +63,8 @@ def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
         others = f", not {' and '.join(f'--{name}' for name in aims)}" if aims else ""
         raise ParameterError(f"Say how far to go with one of --risk 0.2, --share 0.6 and --cutoff 1{others}.")
     return field_values(
-        PublishOptions, options, prior=_prior, domain=lambda names: o.names(names) or None, target=_target,
+        PublishOptions, options, domain=lambda names: o.names(names) or None, target=_target,
+        prior=lambda text: None if text is None else _two(text, "--prior", "ALPHA,BETA, like 0.5,1.5"),
         covariates=lambda names: o.names(names) or None, compare=lambda names: names or (),
         risk_at_most=lambda text: _share(text, "--risk"), publish_share=lambda text: _share(text, "--share"),
         ways=lambda texts: dict(_way(text) for text in texts or ()),
@@ -102,10 +93,6 @@ def _share(text: str | None, name: str) -> float | None:
         tip = f" Write {value:g} % as {value / 100:g}." if 1 < value <= 100 else ""
         raise ParameterError(f"{name} must be a share between 0 and 1.{tip}")
     return value
-
-
-def _prior(text: str | None) -> tuple[float, float] | None:
-    return None if text is None else _two(text, "--prior", "ALPHA,BETA, like 0.5,1.5")
 
 
 def _way(text: str) -> tuple[str, tuple[float, float]]:
@@ -146,17 +133,13 @@ def _population(text: str | None, records: Records) -> Any:
     raise DataError(f"--population {text!r} is neither a column nor a file.{hint(text, list(records.schema()))}")
 
 
-def _answer(file: Path, decision: Published, out: Path | None, show_values: bool) -> dict[str, Any]:
-    return {"file": str(file), **decision.to_plain(values=show_values), "out": str(out) if out else None}
-
-
 def _screen(file: Path, decision: Published, place: Path | None, show_values: bool) -> None:
     out = screen()
     say(out, "Publish or suppress", f"{one_line(file.name)}, {decision.counts['total']:,} cells")
     out.print()
     out.print(indented(Text(flat(decision.words), "bold")))
-    out.print(indented(Text(flat(f"{whole_cells(decision)} {drawn_line(decision)}"))))
-    for word, meaning in meanings(decision):
+    out.print(indented(Text(flat(f"{report.whole_cells(decision)} {report.drawn_line(decision)}"))))
+    for word, meaning in report.meanings(decision):
         out.print(indented(Text(one_line(f"{word}: {meaning}"), "dim")))
     _rules(decision)
     if decision.answers:
@@ -167,10 +150,7 @@ def _screen(file: Path, decision: Published, place: Path | None, show_values: bo
     elif not place:
         out.print("\nAdd --show-values to name the cells withheld (they are data values).", style="dim")
     if place:
-        out.print()
-        words = "The decision" if place.suffix else "Your report"
-        path = place if place.suffix else place / "report.html"
-        out.print(Text(f"{words:<15}", "bold"), str(path), sep="", soft_wrap=True)
+        places(out, {"The decision": place} if place.suffix else {"Your report": place / "report.html"})
         out.print("It names cells by their values: keep it inside.", style="dim")
 
 
@@ -179,11 +159,11 @@ def _rules(decision: Published) -> None:
     out, what = screen(), "risk" if decision.by_share else "withheld"
     title(out, f"What the wrong rule would cost, at the same {'share published' if decision.by_share else 'risk'}")
     rows = table("Cells ordered by", what.capitalize(), "More")
-    for row in by_cost(decision).iter_rows(named=True):
-        more = "" if row["rule"] == "optimal" else points(row["cost"])
-        rows.add_row(one_line(sentence(row["rule"])), flat(value_text(row[what], "share")), more)
+    for row in report.by_cost(decision).iter_rows(named=True):
+        more = "" if row["rule"] == "optimal" else report.points(row["cost"])
+        rows.add_row(one_line(report.sentence(row["rule"])), flat(value_text(row[what], "share")), more)
     out.print(indented(rows))
-    if text := cost_words(decision):
+    if text := report.cost_words(decision):
         out.print(indented(Text(flat(text))))
 
 

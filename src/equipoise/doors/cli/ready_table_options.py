@@ -3,42 +3,28 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
 from equipoise.data.tables.ready_table import Ready
+from equipoise.doors.cli.declared_options import option, switch
 from equipoise.doors.cli.method_options import split
 from equipoise.ground.errors import ParameterError
 
 PANEL = "A table that is ready"
 FIELD_NAMES = {"count": "n", "marks": "sensitive", "status": "status"}
 """The field of `Ready` for each parameter of the command that fills exactly one."""
-OPTION_NAMES = {"count": "--count", "top": "--top", "total": "--total", "marks": "--sensitive", "levels": "--levels",
-        "status": "--status"}  # fmt: skip
-
-
-def _option(name: str, text: str, metavar: str) -> Any:
-    return typer.Option(name, help=text, metavar=metavar, rich_help_panel=PANEL, show_default=False)
-
-
-IsReady = Annotated[
-    bool,
-    typer.Option(
-        "--ready", help="FILE is a table already: a row for each cell, with its margins or without.", metavar=" ",
-        rich_help_panel=PANEL,
-    ),
-]  # fmt: skip
-Count = Annotated[str | None, _option("--count", "How many contribute to each cell (n where not given).", "COLUMN")]
-Top = Annotated[str | None, _option("--top", "The largest contributions, the largest first: max1,max2.", "COLUMNS")]
-Total = Annotated[
-    str | None,
-    _option("--total", "The code of the totals, found where not given: Total, or region=FR,size=All.", "CODE"),
-]
-Marks = Annotated[str | None, _option("--sensitive", "Marks the sensitive cells, for the rule marked.", "COLUMN")]
-Levels = Annotated[
-    str | None,
-    _option("--levels", "How far marked cells must stay uncertain, down and up: lower,upper.", "COLUMNS"),
-]
-Status = Annotated[str | None, _option("--status", "Statuses: s, u, x, z or numbers of tau-ARGUS.", "COLUMN")]
+READY = "FILE is a table already: a row for each cell, with its margins or without."
+WORDS = {
+    "count": ("COLUMN", "How many contribute to each cell (n where not given)."),
+    "top": ("COLUMNS", "The largest contributions, the largest first: max1,max2."),
+    "total": ("CODE", "The code of the totals, found where not given: Total, or region=FR,size=All."),
+    "marks": ("COLUMN", "Marks the sensitive cells, for the rule marked."),
+    "levels": ("COLUMNS", "How far marked cells must stay uncertain, down and up: lower,upper."),
+    "status": ("COLUMN", "Statuses: s, u, x, z or numbers of tau-ARGUS."),
+}
+OPTION_NAMES = {name: "--sensitive" if name == "marks" else f"--{name}" for name in WORDS}
+READY_OPTIONS: dict[str, Any] = {"ready": Annotated[bool, switch("--ready", READY, PANEL)]} | {
+    name: Annotated[str | None, option(words, metavar, PANEL, OPTION_NAMES[name])]
+    for name, (metavar, words) in WORDS.items()
+}
 
 
 def asked_ready(options: Mapping[str, Any]) -> Ready | None:

@@ -13,8 +13,8 @@ from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
-from equipoise.ground.errors import DataError
 from equipoise.ground.system import shell_word
+from equipoise.ground.whole_files import refuse_page
 from equipoise.inspection.suggest_roles import Proposal, Suggestion, levels, suggest_roles
 
 STYLES = {"direct": "bold red", "none": "dim"}
@@ -24,43 +24,27 @@ STYLES = {"direct": "bold red", "none": "dim"}
 def roles(
     ctx: typer.Context,
     file: o.File = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="A roles file to write, with the reasons as comments.", metavar="ROLES.toml", show_default=False
-        ),
-    ] = None,
+    out: Annotated[Path | None, o.option("A roles file to write, with the reasons as comments.", "ROLES.toml")] = None,
     overwrite: o.Overwrite = False,
     as_json: o.AsJson = False,
     **_: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Propose a role for every column of a file, with the reason; nothing is applied until you name the roles file.
 
     Direct identifiers are pointed out: with the role direct they are withheld from every release.
     """
     if out is not None:
-        _refuse(out, overwrite)
+        refuse_page(out, overwrite, "file", "roles.toml")
     with bar("looking at the columns"):
         source, arguments = o.source_of(file, ctx.params)
         suggestion = suggest_roles(source, **arguments)
     if out is not None:
-        _write(out, suggestion)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        suggestion.toml(out)
     if as_json:
         json_answers.show(_json_answer(o.data_path(file), suggestion, out))
     else:
         _screen(o.data_path(file), suggestion, out, o.typed(file, ctx.params))
-
-
-def _refuse(out: Path, overwrite: bool) -> None:
-    if out.is_dir():
-        raise DataError(f"{str(out)!r} is a folder: name the file to write, such as roles.toml.")
-    if out.exists() and not overwrite:
-        raise DataError(f"The file {str(out)!r} exists already: name another, or add --overwrite.")
-
-
-def _write(out: Path, suggestion: Suggestion) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    suggestion.toml(out)
 
 
 def _json_answer(file: Path, suggestion: Suggestion, out: Path | None) -> dict[str, Any]:
@@ -85,7 +69,7 @@ def _json_answer(file: Path, suggestion: Suggestion, out: Path | None) -> dict[s
 
 
 def _screen(file: Path, suggestion: Suggestion, out: Path | None, typed: str) -> None:
-    console = screens.screen()
+    console = screen_parts.screen()
     sample = f", {suggestion.looked_at:,} of them looked at" if suggestion.looked_at < suggestion.records else ""
     size = f"{suggestion.records:,} records{sample}, {len(suggestion.proposals)} columns"
     screen_parts.say(console, one_line(file.name), size)
@@ -99,15 +83,14 @@ def _screen(file: Path, suggestion: Suggestion, out: Path | None, typed: str) ->
         console.print(Text(f"Direct identifiers, withheld from a release or refused in it: {columns}", "bold red"))
     name = shell_word(out or "roles.toml")
     if out is None:
-        steps = [("Write them to a file with the reasons, and edit it", f"equipoise roles {typed} --out {name}")]
+        screens.steps(("Write them to a file with the reasons, and edit it", f"equipoise roles {typed} --out {name}"))
     else:
-        steps = [("Check the roles file, then use it", f"equipoise assess {typed} --roles {name}")]
-    screens.steps("What to do next", steps)
+        screens.steps(("Check the roles file, then use it", f"equipoise assess {typed} --roles {name}"))
 
 
 def _table(proposals: tuple[Proposal, ...], console: Console) -> Table:
     """A row per column: its name, role and reason, with the levels of its hierarchy under the reason."""
-    width = min(console.width, screens.MAX_WIDTH)
+    width = min(console.width, screen_parts.MAX_WIDTH)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", width=width)
     table.add_column("Column", overflow="fold", max_width=24)
     table.add_column("Role", no_wrap=True)

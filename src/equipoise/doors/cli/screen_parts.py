@@ -61,6 +61,13 @@ def indented(what: Table | Text) -> Padding:
     return Padding(what, (0, 0, 0, 2), expand=False)
 
 
+def places(out: Console, paths: Mapping[str, object]) -> None:
+    """Where what was made is, after an empty line."""
+    out.print()
+    for name, path in paths.items():
+        out.print(Text(f"{name:<15}", "bold"), str(path), sep="", soft_wrap=True)
+
+
 def best_of(counts: Mapping[str, int]) -> str:
     """How many candidates the release was chosen from, in words."""
     inside, total = counts["inside"], f"{counts['tried']:,} tried"

@@ -17,15 +17,18 @@ from rich.text import Text
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.json_answers import candidates
 from equipoise.doors.cli.method_options import kebab, option_of, plural
-from equipoise.doors.cli.screen_parts import MAX_WIDTH as MAX_WIDTH
-from equipoise.doors.cli.screen_parts import best_of
-from equipoise.doors.cli.screen_parts import flat as _flat
-from equipoise.doors.cli.screen_parts import indented as _indented
-from equipoise.doors.cli.screen_parts import listed as _listed
-from equipoise.doors.cli.screen_parts import say as _say
-from equipoise.doors.cli.screen_parts import screen as screen
-from equipoise.doors.cli.screen_parts import table as _table
-from equipoise.doors.cli.screen_parts import title as _title
+from equipoise.doors.cli.screen_parts import (
+    MAX_WIDTH,
+    best_of,
+    flat,
+    indented,
+    listed,
+    places,
+    say,
+    screen,
+    table,
+    title,
+)
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.system import privacy
 from equipoise.inspection.worst_records import mildest
@@ -51,7 +54,7 @@ SIDES = {"risk": "Risk", "utility": "Utility"}
 def assessment(file: Path, records: Records, result: Assessment, show_values: bool) -> None:
     out = screen()
     keys = ", ".join(records.roles.keys)
-    _say(out, one_line(file.name), f"{result.records:,} records, keys {one_line(keys)}")
+    say(out, one_line(file.name), f"{result.records:,} records, keys {one_line(keys)}")
     _score_tables(out, result.scores)
     _notes(out, result.scores)
     _by_key(out, result)
@@ -65,11 +68,11 @@ def assessment(file: Path, records: Records, result: Assessment, show_values: bo
 
 def _by_key(out: Console, result: Assessment) -> None:
     """The uniques that remain without each key, the most identifying key first."""
-    _title(out, f"Uniques that would be left without a key (now {result.keys['uniques'][0]:,})")
-    table = _table("Key", "Categories", "Left")
+    title(out, f"Uniques that would be left without a key (now {result.keys['uniques'][0]:,})")
+    rows = table("Key", "Categories", "Left")
     for row in result.keys.sort("without").iter_rows(named=True):
-        table.add_row(one_line(row["key"]), f"{row['categories']:,}", f"{row['without']:,}")
-    out.print(_indented(table))
+        rows.add_row(one_line(row["key"]), f"{row['categories']:,}", f"{row['without']:,}")
+    out.print(indented(rows))
 
 
 def _best_coarsenings(out: Console, result: Assessment) -> None:
@@ -79,7 +82,7 @@ def _best_coarsenings(out: Console, result: Assessment) -> None:
         return
     rows = best.head(MAX_COARSENING_ROWS).iter_rows(named=True)
     sentences = [f"{r['key']} {r['words']} removes {value_text(r['removed'], 'share')} of the uniques" for r in rows]
-    _listed(out, "What would help most, one key at a time", map(one_line, map(_flat, sentences)))
+    listed(out, "What would help most, one key at a time", map(one_line, map(flat, sentences)))
 
 
 def _worst(out: Console, result: Assessment) -> None:
@@ -90,31 +93,29 @@ def _worst(out: Console, result: Assessment) -> None:
     records = ", ".join(one_line(str(value)) for value in result.worst[key].to_list())
     risk = value_text(float(result.worst["risk"][0]), "share")
     what = "row" if key == "record" else one_line(key)
-    _title(out, f"Most at risk, by {what} (the first with {_flat(risk)})")
-    out.print(_indented(Text(records)))
+    title(out, f"Most at risk, by {what} (the first with {flat(risk)})")
+    out.print(indented(Text(records)))
 
 
 def _by_category(out: Console, result: Assessment) -> None:
     """The categories with most uniques."""
     rare = result.categories.filter(result.categories["uniques"] > 0)
     more = f", the first {MAX_ROWS} of {rare.height:,}: --json lists all" if rare.height > MAX_ROWS else ""
-    _title(out, f"Categories with most uniques{more}")
-    table = _table("Key = category", "Records", "Uniques", "Share")
+    title(out, f"Categories with most uniques{more}")
+    rows = table("Key = category", "Records", "Uniques", "Share")
     for row in rare.head(MAX_ROWS).iter_rows(named=True):
         name = one_line(f"{row['key']} = {row['category']}")
-        table.add_row(name, f"{row['records']:,}", f"{row['uniques']:,}", f"{row['share']:.3f}")
-    out.print(_indented(table))
+        rows.add_row(name, f"{row['records']:,}", f"{row['uniques']:,}", f"{row['share']:.3f}")
+    out.print(indented(rows))
 
 
 def release(result: Release, *, searched: bool) -> None:
     out = screen()
-    _say(out, "Released", _choice_words(result, searched), "bold green")
-    _listed(out, "What was done to the data", _changes(result))
+    say(out, "Released", _choice_words(result, searched), "bold green")
+    listed(out, "What was done to the data", _changes(result))
     _score_tables(out, result.trial.scores, Policy(result.evidence["limits"]).parsed, result.original.scores)
     _notes(out, result.trial.scores)
-    out.print()
-    for name, path in _places(result):
-        out.print(Text(f"{name:<15}", "bold"), str(path), sep="", soft_wrap=True)
+    places(out, {"Your report": result.report, "To hand out": result.public, "To keep secret": result.private})
     if note := privacy():
         out.print(note, style="dim")
 
@@ -136,14 +137,10 @@ def _changes(result: Release) -> list[str]:
     return [*(law.words for law in result.data.history), *same, *withheld]
 
 
-def _places(result: Release) -> list[tuple[str, Path]]:
-    return [("Your report", result.report), ("To hand out", result.public), ("To keep secret", result.private)]
-
-
-def steps(title: str, commands: Sequence[tuple[str, str]]) -> None:
-    """Next steps, each in words and as a command."""
+def steps(*commands: tuple[str, str]) -> None:
+    """What to do next, each step in words and as a command."""
     out = screen()
-    _title(out, title)
+    title(out, "What to do next")
     for words, command in commands:
         out.print(f"  {words}:", soft_wrap=True)
         out.print(f"    {command}", style="cyan", soft_wrap=True)
@@ -152,25 +149,25 @@ def steps(title: str, commands: Sequence[tuple[str, str]]) -> None:
 def catalogue() -> None:
     out = screen()
     for verb in VERBS:
-        out.print(listed(verb))
+        out.print(method_table(verb))
     if problems := own().problems:
-        _listed(out, "Packages whose methods cannot be used", map(str, problems))
+        listed(out, "Packages whose methods cannot be used", map(str, problems))
         out.print()
     out.print("equipoise methods NAME describes one in full.", style="dim")
 
 
-def listed(verb: Verb, of: str | None = None) -> Table:
+def method_table(verb: Verb, of: str | None = None) -> Table:
     """A table of all methods of a kind or family: the name and the first sentence of each."""
-    title = of.capitalize() if of else f"{verb.capitalize()}s"
-    table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left", title_style="bold")
-    table.show_header = False
-    table.add_column(no_wrap=True, style="cyan")
-    table.add_column()
+    heading = of.capitalize() if of else f"{verb.capitalize()}s"
+    rows = Table(box=None, padding=(0, 2, 0, 0), title=heading, title_justify="left", title_style="bold")
+    rows.show_header = False
+    rows.add_column(no_wrap=True, style="cyan")
+    rows.add_column()
     packages = {one.method: f" ({one.package} {one.version})" for one in own().methods.values()}
     for method in methods(verb, of).values():
-        table.add_row("  " + kebab(method), summary(method) + packages.get(method, ""))
-    table.add_row("", "")
-    return table
+        rows.add_row("  " + kebab(method), summary(method) + packages.get(method, ""))
+    rows.add_row("", "")
+    return rows
 
 
 def method_named(name: str) -> tuple[type, Verb]:
@@ -188,21 +185,21 @@ def card(method: type, verb: Verb, flag: str | None = None) -> None:
     """Show one method in full: what it does, its fields, its syntax, its source."""
     out = screen()
     kind = f"a {verb}" + (f" of {family(method)}" if verb == "measure" else "")
-    _say(out, kebab(method), kind)
+    say(out, kebab(method), kind)
     for paragraph in prose(method):
         out.print(Padding(Text(paragraph), (1, 0, 0, 0), expand=False))
     _fields(out, method)
-    _listed(out, "How to write it", _syntax(method, verb, flag or f"--{verb}"))
+    listed(out, "How to write it", _syntax(method, verb, flag or f"--{verb}"))
 
 
 def _fields(out: Console, method: type) -> None:
-    _title(out, "Fields" if form(method) else "It has no fields")
-    table = Table(box=None, padding=(0, 3, 0, 0), show_header=False)
+    title(out, "Fields" if form(method) else "It has no fields")
+    rows = Table(box=None, padding=(0, 3, 0, 0), show_header=False)
     for parameter in form(method):
         default = "required" if parameter.required else f"default {parameter.default!r}"
-        table.add_row(option_of(parameter), parameter.kind, default)
+        rows.add_row(option_of(parameter), parameter.kind, default)
     if form(method):
-        out.print(_indented(table))
+        out.print(indented(rows))
 
 
 def _syntax(method: type, verb: Verb, flag: str) -> list[str]:
@@ -246,7 +243,7 @@ def _score_tables(out: Console, scores: Scores, limits: Sequence[Limit] = (), be
         columns["Before"] = lambda s: four_figures(before.named(s.name).value)
     columns["Released" if limits or before is not None else "Score"] = lambda s: four_figures(s.value)
     if any(s.interval for s in scores):
-        columns["Interval"] = _interval
+        columns["Interval"] = lambda s: f"{s.interval[0]:.3g} to {s.interval[1]:.3g}" if s.interval else ""
     columns["Records"] = lambda s: _number(s.number)
     if any(s.baseline for s in scores):
         columns["Baseline"] = lambda s: _number(s.baseline)
@@ -272,18 +269,18 @@ def _rows(out: Console, words: str, scores: Sequence[Score], columns: Mapping[st
     """Scores of one side; a unit or direction they share is in the title, otherwise beside each name."""
     facts = {s.name: (s.unit, f"{s.better} is better") for s in scores}
     shared = [fact[0] for fact in zip(*facts.values(), strict=True) if len(set(fact)) == 1 and fact[0]]
-    _title(out, f"{words}: {', '.join(shared)}" if shared else words)
-    table = _table("Measure", *columns)
+    title(out, f"{words}: {', '.join(shared)}" if shared else words)
+    rows = table("Measure", *columns)
     for s in scores:
         own = ", ".join(fact for fact in facts[s.name] if fact and fact not in shared)
-        table.add_row(one_line(f"{s.name} ({own})" if own else s.name), *(cell(s) for cell in columns.values()))
-    out.print(_indented(table))
+        rows.add_row(one_line(f"{s.name} ({own})" if own else s.name), *(cell(s) for cell in columns.values()))
+    out.print(indented(rows))
 
 
 def _notes(out: Console, scores: Scores) -> None:
     lines = [f"{score.name}: {note}" for score in scores for note in score.notes]
     if lines:
-        _listed(out, "Notes", lines)
+        listed(out, "Notes", lines)
 
 
 def four_figures(value: float) -> str:
@@ -295,10 +292,6 @@ def four_figures(value: float) -> str:
     if isnan(value):
         return "n/a"
     return f"{value:#.4g}" if value else "0"
-
-
-def _interval(score: Score) -> str:
-    return f"{score.interval[0]:.3g} to {score.interval[1]:.3g}" if score.interval else ""
 
 
 def _number(value: float | None) -> str:

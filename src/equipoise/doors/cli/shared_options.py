@@ -7,14 +7,15 @@ from operator import or_
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import typer
-
 from equipoise import attacks
 from equipoise.data.branches import BRANCHES, OLD_KINDS
 from equipoise.data.hierarchy import FILE_KINDS, Hierarchy, kind_fields
 from equipoise.data.levels import Style
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.doors.cli.declared_options import argument as argument
+from equipoise.doors.cli.declared_options import option as option
+from equipoise.doors.cli.declared_options import switch as switch
 from equipoise.doors.cli.method_options import split
 from equipoise.files import KNOWN, format_of, read
 from equipoise.ground.errors import DataError, ParameterError, RolesError, hint
@@ -27,7 +28,7 @@ from equipoise.recipe.catalogue import typed as typed_value
 from equipoise.releases import opened as opened_as
 from equipoise.releases import reopen
 
-ROLES, READING, OUTPUT = "Roles of the columns", "Reading the data", "Output"
+ROLES, READING = "Roles of the columns", "Reading the data"
 MANY = ("keys", "sensitive", "numeric", "domain", "direct")
 SINGLE = ("weight", "household", "id", "sample")
 ARGUS = (*KNOWN["asc"].suffixes, *KNOWN["tab"].suffixes)
@@ -36,34 +37,25 @@ Names = list[str] | None
 STYLES = get_args(Style)
 
 
-def option(text: str, metavar: str = "COLUMNS", panel: str = ROLES) -> Any:
-    """An option with its words, in a panel of the help."""
-    return typer.Option(help=text, metavar=metavar, rich_help_panel=panel, show_default=False)
+def _role(text: str, metavar: str = "COLUMNS") -> Any:
+    return option(text, metavar, ROLES)
 
 
-File = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="FILE", show_default=False,
-        help="The data: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS, R, tau-ARGUS; a database, with --query.",
-    ),
-]  # fmt: skip
-PolicyFile = Annotated[
-    Path,
-    typer.Argument(metavar="POLICY.toml", help="What to read, what to try, what must hold.", show_default=False),
-]
-Keys = Annotated[Names, option("What an intruder may know of a person: age,sex,region. Commas, or repeat the option.")]
-Sensitive = Annotated[Names, option("What nobody may learn about a person.")]
-Numeric = Annotated[Names, option("Numbers that users analyse.")]
-Weight = Annotated[str | None, option("How many people of the population a record stands for.", "COLUMN")]
-Household = Annotated[str | None, option("Which records live together.", "COLUMN")]
-Domain = Annotated[Names, option("Areas or groups for which users make tables.")]
-Id = Annotated[str | None, option("The number of the record. It is never released.", "COLUMN")]
-RecordId = Annotated[str | None, option("The number of the record, where both files have it.", "COLUMN")]
-Direct = Annotated[Names, option("Columns that say who it is: names, addresses. They are never released.")]
+FILE = "The data: CSV, Parquet, Arrow, Excel, SPSS, Stata, SAS, R, tau-ARGUS; a database, with --query."
+File = Annotated[Path | None, argument("FILE", FILE)]
+PolicyFile = Annotated[Path, argument("POLICY.toml", "What to read, what to try, what must hold.")]
+Keys = Annotated[Names, _role("What an intruder may know of a person: age,sex,region. Commas, or repeat the option.")]
+Sensitive = Annotated[Names, _role("What nobody may learn about a person.")]
+Numeric = Annotated[Names, _role("Numbers that users analyse.")]
+Weight = Annotated[str | None, _role("How many people of the population a record stands for.", "COLUMN")]
+Household = Annotated[str | None, _role("Which records live together.", "COLUMN")]
+Domain = Annotated[Names, _role("Areas or groups for which users make tables.")]
+Id = Annotated[str | None, _role("The number of the record. It is never released.", "COLUMN")]
+RecordId = Annotated[str | None, _role("The number of the record, where both files have it.", "COLUMN")]
+Direct = Annotated[Names, _role("Columns that say who it is: names, addresses. They are never released.")]
 Trees = Annotated[
     Names,
-    option(
+    _role(
         "How a column may be coarsened: age=intervals:5,10 · age=breaks:18,65 · postcode=prefix:3,2 · "
         "born=dates:month,year · region=csv:FILE or hrc:FILE. Other fields by name: age=intervals:5,10,top=80. Twice "
         "for one column: alternatives that need not nest.",
@@ -71,7 +63,7 @@ Trees = Annotated[
     ),
 ]
 RolesFile = Annotated[
-    Path | None, option("A TOML file with all of these, also under \\[roles]; options override it.", "ROLES.toml")
+    Path | None, _role("A TOML file with all of these, also under \\[roles]; options override it.", "ROLES.toml")
 ]
 Delimiter = Annotated[str | None, option("Of a CSV file; detected when not given.", "CHARACTER", READING)]
 Encoding = Annotated[str | None, option("utf-8, cp1252, utf-16 ...; detected when not given.", "NAME", READING)]
@@ -88,19 +80,10 @@ Database = Annotated[
     str | None,
     option("Where --query asks, in place of FILE: a DuckDB or SQLite file, postgres://...", "ADDRESS", READING),
 ]
-Out = Annotated[Path, typer.Option(help="The release folder to make.", metavar="DIR", show_default=False)]
-Allow = Annotated[
-    Names,
-    typer.Option(
-        help="Columns to release though they look like direct identifiers.", metavar="COLUMNS", show_default=False
-    ),
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier run wrote there.", metavar=" ")]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", help='One JSON object on stdout, also when it fails: {"error", "exit_code"}.', metavar=" "),
-]
-
+Out = Annotated[Path, option("The release folder to make.", "DIR")]
+Allow = Annotated[Names, option("Columns to release though they look like direct identifiers.", "COLUMNS")]
+Overwrite = Annotated[bool, switch("--overwrite", "Replace what an earlier run wrote there.")]
+AsJson = Annotated[bool, switch("--json", 'One JSON object on stdout, also when it fails: {"error", "exit_code"}.')]
 
 FORMAT = {
     "delimiter": Delimiter, "encoding": Encoding, "decimal": Decimal, "sheet": Sheet, "metadata": Metadata,

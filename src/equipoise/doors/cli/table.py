@@ -16,11 +16,9 @@ from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.method_options import split
 from equipoise.doors.cli.progress_bar import bar
-from equipoise.doors.cli.ready_table_options import Count, IsReady, Levels, Marks, Status, Top, Total, asked_ready
-from equipoise.doors.cli.screen_parts import flat, indented, listed, say, screen, title
-from equipoise.doors.cli.screen_parts import table as columns_of
-from equipoise.doors.cli.table_screens import doubts, side_by_side
-from equipoise.doors.report.table_page import certificate
+from equipoise.doors.cli.ready_table_options import READY_OPTIONS, asked_ready
+from equipoise.doors.cli.screen_parts import flat, indented, places, say, screen
+from equipoise.doors.cli.table_screens import audit, remarks, side_by_side
 from equipoise.ground.errors import ParameterError
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.recipe.catalogue import parse
@@ -36,20 +34,11 @@ Cost = Annotated[
     str | None, o.option("What suppressing a cell loses: value (the default), count or cells.", "NAME", HOW)
 ]
 Way = Annotated[str | None, o.option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
-Insiders = Annotated[
-    bool,
-    typer.Option(
-        "--singletons", help="Guard also against who is alone in a cell and knows it.", metavar=" ", rich_help_panel=HOW
-    ),
-]
+Insiders = Annotated[bool, o.switch("--singletons", "Guard also against who is alone in a cell and knows it.", HOW)]
 Base = Annotated[int | None, o.option("Round to multiples of this that add up, in place of suppression.", "BASE", HOW)]
 Keyed = Annotated[
-    bool,
-    typer.Option(
-        "--cell-key", help="Change counts by the keys of their records, in place of suppression.", metavar=" ",
-        rich_help_panel=HOW,
-    ),
-]  # fmt: skip
+    bool, o.switch("--cell-key", "Change counts by the keys of their records, in place of suppression.", HOW)
+]
 Trees = Annotated[
     o.Names,
     o.option(
@@ -61,7 +50,7 @@ Trees = Annotated[
 ]
 
 
-@declared(TableOptions, {"weight": o.Weight}, o.READ | {"hierarchy": Trees})
+@declared(TableOptions, READY_OPTIONS, {"weight": o.Weight}, o.READ | {"hierarchy": Trees})
 def table(
     ctx: typer.Context,
     file: o.File = None,
@@ -71,13 +60,6 @@ def table(
     singletons: Insiders = False,
     round: Base = None,
     cell_key: Keyed = False,
-    ready: IsReady = False,
-    count: Count = None,
-    top: Top = None,
-    total: Total = None,
-    marks: Marks = None,
-    levels: Levels = None,
-    status: Status = None,
     as_json: o.AsJson = False,
     **options: Any,
 ) -> None:
@@ -154,21 +136,12 @@ def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
     say(out, "Table", one_line(f"{what} by {', '.join(result.table.by)} from {file.name}, {len(result.table):,} cells"))
     out.print()
     out.print(indented(Text(flat(result.words), "bold")))
-    title(out, "Audit: passed")
-    rows = columns_of("", "")
-    rows.show_header = False
-    for name, number in certificate(result):
-        rows.add_row(name, flat(number))
-    out.print(indented(rows))
+    audit(out, result)
     if result.compared:
         side_by_side(out, result.compared)
-    doubts(out, result)
-    if result.notes:
-        listed(out, "Notes", map(flat, result.notes))
-    out.print()
+    remarks(out, result)
     if place is None:
-        out.print("Nothing was written: name a folder with --out.", style="dim")
+        out.print("\nNothing was written: name a folder with --out.", style="dim")
         return
-    for name, path in (("Your report", "private/report.html"), ("To publish", "public")):
-        out.print(Text(f"{name:<15}", "bold"), str(place / path), sep="", soft_wrap=True)
+    places(out, {"Your report": place / "private/report.html", "To publish": place / "public"})
     out.print("What is private tells primary from secondary suppressions: keep it inside.", style="dim")

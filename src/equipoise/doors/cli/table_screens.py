@@ -8,8 +8,7 @@ from rich.text import Text
 
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.json_answers import scores
-from equipoise.doors.cli.screen_parts import best_of, flat, indented, listed, say, screen, title
-from equipoise.doors.cli.screen_parts import table as columns_of
+from equipoise.doors.cli.screen_parts import best_of, flat, indented, listed, places, say, screen, table, title
 from equipoise.doors.report.table_page import certificate
 from equipoise.ground.system import privacy
 from equipoise.methods.score import Score
@@ -26,7 +25,7 @@ def side_by_side(out: Console, compared: TableComparison) -> None:
     """A row per method with its scores, the released one marked, and the methods that could not be run."""
     names = compared.chosen.scores.keys()
     title(out, "Methods compared")
-    rows = columns_of("Method", *(SCORE_HEADINGS.get(name.partition("(")[0], one_line(name)) for name in names))
+    rows = table("Method", *(SCORE_HEADINGS.get(name.partition("(")[0], one_line(name)) for name in names))
     for trial in (*compared.trials, compared.original):
         mark = " (released)" if trial.recipe == compared.chosen.recipe and trial is not compared.original else ""
         rows.add_row(one_line(trial.words() + mark), *(_value(score) for score in trial.scores))
@@ -39,14 +38,29 @@ def _value(score: Score) -> str:
     return flat(value_text(score.value, score.unit)) if isfinite(score.value) else "n/a"
 
 
-def doubts(out: Console, tabulated: Tabulated) -> None:
-    """Warnings about the rules; the report names an example."""
-    if not tabulated.warnings:
-        return
+def audit(out: Console, tabulated: Tabulated) -> None:
+    """The audit that was passed, in numbers."""
+    title(out, "Audit: passed")
+    rows = table("", "")
+    rows.show_header = False
+    for name, number in certificate(tabulated):
+        rows.add_row(name, flat(number))
+    out.print(indented(rows))
+
+
+def remarks(out: Console, tabulated: Tabulated) -> None:
+    """Warnings about the rules, of which the report names an example, and notes."""
+    if tabulated.warnings:
+        listed(out, "The rule needs a second look", _doubts(tabulated))
+    if tabulated.notes:
+        listed(out, "Notes", map(flat, tabulated.notes))
+
+
+def _doubts(tabulated: Tabulated) -> list[str]:
     several = len(tabulated.warnings) > 1 or tabulated.compared is not None
     lines = [f"{w.rule}: {w.words}" if several else w.words for w in tabulated.warnings]
     more = " The internal report names the worst of them." if any(w.example for w in tabulated.warnings) else ""
-    listed(out, "The rule needs a second look", [*map(flat, lines[:-1]), flat(lines[-1] + more)])
+    return [*map(flat, lines[:-1]), flat(lines[-1] + more)]
 
 
 def released(release: TableRelease) -> None:
@@ -56,19 +70,9 @@ def released(release: TableRelease) -> None:
     out.print(indented(Text(flat(release.trial.words()), "bold")))
     out.print(indented(Text(flat(tabulated.words))))
     side_by_side(out, release.comparison)
-    title(out, "Audit: passed")
-    rows = columns_of("", "")
-    rows.show_header = False
-    for name, number in certificate(tabulated):
-        rows.add_row(name, flat(number))
-    out.print(indented(rows))
-    doubts(out, tabulated)
-    if tabulated.notes:
-        listed(out, "Notes", map(flat, tabulated.notes))
-    out.print()
-    paths = {"Your report": release.report, "To publish": release.public, "To keep secret": release.private}
-    for name, path in paths.items():
-        out.print(Text(f"{name:<15}", "bold"), str(path), sep="", soft_wrap=True)
+    audit(out, tabulated)
+    remarks(out, tabulated)
+    places(out, {"Your report": release.report, "To publish": release.public, "To keep secret": release.private})
     if note := privacy():
         out.print(note, style="dim")
 
@@ -87,7 +91,7 @@ def candidates(release: TableRelease) -> dict[str, int]:
 
 def plain_release(release: TableRelease) -> dict[str, Any]:
     """A released table as plain data with stable keys, without labels and values of cells."""
-    table = release.table.to_plain()
+    plain = release.table.to_plain()
     return {
         "verdict": "accepted" if release.verdict else "refused",
         "reasons": list(release.verdict.reasons),
@@ -96,8 +100,8 @@ def plain_release(release: TableRelease) -> dict[str, Any]:
         "scores": scores(release.trial.scores),
         "limits": dict(release.policy.limits),
         "candidates": candidates(release),
-        "table": {name: table[name] for name in ("words", "by", "value", "rule", "counts", "notes")},
-        "compared": table["compared"],
+        "table": {name: plain[name] for name in ("words", "by", "value", "rule", "counts", "notes")},
+        "compared": plain["compared"],
         "warnings": [{"rule": w.rule, "words": w.words.replace("\xa0", " ")} for w in release.table.warnings],
         "folder": str(release.folder),
         "data": str(release.public / "table.csv"),

@@ -17,6 +17,16 @@ from equipoise.releases.balance import BalanceOptions, ProtectOptions
 from equipoise.releases.release import Release
 from equipoise.releases.table_release import TableRelease
 
+MASK = "What to do, in this order: recode:age,5 or top-code --column salary --at 100000; repeat for more."
+LIMIT = 'What must hold, or nothing is released: "uniques < 0.02"; repeat for more.'
+INTO = "Also put the released data into the database of --query, as this table."
+RELEASED = "The released file, or a release folder; several noisy copies of one file."
+AGAINST = (
+    "What the intruder has: the original file, or a register with other columns and other people; a database, with "
+    "--query."
+)
+EXPOSED = "List so many of the people at most risk, by id or row number."
+
 
 @declared(ProtectOptions, o.PEOPLE, {"direct": o.Direct}, o.READ)
 def protect(
@@ -24,31 +34,13 @@ def protect(
     file: o.File = None,
     *,
     out: o.Out,
-    mask: Annotated[
-        o.Names,
-        typer.Option(
-            help="What to do, in this order: recode:age,5 or top-code --column salary --at 100000; repeat for more.",
-            metavar="NAME[:FIELDS]", show_default=False,
-        ),
-    ] = None,
-    limit: Annotated[
-        o.Names,
-        typer.Option(
-            help='What must hold, or nothing is released: "uniques < 0.02"; repeat for more.',
-            metavar='"MEASURE < NUMBER"', show_default=False,
-        ),
-    ] = None,
+    mask: Annotated[o.Names, o.option(MASK, "NAME[:FIELDS]")] = None,
+    limit: Annotated[o.Names, o.option(LIMIT, '"MEASURE < NUMBER"')] = None,
     allow: o.Allow = None,
-    into: Annotated[
-        str | None,
-        typer.Option(
-            help="Also put the released data into the database of --query, as this table.", metavar="TABLE",
-            show_default=False,
-        ),
-    ] = None,
+    into: Annotated[str | None, o.option(INTO, "TABLE")] = None,
     as_json: o.AsJson = False,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Apply masks to a file, in order, and write the release with its report.
 
     The fields of a mask may follow it as options: --mask top-code --column salary --at 100000
@@ -88,27 +80,13 @@ def balance(policy: o.PolicyFile, *, as_json: o.AsJson = False, **options: Any) 
 @declared(AttackOptions, {"sensitive": o.Sensitive, "numeric": o.Numeric, "id": o.RecordId}, o.READ)
 def attack(
     ctx: typer.Context,
-    released: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RELEASED", help="The released file, or a release folder; several noisy copies of one file.",
-            show_default=False,
-        ),
-    ],
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            help="What the intruder has: the original file, or a register with other columns and other people; "
-            "a database, with --query.", metavar="FILE", show_default=False,
-        ),
-    ] = None,
+    released: Annotated[list[Path], o.argument("RELEASED", RELEASED)],
+    against: Annotated[Path | None, o.option(AGAINST, "FILE")] = None,
     *,
-    exposed: Annotated[
-        int, typer.Option(help="List so many of the people at most risk, by id or row number.", min=0)
-    ] = 0,
+    exposed: Annotated[int, typer.Option(help=EXPOSED, min=0)] = 0,
     as_json: o.AsJson = False,
     **options: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Try to break a release, whatever made it: whom could an intruder find who knows some columns?
 
     The fields of an attack may follow it as options: --attack nearest --metric mahalanobis
@@ -116,7 +94,9 @@ def attack(
     All about one: --attack nearest --help
     """
     with bar("writing the page") as progress:
-        fields = field_values(AttackOptions, options, attacks=_attacks)
+        fields = field_values(
+            AttackOptions, options, attacks=lambda texts: list(map(o.attack_named, texts or ())) or None
+        )
         files = o.attacked(released, against, ctx.params)
         outcome = eq.attack(files.released, files.original, progress=progress, **{**fields, "known": files.known})
         people = outcome.exposed(exposed) if exposed else None
@@ -124,10 +104,6 @@ def attack(
         json_answers.show(json_answers.attack(released, o.data_path(against), outcome, people, options["out"]))
     else:
         attack_screen.show_attack(released, o.data_path(against), outcome, people, options["out"])
-
-
-def _attacks(texts: list[str] | None) -> list[Any] | None:
-    return [o.attack_named(text) for text in texts or ()] or None
 
 
 def _answer(release: Release | TableRelease, as_json: bool, *, searched: bool) -> None:

@@ -14,36 +14,19 @@ from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.screen_parts import indented, say, screen, title
 from equipoise.provenance.findings import Verification
 
+ORIGINAL = "The original file, when not as private/policy.toml says."
+CANARY = "A text that may be in no public file beside the data; repeat for more."
 MARKS = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("–", "dim")}
 STYLES = {"verified": "bold green", "refused": "bold red", "unproven": "bold yellow"}
 
 
 def verify(
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", help="A release folder, or its public part alone.", show_default=False),
-    ],
-    original: Annotated[
-        Path | None,
-        typer.Option(
-            help="The original file, when not as private/policy.toml says.", metavar="FILE", show_default=False
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            help="The public Ed25519 key that must have signed it.", metavar="PUBLIC.pem", show_default=False
-        ),
-    ] = None,
-    canary: Annotated[
-        o.Names,
-        typer.Option(
-            help="A text that may be in no public file beside the data; repeat for more.", metavar="TEXT",
-            show_default=False,
-        ),
-    ] = None,
+    folder: Annotated[Path, o.argument("FOLDER", "A release folder, or its public part alone.")],
+    original: Annotated[Path | None, o.option(ORIGINAL, "FILE")] = None,
+    key: Annotated[Path | None, o.option("The public Ed25519 key that must have signed it.", "PUBLIC.pem")] = None,
+    canary: Annotated[o.Names, o.option(CANARY, "TEXT")] = None,
     as_json: o.AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Check a release: hashes, signature, secrets, scores measured again, and the release made again.
 
     Ends with 0 when it is proven, 1 when it is refused or cannot be proven from what is here.

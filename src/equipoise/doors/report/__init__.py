@@ -5,9 +5,10 @@ import hashlib
 from collections.abc import Iterable
 from importlib.resources import files
 
+from equipoise.doors.report.page_parts import Facts
 from equipoise.doors.report.publication_page import publish_facts
 from equipoise.doors.report.refusal_page import refused_facts
-from equipoise.doors.report.report_sections import Facts, attack_facts, internal_facts, public_facts
+from equipoise.doors.report.report_sections import attack_facts, internal_facts, public_facts
 from equipoise.doors.report.table_page import table_facts
 from equipoise.intrusion.attack import Attack
 from equipoise.publishing.publish import Published

@@ -1,8 +1,8 @@
 """Report section on the choice of a release: candidates on the frontier, the reason, and the list of all trials."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from equipoise.doors.report.page_parts import Facts, with_error
 from equipoise.methods.score import Score
 from equipoise.policies.policy import Policy
 from equipoise.presentation.numbers import number, title, value_text
@@ -11,7 +11,6 @@ from equipoise.search.explain_choice import choice
 from equipoise.search.risk_utility_map import Axes, undominated
 from equipoise.trials.trial import Trial
 
-Facts = dict[str, Any]
 MAX_CANDIDATE_ROWS, MAX_TRIAL_ROWS, MAX_WEIGHED_TRIALS = 20, 500, 10_000
 
 
@@ -51,7 +50,7 @@ def every_trial(
             {
                 "place": place,
                 "recipe": trial.words(),
-                "scores": [_score(score) for score in trial.scores],
+                "scores": [with_error(score) for score in trial.scores],
                 "inside": bool(policy.judge(trial)),
                 "marked": marked(trial),
             }
@@ -61,12 +60,6 @@ def every_trial(
         "cut": len(trials) > MAX_TRIAL_ROWS,
         "limited": bool(policy.parsed),
     }
-
-
-def _score(score: Score) -> str:
-    """A value, with ± its error where draws differ."""
-    value = value_text(score.value, score.unit)
-    return f"{value} ± {value_text(score.error, score.unit)}" if score.error else value
 
 
 def candidates(report: Report, axes: Axes) -> Facts:

@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from math import isfinite, isnan
-from typing import Any
 
-from equipoise.ground.errors import EquipoiseError
+from equipoise.doors.report.page_parts import Facts, bar, for_page
 from equipoise.intrusion.attack import Attack
 from equipoise.intrusion.scenario import Scenario
 from equipoise.methods.score import Score
 from equipoise.presentation.numbers import listed, number, title, value_text
-from equipoise.presentation.svg import static_chart
-from equipoise.recipe.catalogue import parse
+from equipoise.recipe.catalogue import known_method
 
-Facts = dict[str, Any]
 MAX_KNOWLEDGE_ROWS = 12
 """Combinations of known columns listed at most."""
 INTRUDER_AIMS = {
@@ -31,7 +28,14 @@ def attack_section(attack: Attack | None) -> Facts | None:
     rows = attack.worst(MAX_KNOWLEDGE_ROWS)
     return {
         "lead": attack.strongest.words,
-        "scenarios": [_scenario(s, s is attack.strongest and len(attack.scenarios) > 1) for s in attack.scenarios],
+        "scenarios": [
+            {
+                "words": s.words,
+                "how": tried_attacks(s),
+                "strongest": s is attack.strongest and len(attack.scenarios) > 1,
+            }
+            for s in attack.scenarios
+        ],
         "worst": [_row(row) for row in rows.iter_rows(named=True)],
         "tried": number(attack.knowledge.height),
         "cut": attack.knowledge.height > rows.height,
@@ -51,30 +55,20 @@ def _both(scenario: Scenario, before: Score | None) -> Facts:
     after = scenario.score
     return {
         "aim": INTRUDER_AIMS[scenario.kind].format(
-            known=listed(scenario.known) if scenario.known else "", learnt=_learnt(after), columns=_columns(after)
+            known=listed(scenario.known) if scenario.known else "",
+            learnt=getattr(known_method(after.name, "measure"), "sensitive", "a sensitive value"),
+            columns=_columns(after),
         ),
         "before": value_text(before.value, "share") if before else "not tried",
         "after": value_text(after.value, "share"),
         "guess": value_text(after.baseline, "share") if after.baseline is not None else "–",
-        "bars": [f"{100 * min(1.0, s.value):.1f}%" if s and isfinite(s.value) else "0%" for s in (before, after)],
+        "bars": [bar(s.value) if s and isfinite(s.value) else "0%" for s in (before, after)],
     }
 
 
-def _learnt(score: Score) -> str:
-    """The column that an attack wants to learn."""
-    return str(getattr(_method(score), "sensitive", "a sensitive value"))
-
-
 def _columns(score: Score) -> str:
-    columns = getattr(_method(score), "columns", None)
+    columns = getattr(known_method(score.name, "measure"), "columns", None)
     return listed(columns) if isinstance(columns, tuple) and columns else "the numeric columns"
-
-
-def _method(score: Score) -> Any:
-    try:
-        return parse(score.name, "measure")
-    except EquipoiseError:
-        return None
 
 
 def in_public(attack: Attack | None) -> str | None:
@@ -89,21 +83,6 @@ def in_public(attack: Attack | None) -> str | None:
 def chart_of(attack: Attack | None) -> Facts | None:
     """The chart of success against knowledge; None where there is nothing to draw."""
     return for_page(attack.chart()) if attack is not None and not attack.knowledge.is_empty() else None
-
-
-def charted(**specs: Facts | None) -> Facts:
-    """The charts of a page, each also as a static picture for browsers without scripts."""
-    return {"charts": specs, "pictures": {name: static_chart(spec) for name, spec in specs.items() if spec}}
-
-
-def for_page(spec: Facts) -> Facts:
-    """A chart specification as wide as the page, with transparent background and no title."""
-    config = {**spec["config"], "background": "transparent"}
-    return {**spec, "width": "container", "title": None, "config": config}
-
-
-def _scenario(scenario: Scenario, strongest: bool) -> Facts:
-    return {"words": scenario.words, "how": tried_attacks(scenario), "strongest": strongest}
 
 
 def tried_attacks(scenario: Scenario) -> str:
@@ -128,5 +107,5 @@ def _row(row: Facts) -> Facts:
         "value": value_text(row["value"], "share"),
         "between": f"{low} to {high}",
         "guess": value_text(row["baseline"], "share") if row["baseline"] is not None else "–",
-        "bar": f"{100 * min(1.0, row['value']):.1f}%",
+        "bar": bar(row["value"]),
     }

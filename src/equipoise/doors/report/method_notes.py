@@ -5,12 +5,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from equipoise.ground.errors import EquipoiseError
+from equipoise.doors.report.page_parts import Facts
 from equipoise.policies.scoped_measures import Wanted
 from equipoise.presentation.numbers import title
-from equipoise.recipe.catalogue import parse
+from equipoise.recipe.catalogue import known_method
 
-Facts = dict[str, Any]
 SECTION_PATTERN = re.compile(r"\s*(Source:|Misleads when|Does not guard against|Assumption:|Cost:)\s*")
 FORMULA_PATTERN = re.compile(r"^[^.]{1,14} = ")
 """A sentence that begins with a symbol and an equals sign."""
@@ -18,15 +17,9 @@ FORMULA_PATTERN = re.compile(r"^[^.]{1,14} = ")
 
 def methods(names: Iterable[str]) -> list[Facts]:
     """The notes of the measures behind these scores, each measure once."""
-    measures = {kind: name for name in names for kind in _kinds(name)}
+    measures = {type(known_method(Wanted.of(name).measure, "measure")): name for name in names}
+    measures.pop(type(None), None)
     return [method_note(kind, title(re.split(r"[(\[ ]", name)[0])) for kind, name in measures.items()]
-
-
-def _kinds(name: str) -> list[type]:
-    try:
-        return [type(parse(Wanted.of(name).measure, "measure"))]
-    except EquipoiseError:
-        return []
 
 
 def method_note(kind: Any, name: str) -> Facts:

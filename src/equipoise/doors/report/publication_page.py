@@ -1,14 +1,10 @@
 """Report page of a decision to publish or suppress cells."""
 
-from datetime import UTC, datetime
-from importlib.metadata import version
-from typing import Any
-
 import polars as pl
 
 from equipoise.beta_binomial.prior import PriorFit
-from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import method_note
+from equipoise.doors.report.page_parts import Facts, bar, charted, for_page, page_facts
 from equipoise.losses.expectation import LOSS_KINDS, as_text
 from equipoise.presentation.numbers import number, percent, value_text
 from equipoise.publishing.alternatives import Answers
@@ -16,7 +12,6 @@ from equipoise.publishing.chart import CURVE_TITLES, rule_title
 from equipoise.publishing.publication import publication
 from equipoise.publishing.publish import Published
 
-Facts = dict[str, Any]
 MAX_ROWS = 100
 """Cells listed at most; the table of the decision has them all."""
 NONPUBLICATION_WORDS = {
@@ -27,17 +22,13 @@ NONPUBLICATION_WORDS = {
     "cell": "the cells",
 }
 """What the loss of nonpublication counts, by its text."""
-PACKAGES = ("polars", "numpy", "narwhals")
 
 
 def publish_facts(published: Published, source: str) -> Facts:
     """Facts for the page of one decision; `source` is the name of the file."""
-    today = datetime.now(UTC).date()
     check = published.residuals
     return {
-        "title": f"Publish or suppress: {source}",
-        "made": f"{today.day} {today:%B %Y}",
-        "version": version("equipoise"),
+        **page_facts(f"Publish or suppress: {source}"),
         "lead": published.words,
         "whole": whole_cells(published),
         "line": drawn_line(published),
@@ -55,7 +46,6 @@ def publish_facts(published: Published, source: str) -> Facts:
             residuals=for_page(check.chart()) if check else None,
         ),
         "methods": _methods(published),
-        "versions": [(name, version(name)) for name in PACKAGES],
     }
 
 
@@ -129,13 +119,13 @@ def sentence(rule: str) -> str:
 
 
 def _alternative(row: Facts, published: Published) -> Facts:
-    own = row["rule"] == "optimal"
+    own, value = row["rule"] == "optimal", row["risk" if published.by_share else "withheld"]
     return {
         "rule": sentence(row["rule"]),
         "own": own,
-        "value": value_text(row["risk" if published.by_share else "withheld"], "share"),
+        "value": value_text(value, "share"),
         "cost": "" if own else points(row["cost"]),
-        "bar": f"{100 * min(1.0, row['risk' if published.by_share else 'withheld']):.1f}%",
+        "bar": bar(value),
     }
 
 

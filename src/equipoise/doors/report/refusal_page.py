@@ -1,13 +1,9 @@
 """Report page of a refusal: no candidate met the limits of the policy."""
 
-from datetime import UTC, datetime
-from importlib.metadata import version
-from typing import Any
-
 from equipoise.doors.report.choice_section import every_trial
-from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import methods
-from equipoise.doors.report.report_sections import PACKAGES, limit_row
+from equipoise.doors.report.page_parts import Facts, charted, for_page, page_facts
+from equipoise.doors.report.report_sections import limit_row
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
 from equipoise.policies.limits import SIGN_WORDS
@@ -20,19 +16,13 @@ from equipoise.search.table_comparison import TableComparison
 from equipoise.search.table_map import score_name, score_words, table_map
 from equipoise.trials.trial import Trials
 
-Facts = dict[str, Any]
-
 
 def refused_facts(refusal: Refused) -> Facts:
     """Facts for the officer: the limits, what would pass if one were moved, the map, and every trial."""
-    today = datetime.now(UTC).date()
     spec = _map(refusal)
     alone = any(refusal.move(limit) for limit in refusal.broken)
     return {
-        "title": refusal.title,
-        "made": f"{today.day} {today:%B %Y}",
-        "version": version("equipoise"),
-        "versions": [(name, version(name)) for name in PACKAGES],
+        **page_facts(refusal.title),
         "lead": _lead(refusal),
         "mark": mark(refusal),
         "near": refusal.near.words(),

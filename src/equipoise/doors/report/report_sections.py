@@ -2,22 +2,20 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from importlib.metadata import version
 from math import isfinite
 from typing import Any
 
 from equipoise.doors.report import intruder_section as intruders
 from equipoise.doors.report.choice_section import appendix, candidates, choice_facts
-from equipoise.doors.report.intruder_section import charted, for_page
 from equipoise.doors.report.method_notes import methods
+from equipoise.doors.report.page_parts import Facts, bound_words, charted, for_page, package_versions, page_facts
 from equipoise.doors.report.risk_drivers import causes
 from equipoise.doors.report.theory_curve import expected_curve
 from equipoise.doors.report.variable_changes import overlay_facts, variables
 from equipoise.ground.errors import ParameterError
+from equipoise.ground.system import packaged
 from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
-from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, title, value_text
 from equipoise.recipe.recipe import Recipe
@@ -27,34 +25,7 @@ from equipoise.search.frontier import Frontier
 from equipoise.search.risk_utility_map import Axes, axes, risk_utility_map
 from equipoise.trials.trial import Trial
 
-Facts = dict[str, Any]
-SCORE_PHRASES = {
-    "value_disclosure": "a snooper who finds a record knows {}",
-    "copies": "{} are one person's own and exact",
-    "moments": "means, variances and correlations change by {} on average",
-    "estimate": "a user's estimate keeps {}",
-    "entropy": "This release keeps {}",
-    "changed": "This release changes {}",
-    "match_probability": "a match is right with a probability of at most {}",
-    "correct_matches": "{} would be matched correctly",
-    "nearest": "{} are linked correctly by the nearest record",
-    "linkage": "{} are linked correctly by probabilistic linkage",
-    "informed": "{} are linked correctly by who knows the masks",
-    "interval": "{} are close to the original",
-    "inference": "the sensitive value of {} is guessed right",
-    "singling_out": "{} single somebody out",
-    "k_anonymity": "{} are in classes that are too small",
-}
-"""Sentences for scores, by the name of the measure; a score without one is named."""
-EXACT_PHRASES = {
-    "uniques": "{} are unique",
-    "prosecutor": "the most exposed record would be found with a probability of {}",
-    "individual": "{} are expected to be found",
-    "household": "{} are expected to be found through their household",
-    "marketer": "{} are expected to be matched correctly",
-}
-"""Sentences for measures with default parameters only: other parameters change the meaning."""
-PACKAGES = ("polars", "numpy", "narwhals")
+PHRASES = "doors/report/score_phrases.toml"
 
 
 def internal_facts(report: Report) -> Facts:
@@ -85,7 +56,7 @@ def internal_facts(report: Report) -> Facts:
         "candidates": candidates(report, map_axes) if map_axes else None,
         "appendix": appendix(report),
         "methods": methods(report.chosen.scores.keys()),
-        "versions": [(name, version(name)) for name in PACKAGES],
+        "versions": package_versions(),
     }
 
 
@@ -106,16 +77,12 @@ def public_facts(report: Report) -> Facts:
 
 def attack_facts(attack: Attack, released: str, against: str) -> Facts:
     """Facts of the attack report; `released` and `against` are the names of the two files."""
-    today = datetime.now(UTC).date()
     return {
-        "title": f"Attack on {released}",
-        "made": f"{today.day} {today:%B %Y}",
-        "version": version("equipoise"),
+        **page_facts(f"Attack on {released}"),
         "attack": intruders.attack_section(attack),
         "against": f"Against {against}: {number(attack.records)} people.",
         **charted(knowledge=intruders.chart_of(attack)),
         "methods": methods(s.name for scenario in attack.scenarios for s in scenario.tried),
-        "versions": [(name, version(name)) for name in PACKAGES],
     }
 
 
@@ -200,7 +167,8 @@ def _risk_words(risk: Score, before: Score | None) -> str:
 def _phrase(score: Score, amount: str) -> str:
     match = SCOPED_NAME.fullmatch(score.name)
     measure = match["measure"] if match else score.name
-    words = EXACT_PHRASES.get(measure) or SCORE_PHRASES.get(measure.partition("(")[0])
+    phrases = packaged(PHRASES)
+    words = phrases["phrases_of_defaults"].get(measure) or phrases["phrases"].get(measure.partition("(")[0])
     scope = title(score.name).removeprefix(title(measure)).removeprefix(", ")
     return f"{words.format(amount)}{f' ({scope})' if scope else ''}" if words else f"{title(score.name)} is {amount}"
 
@@ -216,27 +184,9 @@ def _same(scores: Sequence[Score], keys: Sequence[str]) -> str:
 def meanings(scores: Axes | Scores, keys: Sequence[str]) -> list[tuple[str, str]]:
     """Definitions of the terms in the report, of the two scores of the map where there is one."""
     map_scores = (scores.risk, scores.utility) if isinstance(scores, Axes) else tuple(scores)
-    same = _same(map_scores, keys)
-    definitions = {
-        "uniques": ("Unique", f"no other record in the file has {same}, so whoever knows these may find the record."),
-        "prosecutor": (
-            "Probability of being found",
-            f"1 / f, where f records have {same}: whoever knows that a person is in the file picks one of them.",
-        ),
-        "nearest": ("Linked", "the released record nearest to what an intruder knows of somebody is their own."),
-        "individual": ("Found", f"picked out of all people of the population who have {same}."),
-        "household": (
-            "Found through the household",
-            f"one member is picked out of all people of the population who have {same}, and gives the others away.",
-        ),
-        "entropy": (
-            "Bits per record",
-            "how finely the file tells records apart: each bit is the answer to one yes-or-no question about a record, "
-            "so one bit less halves the number of groups a user can distinguish.",
-        ),
-    }
     used = {re.split(r"[(\[ ]", score.name)[0] for score in map_scores}
-    return [words for name, words in definitions.items() if name in used]
+    same, definitions = _same(map_scores, keys), packaged(PHRASES)["definitions"]
+    return [(term, words.format(same=same)) for name, (term, words) in definitions.items() if name in used]
 
 
 def _map(report: Report) -> Facts | None:
@@ -262,7 +212,7 @@ def limit_row(limit: Limit, trial: Trial, exact: Trial) -> Facts:
         "name": title(score.name),
         "reason": limit.reason,
         "binds": False,
-        "limit": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}",
+        "limit": bound_words(limit, score),
         "value": value_text(score.value, score.unit),
         "margin": margin(limit, score),
         "met": limit.holds(scored(exact, limit)),
@@ -277,12 +227,11 @@ def margin(limit: Limit, score: Score) -> str:
     if abs(gap) < 1e-12:
         return "at the limit"
     share = f" ({value_text(abs(gap / limit.bound), 'share')} of it)" if limit.bound else ""
-    way = "below" if gap < 0 else "above"
-    return f"{_room(abs(gap), score.unit)} {way} the limit{share}"
-
-
-def _room(gap: float, unit: str) -> str:
-    return f"{number(100 * gap)} percentage points" if is_share(unit) else f"{number(gap)} {unit}".rstrip()
+    way, room = "below" if gap < 0 else "above", abs(gap)
+    words = (
+        f"{number(100 * room)} percentage points" if is_share(score.unit) else f"{number(room)} {score.unit}".rstrip()
+    )
+    return f"{words} {way} the limit{share}"
 
 
 def _score_row(score: Score, report: Report) -> Facts:

@@ -4,10 +4,10 @@ from typing import Any
 
 import polars as pl
 
+from equipoise.doors.report.page_parts import Facts, bar
 from equipoise.inspection.assess import Assessment
 from equipoise.presentation.numbers import number, value_text
 
-Facts = dict[str, Any]
 MAX_CATEGORY_ROWS, MIN_NAMED_RECORDS = 5, 3
 """Categories of a key listed at most, and the records that a category needs to be named."""
 
@@ -16,14 +16,13 @@ def causes(before: Assessment, after: Assessment) -> Facts:
     """Uniques of both files, those that remain without each key, and the categories with most uniques."""
     keys = before.keys["key"].to_list()
     return {
-        "uniques": [_uniques(side) for side in (before, after)],
+        "uniques": [number(int(s.keys["uniques"][0]) if s.keys.height else 0) for s in (before, after)],
         "keys": _key_rows(before, after),
-        "categories": [_categories(key, before, after) for key in keys],
+        "categories": [
+            {"key": key, "sides": [("Before", _top(before.categories, key)), ("After", _top(after.categories, key))]}
+            for key in keys
+        ],
     }
-
-
-def _uniques(side: Assessment) -> str:
-    return number(int(side.keys["uniques"][0]) if side.keys.height else 0)
 
 
 def _key_rows(before: Assessment, after: Assessment) -> list[Facts]:
@@ -42,21 +41,7 @@ def _key_cell(row: dict[str, Any]) -> Facts:
         "categories": number(row["categories"]),
         "without": number(row["without"]),
         "share": value_text(share, "share"),
-        "bar": _bar(share),
-    }
-
-
-def _bar(share: float) -> str:
-    return f"{100 * min(1.0, share):.1f}%"
-
-
-def _categories(key: str, before: Assessment, after: Assessment) -> Facts:
-    return {
-        "key": key,
-        "sides": [
-            ("Before", _top(before.categories, key)),
-            ("After", _top(after.categories, key)),
-        ],
+        "bar": bar(share),
     }
 
 
@@ -69,7 +54,7 @@ def _top(table: pl.DataFrame, key: str) -> list[Facts]:
             "records": number(row["records"]),
             "uniques": number(row["uniques"]),
             "share": value_text(row["share"], "share"),
-            "bar": _bar(row["share"]),
+            "bar": bar(row["share"]),
         }
         for row in categories.iter_rows(named=True)
     ]

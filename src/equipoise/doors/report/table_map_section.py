@@ -1,11 +1,8 @@
 """Report section that compares the methods tried on a table."""
 
-from typing import Any
-
-from equipoise.doors.report.intruder_section import for_page
+from equipoise.doors.report.page_parts import Facts, bound_words, for_page
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.score import Score
-from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, scored
 from equipoise.presentation.numbers import listed, value_text
 from equipoise.recipe.catalogue import parse
@@ -14,8 +11,6 @@ from equipoise.search.table_comparison import TableComparison
 from equipoise.search.table_map import score_name, score_words, table_map
 from equipoise.trials.table_method_names import rule_text
 from equipoise.trials.trial import Trial
-
-Facts = dict[str, Any]
 
 
 def compared_facts(compared: TableComparison) -> Facts:
@@ -68,7 +63,7 @@ def _limit(limit: Limit, compared: TableComparison) -> Facts:
     score = scored(compared.chosen, limit)
     return {
         "name": score_name(score),
-        "limit": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}",
+        "limit": bound_words(limit, score),
         "value": value_text(score.value, score.unit),
         "met": limit.holds(score),
     }

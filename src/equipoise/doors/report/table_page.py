@@ -1,8 +1,6 @@
 """Report page of a protected table."""
 
 from dataclasses import fields
-from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import islice, product
 from math import prod
 from typing import Any
@@ -13,8 +11,8 @@ import polars as pl
 from equipoise.data.cells import amount
 from equipoise.data.tables.axes import Axis
 from equipoise.data.tables.table import Table
-from equipoise.doors.report.intruder_section import charted
 from equipoise.doors.report.method_notes import method_note
+from equipoise.doors.report.page_parts import Facts, charted, page_facts
 from equipoise.doors.report.table_map_section import compared_facts, map_of
 from equipoise.methods.method import name_of
 from equipoise.policies.dominance_check import parts_of
@@ -22,26 +20,20 @@ from equipoise.presentation.numbers import listed, number, title, value_text
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.tabulated import Tabulated
 
-Facts = dict[str, Any]
 MAX_ROWS, MAX_COLUMNS, MAX_INTERVAL_ROWS = 60, 12, 20
 """Rows and columns of the table shown at most, and rows of the narrowest intervals."""
-PACKAGES = ("polars", "numpy", "narwhals")
 STATUS_MARKS = {"sensitive": "s", "secondary": "x"}
 
 
 def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
     """Facts for the page of one table; those of the public page hold only what may be published."""
-    today = datetime.now(UTC).date()
     what = tabulated.table.measured or "records"
     return {
-        "title": f"{what[:1].upper()}{what[1:]} by {listed(tabulated.table.by)}",
-        "made": f"{today.day} {today:%B %Y}",
-        "version": version("equipoise"),
+        **page_facts(f"{what[:1].upper()}{what[1:]} by {listed(tabulated.table.by)}"),
         "lead": tabulated.public_words if public else tabulated.words,
         "suppresses": tabulated.suppresses,
         "grid": grid(tabulated, public),
         **charted(map=map_of(tabulated.compared) if tabulated.compared and not public else None),
-        "versions": [(name, version(name)) for name in PACKAGES],
         **({"methods": []} if public else {"source": source, **_internal(tabulated)}),
     }
 
@@ -68,13 +60,9 @@ def _rule(rule: Any) -> str:
 
 
 def _kinds(tabulated: Tabulated) -> dict[Any, str]:
-    used = (*parts_of(tabulated.rule), tabulated.method, *_scales(tabulated))
+    measures = tabulated.compared.chosen.scores if tabulated.compared else ()
+    used = (*parts_of(tabulated.rule), tabulated.method, *(parse(score.name, "measure") for score in measures))
     return {type(method): name_of(type(method)) for method in used}
-
-
-def _scales(tabulated: Tabulated) -> list[Any]:
-    """The measures by which methods were compared."""
-    return [parse(score.name, "measure") for score in tabulated.compared.chosen.scores] if tabulated.compared else []
 
 
 def grid(tabulated: Tabulated, public: bool) -> Facts:
@@ -229,12 +217,8 @@ def _narrow(tabulated: Tabulated) -> list[Facts]:
             "label": ", ".join(str(row[name]) for name in tabulated.table.by),
             "status": row["status"],
             "value": _amount(row["value"]),
-            "between": f"{_amount(row['lower'])} to {_end(row['upper'])}",
+            "between": f"{_amount(row['lower'])} to {_amount(row['upper']) if np.isfinite(row['upper']) else 'any'}",
             "width": value_text(row["width"], "share") if np.isfinite(row["width"]) else "no end",
         }
         for row in narrowest.iter_rows(named=True)
     ]
-
-
-def _end(value: float) -> str:
-    return _amount(value) if np.isfinite(value) else "any"

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import Any
 
+from equipoise.doors.report.page_parts import Facts, bar
 from equipoise.presentation.numbers import value_text
 from equipoise.releases.overlays import BARS, Overlay
 from equipoise.releases.report_facts import Report
 
-Facts = dict[str, Any]
 WIDE_PX, HIGH_PX, FOOT_PX, HEAD_PX = 300, 96, 18, 16
 """Pixels of a small histogram, of the numbers under it, and of the words over it."""
 STEEP_RATIO, ROOT_NOTE = 4, "heights are square roots"
@@ -57,7 +56,7 @@ def overlay_facts(overlay: Overlay) -> Facts:
         "picture": histogram(overlay) if overlay.kind == "histogram" else "",
         "rows": [
             {"label": label, "before": value_text(before, "share"), "after": value_text(after, "share")}
-            | {"bars": [f"{100 * min(1.0, share / most):.1f}%" for share in (before, after)]}
+            | {"bars": [bar(share / most) for share in (before, after)]}
             for label, before, after in rows
         ],
     }

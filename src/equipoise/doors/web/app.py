@@ -11,12 +11,13 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from equipoise import __version__
 from equipoise.doors.web import render
 from equipoise.doors.web.app_state import Office
 from equipoise.doors.web.pages import routers
-from equipoise.doors.web.request_guard import App, Entry, Guard, TooLarge
+from equipoise.doors.web.request_guard import Entry, Guard, TooLarge
 from equipoise.ground.errors import EquipoiseError
 
 LOG = logging.getLogger("equipoise.web")
@@ -25,7 +26,7 @@ IMPORT_MAP = '{"imports": {"vega-util": "/static/vega-util.js"}}'
 ERROR_STATUS = {"RefusedError": 409, "MissingExtraError": 501, "Stale": 409}
 
 
-def build(office: Office, entry: Entry) -> App:
+def build(office: Office, entry: Entry) -> ASGIApp:
     """Build the app for one office, behind its request guard."""
     app = FastAPI(title="Equipoise workbench", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.office = office

@@ -1,6 +1,7 @@
 """State that all routes share: the workspace, the session, the worker process and the background runs."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from secrets import token_urlsafe
 from threading import Lock
 from typing import Annotated, Any
@@ -39,6 +40,11 @@ class Office:
     @property
     def opened(self) -> bool:
         return "data" in self.policy
+
+    @property
+    def data_name(self) -> str:
+        """The name of the open file without its endings."""
+        return Path(self.policy["data"]["path"]).name.partition(".")[0]
 
     def need_file(self) -> Mapping[str, Any]:
         """The policy; an error where no file is open."""

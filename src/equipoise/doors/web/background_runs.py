@@ -91,6 +91,11 @@ class Runs:
             except OSError:
                 return
 
+    def stop_latest(self, kind: str) -> None:
+        """Ask the latest run of a kind to stop, where there is one."""
+        if run := self.latest(kind):
+            self.stop(run.id)
+
     def close(self) -> None:
         """End every run; one under way becomes "stopped" and can be resumed."""
         self._closing = True

@@ -15,6 +15,8 @@ from equipoise.files import read
 from equipoise.inspection.direct_identifiers import without_direct
 
 T = TypeVar("T")
+Policy = Mapping[str, Any]
+"""A policy, or the settings of a page, as plain data."""
 MAX_ANSWERS, MAX_LARGE_ANSWERS = 64, 3
 """Answers kept at most, and how many of them may be records, or cells."""
 
@@ -43,7 +45,7 @@ class Memory:
             self.file = (name, records)
         return self.file[1]
 
-    def records(self, folder: Path, policy: Mapping[str, Any]) -> Records:
+    def records(self, folder: Path, policy: Policy) -> Records:
         """The file with the roles of a policy, direct identifiers left out."""
 
         def prepare() -> Records:
@@ -52,12 +54,16 @@ class Memory:
             return without_direct(records)
 
         self.raw(folder, policy["data"])
-        return self.once(("records", frozen(policy["data"]), frozen(policy.get("roles", {}))), prepare)
+        return self.once_for(policy, "records", prepare)
 
-    def cells(self, folder: Path, policy: Mapping[str, Any]) -> Cells:
+    def cells(self, folder: Path, policy: Policy) -> Cells:
         """The cell table: the occupied combinations of the keys."""
         records = self.records(folder, policy)
-        return self.once(("cells", frozen(policy["data"]), frozen(policy.get("roles", {}))), lambda: count(records))
+        return self.once_for(policy, "cells", lambda: count(records))
+
+    def once_for(self, policy: Policy, name: Hashable, make: Callable[[], T]) -> T:
+        """An answer that depends on the file and the roles of its columns."""
+        return self.once((name, frozen(policy["data"]), frozen(policy.get("roles", {}))), make)
 
     def once(self, name: Hashable, make: Callable[[], T]) -> T:
         """The answer from the cache, or a new one; the oldest answers are dropped."""

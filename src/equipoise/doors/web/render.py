@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from equipoise.doors.web.app_state import VERSION_HEADER, office_of
-from equipoise.doors.web.glossary import GLOSSARY
 from equipoise.files import upload_suffixes
+from equipoise.ground.system import packaged
 from equipoise.presentation.numbers import number, percent
 
 PAGES = (
@@ -77,9 +77,8 @@ def notice(request: Request, words: str, *, status: int = 422, problems: tuple[A
 
 def term(word: str, text: str | None = None) -> Markup:
     """A term with its definition on hover and for screen readers."""
-    return Markup('<span class="term" tabindex="0" data-means="{}">{}</span>').format(
-        GLOSSARY[word.lower()], escape(text or word)
-    )
+    meaning = packaged("doors/web/glossary.toml")[word.lower()]
+    return Markup('<span class="term" tabindex="0" data-means="{}">{}</span>').format(meaning, escape(text or word))
 
 
 def whole(value: float | None) -> str:

@@ -4,23 +4,15 @@ Loopback only and its own Host only; a cookie from the one-time address is requi
 whatever their port, are refused; a request that changes anything needs the CSRF token of the page.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hmac import compare_digest
-from http.cookies import CookieError, SimpleCookie
 from secrets import token_urlsafe
-from typing import Any
-from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ENTER_PATH, UPLOAD_PATH = "/enter", "/open/upload"
 SAFE_METHODS = ("GET", "HEAD")
@@ -84,7 +76,7 @@ class Entry:
 class Guard:
     """Middleware in front of the app; refused requests never reach it."""
 
-    def __init__(self, app: App, entry: Entry) -> None:
+    def __init__(self, app: ASGIApp, entry: Entry) -> None:
         self.app, self.entry = app, entry
         self.policy = CONTENT_POLICY.format(allowed=entry.allowed)
 
@@ -114,7 +106,8 @@ class Guard:
             return PlainTextResponse("The workbench answers its own pages only.", 403)
         if scope["path"] == ENTER_PATH:
             return None if scope["method"] in SAFE_METHODS else PlainTextResponse("Not that way.", 405)
-        if not self._has_cookie(headers):
+        cookie = Request(scope).cookies.get(entry.cookie, "")
+        if not compare_digest(cookie.encode(), entry.secret.encode()):
             return PlainTextResponse(
                 "This page is private. Open the address that `equipoise open` has printed; it works once, "
                 "start it again for a new one. Your session is kept.", 403,
@@ -122,13 +115,6 @@ class Guard:
         if scope["method"] not in SAFE_METHODS and not self._own(headers, origin, site):
             return PlainTextResponse("This did not come from the page itself: load it again and try once more.", 403)
         return None
-
-    def _has_cookie(self, headers: Headers) -> bool:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.entry.cookie)
-        except CookieError:
-            return False
-        return cookie is not None and compare_digest(cookie.value.encode(), self.entry.secret.encode())
 
     def _own(self, headers: Headers, origin: str | None, site: str) -> bool:
         """Whether a request that changes something comes from our page, by its origin and CSRF token."""
@@ -138,8 +124,7 @@ class Guard:
         )
 
     def _enter(self, scope: Scope) -> Response:
-        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not self.entry.admits(token):
+        if not self.entry.admits(Request(scope).query_params.get("token", "")):
             return PlainTextResponse(
                 "This address has been used, or is not the right one: start `equipoise open` again.", 403
             )

@@ -10,6 +10,13 @@ Draft = Mapping[str, Any]
 EMPTY: Draft = {"policy": {}, "table": {}, "publish": {}}
 
 
+def policy_text(policy: Mapping[str, Any]) -> str:
+    """A policy as TOML, without empty values, as the command line reads it."""
+    import tomli_w
+
+    return tomli_w.dumps({name: value for name, value in policy.items() if value not in (None, {}, [], "")})
+
+
 @dataclass(frozen=True)
 class SessionStep:
     """One step of the user: in words, on which page, and the draft after it."""

@@ -1,5 +1,6 @@
 """Workspace: the folder that the workbench may read and write, with its private subfolder."""
 
+import hashlib
 import json
 import secrets
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from typing import Any, BinaryIO
 from equipoise.files import format_of
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, EquipoiseError
+from equipoise.ground.whole_files import write_whole
 
 PRIVATE = ".equipoise"
 """The folder with the session, the runs and their journals; for its owner only."""
-UPLOAD_FOLDER = "uploads"
+UPLOAD_FOLDER, JOURNAL = "uploads", "balance.journal"
 CHUNK_BYTES = 1 << 20
 POLICY_SUFFIX = ".toml"
 
@@ -39,6 +41,11 @@ class Workspace:
     @property
     def private(self) -> Path:
         return self.folder / PRIVATE
+
+    @property
+    def journal(self) -> Path:
+        """The private journal of trials."""
+        return self.private / JOURNAL
 
     def inside(self, name: str) -> Path:
         """The path of a file by its name, relative or absolute; refused when it is outside or does not exist."""
@@ -88,16 +95,7 @@ class Workspace:
 
     def keep(self, name: str, plain: Any) -> None:
         """Write plain data to the private subfolder atomically."""
-        self.put(self.private / name, json.dumps(plain, ensure_ascii=False))
-
-    def put(self, place: Path, text: str) -> None:
-        """Write text to a private file atomically."""
-        stage = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
-        try:
-            system.write(stage, text, private=True)
-            system.move(stage, place)
-        finally:
-            stage.unlink(missing_ok=True)
+        write_whole(self.private / name, json.dumps(plain, ensure_ascii=False))
 
     def kept(self, name: str) -> Any:
         """Plain data from the private subfolder; None where it cannot be read."""
@@ -115,6 +113,11 @@ def free(place: Path) -> Path:
         path = place.with_name(f"{stem}-{number}{'.' if ending else ''}{ending}")
         number += 1
     return path
+
+
+def digest(plain: Any) -> str:
+    """SHA-256 digest of plain data, to see whether it has changed."""
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _readable(path: Path) -> bool:

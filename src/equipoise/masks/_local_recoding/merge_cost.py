@@ -30,8 +30,7 @@ class Span:
     it is released so: by granularity the share of the domain under the category, 0 for one leaf and 1 for all of them;
     by entropy the bits, log2 of the records in it.
 
-    >>> from equipoise.data.hierarchy import Hierarchy
-    >>> tree = Hierarchy.mapping({"a": "vowel", "b": "consonant", "c": "consonant", "e": "vowel"}, root=True)
+    >>> tree = eq.Hierarchy.mapping({"a": "vowel", "b": "consonant", "c": "consonant", "e": "vowel"}, root=True)
     >>> ladder, place = CodedLevels.of("letter", pl.Series(["a", "b", "c"]), np.array([5, 1, 1]), tree)
     >>> span, line = Span.of(ladder, "granularity")
     >>> a, b, c = line[place]

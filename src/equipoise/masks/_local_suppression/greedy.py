@@ -115,12 +115,7 @@ def _try(
     rows = np.flatnonzero((problem.present[small_rows] & bits(blank)) == bits(blank))
     if not len(rows):
         return
-    numbers = (
-        problem.ids(small_rows[rows], small_rows[:0], remaining)[0]
-        if remaining
-        else np.zeros(len(rows), dtype=np.int64)
-    )
-    _, ids = np.unique(numbers, return_inverse=True)
+    _, ids = np.unique(problem.ids(small_rows[rows], small_rows[:0], remaining)[0], return_inverse=True)
     rank, members = _ranked(ids, lack[rows])
     blanked = np.bincount(ids, lack[rows] > rank)
     worth = members / (blanked * problem.price[list(blank)].sum())

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
-from math import prod
 
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import MAX_PACKED_ID, group
+from equipoise.ground.packed_keys import common_ids
 
 FREE = np.iinfo(np.int64).max
 """The cap of a key that has none."""
@@ -95,19 +94,7 @@ class SuppressionProblem:
 
     def ids(self, first: Integers, second: Integers, keys: Sequence[int]) -> tuple[Integers, Integers]:
         """A number for the values of each row on these keys: equal numbers, equal values."""
-        sizes = [self.sizes[key] for key in keys]
-        if prod(sizes) > MAX_PACKED_ID:
-            rows = np.concatenate([first, second])
-            ids, _ = group([self.codes[key][rows] for key in keys], sizes)
-            return ids[: len(first)], ids[len(first) :]
-        return self._packed(first, keys), self._packed(second, keys)
-
-    def _packed(self, rows: Integers, keys: Sequence[int]) -> Integers:
-        packed = np.zeros(len(rows), dtype=np.int64)
-        for key in keys:
-            packed *= self.sizes[key]
-            packed += self.codes[key][rows]
-        return packed
+        return common_ids([self.codes[key] for key in keys], [self.sizes[key] for key in keys], first, second)
 
     def cost(self, masks: Integers) -> float:
         """What these blanks cost; a value that was missing before costs nothing."""
@@ -134,7 +121,7 @@ class SuppressionProblem:
     def lacking(self, rows: Integers, masks: Integers) -> Integers:
         """Which of the rows are too small after these blanks of all rows."""
         after = self.blanked(masks)
-        return _any([after.matched(rows, demand.keys) < demand.k for demand in self.demands])
+        return np.any([after.matched(rows, demand.keys) < demand.k for demand in self.demands], axis=0)
 
     def exposed(self, rows: Integers, masks: Integers) -> Integers:
         """Which of the rows are too small, each after its own blanks (a mask for each of them) among the others as
@@ -144,11 +131,7 @@ class SuppressionProblem:
         none = np.zeros(len(rows), dtype=np.int64)
         both = replace(self, codes=np.concatenate([self.codes, own], axis=1), n=np.concatenate([self.n, none]))
         new_rows = np.arange(len(self.n), len(both.n))
-        return _any([both.matched(new_rows, demand.keys) < demand.k for demand in self.demands])
-
-
-def _any(parts: Sequence[Integers]) -> Integers:
-    return np.any(parts, axis=0)
+        return np.any([both.matched(new_rows, demand.keys) < demand.k for demand in self.demands], axis=0)
 
 
 def bits(keys: Sequence[int]) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import MissingExtraError
-from equipoise.ground.packed_keys import code, group
+from equipoise.ground.arrays import Floats, Integers, inverse
+from equipoise.ground.errors import import_extra
+from equipoise.ground.packed_keys import code, group_coded
 from equipoise.masks._synthesis.variables import SynthesisVariable, weighted
 
 CLASSES = 40
@@ -83,11 +83,8 @@ class Trees:
 
 def grown(old: Floats, target: Any, chances: Floats, leaf: int, rng: np.random.Generator) -> Any:
     """A tree by scikit-learn."""
-    try:
-        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-    except ImportError:
-        raise MissingExtraError.for_package("scikit-learn", "learn") from None
-    kind = DecisionTreeClassifier if target.ndim == 1 else DecisionTreeRegressor
+    trees = import_extra("sklearn.tree")
+    kind = trees.DecisionTreeClassifier if target.ndim == 1 else trees.DecisionTreeRegressor
     tree = kind(min_samples_leaf=leaf, random_state=int(rng.integers(1 << 31)))
     return tree.fit(old, target, sample_weight=chances)
 
@@ -95,11 +92,9 @@ def grown(old: Floats, target: Any, chances: Floats, leaf: int, rng: np.random.G
 def classes(variables: Sequence[SynthesisVariable]) -> Integers:
     """The joint category of each record; those beyond the most frequent ones are one class."""
     coded = [v.coded or code(v.values) for v in variables]
-    joint = group([c.codes for c in coded], [c.size for c in coded])[0]
+    joint = group_coded(coded)[0]
     counts = np.bincount(joint)
-    rank = np.empty(len(counts), dtype=np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return np.minimum(rank, CLASSES)[joint]
+    return np.minimum(inverse(np.argsort(-counts, kind="stable")), CLASSES)[joint]
 
 
 def ordered(codes: Integers, size: int, target: Any) -> Floats:

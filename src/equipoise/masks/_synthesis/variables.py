@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from equipoise.data.numeric_columns import finite
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
 from equipoise.ground.packed_keys import Coded, code
@@ -34,7 +35,8 @@ class SynthesisVariable:
     def of(cls, values: pl.Series) -> "SynthesisVariable":
         kind = values.dtype
         if kind.is_numeric() or kind in (pl.Date, pl.Datetime, pl.Duration):
-            return cls(values, _numbers(values))
+            numbers = values.to_physical().cast(pl.Float64).fill_null(float("nan"))
+            return cls(values, finite(values.name, numbers.to_numpy()))
         if kind.is_nested() or kind == pl.Object:
             raise DataError(f"Column {values.name!r} is {kind}: it must hold single values.")
         coded = code(values)
@@ -70,13 +72,6 @@ class SynthesisVariable:
         limits = np.iinfo(stored.to_numpy().dtype)
         clipped = np.clip(np.rint(numbers), max(limits.min, -(2.0**62)), min(limits.max, 2.0**62))
         return pl.Series(name, clipped).fill_nan(None).cast(stored.dtype).cast(kind)
-
-
-def _numbers(values: pl.Series) -> Floats:
-    numbers = values.to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    if np.isinf(numbers).any():
-        raise DataError(f"Column {values.name!r} has infinite values: no model has them.")
-    return numbers
 
 
 def generator(draws: Draws) -> np.random.Generator:

@@ -123,16 +123,13 @@ class Beam:
         """The lower bound, from groups of keys; from the uncoarsened file where the loss is not made of parts."""
         parts = self.loss.parts(self.lattice)
         if parts is None:
-            finest = node_at(self.lattice, self.criteria.rule, self.lattice.folds.at(self._finest()))
+            finest = node_at(self.lattice, self.criteria.rule, self.lattice.folds.at((0,) * len(self.lattice.shape)))
             self.least = self.loss.least(finest)
             return
         kind = merging(self.criteria.rule)
         counts = kind == "any" or (kind == "safe" and self.criteria.limit == 0)
         sums = [self._cheapest(group, parts) if counts else _free(group, parts) for group in self._groups()]
         self.least = float(self.loss.total(np.float64(sum(sums))))
-
-    def _finest(self) -> Levels:
-        return (0,) * len(self.lattice.shape)
 
     def _groups(self) -> list[list[int]]:
         """Keys in groups of few nodes, those of many values together: they are the ones that single people out."""

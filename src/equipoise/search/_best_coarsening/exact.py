@@ -9,7 +9,7 @@ prunes too: see `criteria`.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from equipoise.ground.progress import Progress
 from equipoise.methods.sensitive_values import merging
 from equipoise.search._best_coarsening.criteria import Criteria, mean_risk
 from equipoise.search._best_coarsening.nodes import node_at, walk
-from equipoise.search._best_coarsening.slices import slices
 
 REPORT_SECONDS = 0.1
 """Seconds between reports."""
@@ -30,6 +29,12 @@ MAX_COUNTED_RATIO = 8
 """When more than one node in so many was counted, the rest is counted in the order that makes each quickly."""
 MAX_RAISED = 200_000
 """Nodes up to which bounds are raised by what coarser nodes suppress."""
+MIN_SLICED_CELLS = 100_000
+"""Cells from which slices are worth their making."""
+SLICE_SHARE = 0.1
+"""The share of records that a slice should have."""
+MAX_SLICES = 3
+"""Slices that are made, of as many keys."""
 
 
 class Stopped(Exception):
@@ -250,3 +255,41 @@ class LatticeSearch:
 def _differ(one: tuple[Floats, ...] | None, two: tuple[Floats, ...] | None) -> bool:
     """Suppressing records costs something."""
     return bool(one and two and any((a != b).any() for a, b in zip(one, two, strict=True)))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slice:
+    """The lattice of the records in one category of a key, a part of a large file that refutes many nodes early.
+
+    At a level as coarse as a node's or coarser, they hold whole classes of that node: if too many of them are in unsafe
+    classes already, so are too many of all.
+    """
+
+    key: int
+    level: int
+    lattice: Lattice
+
+    def covers(self, levels: Levels) -> bool:
+        """The classes of a node are wholly in the slice or wholly outside."""
+        return bool(self.lattice.ladders[self.key].within[levels[self.key], self.level])
+
+
+def slices(lattice: Lattice) -> tuple[Slice, ...]:
+    """Slices near the wanted share, by keys whose coarser levels tell them: none for small files."""
+    if len(lattice.folds.base) < MIN_SLICED_CELLS:
+        return ()
+    candidates = []
+    for j, ladder in enumerate(lattice.ladders):
+        for level in range(len(ladder)):
+            counts = np.bincount(ladder.steps[level], weights=ladder.counts) / lattice.records
+            category = int(np.argmin(np.abs(counts - SLICE_SHARE)))
+            if SLICE_SHARE / 2 <= counts[category] <= 3 * SLICE_SHARE:
+                candidates.append(
+                    (-int(ladder.within[:, level].sum()), abs(counts[category] - SLICE_SHARE), j, level, category)
+                )
+    chosen: dict[int, Slice] = {}
+    for _, _, j, level, category in sorted(candidates):
+        if j not in chosen and len(chosen) < MAX_SLICES:
+            folds = lattice.folds.part(j, lattice.ladders[j].steps[level] == category)
+            chosen[j] = Slice(j, level, replace(lattice, folds=folds))
+    return tuple(chosen.values())

@@ -8,12 +8,11 @@ import numpy as np
 from equipoise.data.tables.additivity import Additive
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError, ParameterError
-from equipoise.ground.progress import Progress, report
+from equipoise.ground.progress import Progress
 from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, Finder
 from equipoise.tables._suppression.fast import Cover
 from equipoise.tables._suppression.optimal import CutSearch, Separator
 from equipoise.tables._suppression.problem import SHORTFALL, Demands, SuppressionTable, filled, marked, unprotectable
-from equipoise.tables._suppression.singletons import Knowers
 
 MAX_PATTERN_WORK = 100_000_000
 """Work the first pattern may have taken if the relaxed problem is to be rounded too, in the fast way."""
@@ -143,44 +142,6 @@ def _result(table: SuppressionTable, cover: Cover, primary: Booleans, price: Flo
     )  # fmt: skip
     suppression.verify(table)
     return suppression
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Protection:
-    """For each cell, whether it can move up and down by its levels (true of cells that need not)."""
-
-    upwards: Booleans
-    downwards: Booleans
-    programs: int
-
-    @property
-    def safe(self) -> Booleans:
-        return self.upwards & self.downwards
-
-
-def protected(
-    additive: Additive, values: Any, suppressed: Any, primary: Any, *, lpl: Any = 0.0, upl: Any = 0.0, spl: Any = 0.0,
-    low: Any = 0.0, high: Any = np.inf, singletons: Any = None, progress: Progress | None = None,
-) -> Protection:  # fmt: skip
-    """Whether a pattern protects each primary to its levels, in as few programs as possible.
-
-    Any move found answers every primary that it takes past its level; only what fails is asked of the whole pattern.
-    A sliding level is split as `Demands.of` does: a primary that fails only for it might pass with another split.
-
-    Misleads when the attacker knows more than `low` and `high`.
-    """
-    table, hidden = SuppressionTable.of(additive, values, low, high), marked(suppressed, additive.cells, "suppressed")
-    sensitive = marked(primary, additive.cells, "primary")
-    demands = Demands.of(table, sensitive, lpl, upl, spl, singletons, strict=False)
-    whole = Finder(table, np.ones(table.cells, dtype=np.bool_), np.ones(table.cells), demands.level)
-    finder = Finder(table, hidden, np.ones(table.cells), demands.level)
-    cover = Cover(demands, finder, hidden, knowers=Knowers(demands, whole))
-    ways = np.ones((2, table.cells), dtype=np.bool_)
-    for demand in range(len(demands)):
-        report(progress, demand, len(demands), "auditing the sensitive cells")
-        if not cover.met(demand) and not cover.meet(demand):
-            ways[int(demands.sign[demand] < 0), demands.cell[demand]] = False
-    return Protection(ways[0], ways[1], cover.finder.programs)
 
 
 def _refuse_conflict(hidden: Booleans, published: Booleans) -> None:

@@ -34,13 +34,8 @@ def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) 
     Cost: at most two linear programs for each suppressed cell, split into what hangs together.
 
     >>> from equipoise.ground.randomness import Draws
-    >>> from equipoise.data.tables.count_table import table as tabulate
-    >>> from equipoise.data.records import Records
-    >>> from equipoise.data.roles import Roles
-    >>> from equipoise.rules import MinCount
-    >>> from equipoise.tables import Suppress
-    >>> people = pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]})
-    >>> made = Suppress(MinCount(3)).apply(tabulate(Records.of(people, Roles("k")), "k"), Draws(1))
+    >>> people = eq.Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), eq.Roles("k"))
+    >>> made = eq.tables.Suppress(eq.rules.MinCount(3)).apply(eq.table(people, "k"), Draws(1))
     >>> audit(made).select("k", "lower", "upper", "exposed").rows()
     [('b', 0.0, 5.0, False), ('c', 0.0, 5.0, False)]
     """

@@ -9,33 +9,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
 
+from equipoise.doors.report.page_parts import bound_words, with_error
 from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.background_runs import Run
 from equipoise.doors.web.pages.candidates import setup
 from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import page, part
 from equipoise.doors.web.work import balance as work
-from equipoise.doors.web.work import trial_preview
+from equipoise.doors.web.work import trial_preview, trials
 from equipoise.doors.web.work.limits import slots, with_bounds, with_preset
-from equipoise.doors.web.work.trials import (
-    Plain,
-    PolicyChoice,
-    TrialResults,
-    axes_of_map,
-    handles,
-    has_map,
-    limit_rows,
-    map_spec,
-    policy_choice,
-    policy_of,
-    results_of,
-    table,
-    trial_facts,
-    unit_of,
-    value,
-)
+from equipoise.doors.web.work.trials import Plain, PolicyChoice, TrialResults
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
-from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Policy, scored
 from equipoise.presentation.numbers import title, value_text
 from equipoise.search.explain_choice import Choice, refusal
@@ -87,8 +71,7 @@ def start(request: Request, office: Here) -> HTMLResponse:
 @router.post("/balance/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop the run; trials made so far are kept."""
-    if run := office.runs.latest(work.RUN_KIND):
-        office.runs.stop(run.id)
+    office.runs.stop_latest(work.RUN_KIND)
     return _quiet(part(request, "balance_stage.html", **_stage(office)))
 
 
@@ -101,10 +84,10 @@ def choose(request: Request, office: Here, bounds: Bounds, risk: Name = "", util
     results, plain = _latest_results(office), office.need_file()
     folder = office.workspace.folder
     limits = with_bounds(plain, folder, values)
-    before, after = policy_of(plain, folder), policy_of({**plain, "limits": limits}, folder)
-    choice, was = policy_choice(results, after), policy_choice(results, before)
-    axes = axes_of_map(results, before, risk, utility) if has_map(results) else None
-    rows = limit_rows(map_spec(results, after, choice, axes)) if axes else {}
+    before, after = trials.policy_of(plain, folder), trials.policy_of({**plain, "limits": limits}, folder)
+    choice, was = trials.policy_choice(results, after), trials.policy_choice(results, before)
+    axes = trials.axes_of_map(results, before, risk, utility) if trials.has_map(results) else None
+    rows = trials.limit_rows(trials.map_spec(results, after, choice, axes)) if axes else {}
     facts = _choice_facts(results, after, choice, axes)
     changed = limits != plain.get("limits", {})
     return part(request, "balance_choice.html", **facts, rows=rows, changed=changed, was=was)
@@ -127,7 +110,7 @@ def keep_limits(
 def why(request: Request, office: Here) -> HTMLResponse:
     """The reasons of the choice, its alternatives, and how stable it is."""
     results = _latest_results(office)
-    policy = policy_of(office.need_file(), office.workspace.folder)
+    policy = trials.policy_of(office.need_file(), office.workspace.folder)
     choice = Choice(results.trials, policy)
     firm = [shift.words() for shift in choice.shifts] if len(results.trials) <= MAX_FIRM_TRIALS and choice.trial else []
     return part(
@@ -148,8 +131,10 @@ def left_out(request: Request, office: Here) -> HTMLResponse:
 def trial(request: Request, office: Here, at: Place, pinned: Pinned = "") -> HTMLResponse:
     """A trial: its scores compared with the original, the choice and a pinned trial."""
     results = _latest_results(office)
-    policy = policy_of(office.need_file(), office.workspace.folder)
-    facts = trial_facts(results, policy, policy_choice(results, policy), at, int(pinned) if pinned else None)
+    policy = trials.policy_of(office.need_file(), office.workspace.folder)
+    facts = trials.trial_facts(
+        results, policy, trials.policy_choice(results, policy), at, int(pinned) if pinned else None
+    )
     return part(request, "balance_trial.html", trial=facts)
 
 
@@ -209,32 +194,33 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     policy = office.need_file()
     run = office.runs.latest(work.RUN_KIND)
     checked = office.ask(work.check)
-    facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not _has_limits(office)}
-    facts |= {"map": None, "aside": "", "made": None, "stale": ""}
+    limited = bool(with_preset(policy, office.workspace.folder).get("limits"))
+    facts: dict[str, Any] = {"run": run, "checked": checked, "bare": not limited, "map": None, "aside": ""}
+    facts |= {"made": None, "stale": ""}
     if run is None or run.about["data"] != _run_inputs(policy)["data"]:
         return {**facts, "run": None}
     if run.state != "done":
         return facts
-    results = results_of(run.id, run.result)
+    results = trials.results_of(run.id, run.result)
     facts |= {"stale": _stale_note(run.about, _run_inputs(policy)), "left": len(results.left_out)}
     try:
-        choice = policy_choice(results, limits := policy_of(policy, office.workspace.folder))
+        choice = trials.policy_choice(results, limits := trials.policy_of(policy, office.workspace.folder))
     except EquipoiseError as error:
         return {**facts, "aside": str(error)}
     bounds = slots(policy, office.workspace.folder)
-    axes = axes_of_map(results, limits, risk, utility) if has_map(results) else None
+    axes = trials.axes_of_map(results, limits, risk, utility) if trials.has_map(results) else None
     facts |= {**_choice_facts(results, limits, choice, axes), "rows": {}, "changed": False, "was": choice}
     facts["refusal"] = "" if choice.accepted else refusal(results.trials, limits)
     facts["slots"] = [slot.to_plain(place) for place, slot in enumerate(bounds)]
     if axes is None:
         return {**facts, "aside": "There is no map: measure a risk and a use, such as uniques and entropy."}
-    spec = map_spec(results, limits, choice, axes)
+    spec = trials.map_spec(results, limits, choice, axes)
     return {
         **facts,
         "map": spec,
-        "handles": handles(bounds, results, axes),
+        "handles": trials.handles(bounds, results, axes),
         "axes": _axis_options(results, axes),
-        "table": table(results, limits, axes, choice),
+        "table": trials.table(results, limits, axes, choice),
         "ends": [end.words() for end in (results.original, results.nothing) if end is not None],
     }
 
@@ -246,9 +232,9 @@ def _choice_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, a
     scores = []
     for name in names:
         score, limit = choice.trial.scores.named(name), limited.get(name)
-        row = {"title": title(name), "now": value(score), "unit": unit_of(score.unit)}
+        row = {"title": title(name), "now": with_error(score), "unit": trials.unit_of(score.unit)}
         row |= {"was": value_text(results.original.scores.named(name).value, score.unit)}
-        row |= {"must": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}" if limit else ""}
+        row |= {"must": bound_words(limit, score) if limit else ""}
         scores.append({**row, "met": limit is None or limit.holds(score)})
     return {"made": choice, "tried": len(results.trials), "scores": scores}
 
@@ -268,12 +254,7 @@ def _latest_results(office: Office) -> TrialResults:
     run = office.runs.latest(work.RUN_KIND)
     if run is None or run.state != "done" or run.about["data"] != _run_inputs(policy)["data"]:
         raise DataError("Nothing has been tried yet: try the candidates first.")
-    return results_of(run.id, run.result)
-
-
-def _has_limits(office: Office) -> bool:
-    """Whether the policy has limits."""
-    return bool(with_preset(office.policy, office.workspace.folder).get("limits"))
+    return trials.results_of(run.id, run.result)
 
 
 def _run_inputs(policy: Mapping[str, Any]) -> Plain:

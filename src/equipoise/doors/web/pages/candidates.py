@@ -109,7 +109,6 @@ def remove_measure(request: Request, office: Here, name: Word) -> HTMLResponse:
 @router.post("/balance/start", response_class=HTMLResponse)
 def begin(request: Request, office: Here) -> HTMLResponse:
     """Start with a first policy: a limit on uniques, and every combination of levels as candidates."""
-    office.need_file()
     return _edit(request, office, "A first policy", **office.ask(work.first_policy))
 
 
@@ -125,7 +124,6 @@ def put_mask(
     step: Annotated[int, Form(ge=-1, le=10_000)] = -1,
 ) -> HTMLResponse:
     """Add a mask, in a new recipe or at the end of an existing one; or change an existing mask."""
-    office.need_file()
     recipes = _candidates(office)
     where, _, after = place.partition(":")
     steps: Steps = "then" if after else "masks"
@@ -144,7 +142,6 @@ def remove_mask(
     request: Request, office: Here, candidate: Number, step: Number, steps: Annotated[Steps, Form()] = "masks"
 ) -> HTMLResponse:
     """Remove a mask from a recipe; a recipe without masks is removed."""
-    office.need_file()
     recipes = _candidates(office)
     mask = _step(recipes, candidate, steps, step)
     masks = [one for place, one in enumerate(recipes[candidate][steps]) if place != step]
@@ -157,7 +154,6 @@ def remove_mask(
 @router.post("/balance/coarsenings", response_class=HTMLResponse)
 def coarsenings(request: Request, office: Here, on: Annotated[bool, Form()] = False) -> HTMLResponse:
     """Add or remove the candidate that tries every combination of the levels of the keys."""
-    office.need_file()
     others = [one for one in _candidates(office) if not one.get("coarsenings")]
     then = [one.get("then", []) for one in _candidates(office) if one.get("coarsenings")]
     first = {"coarsenings": True, **({"then": then[0]} if then and then[0] else {})}
@@ -283,7 +279,7 @@ def _uses(plain: Mapping[str, Any], office: Office) -> list[Plain]:
 
 def _candidates(office: Office) -> list[Plain]:
     """The candidates, those of the preset included; every combination of levels where there are none."""
-    candidates = with_preset(office.policy, office.workspace.folder).get("candidates")
+    candidates = with_preset(office.need_file(), office.workspace.folder).get("candidates")
     return [{"coarsenings": True}] if candidates is None else [dict(one) for one in candidates]
 
 

@@ -14,15 +14,11 @@ from equipoise.doors.web.render import again, page, part
 from equipoise.doors.web.session import EMPTY, Draft
 from equipoise.doors.web.work import open_file as work
 from equipoise.ground.errors import DataError, EquipoiseError
-from equipoise.inspection.suggest_roles import ROLE_WORDS
+from equipoise.inspection.suggest_roles import ROLE_TEXTS, ROLE_WORDS
 from equipoise.policies.policy_file import Job
 
 router = APIRouter()
-ROLE_TITLES = {
-    "key": "key", "sensitive": "sensitive", "numeric": "number to analyse", "weight": "weight",
-    "household": "household", "domain": "area or group", "id": "record number", "direct": "direct identifier",
-    "sample": "sample number", "none": "no role",
-}  # fmt: skip
+ROLE_TITLES = {role: texts["title"] for role, texts in ROLE_TEXTS.items()}
 """Titles of the roles on the page."""
 DEMO_FOLDER = "demo"
 PATH_KEYS = {"": ("seed_file", "register"), "data": ("metadata",), "output": ("folder", "sign"), "search": ("journal",)}

@@ -1,9 +1,6 @@
 """Publish page: the trade-off curve of risk and loss, and the cells published or suppressed at a point."""
 
-import hashlib
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query, Request
@@ -14,7 +11,7 @@ from equipoise.doors.web.background_runs import Run
 from equipoise.doors.web.pages import open_file
 from equipoise.doors.web.render import again, page, part
 from equipoise.doors.web.work import publish as work
-from equipoise.doors.web.workspace import free
+from equipoise.doors.web.workspace import digest, free
 from equipoise.ground.errors import DataError
 from equipoise.presentation.numbers import percent
 
@@ -49,7 +46,6 @@ def point(
     shown: ListingQuery = "line",
 ) -> HTMLResponse:
     """The cells and totals at a point of the curve; nothing is saved."""
-    office.need_file()
     settings = office.session.draft["publish"]
     at = office.ask(work.point, settings, risk, shown)
     return part(request, "publish_point.html", at=at, settings=settings, kept=settings.get("risk"))
@@ -106,8 +102,7 @@ def set_loss(request: Request, office: Here, field: Word, value: Word = "") -> H
 def write(request: Request, office: Here) -> HTMLResponse:
     """Write the decision with its report into a new folder of the working folder."""
     settings = _settings(office)
-    stem = Path(office.policy["data"]["path"]).name.partition(".")[0]
-    out = free(office.workspace.folder / f"{stem}-decision")
+    out = free(office.workspace.folder / f"{office.data_name}-decision")
     about = {"digest": _digest(office, settings), "folder": out.name}
     office.runs.start(RUN, work.decide, office.workspace.folder, dict(office.policy), settings, out, about=about)
     return part(request, "publish_files.html", **_files_facts(office, settings))
@@ -116,7 +111,6 @@ def write(request: Request, office: Here) -> HTMLResponse:
 @router.get("/publish/written", response_class=HTMLResponse)
 def files(request: Request, office: Here) -> HTMLResponse:
     """The progress of writing the files."""
-    office.need_file()
     return part(request, "publish_files.html", **_files_facts(office, _settings(office)))
 
 
@@ -124,8 +118,7 @@ def files(request: Request, office: Here) -> HTMLResponse:
 def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop writing the files."""
     office.need_file()
-    if run := office.runs.latest(RUN):
-        office.runs.stop(run.id)
+    office.runs.stop_latest(RUN)
     return part(request, "publish_files.html", **_files_facts(office, _settings(office)))
 
 
@@ -169,5 +162,4 @@ def _files_facts(office: Office, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(office: Office, settings: Mapping[str, Any]) -> str:
-    content = [settings, office.policy["data"], office.policy.get("roles", {})]
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+    return digest([settings, office.policy["data"], office.policy.get("roles", {})])

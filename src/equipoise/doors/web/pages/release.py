@@ -1,8 +1,6 @@
 """Release page: the verdict, reports, files, and the policy and script to reproduce it."""
 
-import hashlib
 import io
-import json
 import zipfile
 from collections.abc import Mapping
 from itertools import count
@@ -13,15 +11,17 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from equipoise.doors.web.app_state import Here, Office
-from equipoise.doors.web.policy_file import journal_place, policy_text
 from equipoise.doors.web.render import again, page, part
+from equipoise.doors.web.session import EMPTY, policy_text
 from equipoise.doors.web.session_script import script
 from equipoise.doors.web.work import publish as publishing
 from equipoise.doors.web.work import release as work
 from equipoise.doors.web.work import tables
 from equipoise.doors.web.work.table_settings import NONE
+from equipoise.doors.web.workspace import digest
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import file_name
+from equipoise.ground.whole_files import write_whole
 from equipoise.provenance.journal import beside
 
 router = APIRouter()
@@ -57,10 +57,10 @@ def run(request: Request, office: Here, folder: Name, overwrite: Annotated[bool,
     if out.exists() and not overwrite:
         raise DataError(f"The folder {folder!r} exists already: name another, or allow it to be replaced.")
     place = office.workspace.folder / policy_name(office)
-    office.workspace.put(place, POLICY_HEADER + policy_text(policy))
-    trial_journal, journal = journal_place(office.workspace), beside(out)
+    write_whole(place, POLICY_HEADER + policy_text(policy))
+    trial_journal, journal = office.workspace.journal, beside(out)
     if trial_journal.is_file() and not journal.exists():
-        office.workspace.put(journal, trial_journal.read_text(encoding="utf-8"))
+        write_whole(journal, trial_journal.read_text(encoding="utf-8"))
     refused = office.workspace.private / work.REFUSAL
     about = {"folder": folder, "policy": digest(policy)}
     office.runs.start("release", work.release, place, out, refused, overwrite, about=about)
@@ -78,8 +78,7 @@ def prove(request: Request, office: Here) -> HTMLResponse:
 @router.post("/release/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here, kind: Annotated[Literal["release", "verify"], Form()]) -> HTMLResponse:
     """Stop the run; trials made so far are kept."""
-    if run := office.runs.latest(kind):
-        office.runs.stop(run.id)
+    office.runs.stop_latest(kind)
     return part(request, "release_state.html", **_facts(office))
 
 
@@ -140,7 +139,7 @@ def _table_policy(office: Office, settings_draft: Mapping[str, Any]) -> Any:
 @router.post("/release/forget", response_class=HTMLResponse)
 def start_over(request: Request, office: Here) -> HTMLResponse:
     """Close the file and start a new session; files and releases stay."""
-    office.edit(request, "Closed the file", "release", lambda _: {"policy": {}, "table": {}, "publish": {}})
+    office.edit(request, "Closed the file", "release", lambda _: EMPTY)
     return again(request, "/")
 
 
@@ -178,7 +177,7 @@ def _folder_of(office: Office) -> Path:
 
 def stem(office: Office) -> str:
     """The stem of the names of this session's files."""
-    return file_name(Path(office.policy["data"]["path"]).name.partition(".")[0]) or "data"
+    return file_name(office.data_name) or "data"
 
 
 def policy_name(office: Office) -> str:
@@ -189,11 +188,6 @@ def policy_name(office: Office) -> str:
         if not place.exists() or place.read_bytes().startswith(POLICY_HEADER.encode()):
             break
     return name
-
-
-def digest(policy: Mapping[str, Any]) -> str:
-    """SHA-256 digest of a policy, to see whether it has changed."""
-    return hashlib.sha256(json.dumps(policy, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _folder_name(name: str) -> str:

@@ -201,8 +201,7 @@ def suggestion(request: Request, office: Here) -> HTMLResponse:
 @router.post("/shape/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop the search."""
-    if run := office.runs.latest(RUN):
-        office.runs.stop(run.id)
+    office.runs.stop_latest(RUN)
     return part(request, "shape_suggestion.html", run=office.runs.latest(RUN))
 
 

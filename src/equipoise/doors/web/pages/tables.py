@@ -1,7 +1,5 @@
 """Tables page: choose columns, rule and method; see sensitive and suppressed cells and the audit."""
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +17,7 @@ from equipoise.doors.web.render import again, page, part
 from equipoise.doors.web.work import table_runs
 from equipoise.doors.web.work import table_settings as plain
 from equipoise.doors.web.work import tables as work
-from equipoise.doors.web.workspace import free
+from equipoise.doors.web.workspace import digest, free
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, ParameterError
 
@@ -45,7 +43,7 @@ def show(request: Request, office: Here) -> HTMLResponse:
 @router.get("/tables/body", response_class=HTMLResponse)
 def body(request: Request, office: Here, values: Annotated[bool, Query()] = False) -> HTMLResponse:
     """The table; with the values of suppressed cells if `values`."""
-    return _body(request, office, values)
+    return part(request, "tables_body.html", **_facts(office, values))
 
 
 @router.post("/tables/demo", response_class=HTMLResponse)
@@ -127,7 +125,7 @@ def _change(request: Request, office: Office, words: str, change: Callable[[Any]
 
 def _edit(request: Request, office: Office, words: str, settings: Mapping[str, Any]) -> HTMLResponse:
     office.edit(request, words, "tables", lambda draft: {**draft, "table": settings})
-    return _body(request, office)
+    return body(request, office)
 
 
 @router.post("/tables/protect", response_class=HTMLResponse)
@@ -142,7 +140,7 @@ def protect(request: Request, office: Here) -> HTMLResponse:
     for old in _stages(office).iterdir():
         if old.name != out.name:
             system.remove_folder(old)
-    return _body(request, office)
+    return body(request, office)
 
 
 @router.get("/tables/run", response_class=HTMLResponse)
@@ -154,9 +152,8 @@ def run(request: Request, office: Here) -> HTMLResponse:
 @router.post("/tables/stop", response_class=HTMLResponse)
 def stop(request: Request, office: Here, kind: Literal["table", "table-compare"] = Form()) -> HTMLResponse:
     """Stop a run."""
-    if latest := office.runs.latest(kind):
-        office.runs.stop(latest.id)
-    return _body(request, office)
+    office.runs.stop_latest(kind)
+    return body(request, office)
 
 
 @router.post("/tables/compare", response_class=HTMLResponse)
@@ -180,7 +177,7 @@ def compare(
     office.runs.start(
         COMPARE, table_runs.compare, office.workspace.folder, policy, choices["rules"], choices["methods"], about=about
     )
-    return _body(request, office)
+    return body(request, office)
 
 
 @router.get("/tables/compared", response_class=HTMLResponse)
@@ -193,7 +190,9 @@ def _progress(request: Request, office: Here, kind: str, address: str) -> HTMLRe
     latest = office.runs.latest(kind)
     if latest is not None and latest.state == "running":
         return part(request, "tables_running.html", run=latest, again=address)
-    return _replace_body(_body(request, office))
+    response = body(request, office)
+    response.headers.update({"HX-Retarget": "#tables", "HX-Reswap": "innerHTML"})
+    return response
 
 
 def _methods(methods: Sequence[str], bases: str) -> list[str]:
@@ -212,7 +211,7 @@ def _methods(methods: Sequence[str], bases: str) -> list[str]:
 def keep(request: Request, office: Here) -> HTMLResponse:
     """Save the table with its reports in a new folder of the working folder."""
     run, stage = _finished_table(office)
-    place = free(office.workspace.folder / f"{Path(office.policy['data']['path']).name.partition('.')[0]}-table")
+    place = free(office.workspace.folder / f"{office.data_name}-table")
     copy = place.with_name(f".{place.name}.{token_hex(4)}.partial")
     try:
         shutil.copytree(stage, copy)
@@ -220,7 +219,7 @@ def keep(request: Request, office: Here) -> HTMLResponse:
     finally:
         system.remove_folder(copy)
     office.workspace.keep(SAVED_FILE, {"run": run.id, "folder": place.name})
-    return _body(request, office)
+    return body(request, office)
 
 
 @router.get("/tables/file/public/{name}")
@@ -241,17 +240,6 @@ def _file(office: Office, side: str, name: str) -> Response:
     if not place.is_file():
         raise DataError("That file is not there any more: protect the table again.")
     return FileResponse(place, filename=f"{side}-{name}", headers={"Cache-Control": "no-store"})
-
-
-def _body(request: Request, office: Office, values: bool = False) -> HTMLResponse:
-    office.need_file()
-    return part(request, "tables_body.html", **_facts(office, values))
-
-
-def _replace_body(response: HTMLResponse) -> HTMLResponse:
-    """The response, set to replace the whole body of the page."""
-    response.headers.update({"HX-Retarget": "#tables", "HX-Reswap": "innerHTML"})
-    return response
 
 
 def _facts(office: Office, values: bool) -> dict[str, Any]:
@@ -295,7 +283,7 @@ def _digest(office: Office, settings: Mapping[str, Any]) -> str:
     state = path.stat() if path.exists() else None
     content = [settings, plain.roles_of(office.policy, settings), office.policy["data"]]
     content += [state.st_mtime_ns, state.st_size] if state else []
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+    return digest(content)
 
 
 def _stages(office: Office) -> Path:
@@ -308,7 +296,6 @@ def _stages(office: Office) -> Path:
 
 def _finished_table(office: Office) -> tuple[Run, Path]:
     """The run of the current table, and its private folder."""
-    office.need_file()
     run = _current_run(office, RUN, office.ask(work.settled, office.session.draft["table"]))
     if run is None or run.state != "done" or not (stage := _stages(office) / run.about["stage"]).is_dir():
         raise DataError("Protect the table first: it is not made yet, or its settings have changed.")

@@ -83,13 +83,13 @@ def start(
         NUMBERS, intruder_knowledge.match_numbers, office.workspace.folder, policy, picks["exact"], picks["numbers"],
         within / 100, about={**picks, "within": within, "path": policy["data"]["path"]},
     )  # fmt: skip
-    return _matching_state(request, office)
+    return state(request, office)
 
 
 @router.get("/understand/numbers", response_class=HTMLResponse)
 def state(request: Request, office: Here) -> HTMLResponse:
     """The progress of the matching, or its result."""
-    return _matching_state(request, office)
+    return part(request, "understand_numbers.html", run=_latest(office))
 
 
 @router.post("/understand/numbers/stop", response_class=HTMLResponse)
@@ -97,11 +97,7 @@ def stop(request: Request, office: Here) -> HTMLResponse:
     """Stop the matching."""
     if run := _latest(office):
         office.runs.stop(run.id)
-    return _matching_state(request, office)
-
-
-def _matching_state(request: Request, office: Office) -> HTMLResponse:
-    return part(request, "understand_numbers.html", run=_latest(office))
+    return state(request, office)
 
 
 def _latest(office: Office) -> Run | None:

@@ -8,12 +8,12 @@ from typing import Any
 from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
 from equipoise.doors.web.memory import Memory, frozen
-from equipoise.doors.web.policy_file import journal_place
 from equipoise.doors.web.work.open_file import role_of
 from equipoise.doors.web.work.trials import Plain, plain_scores, plain_trial
 from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.progress import Progress, report
+from equipoise.ground.whole_files import write_whole
 from equipoise.inspection.assess import refuse_unfit
 from equipoise.policies.explain import explain
 from equipoise.policies.first_policy import proposed
@@ -90,8 +90,7 @@ def first_policy(memory: Memory, folder: Path, policy: Policy) -> Plain:
     """A first policy for these roles: its measures, limits and candidates. Cost: O(cells)."""
     records = memory.records(folder, policy)
     cells = memory.cells(folder, policy) if records.roles.keys else None
-    name = ("first", frozen(policy["data"]), frozen(policy.get("roles", {})))
-    return memory.once(name, lambda: proposed(records, cells))
+    return memory.once_for(policy, "first", lambda: proposed(records, cells))
 
 
 def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
@@ -102,13 +101,13 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
     report(progress, 0, 0, "reading the file")
     workspace = Workspace.at(folder)
     job = Job.from_plain(policy, folder / POLICY_FILE)
-    case, place = RecordsCase(job, job.read()), journal_place(workspace)
+    case, place = RecordsCase(job, job.read()), workspace.journal
     journaled_job = replace(job, search=replace(job.search, journal=str(place)))
     with kept_journal(journaled_job, folder / RUN_KIND, case.records, case.masking_input) as journal:
         plan = case.plan(journal.seed)
         trials = trials_of(job, plan, journal, progress)
         text = place.read_text(encoding="utf-8")
-    workspace.put(place, text)
+    write_whole(place, text)
     original, nothing = plan.ends()
     return {
         "trials": [plain_trial(trial) for trial in trials],

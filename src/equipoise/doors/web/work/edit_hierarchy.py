@@ -205,11 +205,7 @@ def _distinct(branches: Sequence[Branch]) -> list[Branch]:
     """The branches without those whose levels are all in another one."""
     once: list[Branch] = []
     for at, branch in enumerate(branches):
-        others = [*once, *branches[at + 1 :]]
-        if not any(set(_names(branch)) <= set(_names(other)) and _as_strict(branch, other) for other in others):
+        others = [other for other in (*once, *branches[at + 1 :]) if branch.floor in (None, other.floor)]
+        if not any(set(_names(branch)) <= set(_names(other)) for other in others):
             once.append(branch)
     return once
-
-
-def _as_strict(branch: Branch, other: Branch) -> bool:
-    return branch.floor is None or branch.floor == other.floor

@@ -1,13 +1,13 @@
 """What if an intruder knew: the columns of a file to tick, and what `intrusion` says of those who know them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from equipoise import intrusion
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Memory, frozen
+from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work.open_file import role_of
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
@@ -18,13 +18,13 @@ MANY = 50
 """A number with more distinct values than this may be known roughly."""
 
 
-def offered(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def offered(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """The columns to tick, and how somebody fares who knows the keys."""
     choices = columns(memory, folder, policy)
     return choices | {"answer": knows(memory, folder, policy, [row["place"] for row in choices["keys"]])}
 
 
-def columns(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def columns(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """Every column that could be known: the keys, the others, numbers that may be known roughly, and what is left out.
 
     A column is told by its place in the file, so that its name is never part of an address.
@@ -46,7 +46,7 @@ def columns(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str
     return choices
 
 
-def _rough(memory: Memory, records: Records, policy: Mapping[str, Any], name: str, role: str) -> bool:
+def _rough(memory: Memory, records: Records, policy: Policy, name: str, role: str) -> bool:
     """Whether a column is a number that is rather known roughly than exactly."""
     kind = records.schema()[name]
     if not kind.is_numeric() or role in WITHHELD_ROLES:
@@ -65,30 +65,29 @@ def column_names(records: Records, places: Sequence[int]) -> tuple[str, ...]:
     return tuple(schema[place] for place in sorted(set(places)))
 
 
-def knows(memory: Memory, folder: Path, policy: Mapping[str, Any], places: Sequence[int]) -> dict[str, Any]:
+def knows(memory: Memory, folder: Path, policy: Policy, places: Sequence[int]) -> dict[str, Any]:
     """How somebody fares who knows these columns exactly, beside one who knows all keys."""
     records, raw = memory.records(folder, policy), memory.raw(folder, policy["data"])
     names, keys = column_names(raw, places), records.roles.keys
     refuse_inner(records, names)
     answer: dict[str, Any] = {"known": list(names), "same": set(names) == set(keys), "keys": None}
     if keys:
-        question = ("matching", frozen(policy["data"]), frozen(policy.get("roles", {})))
-        answer["keys"] = memory.once(question, lambda: _matched(memory, folder, policy, keys)).plain()
+        matching = memory.once_for(policy, "matching", lambda: _matched(memory, folder, policy, keys))
+        answer["keys"] = matching.plain()
     return {**answer, **_matched(memory, folder, policy, names).plain()}
 
 
-def _matched(memory: Memory, folder: Path, policy: Mapping[str, Any], names: tuple[str, ...]) -> Matching:
+def _matched(memory: Memory, folder: Path, policy: Policy, names: tuple[str, ...]) -> Matching:
     records, raw = memory.records(folder, policy), memory.raw(folder, policy["data"])
     return exact_matching.matched(raw, records.roles, names, lambda: memory.cells(folder, policy))
 
 
-def combinations(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def combinations(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """The combinations of keys that tell most: the worst of each number of keys, and a chart of all that were tried."""
-    name = ("combinations", frozen(policy["data"]), frozen(policy.get("roles", {})))
-    return memory.once(name, lambda: _combinations(memory, folder, policy))
+    return memory.once_for(policy, "combinations", lambda: _combinations(memory, folder, policy))
 
 
-def _combinations(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def _combinations(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     records, schema = memory.records(folder, policy), list(memory.raw(folder, policy["data"]).schema())
     tries = exact_matching.combinations(
         records.roles.keys, records.height(), lambda keys: _matched(memory, folder, policy, keys)
@@ -101,7 +100,7 @@ def _combinations(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> di
 
 
 def check_numbers(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], exact: Sequence[int], rough: Sequence[int]
+    memory: Memory, folder: Path, policy: Policy, exact: Sequence[int], rough: Sequence[int]
 ) -> dict[str, Any]:
     """The columns of an attack on numbers, by name; refused before it starts where it cannot be tried."""
     raw = memory.raw(folder, policy["data"])
@@ -117,7 +116,7 @@ def check_numbers(
 
 
 def match_numbers(
-    progress: Progress, folder: Path, policy: Mapping[str, Any], exact: Sequence[str], numbers: Sequence[str],
+    progress: Progress, folder: Path, policy: Policy, exact: Sequence[str], numbers: Sequence[str],
     within: float,
 ) -> dict[str, Any]:  # fmt: skip
     """Look for people in the file as it is, knowing some columns exactly and numbers to within a share of them."""

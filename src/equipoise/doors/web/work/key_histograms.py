@@ -1,6 +1,6 @@
 """Histograms of a key: numbers of records over its values."""
 
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, isfinite
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from equipoise.data.branches import NESTING
 from equipoise.data.levels import DatePart
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import code
+from equipoise.releases.overlays import round_step
 
 MAX_SINGLE_BARS = 150
 """Whole numbers over a range up to this have a bar each."""
@@ -27,10 +28,7 @@ def round_up(size: float, whole: bool = False) -> float:
     >>> round_up(0.03), round_up(7), round_up(0.3, whole=True)
     (0.05, 10.0, 1.0)
     """
-    if not size > 0 or not isfinite(size):
-        return 1.0
-    power = 10.0 ** floor(log10(size))
-    width = next(step * power for step in (1, 2, 5, 10) if step * power >= size * (1 - 1e-9))
+    width = round_step(size, slack=1e-9) if size > 0 and isfinite(size) else 1.0
     return max(1.0, width) if whole else width
 
 

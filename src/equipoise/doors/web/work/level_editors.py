@@ -52,13 +52,9 @@ def level_title(level: Level) -> str:
         return f"bands of {level.name}"
     if isinstance(level, Head):
         return f"first {level.length} character{'s' if level.length > 1 else ''}"
-    return (
-        "one category"
-        if isinstance(level, Everything)
-        else f"by {level.name}"
-        if isinstance(level, DatePart)
-        else level.name
-    )
+    if isinstance(level, Everything):
+        return "one category"
+    return f"by {level.name}" if isinstance(level, DatePart) else level.name
 
 
 def _kinds(values: pl.Series, at: Level) -> list[str]:

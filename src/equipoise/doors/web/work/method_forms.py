@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, name_of
-from equipoise.policies.checks_on_data import COLUMN_FIELDS
+from equipoise.policies.checks_on_data import COLUMN_FIELDS, COLUMN_TYPES, COLUMNS_TYPES
 from equipoise.recipe.catalogue import Field, family, form, methods, summary
 
 COLUMN_PARAMETERS = (
@@ -37,9 +37,9 @@ def kind_of(field: Field) -> Kind:
         return "flag"
     if types and all(get_origin(one) is Literal for one in types):
         return "choice"
-    if field.name in COLUMN_PARAMETERS and words in ("str", "str | None"):
+    if field.name in COLUMN_PARAMETERS and words in COLUMN_TYPES:
         return "column"
-    if field.name in COLUMN_PARAMETERS and words in ("tuple[str, ...]", "tuple[str, ...] | None"):
+    if field.name in COLUMN_PARAMETERS and words in COLUMNS_TYPES:
         return "columns"
     if "tuple" in words:
         return "several"

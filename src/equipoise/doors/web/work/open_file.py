@@ -1,13 +1,12 @@
 """Columns of the opened file: their types, labels, and actual and suggested roles."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.doors.web.memory import Memory, frozen
+from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.files import becomes, format_of
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.inspection.suggest_roles import PLURAL_ROLES, ROLE_FIELDS, ROLE_WORDS, Suggestion, suggest_roles
@@ -16,7 +15,7 @@ PREVIEW_RECORDS = 10
 """Records shown in the preview."""
 
 
-def look(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def look(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """The columns of the open file, each with its type, label, role and suggested role."""
     records = memory.raw(folder, policy["data"])
     suggestion = _suggestion(memory, records, policy)
@@ -39,13 +38,13 @@ def look(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, A
     return {"records": suggestion.records, "columns": rows, "format": format, "released_as": becomes(format)}
 
 
-def suggested_roles(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def suggested_roles(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """The suggested roles with their hierarchies, as in a policy."""
     records = memory.raw(folder, policy["data"])
     return _suggestion(memory, records, policy).roles.to_plain()
 
 
-def with_role(memory: Memory, folder: Path, policy: Mapping[str, Any], column: str, role: str) -> dict[str, Any]:
+def with_role(memory: Memory, folder: Path, policy: Policy, column: str, role: str) -> dict[str, Any]:
     """The roles with one column's role changed; a key gets its suggested hierarchy."""
     records = memory.raw(folder, policy["data"])
     schema = records.schema()
@@ -67,7 +66,7 @@ def with_role(memory: Memory, folder: Path, policy: Mapping[str, Any], column: s
     return roles.to_plain()
 
 
-def first_records(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def first_records(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """The first records with their values; only shown on request."""
     table = memory.raw(folder, policy["data"]).collect().head(PREVIEW_RECORDS)
     rows = [["" if value is None else str(value)[:80] for value in row] for row in table.rows()]
@@ -97,7 +96,7 @@ def role_of(roles: Roles, column: str) -> str:
     return "none"
 
 
-def _suggestion(memory: Memory, records: Records, policy: Mapping[str, Any]) -> Suggestion:
+def _suggestion(memory: Memory, records: Records, policy: Policy) -> Suggestion:
     return memory.once(("suggested", frozen(policy["data"])), lambda: suggest_roles(records))
 
 

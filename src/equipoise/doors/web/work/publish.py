@@ -1,32 +1,21 @@
 """Publish or suppress: the losses of every cell, weighed once where the data is; a point on the curve at once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 import equipoise as eq
 from equipoise.data.levels import ORIGINAL
-from equipoise.data.roles import Roles
-from equipoise.doors.report.intruder_section import for_page
-from equipoise.doors.report.publication_page import (
-    by_cost,
-    cost_words,
-    drawn_line,
-    meanings,
-    points,
-    sentence,
-    whole_cells,
-)
-from equipoise.doors.web.memory import Memory, frozen
+from equipoise.doors.report import publication_page as report_page
+from equipoise.doors.report.page_parts import for_page
+from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work.publish_settings import loss_of, publication_arguments
 from equipoise.doors.web.work.table_settings import Plain
-from equipoise.doors.web.work.tables import categories, columns, level_for
-from equipoise.files import read
+from equipoise.doors.web.work.tables import asked_level, categories, columns, level_for
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
 from equipoise.ground.progress import Progress, report
-from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.ground.system import packaged
 from equipoise.losses.expectation import LOSS_KINDS, UNITS
 from equipoise.methods.method import name_of
 from equipoise.presentation.numbers import number, percent, value_text
@@ -36,19 +25,8 @@ from equipoise.recipe.catalogue import form, summary, typed
 
 LOSSES = ("uniques", "gamma_uniques", "small_group", "respondents", "threshold")
 FIRST = {"S": 10.0, "a": 1.0, "minimum": 10.0}
-FIELDS = {
-    "S": "groups that a person may be alone in (S)", "a": "how alike they are in size (a)",
-    "minimum": "people in a cell, at least",
-}  # fmt: skip
-TITLES = {
-    "uniques": "People alone in their group", "gamma_uniques": "The same, groups of unlike size",
-    "small_group": "Something about a small group", "respondents": "An intruder knows who took part",
-    "threshold": "Fewer people than a limit",
-}  # fmt: skip
-SILENCES = {
-    "y": "each sampled person in it", "cell": "each cell alike", "Y": "each person expected in it",
-    "n": "each sampled person of its area", "N": "each person of its area",
-}  # fmt: skip
+WORDS = packaged("doors/web/work/publish_words.toml")
+FIELDS, TITLES, SILENCES = WORDS["fields"], WORDS["losses"], WORDS["silences"]
 MOST, WINDOW = 60, 15
 """Cells that are listed, and how many on each side of the line."""
 MOST_COLUMNS = 2
@@ -59,7 +37,7 @@ STEPS = 600
 Shown = Literal["line", "withheld", "published"]
 
 
-def settled(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any]) -> Plain:
+def settled(memory: Memory, folder: Path, policy: Policy, draft: Policy) -> Plain:
     """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
     names = [column["name"] for column in columns(memory, folder, policy)]
     if (draft.get("domain") or draft.get("target")) and {*draft["domain"], *draft["target"]} <= set(names):
@@ -74,7 +52,7 @@ def settled(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapp
         return proposal
 
 
-def _proposed(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
+def _proposed(memory: Memory, folder: Path, policy: Policy) -> Plain:
     """Areas by their role, else the first column of words; classes by two keys, words before numbers."""
     roles, choices = policy.get("roles", {}), columns(memory, folder, policy)
     fit = {c["name"]: (c, level) for c in choices if c["values"] > 1 and (level := level_for(c, MANY)) is not None}
@@ -93,9 +71,7 @@ def _proposed(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> Plain:
     }  # fmt: skip
 
 
-def with_columns(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], picks: Mapping[str, Any]
-) -> Plain:
+def with_columns(memory: Memory, folder: Path, policy: Policy, draft: Policy, picks: Policy) -> Plain:
     """The settings with other areas and classes; a column that is new comes at a level that suits it."""
     before = settled(memory, folder, policy, draft)
     by_name = {column["name"]: column for column in columns(memory, folder, policy)}
@@ -108,19 +84,14 @@ def with_columns(
         raise ParameterError("A column is either an area or a class, not both.")
     levels = dict(picks["levels"])
     old = {*before["domain"], *before["target"]}
-    chosen = {c: _level(by_name[c], levels.get(c) if c in old else None) for c in (*domain, *target)}
+    chosen = {c: asked_level(by_name[c], levels.get(c) if c in old else None) for c in (*domain, *target)}
     return {
         **before, "domain": domain, "target": target, "nonpublication": silent, "population": population,
         "levels": {c: level for c, level in chosen.items() if level != ORIGINAL},
     }  # fmt: skip
 
 
-def _level(column: Plain, level: str | None) -> str:
-    names = [one["name"] for one in column["levels"]]
-    return str(level) if level in names else level_for(column, FEW) or (names[-1] if names else ORIGINAL)
-
-
-def with_loss(settings: Mapping[str, Any], name: str) -> Plain:
+def with_loss(settings: Policy, name: str) -> Plain:
     """Another loss of disclosure; what both have in common stays."""
     if name not in LOSSES:
         raise ParameterError(f"No loss {name!r}.{hint(name, list(LOSSES))}")
@@ -128,7 +99,7 @@ def with_loss(settings: Mapping[str, Any], name: str) -> Plain:
     return {**settings, "loss": {"use": name, **fields}}
 
 
-def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
+def with_field(settings: Policy, name: str, text: str) -> Plain:
     """The loss with another value in a field."""
     kinds = {f.name: f.type for f in form(LOSS_KINDS[settings["loss"]["use"]])}
     if name not in kinds:
@@ -141,7 +112,7 @@ def with_field(settings: Mapping[str, Any], name: str, text: str) -> Plain:
     return changed
 
 
-def loss_form(settings: Mapping[str, Any]) -> Plain:
+def loss_form(settings: Policy) -> Plain:
     """The form of the loss, made from its fields."""
     kind = LOSS_KINDS[settings["loss"]["use"]]
     fields = [
@@ -152,7 +123,7 @@ def loss_form(settings: Mapping[str, Any]) -> Plain:
     return {"use": name_of(kind), "title": TITLES[name_of(kind)], "about": summary(kind), "fields": fields}
 
 
-def weighed(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> WeighedPublication:
+def weighed(memory: Memory, folder: Path, policy: Policy, settings: Policy) -> WeighedPublication:
     """The publication of the settings, weighed once."""
     cells = {name: settings[name] for name in ("domain", "target", "levels", "population")}
     losses = {name: settings[name] for name in ("loss", "nonpublication")}
@@ -168,9 +139,7 @@ def weighed(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: M
     return memory.once(("publication", *name, frozen(losses)), lambda: weigh(first.whole.prior))
 
 
-def view(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], risk: float | None, part: Shown
-) -> Plain:
+def view(memory: Memory, folder: Path, policy: Policy, draft: Policy, risk: float | None, part: Shown) -> Plain:
     """Everything the page shows: the settings, the columns, the curve, and the point on it."""
     settings = settled(memory, folder, policy, draft)
     view: Plain = {"settings": settings, "columns": columns(memory, folder, policy), "problem": "", "curve": None}
@@ -184,9 +153,7 @@ def view(
         return {**view, "problem": str(error)}
 
 
-def point(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], risk: float, part: Shown
-) -> Plain:
+def point(memory: Memory, folder: Path, policy: Policy, draft: Policy, risk: float, part: Shown) -> Plain:
     """A point on the curve: both losses, the cells around the line, and what other rules would give."""
     return _at(weighed(memory, folder, policy, settled(memory, folder, policy, draft)), risk, part)
 
@@ -199,7 +166,7 @@ def _curve(weighed: WeighedPublication, risk: float) -> Plain:
     return {
         "spec": movable({**for_page(chart), "width": chart["width"]}, _rows(decision)),
         "steps": curve_steps(whole, STEPS),
-        "meanings": meanings(decision),
+        "meanings": report_page.meanings(decision),
         "notes": list(whole.notes),
         "fit": fit if whole.disclosure.__class__ is LOSS_KINDS["uniques"] else None,
     }
@@ -239,14 +206,14 @@ def _at(weighed: WeighedPublication, risk: float, part: Shown) -> Plain:
         "words": decision.words,
         "counts": decision.counts,
         "real": {"risk": real.risk, "withheld": real.withheld},
-        "whole": whole_cells(decision),
-        "line": drawn_line(decision),
-        "cost": cost_words(decision),
+        "whole": report_page.whole_cells(decision),
+        "line": report_page.drawn_line(decision),
+        "cost": report_page.cost_words(decision),
         "others": [
-            {"rule": sentence(row["rule"]), "own": row["rule"] == "optimal",
+            {"rule": report_page.sentence(row["rule"]), "own": row["rule"] == "optimal",
              "withheld": value_text(row["withheld"], "share"),
-             "more": "" if row["rule"] == "optimal" else points(row["cost"])}
-            for row in by_cost(decision).iter_rows(named=True)
+             "more": "" if row["rule"] == "optimal" else report_page.points(row["cost"])}
+            for row in report_page.by_cost(decision).iter_rows(named=True)
         ],
         "rows": _rows(decision),
         **listed(decision, part),
@@ -280,21 +247,10 @@ def _cell(row: Plain, names: Sequence[str], place: int, publish: bool) -> Plain:
     }
 
 
-def decide(
-    progress: Progress, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any], out: Path
-) -> Plain:
+def decide(progress: Progress, folder: Path, policy: Policy, settings: Policy, out: Path) -> Plain:
     """The decision with its report, written as `equipoise publish --out` writes it."""
     report(progress, 0, 1, "weighing the losses of every cell")
-    data = dict(policy["data"])
-    path = folder / data.pop("path")
-    if "metadata" in data:
-        data["metadata"] = folder / data["metadata"]
-    records = without_direct(replace(read(path, **data), roles=Roles.from_plain(policy.get("roles", {}), folder)))
-    decision = eq.publish(
-        survey_source(records, settings["levels"]),
-        risk_at_most=settings["risk"],
-        out=out,
-        name=path.name,
-        **publication_arguments(settings),
-    )
+    source = survey_source(Memory().records(folder, policy), settings["levels"])
+    name, arguments = Path(policy["data"]["path"]).name, publication_arguments(settings)
+    decision = eq.publish(source, risk_at_most=settings["risk"], out=out, name=name, **arguments)
     return {"folder": out.name, "words": decision.words, "counts": decision.counts}

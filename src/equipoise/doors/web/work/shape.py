@@ -1,6 +1,5 @@
 """Coarsening of the keys: their values and levels, previews of risk and information, and changed hierarchies."""
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from cachetools import FIFOCache
 
 from equipoise.data.branches import Branch, Breaks, Dates, Intervals, Prefix, ValueMapping
 from equipoise.data.cells import Cells
@@ -56,9 +56,6 @@ class Key:
         if change["kind"] == "mapping":
             return _group_codes(change, self.values)
         return _codes(branch_of(change, self.values, "preview").levels()[0].label(self.values))
-
-
-PreparedKeys = OrderedDict[tuple[int, str], Key]
 
 
 def look(memory: Memory, folder: Path, policy: Plain, chosen: ChosenLevels, column: str, mark: int) -> dict[str, Any]:
@@ -112,8 +109,6 @@ def prepare(memory: Memory, folder: Path, policy: Plain, chosen: ChosenLevels, c
         stage = _stage_for(memory, cells, column, {name: pair for name, pair in at.items() if name != column})
         values, level = cells.values(column), at[column][0].name
         prepared_keys[mark, column] = Key(stage, values, cells.counts(column), trees.get(column), level)
-        while len(prepared_keys) > MAX_STAGES:
-            prepared_keys.popitem(last=False)
     return prepared_keys[mark, column]
 
 
@@ -173,7 +168,7 @@ def categories(memory: Memory, folder: Path, policy: Plain, column: str, search:
     listed = matching if rare else matching & (n >= RARE_BELOW)
     order = np.flatnonzero(listed)
     order = order[np.argsort(-n[order], kind="stable")][:MAX_SHOWN]
-    pairs = _value_labels(memory, folder, policy, column)
+    pairs = memory.raw(folder, policy["data"]).labels.of(column).values
     labels = {str(as_text(pl.Series([value]))[0]): text for value, text in pairs}
     rows = [
         {"code": int(at), "text": texts[int(at)], "label": labels.get(texts[int(at)], ""), "n": int(n[at])}
@@ -305,9 +300,8 @@ def _trees(memory: Memory, folder: Path, policy: Plain, mark: int) -> Mapping[st
     return memory.once(("shape trees", mark), lambda: Roles.from_plain(policy.get("roles", {}), folder).hierarchies)
 
 
-def _prepared_keys(memory: Memory) -> PreparedKeys:
-    empty: PreparedKeys = OrderedDict()
-    return memory.once("shape stages", lambda: empty)
+def _prepared_keys(memory: Memory) -> FIFOCache[tuple[int, str], Key]:
+    return memory.once("shape stages", lambda: FIFOCache(MAX_STAGES))
 
 
 def _codes(labels: pl.Series) -> Integers:
@@ -369,7 +363,3 @@ def _level_facts(key: Key, level: Level) -> dict[str, Any]:
 def _original(cells: Cells) -> dict[str, float]:
     column = cells.by[0]
     return numbers(stage_of(cells, column, {}), np.arange(len(cells.values(column))))
-
-
-def _value_labels(memory: Memory, folder: Path, policy: Plain, column: str) -> tuple[tuple[Any, str], ...]:
-    return memory.raw(folder, policy["data"]).labels.of(column).values

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.data.tables.table import Table
-from equipoise.doors.report.intruder_section import for_page
+from equipoise.doors.report.page_parts import for_page
 from equipoise.doors.report.table_map_section import compared_facts
 from equipoise.doors.report.table_page import table_facts
 from equipoise.doors.web.work.table_settings import Plain
@@ -87,7 +87,8 @@ def compare(
     report(progress, 0, 1, "counting the table")
     records, seed = job.table.prepared(job.read()), new_seed()
     own: Any = job.recipes(records)[0].masks[-1]
-    others = [_other(method, rule) for method in methods for rule in (rules if _by_rule(method) else ("",))]
+    ruled = [method for method in methods if method.partition(":")[0] in ("suppress", "adjust")]
+    others = [_other(method, rule) for method in methods for rule in (rules if method in ruled else ("",))]
     used = list(dict.fromkeys((own, *others)))
     recipes = [Recipe((method,), seed) for method in used]
     rule = next(measure.rule for measure in job.scales() if isinstance(measure, Exposed))
@@ -99,10 +100,6 @@ def compare(
     warnings = diagnoses(original, [trial.recipe.masks[-1] for trial in trials])
     comparison = TableComparison(trials, original_trial(original, scales), trials[0], diagnoses=warnings)
     return compared(comparison, original, own)
-
-
-def _by_rule(method: str) -> bool:
-    return method.partition(":")[0] in ("suppress", "adjust")
 
 
 def _other(method: str, rule: str) -> Any:

@@ -6,6 +6,7 @@ from operator import and_, or_
 from typing import Any, get_args
 
 from equipoise.ground.errors import ParameterError, hint
+from equipoise.ground.system import packaged
 from equipoise.policies.dominance_check import parts_of
 from equipoise.policies.presets import presets
 from equipoise.presentation.numbers import listed, title
@@ -24,43 +25,9 @@ SUPPRESSION_COSTS = ("value", "count", "cells")
 JOINS: Mapping[str, Callable[[Any, Any], Any]] = {"|": or_, "&": and_}
 FOR_AMOUNTS: list[Plain] = [{"use": "p_percent", "p": 0.1, "coalition": 1}]
 FOR_COUNTS: list[Plain] = [{"use": "min_count", "n": 3, "margin": 0.2}]
-TITLES = {
-    "p_percent": "p % rule", "min_count": "Minimum count", "dominance": "Dominance (n, k)", "zero": "Zeros",
-    "prior_posterior": "Prior-posterior (p, q)", "suppress": "Suppress cells", "round": "Round",
-    "cell_key": "Cell keys", "adjust": "Adjust", NONE: "Nothing yet",
-}  # fmt: skip
-"""Titles of rules and methods on the page."""
-METHOD_SUMMARIES = {
-    "suppress": "sensitive cells stay empty, and so do the cheapest others that keep them from being worked out",
-    "round": "every number becomes a multiple of a base, and totals still add up",
-    "cell_key": "each count changes by a little that depends on the records in it; for counts only",
-    "adjust": "sensitive cells move away from the truth, all others as little as possible",
-    NONE: "only see which cells are sensitive",
-}
-FIELD_LABELS = {
-    "p_percent.p": "nobody may come closer to another than",
-    "p_percent.coalition": "contributors who pool what they know",
-    "min_count.n": "contributors in a cell, at least",
-    "min_count.margin": "kept uncertain by this share",
-    "dominance.n": "so many largest contributors",
-    "dominance.k": "hold this share or more",
-    "dominance.strict": "more than that share, not just as much",
-    "prior_posterior.p": "nobody may come closer to another than",
-    "prior_posterior.q": "what others knew before, to within",
-    "suppress.cost": "suppress as little as possible of",
-    "suppress.method": "search",
-    "suppress.singletons": "guard against who is alone in a cell",
-    "round.base": "multiples of",
-    "round.controlled": "totals still add up",
-    "round.small": "only numbers below the base",
-    "round.aim": "towards",
-    "cell_key.most": "largest change",
-    "cell_key.variance": "variance of the change",
-    "cell_key.above": "no count published from 1 to",
-    "adjust.distance": "changes count",
-    "adjust.most": "other cells move at most by",
-}
-"""Labels of fields of rules and methods; other fields are shown by name."""
+WORDS = packaged("doors/web/work/table_words.toml")
+TITLES, METHOD_SUMMARIES = WORDS["titles"], WORDS["summaries"]
+"""Titles of rules and methods on the page, and what the methods do."""
 
 
 def rule_of(settings: Mapping[str, Any]) -> Any:
@@ -237,7 +204,7 @@ def _field(step: Mapping[str, Any], field: Field) -> Plain:
     value = step.get(field.name, field.default)
     return {
         "name": field.name,
-        "label": FIELD_LABELS.get(f"{step['use']}.{field.name}", field.name),
+        "label": WORDS["fields"].get(step["use"], {}).get(field.name, field.name),
         "kind": kind,
         "choices": list(choices),
         "value": value if kind == "switch" else _text(value, field),

@@ -1,7 +1,6 @@
 """Tables: counted where the data is, protected and audited in a process of their own."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from equipoise.data.levels import ORIGINAL, ROOT
 from equipoise.data.records import Law, Records
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.table_page import grid
-from equipoise.doors.web.memory import Memory, frozen
+from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work import table_settings as plain
 from equipoise.doors.web.work.table_settings import LARGEST, Plain
 from equipoise.ground.errors import EquipoiseError, ParameterError, hint
@@ -22,6 +21,7 @@ from equipoise.policies.dominance_check import diagnose
 from equipoise.policies.table_section import Tabulation, top_of
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.tabulated import Tabulated
+from equipoise.rules import PPercent
 from equipoise.tables import Suppress
 
 MOST_VALUES = 400
@@ -33,14 +33,13 @@ PLACES = 5
 MOST_BY = 3
 
 
-def columns(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> list[Plain]:
+def columns(memory: Memory, folder: Path, policy: Policy) -> list[Plain]:
     """The columns of the file: whether they are numbers, how many values they have, and the levels they can have."""
     records = memory.records(folder, _data_and_roles(policy))
-    name = ("table columns", frozen(policy["data"]), frozen(policy.get("roles", {})))
-    return memory.once(name, lambda: _columns(records))
+    return memory.once_for(policy, "table columns", lambda: _columns(records))
 
 
-def _data_and_roles(policy: Mapping[str, Any]) -> Plain:
+def _data_and_roles(policy: Policy) -> Plain:
     """The policy with its roles alone, and those that a table does not know left out."""
     roles = policy.get("roles", {})
     return {"data": policy["data"], "roles": {k: roles[k] for k in ("id", "direct", "hierarchies") if roles.get(k)}}
@@ -69,7 +68,7 @@ def _levels(records: Records, column: str) -> list[Plain]:
     return [{"name": name, "categories": int(size)} for name, size in sizes]
 
 
-def settled(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any]) -> Plain:
+def settled(memory: Memory, folder: Path, policy: Policy, draft: Policy) -> Plain:
     """The settings as they are, or those that are proposed where there are none yet, or none that fit."""
     specs = columns(memory, folder, policy)
     names = {column["name"] for column in specs}
@@ -80,7 +79,7 @@ def settled(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapp
     return (_from_policy(policy, table, specs) if isinstance(table, Mapping) else None) or _proposed(policy, specs)
 
 
-def _from_policy(policy: Mapping[str, Any], table: Mapping[str, Any], specs: Sequence[Plain]) -> Plain | None:
+def _from_policy(policy: Policy, table: Mapping[str, Any], specs: Sequence[Plain]) -> Plain | None:
     """The table of a policy file: its first candidate, under the rule of its limits."""
     by, names = list(table.get("by", ()))[:MOST_BY], {column["name"] for column in specs}
     if not by or table.get("ready") or not set(by) <= names:
@@ -94,7 +93,7 @@ def _from_policy(policy: Mapping[str, Any], table: Mapping[str, Any], specs: Seq
     return {**settings, "rules": plain.fitting(rules or settings["rules"], settings)}
 
 
-def _proposed(policy: Mapping[str, Any], specs: Sequence[Plain]) -> Plain:
+def _proposed(policy: Policy, specs: Sequence[Plain]) -> Plain:
     """A small table of counts, by the first keys that have few categories; nothing where no column does."""
     roles = policy.get("roles", {})
     first = [*roles.get("domain", ()), *roles.get("keys", ())]
@@ -125,9 +124,7 @@ def _blank(by: list[str], levels: Plain, value: str) -> Plain:
     return {**settings, "method": {"use": plain.NONE}} if not by else plain.with_method(settings, "suppress")
 
 
-def with_columns(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], picks: Mapping[str, Any]
-) -> Plain:
+def with_columns(memory: Memory, folder: Path, policy: Policy, draft: Policy, picks: Policy) -> Plain:
     """The settings with other columns; a column that is new comes at a level that suits it, rules that fit stay."""
     before = settled(memory, folder, policy, draft)
     by_name = {column["name"]: column for column in columns(memory, folder, policy)}
@@ -138,13 +135,13 @@ def with_columns(
     if not by:
         raise ParameterError("A table goes by at least one column.")
     levels = dict(zip(picks["by"], picks["levels"], strict=False))
-    chosen = {name: _asked_level(by_name[name], levels.get(name) if name in before["by"] else None) for name in by}
+    chosen = {name: asked_level(by_name[name], levels.get(name) if name in before["by"] else None) for name in by}
     more = {role: picks[role] for role in ("value", "weight", "holding", "subtotals")}
     settings = {**before, **more, "by": by, "levels": {c: level for c, level in chosen.items() if level != ORIGINAL}}
     return {**settings, "rules": _refitted(before, settings)}
 
 
-def _refitted(before: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Plain]:
+def _refitted(before: Mapping[str, Any], settings: Policy) -> list[Plain]:
     """The rules, unless amounts became counts or counts amounts: then those that fit, or the usual ones."""
     if bool(before["value"]) == bool(settings["value"]):
         return plain.fitting(settings["rules"], settings)
@@ -153,14 +150,14 @@ def _refitted(before: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Pl
     return plain.fitting(settings["rules"], settings)
 
 
-def _asked_level(column: Plain, level: str | None) -> str:
+def asked_level(column: Plain, level: str | None) -> str:
     names = [one["name"] for one in column["levels"]]
     if level in names:
         return str(level)
     return level_for(column, FEW) or (names[-1] if names else ORIGINAL)
 
 
-def view(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping[str, Any], values: bool) -> Plain:
+def view(memory: Memory, folder: Path, policy: Policy, draft: Policy, values: bool) -> Plain:
     """Everything the page shows at once: the settings, the columns, and the table with its sensitive cells."""
     specs, settings = columns(memory, folder, policy), settled(memory, folder, policy, draft)
     view: Plain = {"settings": settings, "columns": specs, "problem": "", "table": None}
@@ -172,9 +169,7 @@ def view(memory: Memory, folder: Path, policy: Mapping[str, Any], draft: Mapping
         return {**view, "problem": str(error)}
 
 
-def flagged(
-    memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any], values: bool
-) -> Plain:
+def flagged(memory: Memory, folder: Path, policy: Policy, settings: Policy, values: bool) -> Plain:
     """The table with the cells that the rule calls sensitive, and what the rule misses."""
     table, rule = count_table(memory, folder, policy, settings), plain.rule_of(settings)
     unsafe, law = rule.flag(table).to_numpy(), Law("flag", (), "which cells are sensitive")
@@ -201,7 +196,7 @@ def _bases(table: Table) -> list[int]:
     return [size // 10, size]
 
 
-def count_table(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Table:
+def count_table(memory: Memory, folder: Path, policy: Policy, settings: Policy) -> Table:
     """The table of the settings, counted once."""
     source = {"data": policy["data"], "roles": plain.roles_of(policy, settings)}
     records = memory.records(folder, source)
@@ -211,20 +206,12 @@ def count_table(memory: Memory, folder: Path, policy: Mapping[str, Any], setting
     return memory.once(name, lambda: _count(records, settings, folder, top))
 
 
-def _count(records: Records, settings: Mapping[str, Any], folder: Path, top: int) -> Table:
-    request = tabulation(records, settings)
-    build = partial(request.made, request.prepared(records), folder, (), seed=0)
-    return build(rules=(_Places(top),))
+def _count(records: Records, settings: Policy, folder: Path, top: int) -> Table:
+    request, most = tabulation(records, settings), PPercent(0.1, coalition=top - 1)
+    return request.made(request.prepared(records), folder, (), (most,), seed=0)
 
 
-class _Places:
-    """As many largest contributions as are kept."""
-
-    def __init__(self, top: int) -> None:
-        self.coalition = top - 1
-
-
-def tabulation(records: Records, settings: Mapping[str, Any]) -> Tabulation:
+def tabulation(records: Records, settings: Policy) -> Tabulation:
     """[table] of the settings, with what is coarser than the chosen levels as groups."""
     return Tabulation(
         by=tuple(settings["by"]), value=settings["value"] or None, holding=settings["holding"] or None,
@@ -232,7 +219,7 @@ def tabulation(records: Records, settings: Mapping[str, Any]) -> Tabulation:
     )  # fmt: skip
 
 
-def trees(records: Records, settings: Mapping[str, Any]) -> Plain:
+def trees(records: Records, settings: Policy) -> Plain:
     """The groups of columns that are shown coarser than they are."""
     if not settings["subtotals"]:
         return {}
@@ -270,7 +257,7 @@ def _veiled(cell: Plain) -> Plain:
     return {**cell, "text": ""} if cell["kind"] in ("sensitive", "secondary") else cell
 
 
-def policy_of(memory: Memory, folder: Path, policy: Mapping[str, Any], settings: Mapping[str, Any]) -> Plain:
+def policy_of(memory: Memory, folder: Path, policy: Policy, settings: Policy) -> Plain:
     """The policy file of the settings."""
     if settings["method"]["use"] == plain.NONE:
         raise ParameterError("Choose what to do about sensitive cells first.")

@@ -3,38 +3,33 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from equipoise.data.records import Records
-from equipoise.doors.report.variable_changes import uses_roots
-from equipoise.doors.web.memory import Memory, frozen
-from equipoise.doors.web.policy_file import JOURNAL
+from equipoise.doors.report.variable_changes import overlay_facts
+from equipoise.doors.web.memory import Memory, Policy
 from equipoise.doors.web.work.trials import Plain, recipe_of
-from equipoise.doors.web.workspace import PRIVATE
+from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.progress import Progress, report
 from equipoise.intrusion.attack import try_out
 from equipoise.intrusion.baseline import on_original
 from equipoise.presentation.numbers import number, percent, value_text
-from equipoise.releases.overlays import BARS, Overlay, changed_columns, overlays
+from equipoise.releases.overlays import changed_columns, overlays
 from equipoise.releases.report_facts import roles_in_words
 from equipoise.utility import Entropy
 
-HISTOGRAM_WIDTH, HISTOGRAM_HEIGHT = 300, 90
-"""Size of a small histogram in pixels."""
 Masks = Sequence[Mapping[str, Any]]
 
 
-def look(memory: Memory, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
+def look(memory: Memory, folder: Path, policy: Policy, masks: Masks) -> Plain:
     """The effect of one draw of a recipe on each variable; cached."""
     records = memory.records(folder, policy)
-    name = ("look", frozen(policy["data"]), frozen(policy.get("roles", {})), json.dumps(masks))
-    return memory.once(name, lambda: preview(records, masks, seed_of(folder)))
+    return memory.once_for(policy, ("look", json.dumps(masks)), lambda: preview(records, masks, seed_of(folder)))
 
 
-def look_long(progress: Progress, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
+def look_long(progress: Progress, folder: Path, policy: Policy, masks: Masks) -> Plain:
     """The effect of one draw of a recipe, computed in a separate process for large files."""
     report(progress, 0, 2, "reading the file")
     records = Memory().records(folder, policy)
@@ -45,7 +40,7 @@ def look_long(progress: Progress, folder: Path, policy: Mapping[str, Any], masks
 def seed_of(folder: Path) -> int:
     """The seed of the trials; 0 where there is no journal."""
     try:
-        with (folder / PRIVATE / JOURNAL).open(encoding="utf-8") as lines:
+        with Workspace(folder).journal.open(encoding="utf-8") as lines:
             return int(json.loads(lines.readline())["seed"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
@@ -59,7 +54,7 @@ def preview(records: Records, masks: Masks, seed: int) -> Plain:
     words = {one.column: one.words for one in pictures}
     return {
         "variables": [_variable(column, records, released, words) for column in touched],
-        "overlays": [picture(one) for one in pictures],
+        "overlays": [overlay_facts(one) for one in pictures],
         "unchanged": list(rest),
         "records": [records.height(), released.height()],
     }
@@ -88,7 +83,7 @@ def _bits(column: str, released: Records, original: Records) -> float | None:
         return None
 
 
-def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], masks: Masks) -> Plain:
+def attack_long(progress: Progress, folder: Path, policy: Policy, masks: Masks) -> Plain:
     """The attacks on one draw of a recipe, each compared with its success on the original."""
     report(progress, 0, 3, "applying the recipe")
     records = Memory().records(folder, policy)
@@ -103,42 +98,3 @@ def attack_long(progress: Progress, folder: Path, policy: Mapping[str, Any], mas
         for one, was in zip(attacks.scenarios, before, strict=True)
     ]
     return {"words": attacks.strongest.words, "rows": rows, "notes": list(attacks.notes)}
-
-
-def picture(overlay: Overlay) -> Plain:
-    """A variable before and after masking: shares per bar, and the two outlines of a histogram."""
-    shift = value_text(overlay.shift, "share")
-    movement = f"{shift} of records in another bar than before" if overlay.shift > 5e-4 else ""
-    rooted = uses_roots(overlay)
-    notes = (overlay.words, movement, "heights are square roots" if rooted else "")
-    most = max((*overlay.before[:BARS], *overlay.after[:BARS]), default=0.0) or 1.0
-    rows = [
-        {"label": label, "before": value_text(one, "share"), "after": value_text(two, "share")}
-        | {"wide": [f"{100 * min(1.0, share / most):.1f}%" for share in (one, two)]}
-        for label, one, two in zip(overlay.labels, overlay.before, overlay.after, strict=True)
-    ]
-    outlines = _outlines(overlay, 0.5 if rooted else 1.0) if overlay.kind == "histogram" else None
-    return {"column": overlay.column, "words": "; ".join(filter(None, notes)), "rows": rows, "drawn": outlines}
-
-
-def _outlines(overlay: Overlay, power: float) -> Plain:
-    low, high = overlay.edges[0], overlay.edges[-1]
-    most = max((*overlay.before, *overlay.after), default=0.0) or 1.0
-
-    def across(place: float) -> float:
-        return (place - low) / (high - low) * HISTOGRAM_WIDTH
-
-    def path(shares: Sequence[float]) -> str:
-        steps = [
-            f"V{HISTOGRAM_HEIGHT - (share / most) ** power * (HISTOGRAM_HEIGHT - 4):.1f}H{across(right):.1f}"
-            for share, (_, right) in zip(shares, pairwise(overlay.edges), strict=True)
-        ]
-        return f"M0 {HISTOGRAM_HEIGHT}{''.join(steps)}V{HISTOGRAM_HEIGHT}"
-
-    places = [(across(place), words) for place, words in overlay.ticks]
-    ticks = [{"x": round(x, 1), "words": words, "anchor": _anchor(x)} for x, words in places]
-    return {"was": path(overlay.before) + "Z", "now": path(overlay.after), "ticks": ticks}
-
-
-def _anchor(x: float) -> str:
-    return "start" if x < 18 else "end" if x > HISTOGRAM_WIDTH - 18 else "middle"

@@ -1,7 +1,6 @@
 """Trials on the Balance page: plain data, the policy's choice, the risk-utility map and comparisons."""
 
 import json
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -9,12 +8,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from equipoise.doors.report.intruder_section import for_page
+from cachetools import LRUCache, cached
+
+from equipoise.doors.report.page_parts import bound_words, for_page, with_error
 from equipoise.doors.web.work.limits import Slot, known_scenarios, with_preset
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Mask
 from equipoise.methods.score import Score, Scores
-from equipoise.policies.limits import SIGN_WORDS
 from equipoise.policies.policy import Limit, Policy, scored
 from equipoise.presentation.numbers import is_share, title, value_text
 from equipoise.provenance.journal import SCORE_FIELDS, scores_of
@@ -37,11 +37,8 @@ POINT_LAYERS = ("tried", "best", "chosen")
 
 def plain_scores(scores: Scores) -> list[Plain]:
     """Scores as plain data, without detail."""
-    return [{name: _as_list(getattr(score, name)) for name in SCORE_FIELDS} for score in scores]
-
-
-def _as_list(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    values = [{name: getattr(score, name) for name in SCORE_FIELDS} for score in scores]
+    return [{name: list(v) if isinstance(v, tuple) else v for name, v in one.items()} for one in values]
 
 
 def plain_trial(trial: Trial) -> Plain:
@@ -116,16 +113,10 @@ class TrialResults:
         return self.trials[place]
 
 
-_LATEST_RESULTS: OrderedDict[str, TrialResults] = OrderedDict()
-
-
+@cached(LRUCache(2), key=lambda name, result: name)
 def results_of(name: str, result: Mapping[str, Any]) -> TrialResults:
     """The results of a run; cached for the last runs."""
-    if name not in _LATEST_RESULTS:
-        _LATEST_RESULTS[name] = TrialResults.of(result)
-        while len(_LATEST_RESULTS) > 2:
-            _LATEST_RESULTS.popitem(last=False)
-    return _LATEST_RESULTS[name]
+    return TrialResults.of(result)
 
 
 def policy_of(policy: Mapping[str, Any], folder: Path) -> Policy:
@@ -241,7 +232,7 @@ def table(results: TrialResults, policy: Policy, map_axes: Axes, choice: PolicyC
             {
                 "at": place,
                 "words": results.trials[place].words(),
-                "scores": [value(score) for score in results.trials[place].scores],
+                "scores": [with_error(score) for score in results.trials[place].scores],
                 "inside": _meets(results.trials[place], limits),
                 "best": place in best,
                 "chosen": place == choice.at,
@@ -250,12 +241,6 @@ def table(results: TrialResults, policy: Policy, map_axes: Axes, choice: PolicyC
         ],
         "tried": len(results.trials),
     }
-
-
-def value(score: Score) -> str:
-    """The value of a score in words, with half the width of its interval where draws differ."""
-    text = value_text(score.value, score.unit)
-    return f"{text} ± {value_text(score.error, score.unit)}" if score.error and isfinite(score.error) else text
 
 
 def trial_facts(results: TrialResults, policy: Policy, choice: PolicyChoice, place: int, pinned: int | None) -> Plain:
@@ -296,10 +281,7 @@ def _rows(results: TrialResults, policy: Policy, trial: Trial, other: Trial) -> 
             "difference": difference(score, beside),
             "better": score.gap(beside) < 0,
             "worse": score.gap(beside) > 0,
-            "limits": [
-                {"words": f"{SIGN_WORDS[limit.sign]} {value_text(limit.bound, score.unit)}", "met": limit.holds(score)}
-                for limit in limits
-            ],
+            "limits": [{"words": bound_words(limit, score), "met": limit.holds(score)} for limit in limits],
             "notes": list(score.notes),
         }
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Records
-from equipoise.doors.web.memory import Memory, frozen
+from equipoise.doors.web.memory import Memory, Policy
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import EquipoiseError, RolesError
 from equipoise.inspection.assess import by_category, by_key, refuse_unfit, standard
@@ -38,20 +38,20 @@ UNWEIGHTED = "No column is a weight: the file is taken for the whole population,
 LOW_WEIGHTS = "The weights add up to no more than the records: the file is taken for the whole population."
 
 
-def overview(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def overview(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """The risks of the file in numbers and in one sentence, and the sizes of its classes."""
-    return memory.once(_name("glance", policy), lambda: _overview(*_records_and_cells(memory, folder, policy)))
+    return memory.once_for(policy, "glance", lambda: _overview(*_records_and_cells(memory, folder, policy)))
 
 
-def keys(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> dict[str, Any]:
+def keys(memory: Memory, folder: Path, policy: Policy) -> dict[str, Any]:
     """The contribution of each key: the uniques that vanish without it, and the mildest coarsening that helps."""
-    return memory.once(_name("keys", policy), lambda: _keys(*_records_and_cells(memory, folder, policy)))
+    return memory.once_for(policy, "understand keys", lambda: _keys(*_records_and_cells(memory, folder, policy)))
 
 
-def riskiest_records(memory: Memory, folder: Path, policy: Mapping[str, Any], values: bool) -> dict[str, Any]:
+def riskiest_records(memory: Memory, folder: Path, policy: Policy, values: bool) -> dict[str, Any]:
     """The records most at risk by id or row number; with their keys and rare categories if `values`."""
     records, cells = _records_and_cells(memory, folder, policy)
-    riskiest = memory.once(_name("worst", policy), lambda: worst(records, cells))
+    riskiest = memory.once_for(policy, "worst", lambda: worst(records, cells))
     name = riskiest.columns[0]
     rows = [{"id": str(row[0])[:MAX_VALUE_LENGTH], "risk": row[1], "alike": row[2]} for row in riskiest.iter_rows()]
     facts: dict[str, Any] = {"name": name, "rows": rows, "keys": list(cells.by), "by_id": bool(records.roles.id)}
@@ -62,16 +62,12 @@ def riskiest_records(memory: Memory, folder: Path, policy: Mapping[str, Any], va
     return facts
 
 
-def _records_and_cells(memory: Memory, folder: Path, policy: Mapping[str, Any]) -> tuple[Records, Cells]:
+def _records_and_cells(memory: Memory, folder: Path, policy: Policy) -> tuple[Records, Cells]:
     records = memory.records(folder, policy)
     if not records.roles.keys:
         raise RolesError("No column is a key yet: say which columns an intruder may know.")
-    memory.once(_name("fit", policy), lambda: refuse_unfit(records))
+    memory.once_for(policy, "fit", lambda: refuse_unfit(records))
     return records, memory.cells(folder, policy)
-
-
-def _name(what: str, policy: Mapping[str, Any]) -> tuple[Any, ...]:
-    return "understand", what, frozen(policy["data"]), frozen(policy.get("roles", {}))
 
 
 def _overview(records: Records, cells: Cells) -> dict[str, Any]:
@@ -85,7 +81,7 @@ def _overview(records: Records, cells: Cells) -> dict[str, Any]:
         "fewer": [{"k": k, **_measure_facts(Uniques(k - 1), records)} for k in CLASS_SIZE_LIMITS],
         "matched": _measure_facts(Prosecutor("mean"), records),
         "individual": _individual(records, cells),
-        "population": _first(usual, PopulationUniques, records),
+        "population": next((_measure_facts(m, records) for m in usual if isinstance(m, PopulationUniques)), None),
         "household": _household(usual, records),
         "learnt": [
             {"column": m.sensitive, **_measure_facts(m, records)} for m in usual if isinstance(m, AttributeDisclosure)
@@ -106,10 +102,6 @@ def _measure_facts(measure: Measure, records: Records) -> dict[str, Any]:
 
 def _plain_score(score: Score) -> dict[str, Any]:
     return {"share": float(score.value), "number": score.number, "notes": list(score.notes)}
-
-
-def _first(usual: tuple[Measure, ...], kind: type, records: Records) -> dict[str, Any] | None:
-    return next((_measure_facts(measure, records) for measure in usual if isinstance(measure, kind)), None)
 
 
 def _individual(records: Records, cells: Cells) -> dict[str, Any]:

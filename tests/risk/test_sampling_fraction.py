@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from equipoise.data.cells import Cells
-from equipoise.data.sampling_fraction import CENSUS_NOTE, check_fraction, fraction_of
 from equipoise.ground.errors import ParameterError
+from equipoise.risk import LogLinear, PopulationUniques, SpecialUniques
+from equipoise.risk._cell_score import CENSUS_NOTE, fraction_of
 
 
 def cells(*weights: float) -> Cells:
@@ -26,7 +27,7 @@ def test_weights_below_one_are_no_more_than_a_census() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.5, math.nan])
-def test_what_is_no_fraction(bad: float) -> None:
+@pytest.mark.parametrize("measure", [LogLinear, PopulationUniques, SpecialUniques])
+def test_what_is_no_fraction(bad: float, measure: type) -> None:
     with pytest.raises(ParameterError, match="above 0 and at most 1"):
-        check_fraction(bad)
-    check_fraction(None)
+        measure(fraction=bad)
