@@ -38,7 +38,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Block:
+class _AssignmentBlock:
     """Rows of the released records and of the people of a block, in the order of their values, and where they lie."""
 
     records: Integers
@@ -72,7 +72,7 @@ def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Ass
     return Assignment(risks[best], f"One-to-one, by {best}; the best of {len(ways)} ways.")
 
 
-def _blocks(released: Cloud, original: Cloud, costs: Costs) -> Iterator[_Block]:
+def _blocks(released: Cloud, original: Cloud, costs: Costs) -> Iterator[_AssignmentBlock]:
     """The blocks that have both records and people; row order does not matter."""
     split = len(released)
     block, _ = cells(np.vstack([released.codes[:, costs.blocks], original.codes[:, costs.blocks]]))
@@ -81,7 +81,7 @@ def _blocks(released: Cloud, original: Cloud, costs: Costs) -> Iterator[_Block]:
     for rows in np.split(order, np.flatnonzero(np.diff(block[order])) + 1):
         records, people = rows[rows < split], rows[rows >= split]
         if len(records) and len(people):
-            yield _Block(records, people - split, points[records], points[people])
+            yield _AssignmentBlock(records, people - split, points[records], points[people])
 
 
 def _embedded(released: Cloud, original: Cloud, costs: Costs) -> Floats:
@@ -97,7 +97,7 @@ def _embedded(released: Cloud, original: Cloud, costs: Costs) -> Floats:
     return np.hstack([coordinates, *corners])
 
 
-def _assigned(original: Cloud, blocks: list[_Block], way: tuple[str, float]) -> Integers:
+def _assigned(original: Cloud, blocks: list[_AssignmentBlock], way: tuple[str, float]) -> Integers:
     """Released row of each original record; -1 for those who are left without."""
     kind, parameter = way
     assigned = np.full(len(original), -1)
@@ -108,7 +108,7 @@ def _assigned(original: Cloud, blocks: list[_Block], way: tuple[str, float]) -> 
     return assigned
 
 
-def _exact(block: _Block, power: float) -> tuple[Integers, Integers]:
+def _exact(block: _AssignmentBlock, power: float) -> tuple[Integers, Integers]:
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
@@ -116,7 +116,7 @@ def _exact(block: _Block, power: float) -> tuple[Integers, Integers]:
     return people, records
 
 
-def _balanced(block: _Block, scale: float) -> tuple[Integers, Integers]:
+def _balanced(block: _AssignmentBlock, scale: float) -> tuple[Integers, Integers]:
     """Each person's likeliest record once pairs are scaled so that people and records sum to one."""
     squares, near = _nearest(block)
     least = MIN_SPREAD_SHARE * float(squares.mean()) or 1.0
@@ -132,7 +132,7 @@ def _balanced(block: _Block, scale: float) -> tuple[Integers, Integers]:
     return np.arange(len(weight)), near[np.arange(len(weight)), likeliest]
 
 
-def _nearest(block: _Block) -> tuple[Floats, Integers]:
+def _nearest(block: _AssignmentBlock) -> tuple[Floats, Integers]:
     """Squared distances and places of the nearest records of each person, the nearest first."""
     from scipy.spatial import cKDTree
     from scipy.spatial.distance import cdist
