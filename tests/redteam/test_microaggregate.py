@@ -63,3 +63,10 @@ def test_the_companies(data_folder: Path) -> None:
     table = pl.read_csv(data_folder / "sdcmicro" / "Tarragona.csv").gather_every(3)
     columns = table.columns[:7]
     check(table.select(columns), eq.masks.Microaggregate(columns, 5))
+
+
+def test_a_file_too_large_for_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond 2,000 records the search goes among the nearest only; tried here with lower bounds."""
+    for name, most in (("MAX_EXACT_RECORDS", 50), ("MAX_DENSE_RECORDS", 60)):
+        monkeypatch.setattr(f"equipoise.attacks._nearest.one_to_one.{name}", most)
+    check(made(300), eq.masks.Microaggregate(list("abcd"), 3))

@@ -64,10 +64,10 @@ class Nearest:
     (below 0: another is closer); and `risk`. The notes give the shares among the two and three nearest.
 
     `links="one-to-one"` is the intruder who knows that every record is somebody's and nobody's twice. People are
-    assigned to records so that the sum of distances, or of their squares, is smallest (exactly; up to 2,000 records of
-    a block), and by the probabilities of each pair over all assignments, among the nearest records of each person (up
-    to 100,000 records, 4,000 with categories): whichever links most, a maximum over five. It takes `truth="row"` and no
-    `strings`. The detail has `risk` alone.
+    assigned to records so that the sum of distances, or of their squares, is smallest (exactly up to 2,000 records of a
+    block, among each person's 30 nearest up to 10,000), and by the probabilities of each pair over all assignments,
+    among the nearest records of each person (up to 100,000 records, 4,000 with categories): whichever links most, a
+    maximum over five. It takes `truth="row"` and no `strings`. The detail has `risk` alone.
 
     Source: Domingo-Ferrer and Torra (2004), section 2.1 and Definition 1, the ordinal distance without its offset;
     Herranz, Nin, Rodriguez and Tassa (2015), *Revisiting distance-based record linkage for privacy-preserving release

@@ -96,8 +96,10 @@ def test_large_files_are_searched_among_the_nearest(monkeypatch: pytest.MonkeyPa
     dense = one_to_one.assign(cloud(z), cloud(x[:250]), Costs(np.zeros(0)), np.arange(250)).risk.mean()
     monkeypatch.setattr(one_to_one, "MAX_EXACT_RECORDS", 10)
     monkeypatch.setattr(one_to_one, "MAX_DENSE_RECORDS", 20)
-    tree = one_to_one.assign(cloud(z), cloud(x[:250]), Costs(np.zeros(0)), np.arange(250))
-    assert tree.risk.mean() == pytest.approx(dense, abs=0.05)
+    for most in (300, 20):
+        monkeypatch.setattr(one_to_one, "MAX_MATCHED_RECORDS", most)
+        tree = one_to_one.assign(cloud(z), cloud(x[:250]), Costs(np.zeros(0)), np.arange(250))
+        assert tree.risk.mean() == pytest.approx(dense, abs=0.05)
     monkeypatch.setattr(one_to_one, "MAX_RECORDS", 30)
     with pytest.raises(eq.EngineError, match="at most 30 records"):
         one_to_one.assign(cloud(z), cloud(x), Costs(np.zeros(0)), np.arange(300))

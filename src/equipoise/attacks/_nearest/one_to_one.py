@@ -2,11 +2,12 @@
 
 Two ways to use it. The assignment with the smallest sum of distances, or of squared ones (the likeliest under normal
 noise), is a linear assignment problem, solved exactly by SciPy for up to 2,000 records: O(n^3) at worst, about a
-second. And the probability of each pair over all assignments: exp(-D^2 / 2 s^2), D the distance and s^2 the median
-squared distance of the nearest record by dimension, scaled in turn so that the records of a person and the people of a
-record sum to one (Sinkhorn), among the nearest records of each person: 300 for up to 4,000 records, else 30. A person's
-likeliest record is then guessed, which often links more people than the likeliest assignment as a whole. Cost: all
-pairs for up to 4,000 records, else a k-d tree query of 30 neighbours, 2 s of CPU for 30,000 records in 6 columns.
+second; for up to 10,000 exactly among the nearest records of each person, where one may also stay alone. And the
+probability of each pair over all assignments: exp(-D^2 / 2 s^2), D the distance and s^2 the median squared distance of
+the nearest record by dimension, scaled in turn so that the records of a person and the people of a record sum to one
+(Sinkhorn), among the nearest records of each person: 300 for up to 4,000 records, else 30. A person's likeliest record
+is then guessed, which often links more people than the likeliest assignment as a whole. Cost: all pairs for up to 4,000
+records, else a k-d tree query of 30 neighbours, 2 s of CPU for 30,000 records in 6 columns.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from equipoise.attacks._nearest.points import Cloud, cells, distinct
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError
 
-MAX_EXACT_RECORDS, MAX_DENSE_RECORDS, MAX_RECORDS = 2_000, 4_000, 100_000
+MAX_EXACT_RECORDS, MAX_DENSE_RECORDS, MAX_MATCHED_RECORDS, MAX_RECORDS = 2_000, 4_000, 10_000, 100_000
 CANDIDATES, DENSE_CANDIDATES = 30, 300
 """Nearest records of a person that share the probability, in large and in small files."""
 SCALINGS = 30
@@ -65,7 +66,7 @@ def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Ass
         kind = "of categories " if categories else ""
         raise EngineError(f"One-to-one assignment {kind}takes at most {most:,} records at once: name blocks.")
     ways = {f"the probabilities of all assignments ({scale:g} s^2)": ("balanced", scale) for scale in SCALES}
-    if largest <= MAX_EXACT_RECORDS:
+    if largest <= MAX_MATCHED_RECORDS:
         ways |= {"the smallest sum of distances": ("exact", 1.0), "the smallest sum of squares": ("exact", 2.0)}
     risks = {how: _chance(released, original, _assigned(original, blocks, way), own) for how, way in ways.items()}
     best = max(risks, key=lambda how: float(risks[how].mean()))
@@ -112,8 +113,26 @@ def _exact(block: _AssignmentBlock, power: float) -> tuple[Integers, Integers]:
     from scipy.optimize import linear_sum_assignment
     from scipy.spatial.distance import cdist
 
+    if len(block.records) > MAX_EXACT_RECORDS:
+        return _matched(block, power)
     people, records = linear_sum_assignment(cdist(block.original, block.released) ** power)
     return people, records
+
+
+def _matched(block: _AssignmentBlock, power: float) -> tuple[Integers, Integers]:
+    """The cheapest matching of people with their nearest records; to stay alone costs more than any record."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    squares, near = (part[:, :CANDIDATES] for part in _nearest(block))
+    gaps = squares.ravel() ** (power / 2)
+    dearest, n, m = float(gaps.max(initial=0.0)) + 1.0, len(block.people), len(block.records)
+    ends = np.concatenate([near.ravel(), m + np.arange(n)])
+    starts = np.concatenate([np.repeat(np.arange(n), near.shape[1]), np.arange(n)])
+    prices = np.concatenate([gaps + 1e-9 * dearest, np.full(n, 2 * dearest)])  # a price of 0 would be no pair
+    person, record = min_weight_full_bipartite_matching(csr_matrix((prices, (starts, ends)), shape=(n, m + n)))
+    linked = record < m
+    return person[linked], record[linked]
 
 
 def _balanced(block: _AssignmentBlock, scale: float) -> tuple[Integers, Integers]:
