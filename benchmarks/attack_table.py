@@ -7,9 +7,9 @@ folder named by `EQUIPOISE_DATA`; the table of a file that is not there stays as
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
 import polars as pl
 
@@ -26,7 +26,7 @@ TARRAGONA = ("FIXED.ASSETS", "CURRENT.ASSETS", "TREASURY", "PAID.UP.CAPITAL", "S
 EIA = ("RESREVENUE", "RESSALES", "COMREVENUE", "COMSALES", "INDREVENUE", "INDSALES")
 SURVEY = ("age", "salary", "housing_cost", "rooms")
 Trials = dict[str, tuple[Mask, ...]]
-HEAD = ("mask", "nearest", "distance", "probabilistic", "informed", "interval", "by chance")
+HEAD = ("mask", "nearest", "distance", "one-to-one", "probabilistic", "informed", "interval", "by chance")
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,15 @@ class Found:
     mask: str
     nearest: float
     distance: str
+    one_to_one: float | None
     probabilistic: float
     informed: float | None
     interval: float
     chance: float
 
     def cells(self) -> tuple[str, ...]:
-        informed = "" if self.informed is None else _percent(self.informed)
-        shares = _percent(self.probabilistic), informed, _percent(self.interval), _percent(self.chance)
+        assigned, informed = ("" if s is None else _percent(s) for s in (self.one_to_one, self.informed))
+        shares = assigned, _percent(self.probabilistic), informed, _percent(self.interval), _percent(self.chance)
         return self.mask, _percent(self.nearest), self.distance, *shares
 
 
@@ -127,13 +128,18 @@ def attacked(original: eq.Records, name: str, masks: tuple[Mask, ...]) -> Found:
     """Every attack on the original under these masks."""
     released = eq.Recipe(masks, seed=SEED).run(original) if masks else original
     known = original.roles.keys or original.roles.numeric
-    distances = ("euclidean", "mahalanobis") if len(original.roles.numeric) > 1 else ("euclidean",)
-    nearest = {d: _value(eq.attacks.Nearest(known, metric=d), released, original) for d in distances}
+    several = len(original.roles.numeric) > 1
+    distances = get_args(get_type_hints(eq.attacks.Nearest)["metric"]) if several else ("euclidean",)
+    attacks = {distance: eq.attacks.Nearest(known, metric=distance) for distance in distances}
+    nearest = {distance: _value(attack, released, original) for distance, attack in attacks.items()}
+    ways = [replace(attack, links="one-to-one") for attack in attacks.values() if several]
+    assigned = [_value(attack, released, original) for attack in ways]
     best = max(nearest, key=nearest.__getitem__)
     inside = eq.attacks.Interval(WIDTH).measure(released, original)
     informed = _value(eq.attacks.Informed(known), released, original) if hasattr(eq.attacks, "Informed") else None
     agree = max(_value(linkage, released, original) for linkage in linkages(original))
-    return Found(name, nearest[best], best.title(), agree, informed, inside.value, inside.baseline or 0.0)
+    shares = max(assigned, default=None), agree, informed, inside.value, inside.baseline or 0.0
+    return Found(name, nearest[best], best.title(), *shares)
 
 
 def linkages(original: eq.Records) -> list[eq.attacks.Linkage]:

@@ -192,7 +192,7 @@ def test_the_ends_of_a_measure() -> None:
 RECORDS = [
     "uniques", "k_anonymity", "prosecutor", "journalist", "marketer", "individual", "household", "special_uniques",
     "population_uniques(fraction=0.1)", "attribute_disclosure(sensitive='sex')", "log_linear(fraction=0.1)",
-    "value_disclosure", "nearest", "linkage", "interval", "informed", "singling_out",
+    "value_disclosure", "copies", "nearest", "linkage", "interval", "informed", "singling_out",
     "changed", "entropy", "marginals", "mean_square", "moments", "information_loss", "eigenvalues",
     "estimate(query='mean:pay')", "estimate(query='mean:pay', score='square')",
 ]  # fmt: skip

@@ -1,5 +1,7 @@
 """The snooper who has found the record: against the closed forms of Duncan and Keller-McNulty, and worked by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -26,9 +28,11 @@ def test_noise_matches_the_shrinking_snooper() -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=200_000)
     y = x + rng.normal(scale=0.7, size=len(x))
-    found = ValueDisclosure().measure(*pair(x, y))
-    assert found.value == pytest.approx(1 / (1 + 0.49), abs=4 * 2 / np.sqrt(len(x)))
-    row = found.detail.row(0, named=True)
+    score = ValueDisclosure(snooper="own").measure(*pair(x, y))
+    assert score.value == pytest.approx(1 / (1 + 0.49), abs=4 * 2 / np.sqrt(len(x)))
+    strongest = ValueDisclosure().measure(*pair(x, y))
+    assert strongest.value == pytest.approx(score.value, abs=1e-3)
+    row = score.detail.row(0, named=True)
     assert row["strongest"] == "best linear"
     assert row["linked record"] == pytest.approx(0.49, abs=0.01)
     assert row["mean"] == pytest.approx(1.0, abs=0.01)
@@ -43,13 +47,102 @@ def test_worked_by_hand() -> None:
     assert found.value == pytest.approx(1.0)
 
 
-def test_a_synthetic_file_leaves_the_mean() -> None:
-    """Nobody's record is in a fully synthetic file, so nothing can be linked."""
+def test_a_synthetic_file_of_one_column_leaves_the_mean() -> None:
+    """Nobody's record is in a fully synthetic file, and there is nothing else to know of a person."""
     records = eq.read(pl.DataFrame({"x": np.arange(50.0)}), eq.Roles(numeric="x"))
     released = eq.Recipe([eq.masks.Synthesize(model="bootstrap")], 1).run(records)
-    found = ValueDisclosure().measure(released, records)
-    assert found.value == 0.0
-    assert found.detail["linked record"].to_list() == [None]
+    score = ValueDisclosure().measure(released, records)
+    assert score.value == pytest.approx(0.0, abs=1e-12)
+    assert score.detail["linked record"].to_list() == [None]
+
+
+def correlated(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Three normal columns and their covariance."""
+    covariance = np.array([[1.0, 0.8, 0.5], [0.8, 1.0, 0.6], [0.5, 0.6, 1.0]])
+    return np.random.default_rng(seed).multivariate_normal(np.zeros(3), covariance, n), covariance
+
+
+def frame(values: np.ndarray) -> pl.DataFrame:
+    return pl.DataFrame(dict(zip("abc", values.T, strict=True)))
+
+
+def records_of(values: np.ndarray) -> eq.Records:
+    return eq.read(frame(values), eq.Roles(numeric=("a", "b", "c")))
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_all_columns_reach_the_closed_form_of_normal_data(copies: int) -> None:
+    """R^2_j = (S (S + N / m)^-1 S)_jj / S_jj for noise N on m copies of normal data, within 4 standard errors."""
+    n = 40_000
+    x, covariance = correlated(n)
+    noise = np.diag([1.0, 0.5, 0.25])
+    rng = np.random.default_rng(2)
+    drawn = [x + rng.normal(size=x.shape) * np.sqrt(np.diag(noise)) for _ in range(copies)]
+    roles = eq.Roles(numeric=("a", "b", "c"), sample="sample" if copies > 1 else None)
+    tables = [frame(y).with_columns(sample=pl.lit(i)) if copies > 1 else frame(y) for i, y in enumerate(drawn)]
+    score = ValueDisclosure().measure(eq.read(pl.concat(tables), roles), records_of(x))
+    expected = np.diag(covariance @ np.linalg.solve(covariance + noise / copies, covariance)) / np.diag(covariance)
+    assert score.detail["risk"].to_numpy() == pytest.approx(expected, abs=4 * 2 / np.sqrt(n))
+    alone = ValueDisclosure(snooper="own").measure(eq.read(tables[0], eq.Roles(numeric="a")), records_of(x))
+    assert score.value > alone.value + 0.01
+
+
+def test_a_sum_left_as_it_was_gives_its_part_away() -> None:
+    """c = a + b: noise on c alone hides nothing while a and b are released."""
+    x, _ = correlated(500)
+    x[:, 2] = x[:, 0] + x[:, 1]
+    y = x.copy()
+    y[:, 2] += np.random.default_rng(4).normal(size=len(y)) * 2
+    score = ValueDisclosure("c").measure(records_of(y), records_of(x))
+    assert score.value == pytest.approx(1.0)
+    assert ValueDisclosure("c", snooper="own").measure(records_of(y), records_of(x)).value < 0.6
+
+
+def test_a_bend_is_followed_and_a_category_used() -> None:
+    """x = |y|: no line explains it, a bent one does; so does a released category that says the sign."""
+    y = np.random.default_rng(5).normal(size=600)
+    original = eq.read(pl.DataFrame({"x": np.abs(y), "group": np.where(y > 0, "up", "down")}), eq.Roles(numeric="x"))
+    released = eq.read(pl.DataFrame({"x": y, "group": np.where(y > 0, "up", "down")}), eq.Roles(numeric="x"))
+    row = ValueDisclosure(trees=True).measure(released, original).detail.row(0, named=True)
+    assert row["all columns"] > 0.9
+    assert row["curved"] < 0.1
+    assert row["trees"] < 0.1
+
+
+def test_trees_find_what_no_sum_does() -> None:
+    """x = sign(y z): neither column alone says anything of it."""
+    y, z = np.random.default_rng(6).normal(size=(2, 2_000))
+    table = pl.DataFrame({"x": y, "z": z})
+    original = eq.read(table.with_columns(x=pl.Series(np.sign(y * z))), eq.Roles(numeric="x"))
+    released = eq.read(table, eq.Roles(numeric="x"))
+    assert ValueDisclosure().measure(released, original).value < 0.2
+    assert ValueDisclosure(trees=True).measure(released, original).value > 0.8
+
+
+def test_a_synthetic_file_is_measured_beside_its_holdout() -> None:
+    """What the other columns of a person tell is learnt from the synthetic file, and of people outside it as well."""
+    x, covariance = correlated(3_000)
+    records = records_of(x[:2_000])
+    released = eq.Recipe([eq.masks.Synthesize()], 1).run(records)
+    score = ValueDisclosure("b").measure(released, replace(records, holdout=records_of(x[2_000:])))
+    others = [0, 2]
+    part = covariance[1, others]
+    expected = part @ np.linalg.solve(covariance[np.ix_(others, others)], part)
+    assert score.value == pytest.approx(expected, abs=0.05)
+    assert score.baseline == pytest.approx(expected, abs=0.05)
+    assert "knows all other columns" in score.notes[1]
+    less = ValueDisclosure("b", known="c").measure(released, records)
+    assert less.value == pytest.approx(0.36, abs=0.05)
+    assert less.baseline == pytest.approx(0.0)
+
+
+def test_a_gap_is_seen_and_nothing_breaks() -> None:
+    """Missing values on either side: the gap itself is a column of the snooper."""
+    x, _ = correlated(300)
+    y = x + np.random.default_rng(7).normal(size=x.shape)
+    y[:40, 0], x[20:30, 0] = np.nan, np.nan
+    score = ValueDisclosure().measure(records_of(y), records_of(x))
+    assert 0 < score.value < 1
 
 
 def test_a_constant_column_is_refused() -> None:

@@ -38,13 +38,22 @@ MAX_RECORDS, MAX_RECORD_TRIES = 250_000, 2_000_000
 """What a report bears: so many records at most, and so many records times combinations of columns."""
 Variants = dict[str, tuple[dict[str, Any], ...]]
 VARIANTS: Variants = {
-    "nearest": ({}, {"metric": "mahalanobis"}),
+    "nearest": tuple(
+        {"metric": metric, "links": links}
+        for links in ("nearest", "one-to-one")
+        for metric in ("euclidean", "mahalanobis", "rank", "log")
+    ),
     "linkage": ({}, {"knows": "values"}, {"knows": "truth"}),
     "singling_out": ({}, {"mode": "multivariate"}),
 }
 """The attacks that are tried in several ways."""
 REPORT_VARIANTS: Variants = {"nearest": VARIANTS["nearest"], "inference": ({"snoopers": ("match", "class")},)}
 """Those of a report that comes with every release: without what learns long."""
+MAX_REPORT_ASSIGNED = 10_000
+"""Records up to which a report tries one-to-one assignment."""
+ASSIGNED_LATER = (
+    f"One-to-one assignment was not tried, for there are more than {MAX_REPORT_ASSIGNED:,} records: `attack` tries it."
+)
 UNALIGNED = ("nearest", "inference", "singling_out")
 """Attacks on files in which nobody knows whose record is whose; linkage, which estimates, takes equal rows for equal
 people where there are as many."""
@@ -204,7 +213,12 @@ def try_out(released: Records, original: Records, *, progress: Progress | None =
         files = pair(released, original, columns)
         attacks = _every(files, _Aim.of(files, columns, files.original.roles.sensitive), REPORT_VARIANTS)
         plan = steps.KnowledgePlan.of(len(columns), 2, files.original.height(), MAX_RECORD_TRIES)
-        return _attack_with(files, columns, attacks, plan, strict=False, progress=progress)
+        assigned = [method for method in attacks if getattr(method, "links", None) == "one-to-one"]
+        if not assigned or files.original.height() <= MAX_REPORT_ASSIGNED:
+            return _attack_with(files, columns, attacks, plan, strict=False, progress=progress)
+        quick = [method for method in attacks if method not in assigned]
+        outcome = _attack_with(files, columns, quick, plan, strict=False, progress=progress)
+        return replace(outcome, notes=(*outcome.notes, ASSIGNED_LATER))
     except Cancelled:
         raise
     except EquipoiseError as error:
@@ -273,12 +287,22 @@ def _variants(kind: type, files: Pair, aim: _Aim, variants: tuple[dict[str, Any]
     if "columns" in has and not aim.columns(has):
         return
     for variant in variants:
-        if variant.get("metric") == "mahalanobis" and len(_numeric(files, aim.known)) < 2:
+        if not _worthwhile(variant, files, len(_numeric(files, aim.known))):
             continue
         for column in aim.sensitive if "sensitive" in has else (None,):
             rest = replace(aim, known=tuple(c for c in aim.known if c != column))
             if rest.known:
                 yield _filled(kind(**({"sensitive": column} if column else {}), **variant), files, rest)
+
+
+def _worthwhile(variant: dict[str, Any], files: Pair, numbers: int) -> bool:
+    """Whether a way to search for the nearest record differs from the plain one on these files."""
+    if variant.get("metric") == "mahalanobis" and numbers < 2:
+        return False
+    assigned = variant.get("links") == "one-to-one"
+    if assigned and files.truth == "unknown":
+        return False
+    return numbers > 0 or not (assigned or variant.get("metric") in ("rank", "log"))
 
 
 def _filled(method: Measure, files: Pair, aim: _Aim) -> Measure:
@@ -337,7 +361,7 @@ def _scenarios(
         except EquipoiseError as error:
             if strict:
                 raise
-            untried[title(name_of(type(method)))] = error
+            untried[_title(method)] = error
             continue
         tries.setdefault(_intruder(method, columns), []).append((method, score))
     if not tries:
@@ -345,6 +369,11 @@ def _scenarios(
     notes = [f"{name} was not tried: {error}" for name, error in untried.items()]
     order = sorted(tries, key=lambda intruder: list(SENTENCES).index(intruder[0]))
     return tuple(scenario(files, columns, tries[intruder]) for intruder in order), notes
+
+
+def _title(method: Measure) -> str:
+    assigned = getattr(method, "links", None) == "one-to-one"
+    return f"{title(name_of(type(method)))}{' (one-to-one)' if assigned else ''}"
 
 
 def _measured(method: Measure, files: Pair) -> Score:

@@ -143,7 +143,10 @@ def _head(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
 
 
 def _measures(findings: FileFindings) -> Iterator[str]:
-    if findings.roles.of("key"):
+    if not findings.roles.of("key"):
+        yield "\n# Noise is random: each candidate is drawn so often, and chosen by what holds over its draws."
+        yield "draws = 5"
+    else:
         disclosures = [f"attribute_disclosure(sensitive={column!r})" for column in findings.roles.of("sensitive")]
         yield "\n# Reported beside the limits; nothing is decided by them."
         yield f"measures = {_quoted(['uniques(k=2)', *disclosures, 'entropy'])}"
@@ -287,7 +290,7 @@ def _numbers(findings: FileFindings, preset: Preset | None) -> list[str]:
         'moments = { limit = "< 50%", reason = "means, variances and correlations stay useful" }',
         "\n[[candidates]]",
         "masks = [",
-        f'    {{ use = "noise", columns = {_quoted(numbers)}, kind = "correlated", scale = [0.4, 0.5, 0.6, 0.8] }},',
+        f'    {{ use = "noise", columns = {_quoted(numbers)}, kind = "correlated", scale = [0.5, 0.8, 1.0, 1.2] }},',
         "]",
     ]
 

@@ -7,6 +7,7 @@ from equipoise.ground.lazy_exports import export_lazily
 if TYPE_CHECKING:
     from equipoise.risk.attribute_disclosure import AttributeDisclosure as AttributeDisclosure
     from equipoise.risk.composition import Composition as Composition
+    from equipoise.risk.copies import Copies as Copies
     from equipoise.risk.correct_matches import CorrectMatches as CorrectMatches
     from equipoise.risk.household import Household as Household
     from equipoise.risk.individual import Individual as Individual

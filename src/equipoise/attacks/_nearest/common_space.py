@@ -21,6 +21,7 @@ MIN_VARIANCE_SHARE = 1e-9
 """Share of the largest variance below which a direction counts for nothing in the Mahalanobis distance."""
 
 Kind = Literal["number", "ordinal", "nominal", "text"]
+Scale = Literal["values", "logarithms", "ranks"]
 Clouds = tuple[Cloud, Cloud, Costs]
 """The released and the original records, and the cost of differences in their categories."""
 
@@ -35,8 +36,8 @@ def kind_of(released: pl.DataType, original: pl.DataType) -> Kind:
 class CommonSpace:
     """Builder of the common space, column by column: coordinates, and categories with their penalties."""
 
-    def __init__(self, files: Matched, laws: tuple[Law, ...]) -> None:
-        self.files, self.laws = files, laws
+    def __init__(self, files: Matched, laws: tuple[Law, ...], scale: Scale = "values") -> None:
+        self.files, self.laws, self.scale = files, laws, scale
         self.released, self.original = files.released, files.original
         self.numbers: list[Floats] = []
         self.ranks: list[Floats] = []
@@ -54,7 +55,8 @@ class CommonSpace:
             ranks, size = _ranks(released, original)
             self._coordinate(ranks / max(1, size), weight, self.ranks, scaled=False)
         else:
-            self._coordinate(numbers(released, original), weight, self.numbers, scaled=True)
+            values = _rescaled(numbers(released, original), len(released), self.scale)
+            self._coordinate(values, weight, self.numbers, scaled=True)
 
     def clouds(self, whiten: bool) -> Clouds:
         size, split = self.released.height + self.original.height, self.released.height
@@ -116,6 +118,22 @@ def _whitening(original: Floats) -> Floats:
     values, vectors = np.linalg.eigh(centred.T @ centred / len(original))
     loud = values > MIN_VARIANCE_SHARE * values.max()
     return np.asarray(vectors[:, loud] / np.sqrt(values[loud]))
+
+
+def _rescaled(values: Floats, split: int, scale: Scale) -> Floats:
+    """The values, their logarithms with sign, or their ranks within their own file; missing stays missing.
+
+    The logarithm is asinh(x / u), u a hundredth of the original's median absolute value: linear near zero.
+    """
+    if scale == "values":
+        return values
+    if scale == "logarithms":
+        sizes = np.abs(values[split:][np.isfinite(values[split:])])
+        unit = float(np.median(sizes[sizes > 0])) / 100 if (sizes > 0).any() else 1.0
+        return np.arcsinh(values / unit)
+    parts = [pl.Series(part, nan_to_null=True) for part in (values[:split], values[split:])]
+    shares = [(part.rank() / max(1, part.count())).cast(pl.Float64).to_numpy() for part in parts]
+    return np.concatenate(shares)
 
 
 def _ranks(released: pl.Series, original: pl.Series) -> tuple[Floats, int]:

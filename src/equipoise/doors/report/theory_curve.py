@@ -15,12 +15,18 @@ def expected_curve(trials: Sequence[Trial], risk: str, utility: str, records: in
 
     With noise of variance scale^2 on a column of variance 1, the mean squared change is scale^2, and the strongest
     snooper (the best linear one) has MSE = 1 / R, so that the share of the variance that is known is 1 - 1/R
-    (Duncan and Keller-McNulty 2000, with the shrinking snooper). For maps of `value_disclosure` against `mean_square`.
+    (Duncan and Keller-McNulty 2000, with the shrinking snooper). For maps of `value_disclosure` against `mean_square`,
+    where noise is on one column or the snooper looks at each column by itself: other columns tell more.
     """
-    scales = [
-        mask.scale for t in trials for mask in t.recipe.masks if isinstance(mask, Noise) and mask.kind == "independent"
-    ]
-    if not scales or risk.partition("(")[0] != "value_disclosure" or utility.partition("(")[0] != "mean_square":
+    noises = [mask for t in trials for mask in t.recipe.masks if isinstance(mask, Noise) and mask.kind == "independent"]
+    alone = "snooper='own'" in risk or all(len(mask.columns) == 1 for mask in noises)
+    scales = [mask.scale for mask in noises]
+    if (
+        not scales
+        or not alone
+        or risk.partition("(")[0] != "value_disclosure"
+        or utility.partition("(")[0] != "mean_square"
+    ):
         return None
     values = np.linspace(min(scales) / 2, max(scales) * 1.1, 60)
     noise_curve = curve("noise", "scale", values.tolist(), n=max(2, records), s2=1.0)

@@ -1,0 +1,225 @@
+"""Regressions of a person's numbers on the columns of a release: what the snoopers of `ValueDisclosure` explain."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from equipoise.ground.arrays import Floats
+from equipoise.ground.errors import MissingExtraError
+
+KNOT_QUANTILES = (0.5, 0.9, 0.1, 0.98)
+"""Where the lines of the curved snooper may bend; the first ones where records are few."""
+RECORDS_PER_TERM = 30
+"""Records for each term of the curved snooper, so that it does not learn records by heart."""
+MAX_CATEGORIES = 20
+"""Categories of a column that have a term, the most frequent."""
+NEIGHBOURS = (1, 5)
+"""Released records whose mean is a guess."""
+MAX_NEIGHBOUR_QUESTIONS, MAX_TREE_RECORDS, TREE_FOLDS = 2_000, 10_000, 3
+SINGULAR_SHARE = 1e-10
+"""Share of the largest eigenvalue below which a direction counts for nothing."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A column as a number, what lies beyond a knot of it, whether it is missing, or whether it has this category."""
+
+    column: str
+    kind: str
+    centre: float = 0.0
+    unit: float = 1.0
+    knot: float = 0.0
+    category: str | None = None
+
+    def values(self, table: pl.DataFrame) -> Floats:
+        if self.kind == "category":
+            return (as_text(table[self.column]) == self.category).fill_null(False).to_numpy().astype(np.float64)
+        numbers = as_numbers(table[self.column])
+        if self.kind == "missing":
+            return np.isnan(numbers).astype(np.float64)
+        scaled = np.where(np.isnan(numbers), 0.0, (numbers - self.centre) / self.unit)
+        return scaled if self.kind == "number" else np.maximum(scaled - self.knot, 0.0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a regression: numbers as they are (`linear`), and with bends and categories (`curved`)."""
+
+    linear: tuple[Term, ...]
+    curved: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, released: pl.DataFrame, columns: Sequence[str]) -> "Terms":
+        """Terms from the released file; bends and categories while there are 30 records for each term."""
+        numeric = [c for c in columns if is_number(released[c])]
+        linear = tuple(term for c in numeric for term in _of_number(released[c]))
+        room = released.height // RECORDS_PER_TERM - len(linear)
+        bends = [bend for place in range(len(KNOT_QUANTILES)) for bend in _bends(released, linear, place)]
+        bends = bends[: max(0, room)]
+        room -= len(bends)
+        categories: list[Term] = []
+        for column in (c for c in columns if c not in numeric):
+            more = list(_of_category(released[column]))
+            categories += more if len(more) <= room else []
+            room -= len(more) if len(more) <= room else 0
+        return cls(linear, (*linear, *bends, *categories))
+
+
+def is_number(column: pl.Series) -> bool:
+    return column.dtype.is_numeric() or column.dtype.is_temporal()
+
+
+def as_numbers(column: pl.Series) -> Floats:
+    """Numbers, points in time as numbers too; anything else, and infinities, are missing."""
+    if not is_number(column):
+        return np.full(len(column), np.nan)
+    numbers = column.to_physical().cast(pl.Float64).to_numpy()
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def as_text(column: pl.Series) -> pl.Series:
+    return column.cast(pl.String)
+
+
+def _of_number(column: pl.Series) -> Iterator[Term]:
+    numbers = as_numbers(column)
+    present = numbers[~np.isnan(numbers)]
+    centre, unit = (float(present.mean()), float(present.std())) if len(present) else (0.0, 0.0)
+    if unit > 0:
+        yield Term(column.name, "number", centre, unit)
+    if 0 < len(present) < len(numbers):
+        yield Term(column.name, "missing")
+
+
+def _bends(released: pl.DataFrame, linear: Sequence[Term], place: int) -> Iterator[Term]:
+    """One bend in each number, at a quantile of its released values."""
+    for term in linear:
+        if term.kind == "number":
+            values = term.values(released)
+            knot = float(np.quantile(values, KNOT_QUANTILES[place]))
+            if values.min() < knot < values.max():
+                yield Term(term.column, "bend", term.centre, term.unit, knot)
+
+
+def _of_category(column: pl.Series) -> Iterator[Term]:
+    counts = as_text(column).drop_nulls().value_counts(name="n").sort(["n", column.name], descending=[True, False])
+    for category in counts[column.name].head(MAX_CATEGORIES):
+        yield Term(column.name, "category", category=category)
+
+
+def matrix(terms: Sequence[Term], table: pl.DataFrame) -> Floats:
+    """A row for each record, a column for each term, and one of ones."""
+    return np.stack([np.ones(table.height), *(term.values(table) for term in terms)], axis=1)
+
+
+def coefficients(x: Floats, y: Floats) -> Floats:
+    """Least squares, the shortest solution where several fit alike. O(records x terms^2)."""
+    inverse = np.linalg.pinv(x.T @ x, rcond=SINGULAR_SHARE, hermitian=True)
+    return np.asarray(inverse @ (x.T @ y))
+
+
+def best_fit_errors(terms: Sequence[Term], released: pl.DataFrame, originals: Floats) -> list[float]:
+    """Relative mean squared error of the best rule in these terms, for each column of the originals.
+
+    The rule is fitted to the originals themselves: no rule of this form, however it was come by, has a smaller error.
+    """
+    x = matrix(terms, released)
+    errors = []
+    for y in originals.T:
+        present = ~np.isnan(y)
+        rows, centred = (x if present.all() else x[present]), y[present] - y[present].mean()
+        errors.append(_relative(rows @ coefficients(rows, centred), centred))
+    return errors
+
+
+def learnt_errors(
+    terms: Sequence[Term], released: pl.DataFrame, target: str, people: Sequence[pl.DataFrame]
+) -> list[float]:
+    """Relative errors of the rule that the release teaches, in each of several files of people.
+
+    Guesses are taken as they are, or kept within the range of the release, whichever errs less.
+    """
+    y = as_numbers(released[target])
+    present = ~np.isnan(y)
+    rule = coefficients(matrix(terms, released)[present], y[present])
+    low, high = float(y[present].min()), float(y[present].max())
+    guesses = [matrix(terms, table) @ rule for table in people]
+    return [
+        min(_of_people(guess, table, target), _of_people(np.clip(guess, low, high), table, target))
+        for guess, table in zip(guesses, people, strict=True)
+    ]
+
+
+def neighbour_errors(
+    terms: Sequence[Term], released: pl.DataFrame, target: str, people: Sequence[pl.DataFrame]
+) -> list[float]:
+    """Relative errors of the mean of the nearest released records, of one or five, whichever is smaller."""
+    from scipy.spatial import cKDTree
+
+    y = as_numbers(released[target])
+    present = ~np.isnan(y)
+    tree, values = cKDTree(matrix(terms, released)[present]), y[present]
+    errors = []
+    for table in people:
+        some = _spread_out(table, target)
+        _, places = tree.query(matrix(terms, some), k=[*range(1, min(NEIGHBOURS[-1], len(values)) + 1)])
+        errors.append(min(_of_people(values[places[:, :k]].mean(axis=1), some, target) for k in NEIGHBOURS))
+    return errors
+
+
+def _spread_out(table: pl.DataFrame, target: str) -> pl.DataFrame:
+    """At most 2,000 people with a value, evenly over its range."""
+    table = table.filter(~np.isnan(as_numbers(table[target]))).sort(target)
+    return table.gather_every(max(1, -(-table.height // MAX_NEIGHBOUR_QUESTIONS)))
+
+
+def tree_errors(
+    terms: Sequence[Term], released: pl.DataFrame, target: str, people: Sequence[pl.DataFrame]
+) -> list[float]:
+    """Relative errors of boosted trees that learn from the release."""
+    y = as_numbers(released[target])
+    rows = np.flatnonzero(~np.isnan(y))[:MAX_TREE_RECORDS]
+    learnt = _trees(matrix(terms, released)[rows], y[rows], [matrix(terms, table) for table in people])
+    return [_of_people(guess, table, target) for guess, table in zip(learnt, people, strict=True)]
+
+
+def crossed_tree_errors(terms: Sequence[Term], released: pl.DataFrame, originals: Floats) -> list[float]:
+    """Relative errors of boosted trees that learn from other people's pairs of records, in three folds."""
+    x = matrix(terms, released)
+    errors = []
+    for y in originals.T:
+        present = np.flatnonzero(~np.isnan(y))
+        guess = np.full(len(y), y[present].mean())
+        for fold in range(TREE_FOLDS) if len(present) >= TREE_FOLDS else ():
+            inside = present[np.arange(len(present)) % TREE_FOLDS == fold]
+            outside = np.setdiff1d(present, inside)[:MAX_TREE_RECORDS]
+            guess[inside] = _trees(x[outside], y[outside], [x[inside]])[0]
+        errors.append(_relative(guess[present], y[present]))
+    return errors
+
+
+def _trees(x: Floats, y: Floats, people: Sequence[Floats]) -> list[Floats]:
+    """Guesses of boosted trees fitted on x and y, on one thread: idle threads of OpenMP burn CPU."""
+    try:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:
+        raise MissingExtraError.for_package("scikit-learn", "learn") from None
+    model = HistGradientBoostingRegressor(max_iter=100, learning_rate=0.1, max_leaf_nodes=15, random_state=0)
+    with threadpool_limits(1):
+        model.fit(x, y)
+        return [np.asarray(model.predict(features)) for features in people]
+
+
+def _of_people(guess: Floats, people: pl.DataFrame, target: str) -> float:
+    truth = as_numbers(people[target])
+    present = ~np.isnan(truth)
+    return _relative(guess[present], truth[present])
+
+
+def _relative(guess: Floats, truth: Floats) -> float:
+    """Mean squared error as a share of the variance; that of the mean where there is none."""
+    spread = float(truth.var()) if len(truth) else 0.0
+    return float(((truth - guess) ** 2).mean()) / spread if spread > 0 else 1.0
