@@ -33,7 +33,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.fixture(scope="module")
 def small() -> dict[str, pl.DataFrame]:
     """Files as the examples name them, made from the demo files."""
-    survey = eq.demo.survey().head(3000).rename({"salary": "income"})
+    survey = eq.demo.survey().head(2000).rename({"salary": "income"})
     people = survey.with_columns(w=pl.col("weight") / 300).drop("weight")
     firms = eq.demo.business().with_columns(pl.col("industry").str.slice(0, 1)).rename({"weight": "w"})
     return {"people": people, "register": people.select("person", "sex", "age", "region", "income"), "firms": firms}

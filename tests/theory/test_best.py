@@ -23,6 +23,7 @@ CASES: list[tuple[str, str, dict[str, Any], float, Any]] = [
 ]
 
 
+@pytest.mark.evidence(every=2)
 @pytest.mark.parametrize(("parameter", "method", "given", "limit", "grid"), CASES)
 def test_the_optimum_is_that_of_a_fine_grid(
     parameter: str, method: str, given: dict[str, Any], limit: float, grid: Any

@@ -73,6 +73,7 @@ def test_the_same_as_from_microdata(kept: str, tree: eq.Hierarchy) -> None:
         assert [axis.nodes[axis.total] for axis in found.axes] == ["Total"] * 3
 
 
+@pytest.mark.evidence(every=2)
 @pytest.mark.parametrize("kept", ["occupied", "inner"])
 def test_rules_and_patterns_are_the_same(kept: str) -> None:
     """The p% rule, its levels and the pattern do not depend on where the table comes from."""

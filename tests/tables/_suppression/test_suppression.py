@@ -97,7 +97,7 @@ def attempt(t: dict[str, Any], **more: Any) -> Any:
         return None
 
 
-@pytest.mark.evidence(every=3)
+@pytest.mark.evidence(every=6)
 @pytest.mark.parametrize(("trees", "seed"), [(trees, seed) for trees in SHAPES for seed in range(3)])
 def test_no_primary_is_ever_inside_its_protection_interval(trees: list[Any], seed: int) -> None:
     t = random_table(trees, seed)
@@ -111,7 +111,7 @@ def test_no_primary_is_ever_inside_its_protection_interval(trees: list[Any], see
         assert not intervals.disclosed()[t["primary"]].any()
 
 
-@pytest.mark.evidence(every=2)
+@pytest.mark.evidence(every=4)
 @pytest.mark.parametrize(("trees", "seed"), [(trees, seed) for trees in SHAPES[1:5] for seed in range(2)])
 def test_contributors_who_know_their_own_cell_learn_no_other(trees: list[Any], seed: int) -> None:
     t = random_table(trees, seed + 10)

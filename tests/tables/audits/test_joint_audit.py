@@ -135,7 +135,7 @@ def test_other_noise_on_the_same_cells_is_refused(people: eq.Records, tmp_path: 
     made(people, tmp_path, "one", ["k", "s"], method=CellKey())
     made(people, tmp_path, "two", ["k"], method=CellKey())
     with pytest.raises(eq.RefusedError, match="published before with another change"):
-        made(people, tmp_path, "three", ["k"], method=CellKey(most=9, variance=8.0))
+        made(people, tmp_path, "three", ["k", "s"], method=CellKey(most=9, variance=8.0))
     assert not (tmp_path / "three").exists()
 
 
