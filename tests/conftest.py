@@ -37,7 +37,7 @@ EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
 settings.register_profile(
     "equipoise",
     deadline=None,
-    max_examples=200 if EVIDENCE else 12,
+    max_examples=200 if EVIDENCE else 10,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
