@@ -23,6 +23,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 import equipoise as eq
@@ -36,7 +37,7 @@ EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
 settings.register_profile(
     "equipoise",
     deadline=None,
-    max_examples=200 if EVIDENCE else 25,
+    max_examples=200 if EVIDENCE else 10,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -71,6 +72,13 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionfinish() -> None:
     gc.unfreeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Any:
+    """Examples are in the source: test files are not searched for them."""
+    collectors = yield
+    return [collector for collector in collectors if not isinstance(collector, DoctestModule)]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -28,8 +28,9 @@ def only(folder: Path) -> dict[str, object]:
 
 
 def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixture[str], full: Any) -> None:
-    """The cheap ones here; in full those too that search, serve, attack and scan."""
-    elsewhere = ("importing", "reading", *full(("searching", "workbench", "attacking", "scanning"), ()))
+    """The cheap ones here; in full those too that search, serve, attack, scan and suppress."""
+    dear = ("searching", "workbench", "attacking", "scanning", "suppression", "coarsening")
+    elsewhere = ("importing", "reading", *full(dear, ()))
     names = [name for name in bench.BENCHMARKS if name not in elsewhere]
     assert bench.main([*names, "--quick", "--out", str(folder)]) == 0
     told = only(folder)
@@ -38,7 +39,7 @@ def test_quick_run_states_every_ratio(folder: Path, capsys: pytest.CaptureFixtur
     rows = told["rows"]
     assert isinstance(rows, list)
     measured = [row for row in rows if "skipped" not in row]
-    assert len(measured) == full(37, 59)
+    assert len(measured) == full(32, 59)
     for row in measured:
         assert row["ratio"] == pytest.approx(row["ours"] / row["yardstick"])
         assert row["ratio"] > 0

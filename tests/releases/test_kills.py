@@ -12,8 +12,8 @@ import pytest
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are forked and killed as POSIX systems do")
 def test_killed_at_random_moments(tmp_path: Path, full: Any) -> None:
-    """Three here, a dozen in full; any number by hand: `python tests/releases/kills.py FOLDER 50 SEED`."""
-    kills = full(3, 12)
+    """Two here, a dozen in full; any number by hand: `python tests/releases/kills.py FOLDER 50 SEED`."""
+    kills = full(2, 12)
     script = Path(__file__).with_name("kills.py")
     done = subprocess.run(
         [sys.executable, str(script), str(tmp_path), str(kills), "2026"], capture_output=True, check=False, text=True

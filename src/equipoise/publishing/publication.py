@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.beta_binomial.posterior import Posterior, posterior
-from equipoise.beta_binomial.prior import PriorFit, fit
+from equipoise.beta_binomial.prior import PriorFit
 from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.ground.arrays import Floats, Integers
@@ -21,7 +21,8 @@ from equipoise.presentation.numbers import fraction, percent
 from equipoise.presentation.style import Spec
 from equipoise.publishing.alternatives import Answers, LossTerms, Ways, answers
 from equipoise.publishing.cell_losses import ClassLoss, UniquesMisfit, by_class, misfit, silence
-from equipoise.publishing.cells_of_domains import Domains, domains, of_domain
+from equipoise.publishing.cell_prior import cell_prior
+from equipoise.publishing.cells_of_domains import Domains, domains
 from equipoise.publishing.chart import curve_chart
 from equipoise.publishing.other_rules import RuleComparison, built_in, rival
 from equipoise.publishing.prior_fit import Residuals, checked
@@ -346,7 +347,7 @@ def publication(source: Any, options: PublicationOptions) -> Publication:
     data = domains(source, options.domain, options.target, options.population)
     if not data.column("y").any():
         raise DataError("All y are 0: nobody in the sample is in the class, so there is nothing to decide.")
-    alpha, beta, estimate = _prior(options.prior, data, options.covariates)
+    alpha, beta, estimate = cell_prior(options.prior, data, options.covariates)
     y, n, N, *effective = (data.column(c) for c in ("y", "n", "N", "y_eff", "n_eff"))  # noqa: N806
     law = posterior(y, n, N, alpha, beta, effective=(effective[0], effective[1]))
     loss_name, quiet = read(options.disclosure), silence(options.nonpublication, data)
@@ -356,43 +357,6 @@ def publication(source: Any, options: PublicationOptions) -> Publication:
     notes = (*data.notes, *_notes(loss, loss_name, law, R1, R0, estimate, uniques_check))
     alpha, beta = (np.broadcast_to(np.asarray(shape, np.float64), law.y.shape) for shape in (alpha, beta))
     return Publication(data, law, loss_name, quiet, loss, R0, R1, (alpha, beta), estimate, uniques_check, notes)
-
-
-def _prior(prior: Any, data: Domains, covariates: Any) -> tuple[Any, Any, PriorFit | None]:
-    """alpha and beta of each cell, and the fit where they were fitted."""
-    if prior is None:
-        return _fitted(data, covariates)
-    if isinstance(prior, PriorFit):
-        return *prior.per_row(data.table.height), prior
-    if isinstance(prior, Mapping):
-        return *_by_class(prior, data), None
-    try:
-        alpha, beta = prior
-    except (TypeError, ValueError):
-        raise ParameterError("prior must be (alpha, beta), a mapping of class to (alpha, beta), or None.") from None
-    return alpha, beta, None
-
-
-def _fitted(data: Domains, covariates: Any) -> tuple[Floats, Floats, PriorFit]:
-    if data.configurations:
-        raise ParameterError(
-            "A table of configurations with shares holds no domains to fit a prior to: give the prior."
-        )
-    if data.table.height < 2 or (data.domain and data.table.select(data.domain).n_unique() < 2):
-        raise DataError("There is one domain only: a prior cannot be fitted to it, give prior=(alpha, beta).")
-    columns = [of_domain(data, name) for name in ([covariates] if isinstance(covariates, str) else covariates or ())]
-    x = np.stack(columns, axis=1) if columns else None
-    prior = fit(data.column("y_eff"), data.column("n_eff"), data.classes(), x)
-    return *prior.per_row(data.table.height), prior
-
-
-def _by_class(prior: Mapping[Any, Any], data: Domains) -> tuple[Floats, Floats]:
-    rows = data.table.select(data.target).rows() if data.target else []
-    names = [row[0] if len(data.target) == 1 else row for row in rows]
-    if not names or not set(names) <= set(prior):
-        raise ParameterError("prior must give (alpha, beta) for every class.")
-    pairs = np.array([prior[name] for name in names], dtype=np.float64)
-    return pairs[:, 0], pairs[:, 1]
 
 
 def _notes(
