@@ -113,5 +113,5 @@ def _codes(new: pl.Series, old: pl.Series) -> _Column | None:
 def _cube(axes: tuple[pl.Series, ...], codes: list[Integers], weights: Floats | None) -> tuple[Cube, Integers]:
     ids, first = group(codes, [len(axis) for axis in axes])
     n = np.bincount(ids)
-    total = n.astype(np.float64) if weights is None else np.bincount(ids, weights)
+    total: Floats = n.astype(np.float64) if weights is None else np.bincount(ids, weights).astype(np.float64)
     return Cube(axes, tuple(column[first] for column in codes), n, total), ids

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from equipoise.data.candidates import Candidates, candidates
+from equipoise.data.candidates import candidates
 from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
@@ -34,16 +34,19 @@ class KeyRisk:
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
-        seen = self._candidates(released, original)
-        if seen is None:
-            return self._score(released, self._cells(released))
-        score = self._score(seen.people, seen.people)
-        return replace(score, records=lambda: rows(original, risk=score.detail["risk"].gather(seen.places)))
+        if isinstance(released, Records) and isinstance(original, Records) and self._by_candidates(released.roles):
+            return self._candidates_score(released, original)
+        return self._score(released, self._cells(released))
 
-    def _candidates(self, released: Records | Cells, original: Records | Cells) -> Candidates | None:
-        if not self.of_sizes or not isinstance(released, Records) or not isinstance(original, Records):
-            return None
-        return candidates(released, original, self.by(released.roles)) if released.roles.missing == "any" else None
+    def _by_candidates(self, roles: Roles) -> bool:
+        return self.of_sizes and roles.missing == "any"
+
+    def _candidates_score(self, released: Records, original: Records) -> Score:
+        view = candidates(released, original, self.by(released.roles))
+        if view is None:
+            return self._score(released, self._cells(released))
+        score = self._score(view.people, view.people)
+        return replace(score, records=lambda: rows(original, risk=score.detail["risk"].gather(view.places)))
 
     def _cells(self, released: Records | Cells) -> Cells:
         return as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
