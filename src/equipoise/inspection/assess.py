@@ -11,6 +11,7 @@ from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
 from equipoise.ground.errors import DataError, RolesError
 from equipoise.ground.progress import Progress, tracked
+from equipoise.inspection.revealing import NO_COLUMNS, revealing
 from equipoise.inspection.worst_records import NO_HELP, NO_RECORDS, helps, worst
 from equipoise.masks import Pram, Recode
 from equipoise.methods.method import Mask, Measure
@@ -35,7 +36,7 @@ class Assessment:
     `worst` has the records most at risk, by id or row alone; `helps` has what coarsening one key would remove.
     `keys` has a row per key: its `categories`, and the uniques that would remain `without` it. `categories` has a row
     per key and category: `records`, `uniques`, and `share`, the uniques among its records. The categories are data:
-    for internal reports only.
+    for internal reports only. `revealing` has the other columns by which people are singled out, alone and in pairs.
     """
 
     records: int
@@ -44,6 +45,7 @@ class Assessment:
     categories: pl.DataFrame = field(repr=False)
     worst: pl.DataFrame = field(default_factory=lambda: NO_RECORDS, repr=False)
     helps: pl.DataFrame = field(default_factory=lambda: NO_HELP, repr=False)
+    revealing: pl.DataFrame = field(default_factory=lambda: NO_COLUMNS, repr=False)
 
     def _repr_html_(self) -> str:
         return assessment_html(self)
@@ -56,13 +58,17 @@ def assess(
 
     Without measures: uniques, classes of at most two, population uniques where there are weights, attribute disclosure
     for every sensitive column, individual risk where there are weights, household and composition risk where there are
-    households, and entropy. Cost: that of the measures, and O(cells) for each key and each of its levels.
+    households, and entropy. Always which columns beside the keys single people out. Cost: that of the measures, and
+    O(cells) for each key and each of its levels.
     """
     refuse_unfit(records)
     scales = tuple(measures) if measures is not None else standard(records)
     scores = Scores(both_ways(scale, records, records) for scale in tracked(scales, "measuring", progress))
     cells = count(records)
-    return replace(profile(records), scores=scores, worst=worst(records, cells), helps=helps(cells))
+    return replace(
+        profile(records), scores=scores, worst=worst(records, cells), helps=helps(cells),
+        revealing=revealing(records, records),
+    )  # fmt: skip
 
 
 def profile(records: Records) -> Assessment:

@@ -6,6 +6,7 @@ from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
     from equipoise.masks.bottom_code import BottomCode as BottomCode
+    from equipoise.masks.coarsen_weights import CoarsenWeights as CoarsenWeights
     from equipoise.masks.drop_direct_identifiers import DropDirectIdentifiers as DropDirectIdentifiers
     from equipoise.masks.local_recode import LocalRecode as LocalRecode
     from equipoise.masks.local_suppress import LocalSuppress as LocalSuppress

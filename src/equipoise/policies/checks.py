@@ -29,7 +29,13 @@ TRUTHFUL_MASKS = (
     "suppress_records",
 )
 """Masks that only coarsen or leave out: remaining values are true."""
-RISKS_OF_CHANGED_VALUES = ("match_probability", "correct_matches", "value_disclosure", "recognisable")
+RISKS_OF_CHANGED_VALUES = (
+    "match_probability",
+    "correct_matches",
+    "value_disclosure",
+    "recognisable",
+    "revealing_columns",
+)
 """Risks of files whose values were changed; every attack is one too."""
 UNKNOWN_KEY_ERRORS = ("unexpected_keyword_argument", "extra_forbidden")
 """Pydantic error types of unknown keys."""

@@ -8,15 +8,18 @@ from typing import Any
 from equipoise.data.branches import old_words
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
+from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.inspection.revealing import column_words, revealing, without
 from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_TEXTS
 from equipoise.methods.method import Coarsening, Measure, OnCells, label
 from equipoise.policies.checks import WAIVABLE_ATTACK, changes
 from equipoise.policies.limits import SIGN_WORDS, Limit, ends, is_share
 from equipoise.policies.policy_file import Job
 from equipoise.policies.presets import preset_named, presets, slots_of
+from equipoise.policies.revealed_columns import assumed_unknown, undeclared
 from equipoise.policies.scoped_measures import Wanted, scale
 from equipoise.policies.sections import Candidate
-from equipoise.presentation.numbers import value_text
+from equipoise.presentation.numbers import listed, value_text
 from equipoise.recipe.catalogue import OLD_NAMES, family, find, form, summary
 from equipoise.recipe.recipe import spread
 
@@ -52,7 +55,8 @@ def explain(job: Job, records: Records | None = None) -> Explained:
         "work": (_work(job, recipes, runs, records),),
         "choice": tuple(_choice(job)),
     }
-    return Explained({h: lines for h, lines in parts.items() if lines}, recipes, runs, tuple(_warnings(job)))
+    warnings = (*_warnings(job), *_undeclared(job, records))
+    return Explained({h: lines for h, lines in parts.items() if lines}, recipes, runs, warnings)
 
 
 def recipe_count(candidate: Candidate, roles: Roles) -> int:
@@ -167,6 +171,8 @@ def _choice(job: Job) -> Iterator[str]:
     elif job.searches:
         best = "most useful" if job.choose.prefer == "utility" else "safest"
         yield f"Inside the limits the {best} release wins; if there is none, nothing is released."
+    if columns := assumed_unknown(job.policy()):
+        yield f"Assumes that nobody knows {listed(columns)}: the reports say so."
     for name, why in job.waive.items():
         yield f"Waived: {name}, because {why.rstrip('.')}."
 
@@ -195,6 +201,19 @@ def _warnings(job: Job) -> Iterator[str]:
     if job.extends in presets():
         lacking = [slot for slot in slots_of(presets()[str(job.extends)]) if not job.slots.get(slot)]
         yield from (f"[slots] names no column for {slot}: the preset does nothing about it." for slot in lacking)
+
+
+def _undeclared(job: Job, records: Records | None) -> Iterator[str]:
+    """Columns that no candidate changes, that single people out, and of which the policy says nothing."""
+    if records is None or job.table is not None:
+        return
+    released = without_direct(records)
+    rest = undeclared(without(revealing(released, released), job.touched(records.roles)), job.policy())
+    if rest.height:
+        yield (
+            f"Nothing will be released: the policy says nothing of {listed(column_words(rest))}, which single people "
+            "out. Mask them, limit revealing_columns, or declare that nobody knows them (assume_unknown)."
+        )
 
 
 def _old_words(job: Job) -> Iterator[str]:

@@ -37,7 +37,8 @@ class Policy:
     released though they look like direct identifiers. A limit is a text, a table (`limit`, `reason`, `scenario`, `by`,
     `worst`) or a list of them; a limit on a risk holds in every one of `scenarios` unless it names one. With `weights`
     the choice goes by their sum over utility scores, each brought to 0 (worst tried) to 1 (best tried). `reasons` has
-    why each limit is there, `extends` the preset they come from.
+    why each limit is there, `extends` the preset they come from. `assume_unknown` names the columns that single people
+    out and are released all the same, `keep_order` leaves the records in their order: the reports say so at the top.
 
     >>> policy = Policy({"uniques": "< 0.02", "entropy": "> 7.5"})
     >>> policy.limits["uniques"]
@@ -51,9 +52,12 @@ class Policy:
     weights: Mapping[str, float] = field(default_factory=dict, hash=False)
     reasons: Mapping[str, str] = field(default_factory=dict, hash=False)
     extends: str | None = None
+    assume_unknown: tuple[str, ...] = ()
+    keep_order: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allow", names(self.allow, "allow"))
+        object.__setattr__(self, "assume_unknown", names(self.assume_unknown, "assume_unknown"))
         object.__setattr__(self, "scenarios", tuple(self.scenarios))
         if self.prefer not in ("utility", "risk"):
             raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from equipoise.data.records import Records
-from equipoise.data.roles import Roles, read_toml
+from equipoise.data.roles import Roles, names, read_toml
 from equipoise.files import FORMATS, read
 from equipoise.ground.errors import EquipoiseError, ParameterError, RolesError, hint
 from equipoise.methods.method import Mask, Measure
 from equipoise.policies import checks
 from equipoise.policies.checks import WAIVABLE_ATTACK
-from equipoise.policies.checks_on_data import misfits, role_misfits
+from equipoise.policies.checks_on_data import CHANGED_COLUMN_FIELDS, absent, misfits, role_misfits
 from equipoise.policies.coarsenings import coarsenings
 from equipoise.policies.policy import Policy
 from equipoise.policies.presets import extended, presets
@@ -66,6 +66,7 @@ class Job(Section):
     seed_file: str | None = None
     register: str | None = None
     allow: tuple[str, ...] = ()
+    assume_unknown: tuple[str, ...] = ()
     title: str | None = None
     table: Tabulation | None = None
     scenarios: tuple[Intruder, ...] = ()
@@ -156,6 +157,9 @@ class Job(Section):
         """Problems of settings that contradict each other."""
         if (why := self.unattacked()) and WAIVABLE_ATTACK not in self.waive:
             yield PolicyProblem(("limits",), why)
+        for column in self.assume_unknown:
+            if column in names(self.roles.get("keys", ()), "keys"):
+                yield PolicyProblem(("assume_unknown",), f"{column!r} is a key, which an intruder is taken to know.")
         if self.table is not None:
             yield from (PolicyProblem(("scenarios",), "are of records, not of tables.") for _ in self.scenarios[:1])
             try:
@@ -169,6 +173,13 @@ class Job(Section):
         """Why this policy must limit an attack; empty where it need not."""
         masks = (find(str(table["use"]), "mask") for c in self.candidates for table in (*c.masks, *c.then))
         return checks.unattacked(masks, self.policy().measures())
+
+    def touched(self, roles: Roles) -> frozenset[str]:
+        """The columns that a candidate may change: those its masks name, and those with a role that masks go by."""
+        tables = [table for c in self.candidates for table in (*c.masks, *c.then)]
+        named = (names(t[f], f) for t in tables for f in CHANGED_COLUMN_FIELDS if isinstance(t.get(f), str | list))
+        groups = (roles.household, roles.person, roles.weight)
+        return frozenset((*roles.keys, *filter(None, groups), *(column for one in named for column in one)))
 
     @property
     def searches(self) -> bool:
@@ -198,8 +209,9 @@ class Job(Section):
 
     def policy(self) -> Policy:
         return Policy(
-            self.limits, self.choose.prefer, self.allow, self.scenarios, self.choose.weights, extends=self.extends
-        )
+            self.limits, self.choose.prefer, self.allow, self.scenarios, self.choose.weights, extends=self.extends,
+            assume_unknown=self.assume_unknown, keep_order=self.output.keep_order,
+        )  # fmt: skip
 
     def scales(self) -> tuple[Measure, ...]:
         """The measures of the limits, then the others, each once."""
@@ -231,7 +243,8 @@ class Job(Section):
         """Problems of the policy with the columns of the data."""
         if self.table is not None:
             return list(table_misfits(records, self.table, self.folder))
-        return list(misfits(records, self.candidates, self.limits, self.measures, self.scenarios))
+        unknown = absent(self.assume_unknown, records.schema(), ("assume_unknown",))
+        return [*misfits(records, self.candidates, self.limits, self.measures, self.scenarios), *unknown]
 
     def absent(self) -> list[PolicyProblem]:
         """Problems of files that the policy names and that do not exist."""
@@ -289,7 +302,7 @@ class Job(Section):
             seed_file="seed.json",
             register=None,
             table=self.table.with_plain_trees(self.table.prepared(records), self.folder) if self.table else None,
-            output=Output(format=self.output.format),
+            output=Output(format=self.output.format, keep_order=self.output.keep_order),
             search=replace(self.search, journal=None),
             extends=self.extends if self.extends in presets() else None,
         )
@@ -305,7 +318,8 @@ def job_of(records: Records, recipe: Recipe, policy: Policy, format: str | None 
         candidates=(Candidate(masks=masks),),
         choose=Choose(policy.prefer, dict(policy.weights)),
         allow=policy.allow,
-        output=Output(format=format),
+        assume_unknown=policy.assume_unknown,
+        output=Output(format=format, keep_order=policy.keep_order),
         scenarios=policy.scenarios,
     )
     waive = {WAIVABLE_ATTACK: "One recipe, chosen by hand."} if job.unattacked() else {}

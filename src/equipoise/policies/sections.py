@@ -36,11 +36,12 @@ class Choose(Section):
 
 @dataclass(frozen=True)
 class Output(Section):
-    """[output]: the release folder, the format of the data, and the file of the key that signs the evidence."""
+    """[output]: the release folder, the format of the data, the key file that signs the evidence, and the row order."""
 
     folder: str | None = None
     format: str | None = None
     sign: str | None = None
+    keep_order: bool = False
 
 
 @dataclass(frozen=True)

@@ -83,8 +83,10 @@ def assessment_html(assessment: "Assessment") -> str:
     rows = assessment.keys.head(MAX_ROWS).to_dicts()
     keys = [[row["key"], number(row["categories"]), number(row["without"])] for row in rows]
     table = grid(["Key", "Categories", "Uniques without it"], keys) if keys else ""
+    others = [[" and ".join(filter(None, row[:2])), value_text(row[2], "share")] for row in assessment.revealing.rows()]
+    revealing = grid(["Other columns, if known", "Single out"], others[:MAX_ROWS]) if others else ""
     scores = assessment.scores
-    return card(f"{number(assessment.records)} records", scores_grid(scores), table, _notes(scores))
+    return card(f"{number(assessment.records)} records", scores_grid(scores), table, revealing, _notes(scores))
 
 
 def attack_html(attack: "Attack") -> str:

@@ -6,29 +6,44 @@ not know something is not simply met.
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from equipoise.data.cells import count
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError
 from equipoise.inspection.column_names import meaning_of
+from equipoise.inspection.revealing import NO_COLUMNS, enough_columns
 from equipoise.policies.policy import Policy
+from equipoise.policies.revealed_columns import assumed_unknown, undeclared
 from equipoise.policies.scoped_measures import Wanted
+from equipoise.presentation.numbers import listed
 from equipoise.recipe.catalogue import parse
 from equipoise.risk import Composition
 
 
-def assumptions(released: Records, policy: Policy | None = None) -> tuple[str, ...]:
+def assumptions(
+    released: Records, policy: Policy | None = None, *, revealing: pl.DataFrame = NO_COLUMNS
+) -> tuple[str, ...]:
     """What the scores of a release assume, each as a sentence; the policy says which risks are limited. O(cells).
+
+    `revealing` has the columns that single people out: where the policy says nothing of them, nobody may know them.
 
     >>> import equipoise as eq, polars as pl
     >>> assumptions(eq.read(pl.DataFrame({"age": [30, None]}), eq.Roles("age", missing="any")))
     ('Assumes that nobody can tell why a key is missing: a blank could be anything.',)
     """
-    return tuple(_assumptions(released, policy or Policy()))
+    return tuple(_assumptions(released, policy or Policy(), revealing))
 
 
-def _assumptions(released: Records, policy: Policy) -> Iterator[str]:
+def _assumptions(released: Records, policy: Policy, revealing: pl.DataFrame) -> Iterator[str]:
     keys = released.roles.keys
+    unknown = [c for c in assumed_unknown(policy) if c in released.schema()]
+    unknown += enough_columns(undeclared(revealing, policy))
+    if unknown:
+        yield f"Assumes that nobody knows {listed(unknown)}."
+    if policy.keep_order:
+        yield "Assumes that nobody knows the order of the records, which was kept."
     yield from _unknown_records(released.roles)
     yield from _unknown_members(released.roles, policy)
     if keys and released.roles.missing == "any" and any(axis.null_count() for axis in count(released).cube.axes):

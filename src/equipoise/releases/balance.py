@@ -18,9 +18,11 @@ from equipoise.ground.progress import Progress
 from equipoise.ground.whole_files import refuse_inside, refuse_page, write_whole
 from equipoise.inspection.assess import refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.inspection.revealing import revealing, without
 from equipoise.methods.method import Mask
 from equipoise.policies.policy import Policy
 from equipoise.policies.policy_file import Job
+from equipoise.policies.revealed_columns import refuse_undeclared
 from equipoise.presentation.pages import page
 from equipoise.provenance.fingerprint import keyed_hash
 from equipoise.provenance.journal import Journal, beside
@@ -85,6 +87,8 @@ def balanced(
     case = TableCase(job, job.read()) if job.table is not None else RecordsCase(job, job.read())
     with kept_journal(job, folder, case.records, case.masking_input, seed=case.seed, table=case.depends) as journal:
         plan = case.plan(journal.seed)
+        if isinstance(case, RecordsCase):
+            case.refuse_undeclared(plan)
         trials = trials_of(job, plan, journal, progress)
         with remembered(job, trials, plan.ends):
             chosen = chosen_of(trials, job.policy())
@@ -120,6 +124,17 @@ class RecordsCase:
         recipes, families = candidates_of(job, records, seed)
         measures = job.scales() or standard(records, recipes[0] if recipes else first_of(families))
         return Plan(records, measures, recipes, families, partial(ends, records, measures))
+
+    def refuse_undeclared(self, plan: Plan) -> None:
+        """Refuse before anything is tried, where a column that no candidate changes singles people out."""
+        untouched = without(revealing(self.masking_input, self.masking_input), self.job.touched(self.records.roles))
+        try:
+            refuse_undeclared(untouched, self.job.policy())
+        except RefusedError as error:
+            original = plan.ends()[0]
+            with remembered(self.job, Trials((original,)), plan.ends):
+                error.about = original
+                raise
 
     def release(
         self, plan: Plan, trials: Trials, chosen: Trial, *, seed: int, folder: Path, overwrite: bool,

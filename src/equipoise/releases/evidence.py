@@ -11,6 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from equipoise.data import engines
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
@@ -62,6 +64,8 @@ def evidence(
         "scores": {s.name: {"value": finite(rounded(s.value, s.unit)), "unit": s.unit} for s in facts.chosen.scores},
         "verdict": "accepted" if facts.verdict else "refused",
         "assumes": list(facts.assumptions),
+        "revealing": facts.revealing.with_columns(pl.col("share").round(2)).drop("number").to_dicts(),
+        "order": "kept" if facts.policy.keep_order else "shuffled",
     }
 
 

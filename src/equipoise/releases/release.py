@@ -14,16 +14,18 @@ from equipoise.data import engines
 from equipoise.data.records import Records
 from equipoise.files import FORMATS, becomes, save, with_codes
 from equipoise.ground import system
-from equipoise.ground.errors import EquipoiseError, ParameterError
+from equipoise.ground.errors import EquipoiseError, ParameterError, RefusedError
 from equipoise.ground.progress import Progress
-from equipoise.ground.randomness import Draws, new_seed
+from equipoise.ground.randomness import Draws
 from equipoise.inspection.assess import profile, refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import refuse_identifiers, without_direct
+from equipoise.inspection.revealing import revealing
 from equipoise.intrusion.attack import try_out
 from equipoise.methods.method import Measure
 from equipoise.methods.score import Scores
 from equipoise.policies.policy import Policy, Verdict, refused
 from equipoise.policies.policy_file import job_of
+from equipoise.policies.revealed_columns import refuse_undeclared
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.notebook import release_html
 from equipoise.presentation.pages import page
@@ -127,6 +129,8 @@ def release(
     if not verdict:
         raise refused(trial, verdict)
     facts = _report(records, released, trial, verdict, policy, scales, trials, title)
+    if policy.limits or policy_text is not None:
+        _refuse_undeclared(facts)
     facts = replace(facts, withheld=(*facts.withheld, *whole.roles.direct), signed=sign is not None)
     facts = completed(_attacked(facts, records, released, progress), records, released)
     text = policy_text or job_of(whole, recipe, policy, format).to_toml()
@@ -164,7 +168,8 @@ class RecordsContents:
 
     def put_public(self, public: Path) -> None:
         withheld = self.facts.withheld
-        write_data(self.released, public / self.data, self.kind, withheld, self.seed)
+        order = None if self.facts.policy.keep_order else self.seed
+        write_data(self.released, public / self.data, self.kind, withheld, order)
         book = codebook(self.released, self.records, title=self.facts.title, file=self.data, withheld=withheld)
         system.write(public / "codebook.md", book.to_markdown())
         system.write(public / "codebook.json", book.to_json())
@@ -190,6 +195,14 @@ def public_report(
     return page(_attacked(facts, records, released, None), public=True)
 
 
+def _refuse_undeclared(facts: Report) -> None:
+    try:
+        refuse_undeclared(facts.revealing, facts.policy)
+    except RefusedError as error:
+        error.about = facts.chosen
+        raise
+
+
 def _attacked(facts: Report, records: Records, released: Records, progress: Progress | None) -> Report:
     attack = try_out(released, records, progress=progress)
     return replace(facts, untried=attack) if isinstance(attack, str) else replace(facts, attack=attack)
@@ -206,6 +219,7 @@ def _report(
     title: str | None,
 ) -> Report:
     original, nothing = ends(records, measures)
+    columns = revealing(released, records)
     name = title or (Path(records.source.path).name if records.source else "Release")
     alike = [t for t in trials if t.scores.keys() == trial.scores.keys()]
     return Report(
@@ -221,7 +235,8 @@ def _report(
         before=profile(records),
         after=profile(released),
         laws=released.history,
-        assumptions=assumptions(released, policy),
+        assumptions=assumptions(released, policy, revealing=columns),
+        revealing=columns,
         withheld=(records.roles.id,) if records.roles.id else (),
     )
 
@@ -229,11 +244,12 @@ def _report(
 def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...], seed: int | None) -> None:
     """The released data without the columns withheld, in its own engine where that writes the format.
 
-    After a random mask the order of the records is drawn as well: where a record stands must not show where it was.
+    The order of the records is drawn from the seed: where a record stands must not show where it was. Without a seed
+    it is kept.
     """
     records = without_absent(records)
     records = replace(records, frame=with_codes(records, kind))
-    frame = records.frame if records.coarsened else shuffled(records, seed)
+    frame = records.frame if seed is None else shuffled(records, seed)
     frame = frame.drop(list(withheld), strict=False) if withheld else frame
     try:
         if frame.implementation.is_polars():
@@ -248,10 +264,10 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
         engines.fail(error, "write the released data")
 
 
-def shuffled(records: Records, seed: int | None) -> engines.Frame:
+def shuffled(records: Records, seed: int) -> engines.Frame:
     """The records in an order drawn from the secret seed."""
     if records.kind == "pyspark":
-        return engines.shuffled(records.frame, new_seed() if seed is None else seed)
-    draws = Draws(new_seed() if seed is None else seed).child(ROW_ORDER_STEP)
+        return engines.shuffled(records.frame, seed)
+    draws = Draws(seed).child(ROW_ORDER_STEP)
     places = np.argsort(draws.uniform(records.keys_of_rows()), kind="stable")
     return engines.like(records.frame, records.collect()[places])

@@ -9,6 +9,7 @@ import polars as pl
 from equipoise.data.cells import count
 from equipoise.data.records import Law, Records
 from equipoise.inspection.assess import Assessment
+from equipoise.inspection.revealing import NO_COLUMNS
 from equipoise.intrusion.attack import Attack
 from equipoise.intrusion.baseline import on_original
 from equipoise.methods.method import Measure, OnCells
@@ -26,7 +27,8 @@ class Report:
     """What was asked, what was done, what it cost, what was chosen from.
 
     `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
-    of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is.
+    of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is;
+    `revealing` the columns that single people out.
     """
 
     title: str
@@ -43,6 +45,7 @@ class Report:
     laws: tuple[Law, ...] = ()
     withheld: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    revealing: pl.DataFrame = field(default_factory=lambda: NO_COLUMNS, repr=False)
     attack: Attack | None = field(default=None, repr=False)
     untried: str = ""
     unprotected: tuple[Score | None, ...] = field(default=(), repr=False)

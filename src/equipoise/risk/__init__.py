@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from equipoise.risk.population_uniques import PopulationUniques as PopulationUniques
     from equipoise.risk.prosecutor import Prosecutor as Prosecutor
     from equipoise.risk.recognisable import Recognisable as Recognisable
+    from equipoise.risk.revealing_columns import RevealingColumns as RevealingColumns
     from equipoise.risk.special_uniques import SpecialUniques as SpecialUniques
     from equipoise.risk.uniques import Uniques as Uniques
     from equipoise.risk.unsafe import Unsafe as Unsafe

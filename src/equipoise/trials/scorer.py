@@ -1,8 +1,9 @@
 """Scorer of recipes on one file, with a cache of what the next recipe can reuse."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any, cast
 
@@ -11,13 +12,18 @@ from cachetools import LRUCache
 
 from equipoise.data.cells import Cells, count
 from equipoise.data.records import Records
+from equipoise.data.roles import Roles
 from equipoise.ground import system
 from equipoise.ground.randomness import Draws
+from equipoise.masks import CoarsenWeights, Microaggregate, Noise, RankSwap
 from equipoise.methods.method import Coarsening, Mask, Measure, OnCells
 from equipoise.methods.score import Scores
 from equipoise.recipe.recipe import Recipe
 
 By = tuple[str, ...]
+INDEPENDENT_MASKS = (CoarsenWeights, Microaggregate, Noise, RankSwap)
+"""Masks whose fields name every column that they read or change."""
+COLUMN_FIELDS = ("column", "columns", "strata", "keep")
 MAX_CACHE_BYTES = 512 << 20
 """Bytes of released records and cells that are kept for recipes to come, at most; an eighth of free memory if less."""
 
@@ -35,8 +41,10 @@ class Bench:
     """The file, the measures, and what recipes share: cells of a run of coarsenings, records after the first masks.
 
     A recipe that only coarsens, scored by measures that need only cells, is rolled up from the finest cells and never
-    touches records. Of the others, the records after each mask but the last are kept, and found again by the next
-    recipe that starts with the same masks (and, where one of them draws, has the same seed and draw).
+    touches records; one that also changes other columns than those it coarsens is rolled up from the finest cells of
+    the records so changed, once for all that change them alike. Of the others, the records after each mask but the last
+    are kept, and found again by the next recipe that starts with the same masks (and, where one of them draws, has the
+    same seed and draw).
     """
 
     def __init__(self, original: Records, measures: Sequence[Measure], room: int | None = None) -> None:
@@ -49,13 +57,13 @@ class Bench:
         self.first: dict[By, Cells] = {}
 
     def on_cells(self, recipe: Recipe) -> bool:
-        return self.only_cells and recipe.coarsens
+        return self.only_cells and _apart(recipe, self.original.roles)
 
     def score(self, recipe: Recipe, draw: int = 0) -> Scores:
         """The scores of one draw of a recipe."""
         if self.on_cells(recipe):
-            cells = self.cells(cast(tuple[Coarsening, ...], recipe.masks))
-            return Scores(m.measure(cells[by], self.first[by]) for m, by in self.scales)
+            cells, finest = self.cells(recipe, draw), self.finest()
+            return Scores(m.measure(cells[by], finest[by]) for m, by in self.scales)
         released = self.released(recipe, draw)
         return Scores(m.measure(released, self.original) for m in self.measures)
 
@@ -76,16 +84,41 @@ class Bench:
             self.first = {columns: count(self.original, columns) for columns in columns_of_measures}
         return self.first
 
-    def cells(self, masks: Sequence[Coarsening]) -> dict[By, Cells]:
-        """The cells after these masks, from the longest run of them that is kept."""
+    def cells(self, recipe: Recipe, draw: int = 0) -> dict[By, Cells]:
+        """The cells after the masks of a recipe, from the longest run of coarsenings that is kept."""
+        masks = [mask for mask in recipe.masks if isinstance(mask, Coarsening)]
+        aside, start = self._aside(recipe, draw)
+        names = [("cells", aside, prefix_of(masks[:many])) for many in range(len(masks) + 1)]
         shared, cached = len(masks), None
-        while shared and (cached := self.recall(("cells", prefix_of(masks[:shared])))) is None:
+        while shared and (cached := self.recall(names[shared])) is None:
             shared -= 1
-        cells: dict[By, Cells] = cached or self.finest()
+        cells: dict[By, Cells] = cached or start()
         for place in range(shared, len(masks)):
             cells = {by: masks[place].roll_up(table) for by, table in cells.items()}
-            size = sum(_cell_bytes(table) for table in cells.values())
-            self.keep(("cells", prefix_of(masks[: place + 1])), cells, size)
+            self.keep(names[place + 1], cells, sum(map(_cell_bytes, cells.values())))
+        return cells
+
+    def _aside(self, recipe: Recipe, draw: int) -> tuple[Hashable, Callable[[], dict[By, Cells]]]:
+        """The name of the masks that change columns beside the coarsened ones, and the finest cells after them."""
+        counted = {column for _, by in self.scales for column in by} | {self.original.roles.weight}
+        roles = self.original.roles
+        others = {
+            place: mask
+            for place, mask in enumerate(recipe.masks)
+            if not isinstance(mask, Coarsening) and counted & _columns(mask, roles)
+        }
+        name = (prefix_of([*others.values()]), *others, recipe.seed, draw) if others else None
+        return name, partial(self._counted, others, recipe, draw, name) if others else self.finest
+
+    def _counted(self, masks: Mapping[int, Mask], recipe: Recipe, draw: int, name: Hashable) -> dict[By, Cells]:
+        if (cached := self.recall(("finest", name))) is not None:
+            return cast(dict[By, Cells], cached)
+        assert recipe.seed is not None
+        records, draws = self.original, Draws(recipe.seed).child(draw)
+        for place, mask in masks.items():
+            records = mask.apply(records, draws.child(place))
+        cells = {by: count(records, by) for _, by in self.scales}
+        self.keep(("finest", name), cells, sum(map(_cell_bytes, cells.values())))
         return cells
 
     def released(self, recipe: Recipe, draw: int) -> Records:
@@ -109,6 +142,20 @@ class Bench:
         records = replace(records, frame=nw.from_native(table.lazy()))
         self.keep(name, records, int(table.estimated_size()))
         return records
+
+
+def _apart(recipe: Recipe, roles: Roles) -> bool:
+    """Whether every mask that does not coarsen keeps to columns that no coarsening changes: any order will do."""
+    others = [mask for mask in recipe.masks if not isinstance(mask, Coarsening)]
+    coarsened = {c for mask in recipe.masks if isinstance(mask, Coarsening) for c in _columns(mask, roles)}
+    return all(isinstance(mask, INDEPENDENT_MASKS) and not coarsened & _columns(mask, roles) for mask in others)
+
+
+def _columns(mask: Mask, roles: Roles) -> set[str]:
+    """The columns that a mask reads or changes, as its fields name them."""
+    fields = (getattr(mask, name, None) for name in COLUMN_FIELDS)
+    columns = {c for field in fields if field for c in ((field,) if isinstance(field, str) else field)}
+    return columns | ({roles.weight} if isinstance(mask, CoarsenWeights) and roles.weight else set())
 
 
 def _name(recipe: Recipe, length: int, draw: int) -> Hashable:

@@ -31,6 +31,7 @@ from equipoise.doors.cli.screen_parts import (
 )
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.system import privacy
+from equipoise.inspection.revealing import column_words
 from equipoise.inspection.worst_records import mildest
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy
@@ -60,6 +61,7 @@ def assessment(file: Path, records: Records, result: Assessment, show_values: bo
     _by_key(out, result)
     _best_coarsenings(out, result)
     _worst(out, result)
+    _revealing(out, result)
     if show_values:
         _by_category(out, result)
     else:
@@ -95,6 +97,13 @@ def _worst(out: Console, result: Assessment) -> None:
     what = "row" if key == "record" else one_line(key)
     title(out, f"Most at risk, by {what} (the first with {flat(risk)})")
     out.print(indented(Text(records)))
+
+
+def _revealing(out: Console, result: Assessment) -> None:
+    """Columns beside the keys that single people out."""
+    sentences = [f"{words} of the people" for words in column_words(result.revealing.head(MAX_ROWS))]
+    if sentences:
+        listed(out, "Other columns that single people out, if somebody knows them", map(one_line, sentences))
 
 
 def _by_category(out: Console, result: Assessment) -> None:

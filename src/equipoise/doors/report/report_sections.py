@@ -17,6 +17,7 @@ from equipoise.ground.system import packaged
 from equipoise.intrusion.attack import Attack
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Limit, Policy, scored
+from equipoise.policies.revealed_columns import stance
 from equipoise.presentation.numbers import SCOPED_NAME, in_words, is_share, listed, number, title, value_text
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.evidence import rounded
@@ -112,8 +113,21 @@ def _shared_facts(report: Report, trial: Trial) -> Facts:
         "done": [law.words for law in report.laws],
         "variables": variables(report),
         "withheld": report.withheld,
-        "shuffled": not all(law.coarsens for law in report.laws),
+        "shuffled": not report.policy.keep_order,
+        "revealing": _revealing(report),
     }
+
+
+def _revealing(report: Report) -> list[dict[str, str]]:
+    """Columns beside the keys that single people out, and what the policy says of them."""
+    return [
+        {
+            "columns": " and ".join(filter(None, columns)),
+            "share": value_text(round(share, 2), "share"),
+            "policy": stance(columns, report.policy),
+        }
+        for *columns, share, _ in report.revealing.iter_rows()
+    ]
 
 
 def badge(report: Report) -> str:

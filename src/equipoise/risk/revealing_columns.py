@@ -1,0 +1,223 @@
+"""Released columns that single people out, alone and in pairs, beside the keys."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+from scipy.spatial import cKDTree
+from scipy.stats import rankdata
+
+from equipoise.data.aligned_files import aligned
+from equipoise.data.records import Records
+from equipoise.data.released_terms import comparable
+from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.errors import EngineError, require_columns
+from equipoise.ground.packed_keys import code, group
+from equipoise.methods.method import label
+from equipoise.methods.parameters import check_fields
+from equipoise.methods.score import Score, not_applicable
+
+MAX_PAIRED = 24
+"""Columns that are tried in pairs: those with the most values."""
+MAX_TARGETS = 10_000
+"""People whose changed numbers are looked up in pairs: drawn by a public seed where there are more."""
+NEGLIGIBLE_SHARE = 0.001
+"""A pair of columns that cannot single out more is not counted."""
+TIE = 1e-9
+"""How far two distances may differ, as a share, and be equal."""
+APART = 1e7
+"""Distance between two categories, beyond that of any two numbers divided by the scale of their noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevealingColumns:
+    """Share of people singled out by one released column that is no key, or by two: the largest of all.
+
+    The intruder knows a person's true values in these columns, and looks for the released records that agree with them:
+    of a column that was recoded those with the same code, of numbers and dates that were changed the nearest ones (in
+    pairs by the distance divided by the standard deviation of the changes). A person is singled out where fewer than
+    `k` released records are left, theirs among them. value = max over columns and pairs of #{singled out} / n.
+
+    Keys, numbers given anew (`masks.Renumber`), what is withheld and the columns `unknown` are left out: of those the
+    release assumes that nobody knows them. Where rows cannot be matched to people, every released value counts as if it
+    were unchanged, which is never too low. The detail has a row per column and per pair, the largest share first.
+
+    Source: the sample uniques of Willenborg and de Waal (2001), *Elements of Statistical Disclosure Control*, for other
+    columns than keys. Misleads when three or more columns are known together: see `attacks.Nearest`. Exact for columns
+    alone; pairs with changed numbers are tried on at most 10,000 people, pairs among the 24 columns with the most
+    values. Cost: O(n log n) per column and pair.
+
+    >>> records = eq.read(pl.DataFrame({"age": [1, 1, 1, 2], "rent": [310, 425, 425, 425]}), eq.Roles("age"))
+    >>> RevealingColumns().measure(records, records).value
+    0.25
+    """
+
+    k: int = 3
+    unknown: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, k=2)
+
+    def measure(self, released: Records, original: Records) -> Score:
+        if released.synthetic:
+            return not_applicable(label(self), "lower")
+        require_columns(self.unknown, original.schema())
+        columns = _looked_up(released, original, self._columns(released, original))
+        table = _table(list(self._shares(columns)), released.height())
+        worst = table.row(0, named=True) if table.height else {"share": 0.0, "number": 0}
+        return Score(
+            label(self),
+            float(worst["share"]),
+            number=int(worst["number"]),
+            unit="share of people",
+            notes=_notes(table, len(columns)),
+            cells=lambda: table,
+        )
+
+    def _columns(self, released: Records, original: Records) -> tuple[str, ...]:
+        anew = {column for law in released.history if law.mask == "renumber" for column in law.columns}
+        roles = (released.roles, original.roles)
+        withheld = {name for r in roles for name in (r.id, r.sample, *r.direct, *r.keys)}
+        schema, names = original.schema(), released.schema()
+        return tuple(c for c in schema if c in names and c not in withheld and c not in anew and c not in self.unknown)
+
+    def _shares(self, columns: list["_Column"]) -> Iterator[dict[str, object]]:
+        for column in columns:
+            yield _row((column,), self.k)
+        paired = sorted(columns, key=lambda column: -column.values)[:MAX_PAIRED]
+        for one, two in combinations([column for column in paired if column.values > 1], 2):
+            if _most(one, two, self.k) > NEGLIGIBLE_SHARE:
+                yield _row((one, two), self.k)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Column:
+    """A column of both files on one axis: what each person's value points to, and what each record shows.
+
+    Codes point to those that are equal; numbers that were changed, divided by the scale of the changes, to the nearest.
+    What is missing, or shown nowhere, is NaN.
+    """
+
+    name: str
+    sought: Floats
+    shown: Floats
+    changed: bool = False
+
+    @cached_property
+    def values(self) -> int:
+        return len(np.unique(self.shown[~np.isnan(self.shown)]))
+
+
+def _looked_up(released: Records, original: Records, names: tuple[str, ...]) -> list[_Column]:
+    """The columns as an intruder looks people up by them. O(n log n) per column."""
+    try:
+        new, old = aligned(released, original, names)
+    except EngineError:
+        return [_unchanged(column) for column in released.collect(*names)] if names else []
+    coarsened = {n: [law.coarsens for law in released.history if n in law.columns] for n in names}
+    return [_column(new[name], old[name], coarsened[name]) for name in names]
+
+
+def _column(new: pl.Series, old: pl.Series, coarsened: list[bool]) -> _Column:
+    """A column after masks of which each coarsened it or not."""
+    (shown, true), ordered = comparable(new, old)
+    if all(coarsened) and (coarsened or not ordered or shown.equals(true)):
+        return _unchanged(new)
+    return _changed(new.name, shown.to_numpy(), true.to_numpy()) if ordered else _equal(new.name, shown, true)
+
+
+def _unchanged(column: pl.Series) -> _Column:
+    codes = code(column)
+    shown = np.where(codes.values.is_null().to_numpy()[codes.codes], np.nan, codes.codes.astype(np.float64))
+    return _Column(column.name, shown, shown)
+
+
+def _equal(name: str, shown: pl.Series, true: pl.Series) -> _Column:
+    """Categories that were changed at random: people are looked up by their own."""
+    both = _unchanged(pl.concat([shown.alias(""), true.alias("")]))
+    return _Column(name, both.sought[len(shown) :], both.shown[: len(shown)])
+
+
+def _changed(name: str, shown: Floats, true: Floats) -> _Column:
+    """Numbers that were changed: as they are, as logarithms, as ranks or brought to one line, whichever finds most."""
+    columns = [_Column(name, *_scaled(x, y), changed=True) for x, y in _scales(true, shown)]
+    return max(columns, key=lambda column: _found((column,), k=2).mean())
+
+
+def _scales(true: Floats, shown: Floats) -> Iterator[tuple[Floats, Floats]]:
+    pairs = ~np.isnan(true) & ~np.isnan(shown)
+    x, y = true[pairs], shown[pairs]
+    yield true, shown
+    if not len(x):
+        return
+    if min(x.min(), y.min()) > 0:
+        yield np.log(true), np.log(shown)
+    yield rankdata(true, nan_policy="omit"), rankdata(shown, nan_policy="omit")
+    if x.std() > 0:
+        slope = float(np.cov(x, y)[0, 1] / x.var(ddof=1))
+        yield y.mean() + slope * (true - x.mean()), shown
+
+
+def _scaled(sought: Floats, shown: Floats) -> tuple[Floats, Floats]:
+    """Both divided by the root mean square of the changes."""
+    changes = (shown - sought)[~np.isnan(sought) & ~np.isnan(shown)]
+    scale = float(np.sqrt(np.mean(changes**2))) if len(changes) else 0.0
+    return sought / (scale or 1.0), shown / (scale or 1.0)
+
+
+def _found(columns: tuple[_Column, ...], k: int) -> Integers:
+    """Whether each person is singled out by these columns together: all, or those that were drawn."""
+    if any(column.changed for column in columns):
+        return _nearest(columns, k)
+    sought, shown = (np.column_stack([getattr(c, side) for c in columns]) for side in ("sought", "shown"))
+    told = ~np.isnan(sought).any(axis=1)
+    sizes = [int(max(np.nanmax(c.shown, initial=0), np.nanmax(c.sought, initial=0))) + 2 for c in columns]
+    ids, _ = group([(np.nan_to_num(c, nan=-1) + 1).astype(np.int64) for c in np.vstack([shown, sought]).T], sizes)
+    own, target = ids[: len(shown)], ids[len(shown) :]
+    return told & (own == target) & (np.bincount(own, minlength=ids.max() + 1)[own] < k)
+
+
+def _nearest(columns: tuple[_Column, ...], k: int) -> Integers:
+    """Whether fewer than k records are as near as a person's own is, and none is nearer; other categories are far."""
+    sides = ("sought", "shown")
+    sought, shown = (np.column_stack([getattr(c, s) * (1 if c.changed else APART) for c in columns]) for s in sides)
+    targets = np.sort(np.random.default_rng(0).permutation(len(sought))[:MAX_TARGETS])
+    told = targets[~np.isnan(sought[targets]).any(axis=1)]
+    points, place, n = np.unique(shown, axis=0, return_inverse=True, return_counts=True, equal_nan=False)
+    listed = ~np.isnan(points).any(axis=1)
+    singled = np.zeros(len(targets), dtype=np.bool_)
+    if listed.any() and len(told):
+        nearest, _ = cKDTree(points[listed], compact_nodes=False, balanced_tree=False).query(sought[told])
+        own = np.linalg.norm(shown[told] - sought[told], axis=1)
+        singled[: len(told)] = (own <= nearest * (1 + TIE)) & (n[place.ravel()[told]] < k)
+    return singled
+
+
+def _most(one: _Column, two: _Column, k: int) -> float:
+    """A bound of the share that a pair singles out: all its combinations hold k - 1 people."""
+    if one.changed or two.changed:
+        return 1.0
+    return (k - 1) * one.values * two.values / max(1, len(one.shown))
+
+
+def _row(columns: tuple[_Column, ...], k: int) -> dict[str, object]:
+    names, share = [column.name for column in columns], float(_found(columns, k).mean())
+    return {"column": names[0], "beside": names[1] if len(names) > 1 else None, "share": share}
+
+
+def _table(rows: list[dict[str, object]], people: int) -> pl.DataFrame:
+    schema = {"column": pl.String, "beside": pl.String, "share": pl.Float64}
+    table = pl.DataFrame(rows, schema=schema).sort("share", descending=True, maintain_order=True)
+    return table.with_columns(number=(pl.col("share") * people).round().cast(pl.Int64))
+
+
+def _notes(table: pl.DataFrame, columns: int) -> tuple[str, ...]:
+    if not table.height:
+        return ("No column but the keys is released.",)
+    worst = table.row(0, named=True)
+    pair = f" and {worst['beside']!r} together" if worst["beside"] else " alone"
+    most = f"Most by {worst['column']!r}{pair}."
+    return (most, f"Pairs of the {MAX_PAIRED} columns with the most values.") if columns > MAX_PAIRED else (most,)
