@@ -12,8 +12,8 @@ MAX_REVEALED_SHARE = 0.05
 NO_COLUMNS = pl.DataFrame(schema={"column": pl.String, "beside": pl.String, "share": pl.Float64, "number": pl.Int64})
 
 
-def revealing(released: Records, original: Records) -> pl.DataFrame:
-    """Columns that single out more than a twentieth of the people, alone, and pairs of others that do so together.
+def revealing(released: Records, original: Records, *, above: float = MAX_REVEALED_SHARE) -> pl.DataFrame:
+    """Columns that single out more than a share of the people, alone, and pairs of others that do so together.
 
     A row has the `column`, the one `beside` it in a pair, the `share` of people and their `number`, the largest first.
     Cost: that of `RevealingColumns`.
@@ -25,7 +25,7 @@ def revealing(released: Records, original: Records) -> pl.DataFrame:
     """
     if released.synthetic:
         return NO_COLUMNS
-    table = RevealingColumns().measure(released, original).detail.filter(pl.col("share") > MAX_REVEALED_SHARE)
+    table = RevealingColumns().measure(released, original).detail.filter(pl.col("share") > above)
     alone = table.filter(pl.col("beside").is_null())["column"].implode()
     pairs = pl.col("beside").is_not_null()
     return table.filter(~pairs | ~(pl.col("column").is_in(alone) | pl.col("beside").is_in(alone)))

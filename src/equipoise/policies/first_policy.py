@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from equipoise.data.branches import plain_branch
 from equipoise.data.cells import Cells, count
@@ -16,7 +16,10 @@ from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.direct_identifiers import without_direct
+from equipoise.inspection.revealing import MAX_REVEALED_SHARE, enough_columns, revealing
 from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_WORDS, Proposal, Suggestion, _quoted, suggest_roles
+from equipoise.methods.method import Mask, name_of
+from equipoise.policies.first_masks import masks_beside_keys
 from equipoise.policies.presets import Preset, preset_named, slots_of
 
 DEFAULT_UNIQUES_SHARE = 0.02
@@ -30,7 +33,10 @@ MAX_TABLE_CATEGORIES = 30
 
 @dataclass(frozen=True)
 class FileFindings:
-    """Findings in the data: the suggested roles, and the share of uniques now and at the coarsest levels."""
+    """Findings in the data: the suggested roles, and the share of uniques now and at the coarsest levels.
+
+    `revealing` has the columns beside the keys that single people out, `masks` what is proposed for them.
+    """
 
     name: str
     path: str
@@ -41,6 +47,8 @@ class FileFindings:
     combinations: int = 0
     levels: dict[str, list[str]] = field(default_factory=dict)
     reading: dict[str, str] = field(default_factory=dict)
+    revealing: tuple[str, ...] = ()
+    masks: tuple[Mask, ...] = ()
 
 
 def initial(source: str | Path, *, path: str | None = None, preset: str | None = None, **options: Any) -> str:
@@ -63,7 +71,7 @@ def initial(source: str | Path, *, path: str | None = None, preset: str | None =
     ]
     if agency is not None and agency.about == "table":
         return "\n".join([*lines, *_table(findings, agency), ""])
-    return "\n".join([*lines, *_body(findings, agency), ""])
+    return "\n".join([*lines, *_body(findings, agency), *_always(findings), ""])
 
 
 def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
@@ -73,9 +81,9 @@ def proposed(records: Records, cells: Cells | None = None) -> dict[str, Any]:
     """
     import tomllib
 
-    findings = _with_counts(FileFindings("", "", _suggestion_of(records.roles), records), cells)
-    plain = tomllib.loads("\n".join([*_measures(findings), *_body(findings, None)]))
-    return {name: plain[name] for name in ("measures", "limits", "candidates") if name in plain}
+    findings = _with_counts(_with_columns(FileFindings("", "", _suggestion_of(records.roles), records)), cells)
+    plain = tomllib.loads("\n".join([*_measures(findings), *_body(findings, None), *_always(findings)]))
+    return {name: plain[name] for name in ("measures", "limits", "candidates", "always") if name in plain}
 
 
 def _suggestion_of(roles: Roles) -> Suggestion:
@@ -102,9 +110,16 @@ def _look(source: str | Path, path: str, reading: dict[str, Any]) -> FileFinding
         raise DataError(NO_ROLES_MESSAGE)
     records = without_direct(replace(records, roles=roles.roles))
     records.check()
-    return _with_counts(
-        FileFindings(Path(path).name, path, roles, records, reading={k: str(v) for k, v in reading.items()})
-    )
+    findings = FileFindings(Path(path).name, path, roles, records, reading={k: str(v) for k, v in reading.items()})
+    return _with_counts(_with_columns(findings))
+
+
+def _with_columns(findings: FileFindings) -> FileFindings:
+    """The findings with the columns beside the keys that single people out, and what is proposed for them."""
+    records = findings.records
+    columns = enough_columns(revealing(records, records))
+    groups = (records.roles.household, records.roles.person)
+    return replace(findings, revealing=tuple(c for c in columns if c not in groups), masks=masks_beside_keys(records))
 
 
 def _with_counts(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
@@ -134,12 +149,21 @@ def _head(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
     yield "# Hierarchies may name frequent categories: keep this file as you keep the data."
     yield "format = 1"
     yield f"title = {_quoted(Path(findings.name).stem)}"
+    yield from _unknown(findings)
     if preset is not None:
         yield f"\n# {preset.words}."
         yield f"# Source: {preset.source}."
         yield f"extends = {_quoted(preset.name)}"
     else:
         yield from _measures(findings)
+
+
+def _unknown(findings: FileFindings) -> Iterator[str]:
+    """The declaration that an officer may make instead, as a comment."""
+    if findings.revealing:
+        yield "\n# Columns that lead to few people, if somebody knows them: masked below, and what is left is limited."
+        yield "# Only where nobody outside can know one, take its mask away and declare it. Both reports will say so."
+        yield f"# assume_unknown = {_quoted(list(findings.revealing))}"
 
 
 def _measures(findings: FileFindings) -> Iterator[str]:
@@ -199,11 +223,37 @@ def _limits(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         why = "few people may stand alone on what others know of them"
         yield "[limits]"
         yield f"uniques = {{ limit = {_quoted(f'< {DEFAULT_UNIQUES_SHARE:.0%}')}, reason = {_quoted(why)} }}"
-    elif preset.plain.get("limits"):
+    elif preset.plain.get("limits") or findings.revealing:
         yield "# The limits are those of the preset; a limit here on the same measure takes their place."
         yield "[limits]"
+    yield from _limit_beside_keys(findings)
     yield "\n[choose]"
     yield 'prefer = "utility"    # "risk": the safest release inside the limits'
+
+
+def _limit_beside_keys(findings: FileFindings) -> Iterator[str]:
+    if findings.revealing:
+        why = "nobody is found by one or two columns beside the keys"
+        limit = _quoted(f"<= {MAX_REVEALED_SHARE:.0%}")
+        yield f"revealing_columns = {{ limit = {limit}, reason = {_quoted(why)} }}"
+
+
+def _always(findings: FileFindings) -> Iterator[str]:
+    """The masks of every candidate: columns beside the keys."""
+    if findings.masks:
+        yield "\n# Done in every candidate, so that nobody is singled out by columns beside the keys."
+    for mask in findings.masks:
+        yield "[[always]]"
+        yield f"use = {_quoted(name_of(type(mask)))}"
+        yield from (f"{name} = {_quoted(value)}" for name, value in _parameters(mask).items())
+        yield ""
+
+
+def _parameters(mask: Mask) -> dict[str, Any]:
+    """The parameters of a mask that are not as usual."""
+    defaults = {f.name: f.default for f in fields(cast(Any, mask))}
+    values = {name: getattr(mask, name) for name, default in defaults.items() if getattr(mask, name) != default}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
@@ -215,24 +265,17 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         yield f"\n# Try every combination of the levels above: {findings.combinations:,} of them."
         yield "[[candidates]]"
         yield "coarsenings = true"
-        if tidied := _final_masks(findings):
-            yield f"then = [{', '.join(tidied)}]    # old numbers and the old order may give people away"
     else:
         yield f"\n# There are {findings.combinations:,} combinations of levels: some levels of each key are tried."
-        yield from _recodes(_thin_levels(findings.levels), _final_masks(findings))
+        yield from _recodes(_thin_levels(findings.levels), [])
     least = _least(preset)
     if preset is not None or not findings.levels or findings.coarsest >= DEFAULT_UNIQUES_SHARE:
         yield f"\n# Suppress the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
         yield from _recodes(
             {key: names[-1:] for key, names in findings.levels.items()},
-            [f'{{ use = "suppress_records", rule = "min-count:{least}" }}', *_final_masks(findings)],
+            [f'{{ use = "suppress_records", rule = "min-count:{least}" }}'],
         )
-    if findings.roles.of("numeric"):
-        column = _quoted(list(findings.roles.of("numeric"))[:1])
-        yield "\n# Numbers can be changed as well; then an attack must be limited too, such as value_disclosure:"
-        yield "# [[candidates]]"
-        yield f'# masks = [{{ use = "noise", columns = {column}, scale = [0.1, 0.3] }}]'
 
 
 def _least(preset: Preset | None) -> int:
@@ -245,15 +288,6 @@ def _least(preset: Preset | None) -> int:
 def _limited_scores(preset: Preset) -> tuple[str, ...]:
     under = preset_named(str(preset.plain["extends"])).plain if "extends" in preset.plain else {}
     return (*preset.plain.get("limits", {}), *under.get("limits", {}))
-
-
-def _final_masks(findings: FileFindings) -> list[str]:
-    """New numbers for the groups and, where ids tell records apart, a new order: the old ones may be known."""
-    masks = {
-        "renumber": (*findings.roles.of("household"), *findings.roles.of("person")),
-        "shuffle_order": findings.roles.of("id"),
-    }
-    return [f'{{ use = "{mask}" }}' for mask, columns in masks.items() if columns]
 
 
 def _recodes(levels: dict[str, list[str]], then: list[str]) -> Iterator[str]:
@@ -288,6 +322,7 @@ def _numbers(findings: FileFindings, preset: Preset | None) -> list[str]:
         "[limits]",
         'value_disclosure = { limit = "< 90%", reason = "nobody may know the numbers of a record closely" }',
         'moments = { limit = "< 50%", reason = "means, variances and correlations stay useful" }',
+        *_limit_beside_keys(findings),
         "\n[[candidates]]",
         "masks = [",
         f'    {{ use = "noise", columns = {_quoted(numbers)}, kind = "correlated", scale = [0.5, 0.8, 1.0, 1.2] }},',

@@ -59,6 +59,7 @@ class Job(Section):
     roles: dict[str, Any]
     limits: dict[str, Any] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = (Candidate(coarsenings=True),)
+    always: tuple[dict[str, Any], ...] = ()
     measures: tuple[str, ...] = ()
     choose: Choose = Choose()
     output: Output = Output()
@@ -93,7 +94,7 @@ class Job(Section):
             plain = extended(plain, path.parent)
         except EquipoiseError as error:
             problems.append(PolicyProblem(("extends",), str(error)))
-        values, structural = checks.validated(cls, plain, INTERNAL_FIELDS)
+        values, structural = checks.validated(cls, _with_always(plain), INTERNAL_FIELDS)
         problems += structural
         needed = ("data",) if "table" in plain else ("data", "roles")
         problems += [PolicyProblem((name,), "is missing") for name in needed if name not in plain]
@@ -338,6 +339,20 @@ def read_seed(path: Path) -> int:
         return int(json.loads(path.read_text(encoding="utf-8"))["seed"])
     except (OSError, ValueError, KeyError, TypeError):
         raise ParameterError(f"Cannot read a seed from {str(path)!r}.") from None
+
+
+def _with_always(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The policy with the masks that are always used at the end of every candidate."""
+    always, candidates = plain.get("always"), plain.get("candidates", [{"coarsenings": True}])
+    if not isinstance(always, list) or not isinstance(candidates, list):
+        return plain
+    ended = [_ended_by(one, always) if isinstance(one, Mapping) else one for one in candidates]
+    return {**{name: value for name, value in plain.items() if name != "always"}, "candidates": ended}
+
+
+def _ended_by(candidate: Mapping[str, Any], masks: list[Any]) -> dict[str, Any]:
+    steps = {"then": candidate.get("coarsenings"), "masks": candidate.get("masks")}
+    return {**candidate, **{name: [*candidate.get(name, []), *masks] for name, used in steps.items() if used}}
 
 
 def _alternatives(candidate: Candidate) -> list[list[Mask]]:

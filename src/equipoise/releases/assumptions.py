@@ -21,6 +21,9 @@ from equipoise.presentation.numbers import listed
 from equipoise.recipe.catalogue import parse
 from equipoise.risk import Composition
 
+MAX_OTHER_COLUMNS = 2
+"""Columns beside the keys that are taken to be known together."""
+
 
 def assumptions(
     released: Records, policy: Policy | None = None, *, revealing: pl.DataFrame = NO_COLUMNS
@@ -42,12 +45,24 @@ def _assumptions(released: Records, policy: Policy, revealing: pl.DataFrame) -> 
     unknown += enough_columns(undeclared(revealing, policy))
     if unknown:
         yield f"Assumes that nobody knows {listed(unknown)}."
+    if columns := _columns_words(released):
+        yield f"Assumes that an intruder knows {columns}, not more."
     if policy.keep_order:
         yield "Assumes that nobody knows the order of the records, which was kept."
     yield from _unknown_records(released.roles)
     yield from _unknown_members(released.roles, policy)
     if keys and released.roles.missing == "any" and any(axis.null_count() for axis in count(released).cube.axes):
         yield "Assumes that nobody can tell why a key is missing: a blank could be anything."
+
+
+def _columns_words(released: Records) -> str:
+    """How many columns an intruder may know, where more are released."""
+    keys = released.roles.keys
+    others = [c for c in released.schema() if c not in (*keys, released.roles.id, *released.roles.direct)]
+    if not keys:
+        return "two columns" if len(others) > MAX_OTHER_COLUMNS else ""
+    two = "two of the other columns" if len(others) > MAX_OTHER_COLUMNS else "the other columns"
+    return f"the keys or {two}" if others else ""
 
 
 def _unknown_records(roles: Roles) -> Iterator[str]:

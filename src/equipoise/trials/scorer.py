@@ -17,8 +17,9 @@ from equipoise.ground import system
 from equipoise.ground.randomness import Draws
 from equipoise.masks import CoarsenWeights, Microaggregate, Noise, RankSwap
 from equipoise.methods.method import Coarsening, Mask, Measure, OnCells
-from equipoise.methods.score import Scores
+from equipoise.methods.score import Score, Scores
 from equipoise.recipe.recipe import Recipe
+from equipoise.risk import RevealingColumns
 
 By = tuple[str, ...]
 INDEPENDENT_MASKS = (CoarsenWeights, Microaggregate, Noise, RankSwap)
@@ -50,7 +51,7 @@ class Bench:
     def __init__(self, original: Records, measures: Sequence[Measure], room: int | None = None) -> None:
         self.original = original
         self.measures = tuple(measures)
-        self.only_cells = all(isinstance(m, OnCells) for m in measures)
+        self.only_cells = all(isinstance(m, OnCells | RevealingColumns) for m in measures)
         self.scales = [(m, m.by(original.roles)) for m in measures if isinstance(m, OnCells)]
         most = min(MAX_CACHE_BYTES, system.free_memory() // 8) if room is None else room
         self.cache: LRUCache[Hashable, tuple[Any, int]] = LRUCache(most, getsizeof=itemgetter(1))
@@ -63,7 +64,8 @@ class Bench:
         """The scores of one draw of a recipe."""
         if self.on_cells(recipe):
             cells, finest = self.cells(recipe, draw), self.finest()
-            return Scores(m.measure(cells[by], finest[by]) for m, by in self.scales)
+            by_cells = {id(m): m.measure(cells[by], finest[by]) for m, by in self.scales}
+            return Scores(by_cells.get(id(m)) or self._beside_keys(m, recipe, draw) for m in self.measures)
         released = self.released(recipe, draw)
         return Scores(m.measure(released, self.original) for m in self.measures)
 
@@ -98,6 +100,23 @@ class Bench:
             self.keep(names[place + 1], cells, sum(map(_cell_bytes, cells.values())))
         return cells
 
+    def _beside_keys(self, measure: Measure, recipe: Recipe, draw: int) -> Score:
+        """A score of other columns than the keys, once for all recipes that change them alike."""
+        roles = self.original.roles
+        masks = {p: mask for p, mask in enumerate(recipe.masks) if not {*roles.keys} & _columns(mask, roles)}
+        name = ("score", measure, prefix_of([*masks.values()]), *masks, recipe.seed, draw)
+        if (cached := self.recall(name)) is None:
+            cached = measure.measure(self._changed(masks, recipe, draw), self.original)
+            self.keep(name, cached, 1)
+        return cast(Score, cached)
+
+    def _changed(self, masks: Mapping[int, Mask], recipe: Recipe, draw: int) -> Records:
+        assert recipe.seed is not None
+        records, draws = self.original, Draws(recipe.seed).child(draw)
+        for place, mask in masks.items():
+            records = mask.apply(records, draws.child(place))
+        return records
+
     def _aside(self, recipe: Recipe, draw: int) -> tuple[Hashable, Callable[[], dict[By, Cells]]]:
         """The name of the masks that change columns beside the coarsened ones, and the finest cells after them."""
         counted = {column for _, by in self.scales for column in by} | {self.original.roles.weight}
@@ -113,10 +132,7 @@ class Bench:
     def _counted(self, masks: Mapping[int, Mask], recipe: Recipe, draw: int, name: Hashable) -> dict[By, Cells]:
         if (cached := self.recall(("finest", name))) is not None:
             return cast(dict[By, Cells], cached)
-        assert recipe.seed is not None
-        records, draws = self.original, Draws(recipe.seed).child(draw)
-        for place, mask in masks.items():
-            records = mask.apply(records, draws.child(place))
+        records = self._changed(masks, recipe, draw)
         cells = {by: count(records, by) for _, by in self.scales}
         self.keep(("finest", name), cells, sum(map(_cell_bytes, cells.values())))
         return cells

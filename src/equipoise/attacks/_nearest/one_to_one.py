@@ -12,6 +12,7 @@ records, else a k-d tree query of 30 neighbours, 2 s of CPU for 30,000 records i
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,6 +47,26 @@ class _AssignmentBlock:
     people: Integers
     released: Floats
     original: Floats
+
+    @cached_property
+    def nearest(self) -> tuple[Floats, Integers]:
+        """Squared distances and places of the nearest records of each person, the nearest first."""
+        from scipy.spatial import cKDTree
+
+        if len(self.records) > MAX_DENSE_RECORDS:
+            distances, near = cKDTree(self.released).query(self.original, k=CANDIDATES)
+            return np.asarray(distances**2), np.asarray(near)
+        squares, most = _squares(self.original, self.released), min(DENSE_CANDIDATES, len(self.records))
+        near = np.sort(np.argpartition(squares, most - 1, axis=1)[:, :most], axis=1)
+        order = np.argsort(np.take_along_axis(squares, near, axis=1), axis=1, kind="stable")
+        near = np.take_along_axis(near, order, axis=1)
+        return np.take_along_axis(squares, near, axis=1), near
+
+
+def _squares(one: Floats, two: Floats) -> Floats:
+    """Squared distances of all pairs, by one product of matrices."""
+    lengths = [np.einsum("ij,ij->i", points, points) for points in (one, two)]
+    return np.maximum(lengths[0][:, None] + lengths[1] - 2 * one @ two.T, 0.0)
 
 
 def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Assignment:
@@ -124,7 +145,7 @@ def _matched(block: _AssignmentBlock, power: float) -> tuple[Integers, Integers]
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-    squares, near = (part[:, :CANDIDATES] for part in _nearest(block))
+    squares, near = (part[:, :CANDIDATES] for part in block.nearest)
     gaps = squares.ravel() ** (power / 2)
     dearest, n, m = float(gaps.max(initial=0.0)) + 1.0, len(block.people), len(block.records)
     ends = np.concatenate([near.ravel(), m + np.arange(n)])
@@ -137,7 +158,7 @@ def _matched(block: _AssignmentBlock, power: float) -> tuple[Integers, Integers]
 
 def _balanced(block: _AssignmentBlock, scale: float) -> tuple[Integers, Integers]:
     """Each person's likeliest record once pairs are scaled so that people and records sum to one."""
-    squares, near = _nearest(block)
+    squares, near = block.nearest
     least = MIN_SPREAD_SHARE * float(squares.mean()) or 1.0
     spread = max(scale * float(np.median(squares[:, 0])) / max(1, block.released.shape[1]), least)
     weight = np.exp(-np.minimum((squares - squares[:, :1]) / (2 * spread), 700.0))
@@ -149,19 +170,6 @@ def _balanced(block: _AssignmentBlock, scale: float) -> tuple[Integers, Integers
         people = 1 / (weight * records[near]).sum(axis=1)
     likeliest = (weight * records[near]).argmax(axis=1)
     return np.arange(len(weight)), near[np.arange(len(weight)), likeliest]
-
-
-def _nearest(block: _AssignmentBlock) -> tuple[Floats, Integers]:
-    """Squared distances and places of the nearest records of each person, the nearest first."""
-    from scipy.spatial import cKDTree
-    from scipy.spatial.distance import cdist
-
-    if len(block.records) > MAX_DENSE_RECORDS:
-        distances, near = cKDTree(block.released).query(block.original, k=CANDIDATES)
-        return np.asarray(distances**2), np.asarray(near)
-    squares = cdist(block.original, block.released, "sqeuclidean")
-    near = np.argsort(squares, axis=1, kind="stable")[:, :DENSE_CANDIDATES]
-    return np.take_along_axis(squares, near, axis=1), near
 
 
 def _chance(released: Cloud, original: Cloud, assigned: Integers, own: Integers) -> Floats:
