@@ -1,7 +1,7 @@
 """Policy: the limits a release must meet, and which side to favour inside them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Literal
 
@@ -13,9 +13,11 @@ from equipoise.policies.limits import Limit, as_scored, limits_of, written_out
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder
 from equipoise.recipe.catalogue import parse
+from equipoise.risk import RevealingColumns
 from equipoise.trials.trial import Trial
 
 __all__ = ["Limit", "Policy", "Verdict", "scored"]
+REVEALING = "revealing_columns"
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,20 @@ class Policy:
         if self.prefer not in ("utility", "risk"):
             raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")
         limits, reasons = written_out(dict(self.limits), self.scenarios)
-        object.__setattr__(self, "limits", limits)
-        object.__setattr__(self, "reasons", {**reasons, **self.reasons})
+        reasons = {**reasons, **self.reasons}
+        object.__setattr__(self, "limits", {self._without_unknown(n): limit for n, limit in limits.items()})
+        object.__setattr__(self, "reasons", {self._without_unknown(n): reason for n, reason in reasons.items()})
         object.__setattr__(self, "weights", {as_scored(str(k)): float(v) for k, v in dict(self.weights).items()})
         if any(not weight >= 0 for weight in self.weights.values()):
             raise ParameterError("weights must be 0 or more.")
         _ = self.parsed
+
+    def _without_unknown(self, name: str) -> str:
+        """The name of a score; a limit on revealing columns leaves out those that nobody is taken to know."""
+        measure = parse(name, "measure") if self.assume_unknown and name.startswith(REVEALING) else None
+        if not isinstance(measure, RevealingColumns):
+            return name
+        return label(replace(measure, unknown=tuple(dict.fromkeys((*measure.unknown, *self.assume_unknown)))))
 
     @cached_property
     def parsed(self) -> tuple[Limit, ...]:

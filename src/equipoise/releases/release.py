@@ -129,7 +129,7 @@ def release(
     if not verdict:
         raise refused(trial, verdict)
     facts = _report(records, released, trial, verdict, policy, scales, trials, title)
-    if policy.limits or policy_text is not None:
+    if policy_text is not None:
         _refuse_undeclared(facts)
     facts = replace(facts, withheld=(*facts.withheld, *whole.roles.direct), signed=sign is not None)
     facts = completed(_attacked(facts, records, released, progress), records, released)
