@@ -1,0 +1,79 @@
+"""Columns beside the keys that single people out: exact counts, by hand and by enumeration."""
+
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import equipoise as eq
+from equipoise.masks import Microaggregate, Noise, Recode, Renumber
+from equipoise.recipe.recipe import Recipe
+from equipoise.risk import RevealingColumns
+
+
+def records(**columns: list[object]) -> eq.Records:
+    return eq.read(pl.DataFrame({"key": [1] * len(next(iter(columns.values()))), **columns}), eq.Roles("key"))
+
+
+def test_a_pair_singles_out_whom_no_column_does() -> None:
+    file = records(a=["x", "x", "x", "y", "y", "y"], b=["m", "m", "m", "m", "m", "w"])
+    detail = RevealingColumns().measure(file, file).detail
+    shares = {(row["column"], row["beside"]): row["number"] for row in detail.iter_rows(named=True)}
+    assert shares[("a", None)] == 0
+    assert shares[("b", None)] == 1
+    assert max(n for (_, beside), n in shares.items() if beside) == 3  # (y, m) twice and (y, w) once
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+def test_unchanged_columns_are_counted_exactly(rows: list[tuple[int, int, int]]) -> None:
+    file = records(**{name: [row[i] for row in rows] for i, name in enumerate("abc")})
+    expected = 0
+    for size in (1, 2):
+        for places in combinations(range(3), size):
+            values = [tuple(row[i] for i in places) for row in rows]
+            expected = max(expected, sum(values.count(value) < 3 for value in values))
+    assert RevealingColumns().measure(file, file).value == pytest.approx(expected / len(rows), abs=1e-3)
+
+
+def test_missing_values_lead_nowhere() -> None:
+    file = records(rent=[None, None, 5.0, 5.0, 5.0, 6.0])
+    assert RevealingColumns().measure(file, file).number == 1
+
+
+def test_keys_and_ids_and_declared_columns_do_not_count() -> None:
+    table = pl.DataFrame({"age": range(9), "id": range(9), "name": list("abcdefghi"), "rent": range(9)})
+    file = eq.read(table, eq.Roles("age", id="id", direct="name"))
+    assert RevealingColumns().measure(file, file).detail["column"].to_list() == ["rent"]
+    assert RevealingColumns(unknown=("rent",)).measure(file, file).value == pytest.approx(0.0)
+
+
+def test_new_numbers_are_known_to_nobody() -> None:
+    file = eq.read(pl.DataFrame({"age": [1] * 6, "home": range(6)}), eq.Roles("age", household="home"))
+    assert RevealingColumns().measure(file, file).value == pytest.approx(1.0)
+    assert RevealingColumns().measure(Recipe((Renumber(),), 1).run(file), file).value == pytest.approx(0.0)
+
+
+def test_coarser_values_lead_to_their_class() -> None:
+    tree = eq.Hierarchy.intervals([10])
+    table = pl.DataFrame({"key": [1] * 7, "rent": [10, 11, 12, 13, 20, 21, 35]})
+    file = eq.read(table, eq.Roles("key", hierarchies={"rent": tree}))
+    assert RevealingColumns().measure(Recipe((Recode("rent", "10"),), 1).run(file), file).number == 3
+
+
+def test_changed_numbers_lead_to_the_nearest() -> None:
+    """Noise far below the gaps finds everybody; far above them hardly anybody; groups of 3 nobody."""
+    rng = np.random.default_rng(3)
+    file = records(rent=sorted(rng.uniform(0, 1000, 400)))
+    share = [RevealingColumns().measure(Recipe((Noise(("rent",), s),), 1).run(file), file).value for s in (1e-6, 1.0)]
+    assert share[0] > 0.95
+    assert share[1] < 0.05
+    grouped = Recipe((Microaggregate(("rent",), 3),), 1).run(file)
+    assert RevealingColumns().measure(grouped, file).value == pytest.approx(0.0)
+
+
+def test_files_of_other_people_count_as_unchanged() -> None:
+    file, other = records(rent=[1, 2, 3, 4]), records(rent=[1, 1, 1, 7, 8])
+    assert RevealingColumns().measure(other, file).number == 2
