@@ -15,7 +15,7 @@ from equipoise.data.records import Law, Records
 from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
-from equipoise.ground.packed_keys import MAX_DENSE_PLACES, pack
+from equipoise.ground.packed_keys import MAX_DENSE_PLACES, places_of
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_suppression import (
     FREE,
@@ -48,10 +48,11 @@ class LocalSuppress:
     show it. The cheapest way is found exactly in files of up to about a hundred records; in larger ones the best of
     greedy ways is improved block by block, and the law's detail has `cost` beside a proven `bound`.
 
-    With `guard` "wildcard" a blank matches anything, as sdcMicro counts (released records have `missing="any"`): at
-    least k records, as they were, fit what is left of each. It takes fewer blanks, found exactly, and protects less:
-    who knows a person's keys finds only the records that have these values or blanks. With `shared` the blanks of
-    others count too: k - 1 records without any key satisfy everybody, and those who were unique still show all keys.
+    With `guard` "wildcard" a blank matches anything, as sdcMicro counts: at least k records, as they were, fit what is
+    left of each; values that came missing fit only each other. It takes fewer blanks, found exactly, and protects less:
+    who knows a person's keys finds only the records that have these values or blanks, and the measured risks are still
+    those of identical rows, unless the roles declare `missing="any"`. With `shared` the blanks of others count too:
+    k - 1 records without any key satisfy everybody, and those who were unique still show all keys.
 
     Source: Willenborg and de Waal (2001), *Elements of Statistical Disclosure Control*, ch. 5, local suppression;
     Meyerson and Williams (2004), *On the complexity of optimal k-anonymity*. Does not guard against attribute
@@ -86,14 +87,16 @@ class LocalSuppress:
         return (self._identical if self.guard == "identical" else self._wildcard)(data, table, draws)
 
     def _wildcard(self, data: Records, table: pl.DataFrame, draws: Draws) -> Records:
+        """Records with blanks that match anything; a value that came missing is one like others, and costs nothing."""
         cells = count(data, data.roles.keys)
-        problem = self._problem(cells)
+        problem = self._problem(cells, _codes(cells) + 1)
         answer = blank(problem, alone=not self.shared)
         if answer.short:
             raise self._refusal(problem, cells.by, answer)
         released = _blanked(data, table, cells, answer, draws)
-        roles = replace(data.roles, missing="any")
-        return replace(data.with_frame(released, self.law(cells.by, answer)), roles=roles)
+        used = _blanks_of(released, table, cells.by)
+        answer = replace(answer, used=used, cost=float(used @ problem.price))
+        return data.with_frame(released, self.law(cells.by, answer))
 
     def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> Records:
         """Records with blanks, and again with more where other members of a household follow, until none do."""
@@ -105,7 +108,7 @@ class LocalSuppress:
             current = Records.of(table, data.roles)
             cells, turn = count(current, keys), draws.child(len(answers)) if answers else draws
             scale = np.where(np.isin(keys, dwelling), members, 1.0)
-            answers.append(self._answer(self._problem(cells), keys, _blanks_of(table, original, keys), scale))
+            answers.append(self._answer(self._problem(cells, _codes(cells)), keys, _blanks_of(table, original, keys), scale))
             table = _blanked(current, table, cells, answers[-1], turn)
             table, followers = _followed(table, dwelling, household)
         used = _blanks_of(table, original, keys)
@@ -132,8 +135,8 @@ class LocalSuppress:
         blanked = f"values of {', '.join(keys)} blanked so that"
         if self.guard == "identical":
             return Law("local_suppress", keys, f"{blanked} {self._demand()}", parameters, detail=answer)
-        parameters |= {"missing": "any"} | ({"shared": True} if self.shared else {})
-        words = f"{blanked} {self._demand()}; a missing key matches anything, as if nobody could tell why it is missing"
+        parameters |= {"shared": True} if self.shared else {}
+        words = f"{blanked} {self._demand()}; a blank matches anything, as if nobody could tell why it is missing"
         if self.shared and isinstance(answer, Blanks):
             words += (
                 f"; {answer.leaning:,} of {answer.small:,} records in small classes rely on blanks in other records"
@@ -151,7 +154,7 @@ class LocalSuppress:
         demands = [f"at least {n:,} records{f' on any {m} keys' if m is not None else ''}" for n, m in sizes]
         return f"every class has {' and '.join(demands)}{', with the blanks of others' if self.shared else ''}"
 
-    def _problem(self, cells: Cells) -> SuppressionProblem:
+    def _problem(self, cells: Cells, codes: Integers) -> SuppressionProblem:
         keys = cells.by
         weights, most = _numbers(self.importance), _numbers(self.max_per_key, keys)
         for key in (*weights, *most):
@@ -159,7 +162,7 @@ class LocalSuppress:
                 raise RolesError(f"{key!r} is no key.{hint(key, keys)}")
         price = np.array([weights.get(key, 1.0) for key in keys], dtype=np.float64)
         caps = np.array([int(most.get(key, FREE)) for key in keys], dtype=np.int64)
-        return SuppressionProblem(_codes(cells), cells.n, _demands(self.rule, keys), price, caps)
+        return SuppressionProblem(codes, cells.n, _demands(self.rule, keys), price, caps)
 
     def _refusal(
         self, problem: SuppressionProblem, keys: tuple[str, ...], answer: Blanks | None = None
@@ -269,13 +272,11 @@ def _blanked(
 
 
 def _cell_of_rows(data: Records, table: pl.DataFrame, cells: Cells) -> Integers:
-    """The cell of every record: by the codes that cells were counted from, where these are in memory and few."""
+    """The cell of every record: by the codes that cells were counted from, where these are in memory."""
     sizes = cells.cube.sizes
-    if data.kind != "polars" or prod(sizes) > MAX_DENSE_PLACES:
+    if data.kind != "polars" or min(prod(sizes), len(cells) * max(sizes)) > MAX_DENSE_PLACES:
         return cell_of(table, cells)
-    cell = np.zeros(prod(sizes), dtype=np.int64)
-    cell[pack(cells.cube.codes, sizes)] = np.arange(len(cells))
-    return cell[pack([column.codes for column in coded(data, cells.by)], sizes)]
+    return places_of([column.codes for column in coded(data, cells.by)], cells.cube.codes, sizes)
 
 
 def _drawn(
