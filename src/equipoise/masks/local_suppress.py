@@ -11,11 +11,13 @@ import polars as pl
 from equipoise.data.cells import Cells, coded, count
 from equipoise.data.key_subsets import ClassSizes, subsets
 from equipoise.data.moving_units import cell_of
+from equipoise.data.people import MIN_EQUAL_SHARE
 from equipoise.data.records import Law, Records
+from equipoise.data.roles import Roles
 from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
-from equipoise.ground.packed_keys import MAX_DENSE_PLACES, places_of
+from equipoise.ground.packed_keys import MAX_DENSE_PLACES, code, group, places_of
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_suppression import (
     FREE,
@@ -45,7 +47,8 @@ class LocalSuppress:
     the method and of the person. Large classes lend records they can spare. Values that were missing before are never
     blanked and cost nothing; a record that has one may share a class with records blanked there. With a household role
     a key that is the same for all members of each household is blanked for all members or for none: the others would
-    show it. The cheapest way is found exactly in files of up to about a hundred records; in larger ones the best of
+    show it. With the role `person` classes have k people, and a key that is the same in the records of most people is
+    blanked in all records of a person or in none. The cheapest way is found exactly in files of up to about a hundred records; in larger ones the best of
     greedy ways is improved block by block, and the law's detail has `cost` beside a proven `bound`.
 
     With `guard` "wildcard" a blank matches anything, as sdcMicro counts: at least k records, as they were, fit what is
@@ -83,6 +86,8 @@ class LocalSuppress:
     def apply(self, data: Records, draws: Draws) -> Records:
         if not data.roles.keys:
             raise RolesError("There are no keys to blank: name them in the roles.")
+        if data.roles.person and self.guard == "wildcard":
+            raise RolesError("guard='wildcard' counts records, not people: use 'identical', or leave out the role person.")
         table = all_in_memory(data)
         return (self._identical if self.guard == "identical" else self._wildcard)(data, table, draws)
 
@@ -99,21 +104,47 @@ class LocalSuppress:
         return data.with_frame(released, self.law(cells.by, answer))
 
     def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> Records:
-        """Records with blanks, and again with more where other members of a household follow, until none do."""
-        keys, household = data.roles.keys, data.roles.household
-        dwelling, members = _dwelling(original, data)
-        table, followers = _followed(_plain(original, keys), dwelling, household)[0], 1
+        """Records with blanks; where people have several, with more of them if any are told apart by another."""
+        self._refuse_few_people(data, original)
+        ties = _ties(original, data)
+        table, whole = self._followed_answers(data, original, ties, draws)
+        person = data.roles.person
+        if person and _smallest(table, data.roles) < whole.problem.largest:
+            ties = [*(tie for tie in ties if tie.unit != person), _Tie(person, data.roles.keys, 1.0)]
+            table, whole = self._followed_answers(data, original, ties, draws)
+        return data.with_frame(table, self.law(data.roles.keys, whole))
+
+    def _followed_answers(
+        self, data: Records, original: pl.DataFrame, ties: "list[_Tie]", draws: Draws
+    ) -> tuple[pl.DataFrame, IdenticalBlanks]:
+        """Blanks, and again where other records of a household or person follow or repeat people, until none do."""
+        keys, person = data.roles.keys, data.roles.person
+        table, again = _followed(_plain(original, keys), ties)[0], True
+        scale = np.prod([np.where(np.isin(keys, tie.keys), tie.records, 1.0) for tie in ties], axis=0, initial=1.0)
         answers: list[IdenticalBlanks] = []
-        while followers:
-            current = Records.of(table, data.roles)
-            cells, turn = count(current, keys), draws.child(len(answers)) if answers else draws
-            scale = np.where(np.isin(keys, dwelling), members, 1.0)
-            answers.append(self._answer(self._problem(cells, _codes(cells)), keys, _blanks_of(table, original, keys), scale))
-            table = _blanked(current, table, cells, answers[-1], turn)
-            table, followers = _followed(table, dwelling, household)
+        while again:
+            units, places = _units(table, data.roles)
+            current, turn = Records.of(units, replace(data.roles, person=None)), draws.child(len(answers))
+            cells = count(current, keys)
+            problem = self._problem(cells, _codes(cells))
+            answers.append(self._answer(problem, keys, _blanks_of(table, original, keys), scale))
+            units = _blanked(current, units, cells, answers[-1], turn if len(answers) > 1 else draws)
+            table = units if places is None else table.with_columns(units[key].gather(places) for key in keys)
+            table, followers = _followed(table, ties)
+            again = followers > 0 or (person is not None and answers[-1].small > 0)
         used = _blanks_of(table, original, keys)
-        whole = replace(answers[0], used=used, cost=float(used @ answers[0].problem.price))
-        return data.with_frame(table, self.law(keys, whole))
+        return table, replace(answers[0], used=used, cost=float(used @ answers[0].problem.price))
+
+    def _refuse_few_people(self, data: Records, table: pl.DataFrame) -> None:
+        """With several records of a person: only what can be counted in people."""
+        person = data.roles.person
+        if person is None:
+            return
+        if any(keys is not None for _, keys in (part.asks() for part in _size_rules(self.rule))):
+            raise RolesError("AnySubset counts records, not people: use MinCount, or leave out the role person.")
+        least = max(size for size, _ in (part.asks() for part in _size_rules(self.rule)))
+        if (people := table[person].n_unique()) < least:
+            raise InfeasibleError(f"The file has {people:,} people: no class can have {least:,}.")
 
     def _answer(
         self, problem: SuppressionProblem, keys: tuple[str, ...], used: Integers, scale: Floats
@@ -197,23 +228,58 @@ def _plain(table: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
     )
 
 
-def _dwelling(table: pl.DataFrame, data: Records) -> tuple[tuple[str, ...], float]:
-    """The keys that have one value in each household, so that other members show it, and members per household."""
-    keys, household = data.roles.keys, data.roles.household
-    if household is None:
-        return (), 1.0
-    homes = table.filter(pl.col(household).is_not_null()).group_by(household)
-    values = homes.agg(pl.col(key).drop_nulls().n_unique() for key in keys)
-    return tuple(key for key in keys if values[key].max() in (None, 0, 1)), table.height / max(1, values.height)
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """Keys that are the same in all records of a unit (household or person), and the records of a unit on average."""
+
+    unit: str
+    keys: tuple[str, ...]
+    records: float
 
 
-def _followed(table: pl.DataFrame, dwelling: tuple[str, ...], household: str | None) -> tuple[pl.DataFrame, int]:
-    """The table with keys of a dwelling blank for all members where one has none, and the values blanked so."""
-    if household is None or not dwelling:
-        return table, 0
-    lacks = {key: pl.col(key).is_null().any().over(household) & pl.col(household).is_not_null() for key in dwelling}
-    closed = table.with_columns(pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in lacks.items())
-    return closed, int(_blanks_of(closed, table, dwelling).sum())
+def _ties(table: pl.DataFrame, data: Records) -> list[_Tie]:
+    """The keys of each unit, which its other records show: one value in each household, in most people."""
+    roles, ties = data.roles, []
+    for unit, share in ((roles.household, 1.0), (roles.person, MIN_EQUAL_SHARE)):
+        if unit is not None:
+            several = table.filter(pl.col(unit).is_not_null()).group_by(unit)
+            values = several.agg(pl.col(key).drop_nulls().n_unique() for key in roles.keys)
+            counts = several.agg(pl.col(key).drop_nulls().len() for key in roles.keys)
+            keys = (key for key in roles.keys if _equal_share(values[key], counts[key]) >= share)
+            ties.append(_Tie(unit, tuple(keys), table.height / max(1, values.height)))
+    return ties
+
+
+def _equal_share(values: pl.Series, counts: pl.Series) -> float:
+    """Of the units with several values, the share in which all are equal."""
+    equal = values.filter(counts > 1) == 1
+    return float(equal.sum() / len(equal)) if len(equal) else 1.0
+
+
+def _units(table: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, pl.Series | None]:
+    """A record for each person and row of keys, and which of them each record is; without people all records."""
+    if roles.person is None:
+        return table, None
+    columns = [code(table[column]) for column in (roles.person, *roles.keys)]
+    ids, first = group([column.codes for column in columns], [column.size for column in columns])
+    return table[first], pl.Series(ids)
+
+
+def _smallest(table: pl.DataFrame, roles: Roles) -> int:
+    """The people of the smallest class, as they are measured."""
+    return int(count(Records.of(table, roles), roles.keys).alike[0].min(initial=FREE))
+
+
+def _followed(table: pl.DataFrame, ties: list[_Tie]) -> tuple[pl.DataFrame, int]:
+    """The table with the keys of a unit blank in all its records where one has none, and the values blanked so."""
+    closed, before = table, -1
+    while (blanks := sum(closed[key].null_count() for tie in ties for key in tie.keys)) != before:
+        before = blanks
+        for tie in ties:
+            lacks = {key: pl.col(key).is_null().any().over(tie.unit) & pl.col(tie.unit).is_not_null() for key in tie.keys}
+            closed = closed.with_columns(pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in lacks.items())
+    keys = tuple(dict.fromkeys(key for tie in ties for key in tie.keys))
+    return closed, int(_blanks_of(closed, table, keys).sum())
 
 
 def _blanks_of(table: pl.DataFrame, original: pl.DataFrame, keys: tuple[str, ...]) -> Integers:
