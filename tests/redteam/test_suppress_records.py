@@ -11,7 +11,11 @@ KEYS = ("sex", "age", "town")
 
 
 def file(rng: np.random.Generator, records: int = 40) -> pl.DataFrame:
-    columns = {"sex": rng.integers(0, 2, records), "age": rng.geometric(0.4, records), "town": rng.integers(0, 3, records)}
+    columns = {
+        "sex": rng.integers(0, 2, records),
+        "age": rng.geometric(0.4, records),
+        "town": rng.integers(0, 3, records),
+    }
     gaps = rng.random(records) < rng.choice([0, 0.03])
     frame = pl.DataFrame({**columns, "ill": rng.integers(0, 3, records)})
     return frame.with_columns(pl.when(~pl.Series(gaps)).then(pl.col(key)).alias(key) for key in KEYS)

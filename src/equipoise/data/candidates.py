@@ -56,7 +56,7 @@ class People(Cells):
 class Candidates:
     """The people of a release, and the cell of each, in the order of the ids or of the rows."""
 
-    people: People
+    people: Cells
     places: Integers = field(repr=False)
 
 

@@ -87,7 +87,9 @@ class LocalSuppress:
         if not data.roles.keys:
             raise RolesError("There are no keys to blank: name them in the roles.")
         if data.roles.person and self.guard == "wildcard":
-            raise RolesError("guard='wildcard' counts records, not people: use 'identical', or leave out the role person.")
+            raise RolesError(
+                "guard='wildcard' counts records, not people: use 'identical', or leave out the role person."
+            )
         table = all_in_memory(data)
         return (self._identical if self.guard == "identical" else self._wildcard)(data, table, draws)
 
@@ -276,7 +278,9 @@ def _followed(table: pl.DataFrame, ties: list[_Tie]) -> tuple[pl.DataFrame, int]
     while (blanks := sum(closed[key].null_count() for tie in ties for key in tie.keys)) != before:
         before = blanks
         for tie in ties:
-            lacks = {key: pl.col(key).is_null().any().over(tie.unit) & pl.col(tie.unit).is_not_null() for key in tie.keys}
+            lacks = {
+                key: pl.col(key).is_null().any().over(tie.unit) & pl.col(tie.unit).is_not_null() for key in tie.keys
+            }
             closed = closed.with_columns(pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in lacks.items())
     keys = tuple(dict.fromkeys(key for tie in ties for key in tie.keys))
     return closed, int(_blanks_of(closed, table, keys).sum())

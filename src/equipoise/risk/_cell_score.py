@@ -6,6 +6,7 @@ from typing import ClassVar
 from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
+from equipoise.data.linked_records import linked
 from equipoise.data.released_terms import rows
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
@@ -21,7 +22,8 @@ class KeyRisk:
 
     Rows that are identical as released, a blank being a value, cannot be told apart by anybody: that bound is the
     score. Where the roles declare that a missing key could be anything (`missing="any"`), a measure of sizes counts for
-    each person the released records that do not contradict their true keys.
+    each person the released records that do not contradict their true keys. Where people have several records, those
+    are left out whose other records contradict what is true of the person.
     """
 
     __slots__ = ()
@@ -43,7 +45,10 @@ class KeyRisk:
     def _candidates(self, released: Records | Cells, original: Records | Cells) -> Candidates | None:
         if not self.of_sizes or not isinstance(released, Records) or not isinstance(original, Records):
             return None
-        return candidates(released, original, self.by(released.roles)) if released.roles.missing == "any" else None
+        by = self.by(released.roles)
+        if released.roles.person:
+            return linked(released, original, by)
+        return candidates(released, original, by) if released.roles.missing == "any" else None
 
     def _cells(self, released: Records | Cells) -> Cells:
         return as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
