@@ -32,7 +32,7 @@ class LinkedPeople(Cells):
     classes: Cells | None = None
 
     @property
-    def alike(self) -> tuple[Integers, Floats]:  # type: ignore[override]
+    def alike(self) -> tuple[Integers, Floats]:
         return self.candidates, self.total * self.candidates / np.maximum(self.n, 1)
 
     def margin(self, by: tuple[str, ...]) -> Cells:

@@ -48,8 +48,9 @@ class LocalSuppress:
     blanked and cost nothing; a record that has one may share a class with records blanked there. With a household role
     a key that is the same for all members of each household is blanked for all members or for none: the others would
     show it. With the role `person` classes have k people, and a key that is the same in the records of most people is
-    blanked in all records of a person or in none. The cheapest way is found exactly in files of up to about a hundred records; in larger ones the best of
-    greedy ways is improved block by block, and the law's detail has `cost` beside a proven `bound`.
+    blanked in all records of a person or in none. The cheapest way is found exactly in files of up to about a hundred
+    records; in larger ones the best of greedy ways is improved block by block, and the law's detail has `cost` beside a
+    proven `bound`.
 
     With `guard` "wildcard" a blank matches anything, as sdcMicro counts: at least k records, as they were, fit what is
     left of each; values that came missing fit only each other. It takes fewer blanks, found exactly, and protects less:

@@ -69,7 +69,7 @@ class SuppressRecords:
         return keys
 
     def _blanked(self, cells: Cells, keys: tuple[str, ...]) -> Integers:
-        """Which cells lose their keys: those of unsafe classes, else the smallest one where those without are unsafe."""
+        """Which cells lose their keys: those of unsafe classes, else the smallest where those without are unsafe."""
         unsafe, has_key = flagged(self.rule, cells, keys), np.zeros(len(cells), dtype=np.bool_)
         for key in keys:
             has_key |= cells.keys[key].is_not_null().to_numpy()

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
-from equipoise.data.records import Records
 from equipoise.data.linked_records import linked
+from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats

@@ -19,7 +19,7 @@ LEVELS = (1.0, 0.67, 0.5, 0.34, 0.0)
 
 @dataclass(eq=False, repr=False)
 class _Joining:
-    """What is settled so far: who waits for a class, what each of the large cells can spare, and the classes there are."""
+    """What is settled so far: who waits for a class, what large cells can spare, and the classes there are."""
 
     rows: ReleasedRows
     waiting: Integers
