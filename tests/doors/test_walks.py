@@ -448,7 +448,7 @@ def test_what_is_assumed_stands_in_the_headlines(walk: Callable[[str], Walk]) ->
 def test_suppressed_keys_are_suppressed_together(walk: Callable[[str], Walk]) -> None:
     gaps = walk("hospital").data.select(pl.sum_horizontal(pl.col(PATIENT).is_null().cast(pl.Int32))).to_series()
     assert set(gaps.unique()) == {0, len(PATIENT)}
-    assert float((gaps > 0).mean()) < 0.2
+    assert float((gaps > 0).mean()) < 0.25, "half the patients: of all stays an eighth loses its keys"
 
 
 def test_no_exact_date_or_place_leaves_the_house(walk: Callable[[str], Walk]) -> None:
