@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.data.records import Law
 from equipoise.demo.survey import survey
 from equipoise.ground.randomness import Draws
 
@@ -61,6 +62,48 @@ def test_the_man_of_fifty() -> None:
     guarded = suppressed(frame, ("sex", "age"), 2)
     assert consistent(frame, guarded).min() >= 2
     assert identical(guarded) >= 2
+
+
+@pytest.mark.parametrize("missing", ["category", "any"])
+def test_what_is_reported_of_the_man_of_fifty(missing: Any) -> None:
+    """Blanked by hand or with wildcards, and even where blanks are declared to be anything: he is found for certain."""
+    people = [("f", 30), ("f", 30), ("m", 40), ("m", 40), ("m", 50), ("f", 60)]
+    frame = pl.DataFrame(people, schema=["sex", "age"], orient="row")
+    original = eq.read(frame, eq.Roles(("sex", "age"), missing=missing))
+    for mask in (eq.masks.LocalSuppress(eq.rules.MinCount(2), guard="wildcard"), AgesOfTheLastTwo()):
+        released = eq.Recipe([mask], seed=1).run(original)
+        worst, small = eq.risk.Prosecutor().measure(released, original), eq.risk.KAnonymity(2)
+        assert worst.value == pytest.approx(1 / consistent(frame, released.collect()).min()) == 1
+        assert small.measure(released, original).number == (consistent(frame, released.collect()) < 2).sum()
+
+
+class AgesOfTheLastTwo:
+    """A mask that blanks the ages of the man of 50 and the woman of 60."""
+
+    def apply(self, data: Any, draws: Any) -> Any:
+        hidden = pl.when(pl.int_range(pl.len()) < 4).then("age").alias("age")
+        return data.with_frame(data.collect().with_columns(hidden), Law("blanked", ("age",), "ages blanked"))
+
+
+@pytest.mark.parametrize("missing", ["category", "any"])
+@pytest.mark.parametrize("guard", ["identical", "wildcard"])
+def test_no_risk_below_what_the_consistent_rows_give(guard: Any, missing: Any, full: Any) -> None:
+    """Two rows came empty: they protect nobody, whatever the guard and whatever the roles declare."""
+    keys = ("sex", "race", "age")
+    frame = survey().head(full(500, 20_000)).select(keys).with_columns(
+        pl.when(pl.int_range(pl.len()) > 1).then(pl.col(key)).alias(key) for key in keys
+    )  # fmt: skip
+    original = eq.read(frame, eq.Roles(keys, missing=missing))
+    mask = eq.masks.LocalSuppress(eq.rules.MinCount(3), guard=guard)
+    released = eq.Recipe([mask], seed=1).run(original)
+    table, people = released.collect(), frame.slice(2)
+    fits = consistent(people, table if missing == "category" else table.slice(2))
+    assert eq.risk.Prosecutor().measure(released, original).value >= 1 / fits.min() - 1e-12
+    assert eq.risk.Prosecutor("mean").measure(released, original).value >= (1 / fits).sum() / len(table) - 1e-12
+    assert eq.risk.KAnonymity(3).measure(released, original).number >= (fits < 3).sum()
+    if missing == "category":
+        assert eq.risk.Prosecutor().measure(released, original).value >= 1 / identical(table) - 1e-12
+    assert table.slice(2).null_count().sum_horizontal().item() > 0, "two empty rows do not switch it off"
 
 
 @pytest.mark.parametrize("k", [2, 5])

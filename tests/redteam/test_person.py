@@ -6,6 +6,7 @@ whose other stays say that they are of another sex or age.
 
 import numpy as np
 import polars as pl
+import pytest
 
 import equipoise as eq
 
@@ -51,3 +52,32 @@ def test_stays_do_not_pass_for_patients() -> None:
     records = eq.read(table, eq.Roles(KEYS, id="stay", person="person"))
     assert eq.risk.Prosecutor().measure(records, records).value >= max(chances(table, table))
     assert eq.risk.KAnonymity(12).measure(records, records).number == 12
+
+
+def test_local_suppression_hides_among_people(full) -> None:  # type: ignore[no-untyped-def]
+    """Every stay fits k patients or more, those left out whose other stays show what is blank; rows are not people."""
+    rng = np.random.default_rng(4)
+    for least in range(2, full(5, 9)):
+        for _ in range(full(5, 60)):
+            truth = stays(rng)
+            records = eq.read(truth, eq.Roles(KEYS, id="stay", person="person"))
+            released = eq.Recipe([eq.masks.LocalSuppress(eq.rules.MinCount(least))], seed=1).run(records)
+            table = released.collect()
+            people = table.group_by(KEYS).agg(pl.col("person").n_unique())["person"]
+            assert people.min() >= least  # type: ignore[operator]
+            assert max(chances(truth, table)) <= 1 / least + 1e-12
+            assert eq.risk.Prosecutor().measure(released, records).value <= 1 / least + 1e-12
+            gaps = table.group_by("person").agg(pl.col("age", "sex").is_null().n_unique())
+            assert gaps.select(pl.max_horizontal("age", "sex").max()).item() == 1
+
+
+def test_what_cannot_count_people_says_so() -> None:
+    records = eq.read(stays(np.random.default_rng(5)), eq.Roles(KEYS, id="stay", person="person"))
+    wild = eq.masks.LocalSuppress(eq.rules.MinCount(2), guard="wildcard")
+    pairs = eq.masks.LocalSuppress(eq.rules.AnySubset(2, 3))
+    for mask in (wild, pairs, eq.masks.LocalRecode(eq.rules.MinCount(2))):
+        with pytest.raises(eq.RolesError, match="leave out the role person"):
+            eq.Recipe([mask], seed=1).run(records)
+    many = eq.masks.LocalSuppress(eq.rules.MinCount(40))
+    with pytest.raises(eq.InfeasibleError, match="people: no class can have 40"):
+        eq.Recipe([many], seed=1).run(records)

@@ -56,22 +56,25 @@ class People(Cells):
 class Candidates:
     """The people of a release, and the cell of each, in the order of the ids or of the rows."""
 
-    people: People
+    people: Cells
     places: Integers = field(repr=False)
 
 
 def candidates(released: Records, original: Records, by: tuple[str, ...]) -> Candidates | None:
     """Candidates of everybody, where keys were recoded and blanked and nothing else was done to them.
 
-    None where rows of the two files are not known to be the same people, where no key was blanked, or where a key was
-    changed at random: then the law of the mask says more than any count. O(records), then O(cells).
+    None for a file that nothing was done to, where rows of the two files are not known to be the same people, where
+    people have several records, or where a key was changed at random: then the law of the mask says more than any
+    count. O(records), then O(cells).
     """
+    if released.roles.person or not released.history:
+        return None
     try:
         new, old = aligned(released, original, by)
     except EngineError:
         return None
     columns = [column for name in by if (column := _codes(new[name], old[name])) is not None]
-    if len(columns) < len(by) or not any(column.blanked for column in columns):
+    if len(columns) < len(by):
         return None
     weight = released.roles.weight
     weights = aligned(released, original, (weight,))[0][weight].cast(pl.Float64).to_numpy() if weight else None
@@ -87,7 +90,6 @@ class _Column:
     axis: pl.Series
     truth: Integers
     release: Integers
-    blanked: bool
 
 
 def _codes(new: pl.Series, old: pl.Series) -> _Column | None:
@@ -107,7 +109,7 @@ def _codes(new: pl.Series, old: pl.Series) -> _Column | None:
     release = np.where(blank & ~empty, 0, np.where(empty, truth, shown.codes.astype(np.int64) + 1))
     texts = [shown.values.cast(pl.String), true.values.gather(never).cast(pl.String)]
     axis = pl.concat([pl.Series([None], dtype=pl.String), *(text.alias("").fill_null("") for text in texts)])
-    return _Column(axis.alias(new.name), truth, release, bool((blank & ~empty).any()))
+    return _Column(axis.alias(new.name), truth, release)
 
 
 def _cube(axes: tuple[pl.Series, ...], codes: list[Integers], weights: Floats | None) -> tuple[Cube, Integers]:

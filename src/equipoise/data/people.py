@@ -46,11 +46,15 @@ class People:
         Where a key of the person (sex, place of birth) is blank in a cell, people who show it in another record can be
         told apart, and are not counted: at least one person is.
         """
+        return np.maximum(np.bincount(self.cells[self.hidden(cube)], minlength=len(cube)), 1)
+
+    def hidden(self, cube: Cube) -> Integers:
+        """Which pairs are those of people who are not told apart by a key that they show elsewhere."""
         hidden = np.ones(len(self.cells), dtype=np.bool_)
         for axis, values in enumerate(cube.axes):
             if values.null_count():
                 hidden &= ~self._shown_elsewhere(cube.codes[axis][self.cells])
-        return np.maximum(np.bincount(self.cells[hidden], minlength=len(cube)), 1)
+        return hidden
 
     def _shown_elsewhere(self, codes: Integers) -> Integers:
         """Which pairs lack a key of the person that another record of the person has."""

@@ -4,7 +4,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ MAX_FIRST_LINE_BYTES = 1 << 26
 MAX_EAGER_BYTES = 1 << 30
 """Files up to this many bytes are read into memory at once; larger UTF-8 files are scanned."""
 DELIMITERS = ",;\t|"
-LEADING_ZERO = re.compile(r"^0\d+$")
+LEADING_ZERO = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
 COMMA_NUMBER = re.compile(r"^[+-]?\d+,\d+$")
 
 
@@ -75,9 +75,8 @@ def load(path: Path, *, delimiter: str | None = None, encoding: str | None = Non
     header = rows[0]
     _refuse_duplicates(header, path)
     comma = decimal == "," if decimal else mark != "," and _has_decimal_comma(rows[1:])
-    overrides = {
-        _raw(name): pl.String for i, name in enumerate(header) if _is_code(row[i] for row in rows[1:] if i < len(row))
-    }
+    columns = zip(*rows[1:], strict=True) if len(rows) > 1 else ((),) * len(header)
+    overrides = {_raw(name): pl.String for name, column in zip(header, columns, strict=True) if _is_code(column)}
     frame = _parse(content, charset, mark, comma, overrides)
     return frame.rename({_raw(name): name for name in header if '"' in name})
 
@@ -198,8 +197,9 @@ def _has_decimal_comma(rows: list[list[str]]) -> bool:
     return any(COMMA_NUMBER.match(field.strip()) for row in rows[:1000] for field in row)
 
 
-def _is_code(fields: Iterable[str]) -> bool:
-    return any(LEADING_ZERO.match(field.strip()) for field in fields)
+def _is_code(fields: Sequence[str]) -> bool:
+    """Whether a field is a number with a leading zero; all fields are searched at once before one by one."""
+    return bool(LEADING_ZERO.search("\n".join(fields))) and any(LEADING_ZERO.fullmatch(field) for field in fields)
 
 
 def _parse(content: Content, encoding: str, mark: str, comma: bool, overrides: dict[str, type[pl.String]]) -> Table:

@@ -21,6 +21,8 @@ MAX_PLACES_PER_RECORD = 4
 """Up to this many places per record a cross-classification is counted in an array of its own size."""
 MAX_DENSE_PLACES = 1 << 24
 """And up to this many places in total, unless there are more records than that."""
+MAX_TABLE_PLACES = 1 << 22
+"""Places of a table in which records look up their cell, unless the cells alone have more."""
 CHUNK_RECORDS = 1 << 16
 """Records packed at a time, few enough to stay in the processor's cache."""
 SAMPLE_RECORDS = 1 << 16
@@ -96,19 +98,20 @@ def _short_run(column: pl.Series) -> Coded | None:
         return None
     nulls = int(column.null_count() > 0)
     span = high - low + 1 + nulls
-    offsets = _small(_offsets(column, low, nulls), span)
-    met = np.zeros(span, dtype=np.bool_)
+    offsets, met = np.empty(len(column), dtype=_kind(span)), np.zeros(span, dtype=np.bool_)
+    numbers, lowest = _integers(column, low, nulls)
     for step in _steps(len(offsets)):
+        offsets[step] = np.subtract(numbers[step], lowest, dtype=np.int64)
         met[offsets[step]] = True
     values = pl.Series(column.name, [None] * nulls + (np.flatnonzero(met)[nulls:] - nulls + low).tolist(), column.dtype)
     return Coded(values, offsets if met.all() else _small(np.cumsum(met) - 1, len(values))[offsets])
 
 
-def _offsets(column: pl.Series, low: int, nulls: int) -> Integers:
-    """Distance from the lowest value, where nulls come before it."""
-    if low == 0 and not nulls and column.dtype.is_unsigned_integer() and column.dtype != pl.UInt128:
-        return column.to_numpy()
-    return (column.cast(pl.Int64) - (low - nulls)).fill_null(0).to_numpy()
+def _integers(column: pl.Series, low: int, nulls: int) -> tuple[Integers, int]:
+    """Numbers and the lowest of them, where nulls come before the others."""
+    if not nulls and column.dtype not in (pl.Int128, pl.UInt128):
+        return column.to_numpy(), low
+    return (column.cast(pl.Int64) - (low - nulls)).fill_null(0).to_numpy(), 0
 
 
 def _sorted(column: pl.Series) -> Coded:
@@ -129,8 +132,12 @@ def _places(values: pl.Series, column: pl.Series) -> NDArray[Any]:
 
 
 def _small(codes: Integers, size: int) -> Integers:
-    kind = np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
-    return codes.astype(kind, copy=False)
+    return codes.astype(_kind(size), copy=False)
+
+
+def _kind(size: int) -> type[np.unsignedinteger[Any]]:
+    """The smallest type of codes below this size."""
+    return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,6 +285,25 @@ def group(codes: Sequence[Integers], sizes: Sequence[int]) -> tuple[Integers, In
         ids += column
         size *= more
     return _numbered(ids, size)
+
+
+def places_of(records: Sequence[Integers], cells: Sequence[Integers], sizes: Sequence[int]) -> Integers:
+    """The cell of every record by table look-up, a few keys at a time; each record has one of the cells.
+
+    >>> places_of([np.array([2, 0, 2]), np.array([1, 0, 1])], [np.array([0, 2]), np.array([0, 1])], [3, 2]).tolist()
+    [1, 0, 1]
+    """
+    place, cell, size = np.zeros(len(records[0]), dtype=np.int64), np.zeros(len(cells[0]), dtype=np.int64), 1
+    for codes, cell_codes, more in zip(records, cells, sizes, strict=True):
+        if size * more > MAX_TABLE_PLACES:
+            values, numbers = np.unique(cell, return_inverse=True)
+            table = np.zeros(size, dtype=np.int64)
+            table[values] = np.arange(len(values))
+            place, cell, size = table[place], numbers, len(values)
+        place, cell, size = place * more + codes, cell * more + cell_codes, size * more
+    table = np.zeros(size, dtype=np.int64)
+    table[cell] = np.arange(len(cell))
+    return table[place]
 
 
 def group_coded(columns: Sequence[Coded]) -> tuple[Integers, Integers]:

@@ -11,11 +11,13 @@ import polars as pl
 from equipoise.data.cells import Cells, coded, count
 from equipoise.data.key_subsets import ClassSizes, subsets
 from equipoise.data.moving_units import cell_of
+from equipoise.data.people import MIN_EQUAL_SHARE
 from equipoise.data.records import Law, Records
+from equipoise.data.roles import Roles
 from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
-from equipoise.ground.packed_keys import MAX_DENSE_PLACES, pack
+from equipoise.ground.packed_keys import MAX_DENSE_PLACES, code, group, places_of
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_suppression import (
     FREE,
@@ -45,13 +47,16 @@ class LocalSuppress:
     the method and of the person. Large classes lend records they can spare. Values that were missing before are never
     blanked and cost nothing; a record that has one may share a class with records blanked there. With a household role
     a key that is the same for all members of each household is blanked for all members or for none: the others would
-    show it. The cheapest way is found exactly in files of up to about a hundred records; in larger ones the best of
-    greedy ways is improved block by block, and the law's detail has `cost` beside a proven `bound`.
+    show it. With the role `person` classes have k people, and a key that is the same in the records of most people is
+    blanked in all records of a person or in none. The cheapest way is found exactly in files of up to about a hundred
+    records; in larger ones the best of greedy ways is improved block by block, and the law's detail has `cost` beside a
+    proven `bound`.
 
-    With `guard` "wildcard" a blank matches anything, as sdcMicro counts (released records have `missing="any"`): at
-    least k records, as they were, fit what is left of each. It takes fewer blanks, found exactly, and protects less:
-    who knows a person's keys finds only the records that have these values or blanks. With `shared` the blanks of
-    others count too: k - 1 records without any key satisfy everybody, and those who were unique still show all keys.
+    With `guard` "wildcard" a blank matches anything, as sdcMicro counts: at least k records, as they were, fit what is
+    left of each; values that came missing fit only each other. It takes fewer blanks, found exactly, and protects less:
+    who knows a person's keys finds only the records that have these values or blanks, and the measured risks are still
+    those of identical rows, unless the roles declare `missing="any"`. With `shared` the blanks of others count too:
+    k - 1 records without any key satisfy everybody, and those who were unique still show all keys.
 
     Source: Willenborg and de Waal (2001), *Elements of Statistical Disclosure Control*, ch. 5, local suppression;
     Meyerson and Williams (2004), *On the complexity of optimal k-anonymity*. Does not guard against attribute
@@ -82,35 +87,67 @@ class LocalSuppress:
     def apply(self, data: Records, draws: Draws) -> Records:
         if not data.roles.keys:
             raise RolesError("There are no keys to blank: name them in the roles.")
+        if data.roles.person and self.guard == "wildcard":
+            raise RolesError(
+                "guard='wildcard' counts records, not people: use 'identical', or leave out the role person."
+            )
         table = all_in_memory(data)
         return (self._identical if self.guard == "identical" else self._wildcard)(data, table, draws)
 
     def _wildcard(self, data: Records, table: pl.DataFrame, draws: Draws) -> Records:
+        """Records with blanks that match anything; a value that came missing is one like others, and costs nothing."""
         cells = count(data, data.roles.keys)
-        problem = self._problem(cells)
+        problem = self._problem(cells, _codes(cells) + 1)
         answer = blank(problem, alone=not self.shared)
         if answer.short:
             raise self._refusal(problem, cells.by, answer)
         released = _blanked(data, table, cells, answer, draws)
-        roles = replace(data.roles, missing="any")
-        return replace(data.with_frame(released, self.law(cells.by, answer)), roles=roles)
+        used = _blanks_of(released, table, cells.by)
+        answer = replace(answer, used=used, cost=float(used @ problem.price))
+        return data.with_frame(released, self.law(cells.by, answer))
 
     def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> Records:
-        """Records with blanks, and again with more where other members of a household follow, until none do."""
-        keys, household = data.roles.keys, data.roles.household
-        dwelling, members = _dwelling(original, data)
-        table, followers = _followed(_plain(original, keys), dwelling, household)[0], 1
+        """Records with blanks; where people have several, with more of them if any are told apart by another."""
+        self._refuse_few_people(data, original)
+        ties = _ties(original, data)
+        table, whole = self._followed_answers(data, original, ties, draws)
+        person = data.roles.person
+        if person and _smallest(table, data.roles) < whole.problem.largest:
+            ties = [*(tie for tie in ties if tie.unit != person), _Tie(person, data.roles.keys, 1.0)]
+            table, whole = self._followed_answers(data, original, ties, draws)
+        return data.with_frame(table, self.law(data.roles.keys, whole))
+
+    def _followed_answers(
+        self, data: Records, original: pl.DataFrame, ties: "list[_Tie]", draws: Draws
+    ) -> tuple[pl.DataFrame, IdenticalBlanks]:
+        """Blanks, and again where other records of a household or person follow or repeat people, until none do."""
+        keys, person = data.roles.keys, data.roles.person
+        table, again = _followed(_plain(original, keys), ties)[0], True
+        scale = np.prod([np.where(np.isin(keys, tie.keys), tie.records, 1.0) for tie in ties], axis=0, initial=1.0)
         answers: list[IdenticalBlanks] = []
-        while followers:
-            current = Records.of(table, data.roles)
-            cells, turn = count(current, keys), draws.child(len(answers)) if answers else draws
-            scale = np.where(np.isin(keys, dwelling), members, 1.0)
-            answers.append(self._answer(self._problem(cells), keys, _blanks_of(table, original, keys), scale))
-            table = _blanked(current, table, cells, answers[-1], turn)
-            table, followers = _followed(table, dwelling, household)
+        while again:
+            units, places = _units(table, data.roles)
+            current, turn = Records.of(units, replace(data.roles, person=None)), draws.child(len(answers))
+            cells = count(current, keys)
+            problem = self._problem(cells, _codes(cells))
+            answers.append(self._answer(problem, keys, _blanks_of(table, original, keys), scale))
+            units = _blanked(current, units, cells, answers[-1], turn if len(answers) > 1 else draws)
+            table = units if places is None else table.with_columns(units[key].gather(places) for key in keys)
+            table, followers = _followed(table, ties)
+            again = followers > 0 or (person is not None and answers[-1].small > 0)
         used = _blanks_of(table, original, keys)
-        whole = replace(answers[0], used=used, cost=float(used @ answers[0].problem.price))
-        return data.with_frame(table, self.law(keys, whole))
+        return table, replace(answers[0], used=used, cost=float(used @ answers[0].problem.price))
+
+    def _refuse_few_people(self, data: Records, table: pl.DataFrame) -> None:
+        """With several records of a person: only what can be counted in people."""
+        person = data.roles.person
+        if person is None:
+            return
+        if any(keys is not None for _, keys in (part.asks() for part in _size_rules(self.rule))):
+            raise RolesError("AnySubset counts records, not people: use MinCount, or leave out the role person.")
+        least = max(size for size, _ in (part.asks() for part in _size_rules(self.rule)))
+        if (people := table[person].n_unique()) < least:
+            raise InfeasibleError(f"The file has {people:,} people: no class can have {least:,}.")
 
     def _answer(
         self, problem: SuppressionProblem, keys: tuple[str, ...], used: Integers, scale: Floats
@@ -132,8 +169,8 @@ class LocalSuppress:
         blanked = f"values of {', '.join(keys)} blanked so that"
         if self.guard == "identical":
             return Law("local_suppress", keys, f"{blanked} {self._demand()}", parameters, detail=answer)
-        parameters |= {"missing": "any"} | ({"shared": True} if self.shared else {})
-        words = f"{blanked} {self._demand()}; a missing key matches anything, as if nobody could tell why it is missing"
+        parameters |= {"shared": True} if self.shared else {}
+        words = f"{blanked} {self._demand()}; a blank matches anything, as if nobody could tell why it is missing"
         if self.shared and isinstance(answer, Blanks):
             words += (
                 f"; {answer.leaning:,} of {answer.small:,} records in small classes rely on blanks in other records"
@@ -151,7 +188,7 @@ class LocalSuppress:
         demands = [f"at least {n:,} records{f' on any {m} keys' if m is not None else ''}" for n, m in sizes]
         return f"every class has {' and '.join(demands)}{', with the blanks of others' if self.shared else ''}"
 
-    def _problem(self, cells: Cells) -> SuppressionProblem:
+    def _problem(self, cells: Cells, codes: Integers) -> SuppressionProblem:
         keys = cells.by
         weights, most = _numbers(self.importance), _numbers(self.max_per_key, keys)
         for key in (*weights, *most):
@@ -159,7 +196,7 @@ class LocalSuppress:
                 raise RolesError(f"{key!r} is no key.{hint(key, keys)}")
         price = np.array([weights.get(key, 1.0) for key in keys], dtype=np.float64)
         caps = np.array([int(most.get(key, FREE)) for key in keys], dtype=np.int64)
-        return SuppressionProblem(_codes(cells), cells.n, _demands(self.rule, keys), price, caps)
+        return SuppressionProblem(codes, cells.n, _demands(self.rule, keys), price, caps)
 
     def _refusal(
         self, problem: SuppressionProblem, keys: tuple[str, ...], answer: Blanks | None = None
@@ -194,23 +231,60 @@ def _plain(table: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
     )
 
 
-def _dwelling(table: pl.DataFrame, data: Records) -> tuple[tuple[str, ...], float]:
-    """The keys that have one value in each household, so that other members show it, and members per household."""
-    keys, household = data.roles.keys, data.roles.household
-    if household is None:
-        return (), 1.0
-    homes = table.filter(pl.col(household).is_not_null()).group_by(household)
-    values = homes.agg(pl.col(key).drop_nulls().n_unique() for key in keys)
-    return tuple(key for key in keys if values[key].max() in (None, 0, 1)), table.height / max(1, values.height)
+@dataclass(frozen=True, slots=True)
+class _Tie:
+    """Keys that are the same in all records of a unit (household or person), and the records of a unit on average."""
+
+    unit: str
+    keys: tuple[str, ...]
+    records: float
 
 
-def _followed(table: pl.DataFrame, dwelling: tuple[str, ...], household: str | None) -> tuple[pl.DataFrame, int]:
-    """The table with keys of a dwelling blank for all members where one has none, and the values blanked so."""
-    if household is None or not dwelling:
-        return table, 0
-    lacks = {key: pl.col(key).is_null().any().over(household) & pl.col(household).is_not_null() for key in dwelling}
-    closed = table.with_columns(pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in lacks.items())
-    return closed, int(_blanks_of(closed, table, dwelling).sum())
+def _ties(table: pl.DataFrame, data: Records) -> list[_Tie]:
+    """The keys of each unit, which its other records show: one value in each household, in most people."""
+    roles, ties = data.roles, []
+    for unit, share in ((roles.household, 1.0), (roles.person, MIN_EQUAL_SHARE)):
+        if unit is not None:
+            several = table.filter(pl.col(unit).is_not_null()).group_by(unit)
+            values = several.agg(pl.col(key).drop_nulls().n_unique() for key in roles.keys)
+            counts = several.agg(pl.col(key).drop_nulls().len() for key in roles.keys)
+            keys = (key for key in roles.keys if _equal_share(values[key], counts[key]) >= share)
+            ties.append(_Tie(unit, tuple(keys), table.height / max(1, values.height)))
+    return ties
+
+
+def _equal_share(values: pl.Series, counts: pl.Series) -> float:
+    """Of the units with several values, the share in which all are equal."""
+    equal = values.filter(counts > 1) == 1
+    return float(equal.sum() / len(equal)) if len(equal) else 1.0
+
+
+def _units(table: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, pl.Series | None]:
+    """A record for each person and row of keys, and which of them each record is; without people all records."""
+    if roles.person is None:
+        return table, None
+    columns = [code(table[column]) for column in (roles.person, *roles.keys)]
+    ids, first = group([column.codes for column in columns], [column.size for column in columns])
+    return table[first], pl.Series(ids)
+
+
+def _smallest(table: pl.DataFrame, roles: Roles) -> int:
+    """The people of the smallest class, as they are measured."""
+    return int(count(Records.of(table, roles), roles.keys).alike[0].min(initial=FREE))
+
+
+def _followed(table: pl.DataFrame, ties: list[_Tie]) -> tuple[pl.DataFrame, int]:
+    """The table with the keys of a unit blank in all its records where one has none, and the values blanked so."""
+    closed, before = table, -1
+    while (blanks := sum(closed[key].null_count() for tie in ties for key in tie.keys)) != before:
+        before = blanks
+        for tie in ties:
+            lacks = {
+                key: pl.col(key).is_null().any().over(tie.unit) & pl.col(tie.unit).is_not_null() for key in tie.keys
+            }
+            closed = closed.with_columns(pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in lacks.items())
+    keys = tuple(dict.fromkeys(key for tie in ties for key in tie.keys))
+    return closed, int(_blanks_of(closed, table, keys).sum())
 
 
 def _blanks_of(table: pl.DataFrame, original: pl.DataFrame, keys: tuple[str, ...]) -> Integers:
@@ -269,13 +343,11 @@ def _blanked(
 
 
 def _cell_of_rows(data: Records, table: pl.DataFrame, cells: Cells) -> Integers:
-    """The cell of every record: by the codes that cells were counted from, where these are in memory and few."""
+    """The cell of every record: by the codes that cells were counted from, where these are in memory."""
     sizes = cells.cube.sizes
-    if data.kind != "polars" or prod(sizes) > MAX_DENSE_PLACES:
+    if data.kind != "polars" or min(prod(sizes), len(cells) * max(sizes)) > MAX_DENSE_PLACES:
         return cell_of(table, cells)
-    cell = np.zeros(prod(sizes), dtype=np.int64)
-    cell[pack(cells.cube.codes, sizes)] = np.arange(len(cells))
-    return cell[pack([column.codes for column in coded(data, cells.by)], sizes)]
+    return places_of([column.codes for column in coded(data, cells.by)], cells.cube.codes, sizes)
 
 
 def _drawn(

@@ -11,6 +11,7 @@ from equipoise.data.records import Law, Records
 from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import RolesError, require_columns
+from equipoise.ground.packed_keys import group
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule, label
 from equipoise.methods.parameters import check_fields
@@ -22,15 +23,16 @@ class SuppressRecords:
     """Blank all keys of the records in classes that the `rule` flags; other columns stay, and so do the records.
 
     A class are the records with equal `keys` (those of the roles unless given). Blanked, not removed: weights, totals
-    and sensitive values of the file stay what they were, as in ARX. Records without any key are left as they are.
+    and sensitive values of the file stay what they were, as in ARX. All records without any key are a class as well:
+    where the rule flags that one, the smallest of the others is blanked too, until it does not or none is left.
 
     Source: Samarati (2001), *Protecting respondents' identities in microdata release*, tuple suppression.
-    Does not guard against what a blanked record tells: that its keys are rare, and its sensitive values; fewer than k
-    blanked records are a class of fewer than k. Cost: one count and one pass.
+    Does not guard against what a blanked record tells: that its keys are rare, and its sensitive values. Cost: one
+    count and one pass, and again for each class that is blanked for the others.
 
-    >>> records = eq.Records.of(pl.DataFrame({"age": [30, 30, 31], "pay": [5, 6, 7]}), eq.Roles(["age"]))
-    >>> SuppressRecords(eq.rules.MinCount(2)).apply(records, Draws(1)).collect().rows()
-    [(30, 5), (30, 6), (None, 7)]
+    >>> table = pl.DataFrame({"age": [30, 30, 31, 32, 32, 32], "pay": [5, 6, 7, 8, 9, 9]})
+    >>> SuppressRecords(eq.rules.MinCount(2)).apply(Records.of(table, eq.Roles(["age"])), Draws(1)).collect().rows()
+    [(None, 5), (None, 6), (None, 7), (32, 8), (32, 9), (32, 9)]
     """
 
     rule: Rule
@@ -41,12 +43,16 @@ class SuppressRecords:
 
     def apply(self, data: Records, draws: Draws) -> Records:
         keys = self._keys(data)
-        cells = count(data, tuple(dict.fromkeys((*keys, *sensitive_of([self.rule])))))
-        unsafe = self._flagged(cells, keys)
-        table = all_in_memory(data)
-        hidden = pl.Series(unsafe[cell_of(table, cells)])
-        blank = [pl.when(~hidden).then(pl.col(key)).alias(key) for key in keys]
-        return data.with_frame(table.with_columns(blank), self.law(keys))
+        by = tuple(dict.fromkeys((*keys, *sensitive_of([self.rule]))))
+        current, table = data, all_in_memory(data)
+        while True:
+            cells = count(current, by)
+            blank = self._blanked(cells, keys)
+            if not blank.any():
+                return data.with_frame(table, self.law(keys))
+            hidden = pl.Series(blank[cell_of(table, cells)])
+            table = table.with_columns(pl.when(~hidden).then(pl.col(key)).alias(key) for key in keys)
+            current = Records.of(table, data.roles)
 
     def words(self) -> str:
         return f"keys of records suppressed by {label(self.rule)}"
@@ -62,9 +68,15 @@ class SuppressRecords:
         require_columns(keys, data.schema())
         return keys
 
-    def _flagged(self, cells: Cells, keys: tuple[str, ...]) -> Integers:
-        """Which cells are in unsafe classes; those without any key are not."""
-        has_key = np.zeros(len(cells), dtype=np.bool_)
+    def _blanked(self, cells: Cells, keys: tuple[str, ...]) -> Integers:
+        """Which cells lose their keys: those of unsafe classes, else the smallest where those without are unsafe."""
+        unsafe, has_key = flagged(self.rule, cells, keys), np.zeros(len(cells), dtype=np.bool_)
         for key in keys:
             has_key |= cells.keys[key].is_not_null().to_numpy()
-        return flagged(self.rule, cells, keys) & has_key
+        if (unsafe & has_key).any() or not unsafe.any() or not has_key.any():
+            return unsafe & has_key
+        places = [cells.place(key) for key in keys]
+        ids, _ = group([cells.cube.codes[place] for place in places], [cells.cube.sizes[place] for place in places])
+        size = np.bincount(ids, cells.n)
+        size[ids[~has_key]] = np.inf
+        return ids == np.argmin(size)

@@ -269,6 +269,8 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
         yield f"\n# There are {findings.combinations:,} combinations of levels: some levels of each key are tried."
         yield from _recodes(_thin_levels(findings.levels), [])
     least = _least(preset)
+    if findings.roles.of("person"):  # some people of a class are told apart by their other records
+        least = least * 3 // 2
     if preset is not None or not findings.levels or findings.coarsest >= DEFAULT_UNIQUES_SHARE:
         yield f"\n# Suppress the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."

@@ -83,10 +83,11 @@ def _another_input(records: Records, evidence: Evidence, private: Path) -> bool:
 
 
 def _alone(public: Path, evidence: Evidence) -> Check:
-    """The scores that need only the released data, measured again."""
-    measures = {
-        name: m for name in evidence["scores"] if isinstance(m := known_method(name, "measure"), RELEASE_ONLY_MEASURES)
-    }
+    """The scores that need only the released data, measured again: not where what is true of people counts too."""
+    roles_of_columns = evidence.get("roles", {})
+    of_pairs = roles_of_columns.get("person") or roles_of_columns.get("missing") == "any"
+    names = () if of_pairs else evidence["scores"]
+    measures = {name: m for name in names if isinstance(m := known_method(name, "measure"), RELEASE_ONLY_MEASURES)}
     if not measures:
         return Check("scores", None, "No score can be measured on the released data alone.")
     try:

@@ -11,6 +11,7 @@ from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._linked_records import linked
 
 CENSUS_NOTE = "No sampling fraction was given and there are no weights: the file is taken for the whole population."
 REPEATED_NOTE = "Records are counted, though some are of one person: people may be more at risk than this says."
@@ -21,7 +22,8 @@ class KeyRisk:
 
     Rows that are identical as released, a blank being a value, cannot be told apart by anybody: that bound is the
     score. Where the roles declare that a missing key could be anything (`missing="any"`), a measure of sizes counts for
-    each person the released records that do not contradict their true keys.
+    each person the released records that do not contradict their true keys. Where people have several records, those
+    are left out whose other records contradict what is true of the person.
     """
 
     __slots__ = ()
@@ -39,14 +41,17 @@ class KeyRisk:
         return self._score(released, self._cells(released))
 
     def _by_candidates(self, roles: Roles) -> bool:
-        return self.of_sizes and roles.missing == "any"
+        return self.of_sizes and (bool(roles.person) or roles.missing == "any")
 
     def _candidates_score(self, released: Records, original: Records) -> Score:
-        view = candidates(released, original, self.by(released.roles))
+        view = self._candidates(released, original, self.by(released.roles))
         if view is None:
             return self._score(released, self._cells(released))
         score = self._score(view.people, view.people)
         return replace(score, records=lambda: rows(original, risk=score.detail["risk"].gather(view.places)))
+
+    def _candidates(self, released: Records, original: Records, by: tuple[str, ...]) -> Candidates | None:
+        return linked(released, original, by) if released.roles.person else candidates(released, original, by)
 
     def _cells(self, released: Records | Cells) -> Cells:
         return as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released

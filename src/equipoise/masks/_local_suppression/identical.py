@@ -30,6 +30,10 @@ TRIES = 16
 """Greedy choices at prices that vary a little."""
 CELLS = 20_000
 """Small cells up to which all of them are made; of more cells fewer."""
+WORK = 64_000
+"""Small cells visited by all choices in a file of a million records and more; in smaller files more, up to five times:
+the search may not take much longer than reading the file.
+"""
 CLUSTERED = 20_000
 """Small cells that are put into classes by similarity, at most, where there are many keys."""
 MOVED = 4_000
@@ -78,8 +82,8 @@ def blank_identical(problem: SuppressionProblem) -> IdenticalBlanks | None:
         return None
     if any(rows.smallest(shares, demand.keys) < demand.k for demand in problem.demands):
         raise AssertionError("A class is too small after local suppression.")
-    order = np.lexsort((shares.masks, shares.cells))
-    cells, masks = (np.repeat(part[order], shares.many[order]) for part in (shares.cells, shares.masks))
+    shares = shares.ordered()
+    cells, masks = (np.repeat(part, shares.many) for part in (shares.cells, shares.masks))
     return IdenticalBlanks(problem, cells, masks, small, rows.used(shares), rows.cost(shares), proven)
 
 
@@ -171,8 +175,9 @@ def _searched(rows: ReleasedRows, masks: Integers) -> Shares | None:
 
 def _tries(rows: ReleasedRows) -> int:
     """As many as a file of this size is worth: work grows with the small cells, and is spent within limits."""
-    small = max(1, int((rows.n < rows.k).sum()))
-    return 1 if _wide(rows) else int(np.clip(TRIES * (CELLS / small) ** 3, 1, TRIES))
+    small, records = max(1, int((rows.n < rows.k).sum())), max(1, int(rows.n.sum()))
+    work = WORK * np.clip(1_000_000 / records, 1, 5)
+    return 1 if _wide(rows) else int(np.clip(min(TRIES * (CELLS / small) ** 3, work / small), 1, TRIES))
 
 
 def _wide(rows: ReleasedRows) -> bool:

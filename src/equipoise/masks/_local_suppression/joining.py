@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.packed_keys import order_of
 from equipoise.masks._local_suppression.released_rows import ReleasedRows, Shares
 
 LEVELS = (1.0, 0.67, 0.5, 0.34, 0.0)
@@ -30,9 +31,10 @@ class _Joining:
     def take(self, mask: int, least: int) -> None:
         """Join those whose rows without these keys are in a class, or in `least` of the small cells."""
         ids = self.rows.ids(self.waiting, mask)
-        order = np.argsort(ids)
-        starts = np.flatnonzero(np.diff(ids[order], prepend=ids[order[0]] - 1))
-        values = ids[order[starts]]
+        order = order_of(ids, self.rows.span)
+        ordered = ids[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        values = ordered[starts]
         size = np.add.reduceat(self.rows.n[self.waiting[order]], starts)
         ready = member(values, self.open)
         need = np.where(ready, 0, np.maximum(self.rows.k - size, 0))
@@ -51,29 +53,27 @@ class _Joining:
 
     def _lend(self, mask: int, values: Integers, need: Integers) -> Integers:
         """Take what classes need from large cells, those that can spare most first; which classes have enough."""
-        cells = self.large[self.spare[self.large] > 0]
-        ids = self.rows.ids(cells, mask)
-        place = np.minimum(np.searchsorted(values, ids), len(values) - 1)
-        near = (values[place] == ids) & (need[place] > 0)
-        cells, place = cells[near], place[near]
-        order = np.lexsort((cells, -self.spare[cells], place))
-        cells, place = cells[order], place[order]
-        before = np.cumsum(self.spare[cells]) - self.spare[cells]
+        spare, ids = self.spare, self.rows.ids(self.large, mask)
+        needy = np.flatnonzero(need > 0)
+        place = np.minimum(np.searchsorted(values[needy], ids), len(needy) - 1)
+        near = np.flatnonzero((values[needy[place]] == ids) & (spare > 0))
+        place = needy[place[near]]
+        order = np.lexsort((near, -spare[near], place))
+        near, place = near[order], place[order]
+        before = np.cumsum(spare[near]) - spare[near]
         before -= before[np.searchsorted(place, place)]
-        loan = np.clip(need[place] - before, 0, self.spare[cells])
+        loan = np.clip(need[place] - before, 0, spare[near])
         enough = np.bincount(place, loan, len(values)) >= need
         lent = (loan > 0) & enough[place]
-        self.shares.append(Shares(cells[lent], np.full(int(lent.sum()), mask), loan[lent]))
-        self.spare[cells[lent]] -= loan[lent]
+        self.shares.append(Shares(self.large[near[lent]], np.full(int(lent.sum()), mask), loan[lent]))
+        spare[near[lent]] -= loan[lent]
         return enough
 
 
 def joined(rows: ReleasedRows, masks: Integers, prices: Floats) -> tuple[Shares, Integers]:
     """The blanks of a greedy choice among sets of keys, at these prices, and the small cells that are left over."""
     small, large = rows.n < rows.k, np.flatnonzero(rows.n >= rows.k)
-    state = _Joining(
-        rows, np.flatnonzero(small), large, np.where(small, 0, rows.n - rows.k), np.sort(rows.whole[large])
-    )
+    state = _Joining(rows, np.flatnonzero(small), large, rows.n[large] - rows.k, np.sort(rows.whole[large]))
     for mask, least in _steps(masks, prices, rows.k):
         if not len(state.waiting):
             break

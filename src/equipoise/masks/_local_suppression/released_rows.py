@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import MAX_PACKED_ID, group
+from equipoise.ground.packed_keys import MAX_PACKED_ID, group, order_of
 from equipoise.masks._local_suppression.problem import FREE, patterns
 
 SEED = 20021
@@ -29,6 +29,14 @@ class Shares:
 
     def __getitem__(self, rows: Integers) -> "Shares":
         return Shares(self.cells[rows], self.masks[rows], self.many[rows])
+
+    def ordered(self) -> "Shares":
+        """By cell, then by mask."""
+        width = int(self.masks.max(initial=0)).bit_length()
+        if int(self.cells.max(initial=0)).bit_length() + width >= MAX_PACKED_ID.bit_length():
+            return self[np.lexsort((self.masks, self.cells))]
+        both = self.cells << width | self.masks
+        return self if (both[1:] >= both[:-1]).all() else self[order_of(both, int(both.max()) + 1)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,9 +68,14 @@ class ReleasedRows:
         return sum(1 << key for key in range(self.keys) if self.caps[key] > 0)
 
     @cached_property
+    def span(self) -> int:
+        """The numbers of all rows are below this, unless they are drawn."""
+        return min(prod(self.sizes), MAX_PACKED_ID)
+
+    @cached_property
     def _parts(self) -> Integers:
         """What each key adds to the number of a row: its place value, or a multiplier that was drawn once."""
-        if prod(self.sizes) < MAX_PACKED_ID:
+        if self.span < MAX_PACKED_ID:
             places = np.cumprod([1, *self.sizes[:-1]], dtype=np.int64)
         else:
             places = np.random.default_rng(SEED).integers(1 << 61, 1 << 62, self.keys, dtype=np.int64) | 1
@@ -84,16 +97,20 @@ class ReleasedRows:
             if isinstance(masks, int):
                 ids = ids - self._parts[key][cells] if masks >> key & 1 else ids
             else:
-                ids = ids - self._parts[key][cells] * (masks >> key & 1)
+                lacking = np.flatnonzero(masks >> key & 1)
+                ids[lacking] -= self._parts[key][cells[lacking]]
         return np.asarray(ids, dtype=np.int64)
 
     def priced(self, masks: Integers) -> Floats:
         """The sum of the prices of the keys in each mask."""
-        return np.asarray(((masks[..., None] >> np.arange(self.keys)) & 1) @ self.price, dtype=np.float64)
+        price = np.zeros(masks.shape)
+        for key, one in enumerate(self.price):
+            price += (masks >> key & 1) * one
+        return price
 
     def cost(self, shares: Shares) -> float:
         """What these blanks cost; a value that was missing before costs nothing."""
-        return float(self.priced(shares.masks & self.present[shares.cells]) @ shares.many)
+        return float((self.priced(shares.masks & self.present[shares.cells]) * shares.many).sum())
 
     def used(self, shares: Shares) -> Integers:
         """Values blanked, for each key."""
@@ -125,11 +142,13 @@ class ReleasedRows:
         """Without blanks of keys on which all records of a class agree: the rows stay identical. In order."""
         whole = (1 << self.keys) - 1
         every = shares if (self.present == whole).all() else self.everyone(shares)
-        _, rows, ids = np.unique(self.ids(every.cells, every.masks), return_index=True, return_inverse=True)
-        masks = every.masks.copy()
+        ids, rows = group([self.ids(every.cells, every.masks)], [self.span])
+        masks, absent = every.masks.copy(), every.masks | ~self.present[every.cells]
         for key, codes in enumerate(self.codes):
-            own = codes[every.cells]
-            agree = np.bincount(ids, own != own[rows][ids], len(rows)) == 0
-            masks &= ~((agree[ids] & (own != 0)).astype(np.int64) << key)
-        order = np.lexsort((masks, every.cells))
-        return replace(every, masks=masks)[order[(masks & self.present[every.cells] != 0)[order]]]
+            lacking = np.flatnonzero(absent >> key & 1)
+            own, its = codes[every.cells[lacking]], ids[lacking]
+            some, differ = np.zeros(len(rows), dtype=codes.dtype), np.zeros(len(rows), dtype=np.bool_)
+            some[its] = own
+            differ[its[own != some[its]]] = True
+            masks[lacking[(own != 0) & ~differ[its]]] &= ~(1 << key)
+        return replace(every, masks=masks)[masks & self.present[every.cells] != 0].ordered()
