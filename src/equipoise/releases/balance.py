@@ -113,7 +113,7 @@ class RecordsCase:
     def seed(self) -> int | None:
         """The seed of the register, which goes before that of the policy."""
         register = self.job.registered()
-        return register.seed(self.masking_input) if register else None
+        return register.seed(self.masking_input, register.view(self.records)) if register else None
 
     def plan(self, seed: int) -> Plan:
         job, records = self.job, self.masking_input
@@ -166,7 +166,7 @@ def hinted(chosen: Trial) -> Iterator[None]:
     try:
         yield
     except RefusedError as refused:
-        if drawn_once(chosen.recipe) or len(chosen.draws) > 1 or not str(refused).startswith("Nothing was released"):
+        if drawn_once(chosen.recipe) or len(chosen.draws) > 1 or not isinstance(refused.about, Trial):
             raise
         error = RefusedError(
             f"{refused} The draw that was tried was inside the limits: set draws to 5 or more in the policy, so that a "

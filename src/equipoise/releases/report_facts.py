@@ -26,7 +26,8 @@ class Report:
     """What was asked, what was done, what it cost, what was chosen from.
 
     `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
-    of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is.
+    of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is;
+    `several` what holds together with other releases of these people.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Report:
     laws: tuple[Law, ...] = ()
     withheld: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    several: tuple[str, ...] = ()
     attack: Attack | None = field(default=None, repr=False)
     untried: str = ""
     unprotected: tuple[Score | None, ...] = field(default=(), repr=False)
