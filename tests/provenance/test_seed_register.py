@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.data.records import Records
+from equipoise.ground import system
 from equipoise.provenance.fingerprint import keyed_hash
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import to_plain
@@ -58,6 +60,12 @@ def publish(records: Records, tmp_path: Path, page: Page) -> Callable[..., Relea
         return release(recipe=recipe, policy=policy, out=tmp_path / f"out{len(made)}", **given)
 
     return run
+
+
+def keep(register: Register, records: Records, **facts: Any) -> None:
+    """Put a release that shows nothing of its people into the register."""
+    view = register.view(records)
+    register.keep(view, pl.DataFrame(view.tokens.all()), {"kind": "records", "title": "one", "keys": [], **facts})
 
 
 def data(made: Release) -> pl.DataFrame:
@@ -137,7 +145,7 @@ def test_an_asset_is_its_people(publish: Callable[..., Release], records: Record
 
 def test_a_named_asset_whose_records_cannot_be_told_is_refused(records: Records, tmp_path: Path) -> None:
     named = Register(tmp_path / "register.json", asset="survey 2025")
-    release(records, Recipe((eq.masks.Recode("age", 1),)), eq.Policy(), tmp_path / "one", register=named)
+    keep(named, records)
     narrow = eq.read(records.collect().select("age", "area"), eq.Roles(["age"]))
     with pytest.raises(eq.RefusedError, match="Name an id or a person"):
         named.view(narrow)
@@ -196,11 +204,35 @@ def test_what_is_registered_meanwhile_refuses(records: Records, tmp_path: Path) 
     """Two runs at once: the second to end has not been audited together with the first."""
     one, two = (Register(tmp_path / "register.json") for _ in range(2))
     view = two.view(records)
-    release(records, Recipe((eq.masks.Recode("age", 1),)), eq.Policy(), tmp_path / "one", register=one)
+    keep(one, records)
     before = (tmp_path / "register.json").read_bytes()
     with pytest.raises(eq.RefusedError, match="while this one was made"):
         two.keep(view, pl.DataFrame(view.tokens.all()), {"kind": "records"})
     assert (tmp_path / "register.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_killed_while_it_is_kept(records: Records, tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it stops, the register can be read, every release that it names is whole, and the next one succeeds."""
+    register, calls = Register(tmp_path / "register.json"), iter(range(100))
+    keep(register, records)
+
+    def stopping(act: Callable[..., None]) -> Callable[..., None]:
+        def stop(*args: Any, **more: Any) -> None:
+            if "register" in str(args[0]) and next(calls) == step:
+                raise KeyboardInterrupt
+            act(*args, **more)
+
+        return stop
+
+    with monkeypatch.context() as patch:
+        for name in ("write", "move", "make_folder", "restrict"):
+            patch.setattr(system, name, stopping(getattr(system, name)))
+        with suppress(KeyboardInterrupt):
+            keep(register, records, title="two")
+    assert [one.overlap for one in register.view(records).earlier] in ([500], [500, 500])
+    keep(register, records, title="three")
+    assert register.releases()[-1]["title"] == "three"
 
 
 def test_a_register_of_version_1_keeps_its_promise(records: Records, tmp_path: Path) -> None:
@@ -236,7 +268,7 @@ def test_data_on_an_engine_needs_an_id(records: Records, tmp_path: Path) -> None
     register = Register(tmp_path / "r.json")
     with pytest.raises(eq.ParameterError, match="name an id"):
         register.view(eq.read(duckdb.from_arrow(table), replace(ROLES, id=None))).tokens.all()
-    release(records, Recipe((eq.masks.Recode("age", 1),)), eq.Policy(), tmp_path / "one", register=register)
+    keep(register, records)
     assert register.view(eq.read(duckdb.from_arrow(table), ROLES)).earlier[0].overlap == 500
 
 

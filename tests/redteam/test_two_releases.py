@@ -80,7 +80,7 @@ def test_bands_of_3_and_of_5_years_are_intersected(tmp_path: Path, full: Callabl
         one, two = publish(table, home / "one", 3), publish(table, home / "two", 5)
         achieved = float((successes(table, one, two) > 0.999).mean())
         assert achieved > 0.05
-        assert reported_alone(home / "two") >= achieved - 0.0005
+        assert reported_alone(home / "two") >= achieved
 
 
 @pytest.mark.parametrize("id_role", ["nr", None])
@@ -116,7 +116,7 @@ def test_who_is_new_stands_out(tmp_path: Path) -> None:
         publish(table, tmp_path / "two", 6, STRICT)
     two = publish(table, tmp_path / "three", 6)
     assert two.join(one, on="pay", how="anti").height == 1
-    assert reported_alone(tmp_path / "three") >= 1 / table.height - 0.0005
+    assert reported_alone(tmp_path / "three") >= 1 / table.height
 
 
 def noisy(table: pl.DataFrame, out: Path, register: bool, scale: float = 0.5) -> np.ndarray:
@@ -183,7 +183,7 @@ def test_without_a_register_the_headline_says_so(tmp_path: Path) -> None:
     one = pl.read_parquet(made.public / "data.parquet")
     two = one.with_columns(age=table["age"].cast(pl.String))
     bound = float(sentence.split("up to ")[1].split("%")[0]) / 100
-    assert bound >= float((successes(table, one, two) > 0.999).mean()) - 0.005
+    assert bound >= float((successes(table, one, two) > 0.999).mean())
     assert sentence.startswith("Assumes that this is the only release of these people")
     assert sentence in made.evidence["assumes"]
     for page in ("public/report.html", "private/report.html"):

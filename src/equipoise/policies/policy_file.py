@@ -65,6 +65,7 @@ class Job(Section):
     draws: int = 1
     seed_file: str | None = None
     register: str | None = None
+    asset: str | None = None
     allow: tuple[str, ...] = ()
     title: str | None = None
     table: Tabulation | None = None
@@ -265,7 +266,7 @@ class Job(Section):
 
     def registered(self) -> Register | None:
         """The register of earlier releases, where one is named."""
-        return Register(self.folder / self.register) if self.register else None
+        return Register(self.folder / self.register, self.asset) if self.register else None
 
     def target(self, path: Path) -> Path:
         """The release folder: as the policy says, or beside the policy file."""
@@ -288,6 +289,7 @@ class Job(Section):
             roles=records.roles.to_plain(),
             seed_file="seed.json",
             register=None,
+            asset=None,
             table=self.table.with_plain_trees(self.table.prepared(records), self.folder) if self.table else None,
             output=Output(format=self.output.format),
             search=replace(self.search, journal=None),

@@ -252,8 +252,13 @@ class ProtectOptions:
     )
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
     register: str | Path | None = option(
-        None, "The private file that keeps the seeds of random masks, one per data asset.", cli="path", metavar="FILE"
-    )
+        None, "The private file of earlier releases: this one is audited together with those of the same people, "
+        "draws as they did, and is kept there.", cli="path", metavar="FILE",
+    )  # fmt: skip
+    asset: str | None = option(
+        None, "The name of the data in the register; without it its people tell which releases are of the same data.",
+        cli="text", metavar="NAME",
+    )  # fmt: skip
     sign: str | Path | None = option(
         None, "Sign the evidence with this private Ed25519 key (PEM).", cli="path", metavar="KEY.pem"
     )
@@ -264,11 +269,13 @@ class ProtectOptions:
 def protect(records: Records, masks: Iterable[Mask], out: str | Path, options: ProtectOptions) -> Release:
     """Apply masks in order and release the result, with its risk and what it cost; limits are optional here.
 
-    `register` is the private file in which the seeds of random masks are kept, one per data asset; `sign` a private
-    Ed25519 key (PEM) that signs the evidence.
+    `register` is the private file of earlier releases: this one is audited together with those of the same people (or
+    of the same `asset`, where it has a name), takes their draw, and is kept there. `sign` is a private Ed25519 key
+    (PEM) that signs the evidence.
     """
     return release(
         records, Recipe(tuple(masks), options.seed), options.policy or Policy(), out, format=options.format,
-        overwrite=options.overwrite, register=Register(options.register) if options.register else None,
+        overwrite=options.overwrite,
+        register=Register(options.register, options.asset) if options.register else None,
         sign=options.sign, progress=options.progress,
     )  # fmt: skip

@@ -8,6 +8,7 @@ linkable across releases, the worst case: a person hides only among those who ar
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from equipoise.methods.score import Score
 from equipoise.policies.limits import Limit, limits_of
 from equipoise.policies.policy import Policy
 from equipoise.policies.scoped_measures import scale
-from equipoise.presentation.numbers import number, percent
+from equipoise.presentation.numbers import number
 from equipoise.provenance.people_tokens import look_up
 from equipoise.provenance.seed_register import EarlierRelease, RegisterView
 from equipoise.recipe.recipe import Recipe
@@ -249,7 +250,7 @@ def _notes(joint: JointView, after: Records, unaudited: Sequence[str], worse: bo
     plural = "release" if many == 1 else "releases"
     alone = risk.Uniques().measure(after, after).value if after.roles.keys else 0.0
     yield (
-        f"Audited together with {number(many)} earlier {plural} of these people: {percent(alone)} of the records are "
+        f"Audited together with {number(many)} earlier {plural} of these people: {at_most(alone)} of the records are "
         "alone in their class of all of them."
     )
     if worse:
@@ -259,6 +260,15 @@ def _notes(joint: JointView, after: Records, unaudited: Sequence[str], worse: bo
     gone = sum(_gone(one, joint.rows) for one in joint.earlier)
     if gone:
         yield f"Assumes that nobody knows who left: {number(gone)} records of earlier releases are not in this one."
+
+
+def at_most(share: float) -> str:
+    """A share in tenths of a percent, rounded up: what is reported is never below what it is.
+
+    >>> at_most(0.0151), at_most(0.0), at_most(0.25)
+    ('1.6 %', '0 %', '25 %')
+    """
+    return f"{ceil(round(1000 * share, 6)) / 10:g} %"
 
 
 def _gone(one: EarlierRelease, rows: Integers) -> int:
@@ -294,7 +304,7 @@ def _alone_with(released: Records, original: Records) -> Iterator[str]:
     if keys and not released.synthetic:
         finest = count(original, keys)
         alone = float(finest.n[finest.members == 1].sum()) / finest.records
-        words += f" A second one with other categories could leave up to {percent(alone)} of the records alone."
+        words += f" A second one with other categories could leave up to {at_most(alone)} of the records alone."
     if any(law.mask == "noise" for law in released.history):
         words += " A second draw of the noise would cut its standard deviation by 29 %."
     yield words
