@@ -138,6 +138,8 @@ def test_an_asset_is_its_people(publish: Callable[..., Release], records: Record
         sheet = eq.read(changed, ROLES)
         assert (register.seed(sheet, register.view(sheet)) == first.trial.recipe.seed) is same
     strangers = eq.read(other.with_columns(pl.col("row") + 1000), ROLES)
+    narrow = eq.read(table.select("row", "area"), eq.Roles("area"))
+    assert register.view(narrow).earlier[0].overlap == 500, "rows can be linked by what the release shows as it is"
     assert not register.view(strangers).earlier
     named = Register(tmp_path / "register.json", asset="survey 2025")
     assert not named.view(records).earlier, "a name goes before the people"
@@ -146,7 +148,7 @@ def test_an_asset_is_its_people(publish: Callable[..., Release], records: Record
 def test_a_named_asset_whose_records_cannot_be_told_is_refused(records: Records, tmp_path: Path) -> None:
     named = Register(tmp_path / "register.json", asset="survey 2025")
     keep(named, records)
-    narrow = eq.read(records.collect().select("age", "area"), eq.Roles(["age"]))
+    narrow = eq.read(records.collect().select("age", "area"), eq.Roles("age"))
     with pytest.raises(eq.RefusedError, match="Name an id or a person"):
         named.view(narrow)
 

@@ -189,7 +189,7 @@ def _warnings(job: Job) -> Iterator[str]:
     if changing and not job.register and job.table is None:
         yield "No register: several releases of one file can be averaged or intersected. Name a register file."
     if job.register and job.table is None and not any(job.roles.get(role) for role in ("id", "person")):
-        yield "No id and no person: the register recognises records only in files that have all the same columns."
+        yield "No id and no person: the register recognises records by their other columns, which is less sure."
     yield from _old_words(job)
     yield from _finer(job)
     if job.scenarios and not any(Wanted.of(limit.score).scenario for limit in limits):

@@ -19,9 +19,11 @@ from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
 from equipoise.provenance.fingerprint import canonical_texts
 
-PERSON, ID, CONTENT = "__eq_person", "__eq_id", "__eq_content"
-"""What a record is recognised by: whose it is, its id, all its other columns. Columns of the register's tables."""
+PERSON, ID, CONTENT, ROW = "__eq_person", "__eq_id", "__eq_content", "__eq_row"
+"""What a record is recognised by: whose it is, its id, all its other columns; and the number of its row."""
 SEPARATOR = "\x1f"
+MIN_SHARED = 0.5
+"""Share of the values of a column, and of the records, from which on two files without a common id are of one data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,25 +105,55 @@ def look_up(tokens: Integers, among: Integers) -> Integers:
 
 
 def linked(
-    tokens: PeopleTokens, table: pl.DataFrame, bases: Mapping[str, Sequence[str]]
+    tokens: PeopleTokens, table: pl.DataFrame, bases: Mapping[str, Sequence[str]], changed: Sequence[str] = ()
 ) -> tuple[pl.DataFrame, Integers] | None:
     """What an earlier release shows of each record of this file: a table, and for each record its row, -1 for none.
 
     Records are recognised by their id, else by their content; where a person's record is not the same one, all records
-    of the person stand for it, as one row more. None where nothing tells whether it is the same record.
+    of the person stand for it, as one row more. Where all that fails, an intruder's way is left: rows that are alone in
+    both files in the columns that the release shows as they are, not `changed`. None where nothing tells whether
+    records are the same.
     """
+    places, comparable = _by_record(tokens, table, bases)
+    own = tokens.of(PERSON, bases.get(PERSON, ())) if PERSON in table.columns else None
+    if own is not None:
+        people = _by_person(table)
+        others = look_up(own, people[PERSON].to_numpy())
+        places = np.where((places < 0) & (others >= 0), others + table.height, places)
+        table = pl.concat([table, people.select(table.columns)])
+    elif not (places >= 0).any():
+        places = _by_values(tokens, table.drop(changed, strict=False))
+    return (table, places) if comparable or own is not None or (places >= 0).any() else None
+
+
+def _by_record(tokens: PeopleTokens, table: pl.DataFrame, bases: Mapping[str, Sequence[str]]) -> tuple[Integers, bool]:
+    """The row of each record by its id or its content, and whether either can be compared."""
     places, comparable = np.full(tokens.table.height, -1), False
     for basis in (ID, CONTENT):
         own = tokens.of(basis, bases.get(basis, ())) if basis in table.columns else None
         if own is not None and not (places >= 0).any():
             places, comparable = look_up(own, table[basis].to_numpy()), True
-    own = tokens.of(PERSON, bases.get(PERSON, ())) if PERSON in table.columns else None
-    if own is None:
-        return (table, places) if comparable else None
-    people = _by_person(table)
-    others = look_up(own, people[PERSON].to_numpy())
-    places = np.where((places < 0) & (others >= 0), others + table.height, places)
-    return pl.concat([table, people.select(table.columns)]), places
+    return places, comparable
+
+
+def _by_values(tokens: PeopleTokens, table: pl.DataFrame) -> Integers:
+    """The row of each record that is alone in both files in what they share; none where few are."""
+    shared = [column for column in table.columns if column in tokens.table.columns]
+    own = tokens.of_values(tokens.table.select(shared))
+    known = [c for c in shared if np.isin(own[c], table[c].to_numpy()).mean() >= MIN_SHARED]
+    places = np.full(tokens.table.height, -1)
+    if not known:
+        return places
+    one, two = _alone(pl.DataFrame({c: own[c] for c in known})), _alone(table.select(known))
+    pairs = one.join(two, on=known, suffix="_two")
+    if pairs.height >= MIN_SHARED * min(tokens.table.height, table.height):
+        places[pairs[ROW].to_numpy()] = pairs[f"{ROW}_two"].to_numpy()
+    return places
+
+
+def _alone(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows that no other is like, with their numbers."""
+    return table.with_row_index(ROW).filter(~pl.struct(table.columns).is_duplicated())
 
 
 def _by_person(table: pl.DataFrame) -> pl.DataFrame:

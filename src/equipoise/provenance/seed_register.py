@@ -110,6 +110,16 @@ class Register:
         name = _keyed_name(book["key"], asset) if asset else None
         return tuple(one for one in book["releases"] if name in (None, one["asset"]))
 
+    def forget(self, place: int) -> Entry:
+        """Drop the release at this place of `releases`: it was never handed out."""
+        if not 0 <= place < len(self.releases()):
+            raise ParameterError(f"The register has {len(self.releases())} releases.")
+        with self._changing() as book:
+            entry: dict[str, Any] = book["releases"].pop(place)
+            tables = book.get("tables", {}).get(entry["asset"], [])
+            tables[:] = [table for table in tables if table != entry.get("table")]
+        return entry
+
     def view(self, records: Records) -> "RegisterView":
         """The register as it stands before a release of these records. O(records) for each earlier release."""
         book = self._read()
@@ -122,7 +132,9 @@ class Register:
 
     def _overlapping(self, tokens: PeopleTokens, entries: Sequence[Entry]) -> tuple[EarlierRelease, ...]:
         """The releases with any of these people; refused where nothing tells that of a named asset."""
-        matches = [(entry, linked(tokens, self._people(entry), entry["bases"])) for entry in entries]
+        matches = [
+            (entry, linked(tokens, self._people(entry), entry["bases"], entry.get("changed", ()))) for entry in entries
+        ]
         if self.asset and any(match is None for _, match in matches):
             raise RefusedError(
                 "Nothing was released: this asset was released before, and nothing tells which of its records are the "

@@ -29,6 +29,7 @@ from equipoise.policies.scoped_measures import scale
 from equipoise.presentation.numbers import number
 from equipoise.provenance.people_tokens import look_up
 from equipoise.provenance.seed_register import EarlierRelease, RegisterView
+from equipoise.recipe.catalogue import family
 from equipoise.recipe.recipe import Recipe
 
 CLASS_MEASURES = (
@@ -182,7 +183,7 @@ class Broken:
 
 
 def audit(joint: JointView, policy: Policy) -> tuple[str, ...]:
-    """Refuse a release that breaks a limit, or a promise of noise, together with the earlier ones; else what to say.
+    """Refuse a release that breaks a limit together with the earlier ones; else what to say of it.
 
     Every limit on classes is measured again on the joint classes, of the people of this release; who left since an
     earlier one is priced. A limit that the earlier releases break by themselves, and this one no further, does not
@@ -190,13 +191,12 @@ def audit(joint: JointView, policy: Policy) -> tuple[str, ...]:
     """
     if not joint.earlier or joint.released.synthetic:
         return _synthetic_notes(joint)
-    joint.refuse_changed()
     after, before = joint.records(policy), joint.records(policy, own=False)
     broken, unaudited, worse = [], [], False
     for score_name, text in policy.limits.items():
         scores = _scores(score_name, policy, after, before)
         if scores is None:
-            unaudited.append(score_name)
+            unaudited += [score_name] if _is_risk(score_name, policy) else []
             continue
         limits = [limit for limit in limits_of(score_name, text) if not limit.holds(scores[0])]
         worse = worse or bool(limits)
@@ -221,6 +221,11 @@ def _scores(name: str, policy: Policy, after: Records, before: Records) -> tuple
         return measure.measure(after, after), measure.measure(before, before)
     except EquipoiseError:
         return None
+
+
+def _is_risk(name: str, policy: Policy) -> bool:
+    measure = scale(name, policy.scenarios)
+    return family(type(getattr(measure, "inner", measure))) in ("risk", "attacks")
 
 
 def _grown(after: Score, before: Score) -> bool:

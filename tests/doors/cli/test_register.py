@@ -29,6 +29,10 @@ def test_it_lists_the_releases(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     answer = json.loads(capfd.readouterr().out)
     assert [one["kind"] for one in answer["releases"]] == ["records", "records"]
     assert not {"seed", "people", "asset"} & set(answer["releases"][0])
+    assert main(["register", str(book), "--forget", "3"]) == 2
+    assert main(["register", str(book), "--forget", "1", "--json"]) == 0
+    (rest,) = json.loads(capfd.readouterr().out)["releases"]
+    assert rest["masks"] == answer["releases"][1]["masks"]
     assert main(["register", str(book), "--asset", "another"]) == 0
     assert "0 releases" in capfd.readouterr().out
 
