@@ -1,4 +1,4 @@
-"""Somebody who has two public folders of the same people joins them: no one is found more surely than reported.
+"""Somebody who has two public folders of the same people joins them: no one is alone more surely than reported.
 
 The intruder is written here. He links the rows of both files by a column that both show as it is, looks up his target
 in the classes of each, and keeps the rows that fit in both. He averages noise, solves it where only its size differs,
@@ -178,13 +178,28 @@ def test_without_a_register_the_headline_says_so(tmp_path: Path) -> None:
     """What a second release would do: at most what the original keys give, and the intruder reaches no more."""
     table = people()
     records = eq.read(table, bands(3, id="nr"))
-    made = eq.protect(records, [eq.masks.Recode("age", 1)], tmp_path / "one")
+    release = eq.protect(records, [eq.masks.Recode("age", 1)], tmp_path / "one")
     (sentence,) = sentences(tmp_path / "one")
-    one = pl.read_parquet(made.public / "data.parquet")
+    one = pl.read_parquet(release.public / "data.parquet")
     two = one.with_columns(age=table["age"].cast(pl.String))
     bound = float(sentence.split("up to ")[1].split("%")[0]) / 100
     assert bound >= float((successes(table, one, two) > 0.999).mean())
     assert sentence.startswith("Assumes that this is the only release of these people")
-    assert sentence in made.evidence["assumes"]
+    assert sentence in release.evidence["assumes"]
     for page in ("public/report.html", "private/report.html"):
         assert "only release of these people" in (tmp_path / "one" / page).read_text()
+
+
+def test_real_people_are_linked_by_all_that_is_shown(
+    data_folder: Path, tmp_path: Path, full: Callable[..., Any]
+) -> None:
+    """Testdata without an id: the intruder joins both files by all columns but the age."""
+    table = pl.read_csv(data_folder / "sdcmicro/testdata.csv").head(full(200, 4_580))
+    table = table.select("sex", pl.col("age").cast(pl.Int64), "urbrur", "income", "expend", "savings")
+    one = publish(table, tmp_path / "one", 5, id=None)
+    two = publish(table.reverse(), tmp_path / "two", 7, id=None)
+    links = ["sex", "urbrur", "income", "expend", "savings"]
+    both = one.join(two, on=links, suffix="_two").filter(~pl.struct(links).is_duplicated())
+    alone = both.filter(~pl.struct("sex", "age", "age_two").is_duplicated()).height
+    assert alone > one.filter(~pl.struct("sex", "age").is_duplicated()).height
+    assert reported_alone(tmp_path / "two") >= alone / table.height

@@ -25,7 +25,7 @@ def look(register: Register, records: Records, *masks: Any, withheld: tuple[str,
 
 
 def keep(register: Register, joint: JointView) -> None:
-    register.keep(joint.view, joint.shown, facts_of(joint, eq.Recipe(), "one"))
+    register.keep(joint.view, joint.display, facts_of(joint, eq.Recipe(), "one"))
 
 
 @pytest.fixture

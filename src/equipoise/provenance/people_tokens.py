@@ -140,12 +140,12 @@ def _by_values(tokens: PeopleTokens, table: pl.DataFrame) -> Integers:
     """The row of each record that is alone in both files in what they share; none where few are."""
     shared = [column for column in table.columns if column in tokens.table.columns]
     own = tokens.of_values(tokens.table.select(shared))
-    known = [c for c in shared if np.isin(own[c], table[c].to_numpy()).mean() >= MIN_SHARED]
+    columns = [c for c in shared if np.isin(own[c], table[c].to_numpy()).mean() >= MIN_SHARED]
     places = np.full(tokens.table.height, -1)
-    if not known:
+    if not columns:
         return places
-    one, two = _alone(pl.DataFrame({c: own[c] for c in known})), _alone(table.select(known))
-    pairs = one.join(two, on=known, suffix="_two")
+    one, two = _alone(pl.DataFrame({c: own[c] for c in columns})), _alone(table.select(columns))
+    pairs = one.join(two, on=columns, suffix="_two")
     if pairs.height >= MIN_SHARED * min(tokens.table.height, table.height):
         places[pairs[ROW].to_numpy()] = pairs[f"{ROW}_two"].to_numpy()
     return places

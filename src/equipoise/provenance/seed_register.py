@@ -54,8 +54,8 @@ class EarlierRelease:
     @property
     def words(self) -> str:
         """Its name and time, for sentences."""
-        made = datetime.fromisoformat(self.entry["made"])
-        return f"{self.entry['title']!r} of {made.day} {made:%B %Y, %H:%M} UTC"
+        time = datetime.fromisoformat(self.entry["made"])
+        return f"{self.entry['title']!r} of {time.day} {time:%B %Y, %H:%M} UTC"
 
     @property
     def overlap(self) -> int:
@@ -144,7 +144,7 @@ class Register:
         return tuple(one for one in releases if one.overlap)
 
     def keep(
-        self, view: "RegisterView", shown: pl.DataFrame, facts: Entry, more: Mapping[str, Any] | None = None
+        self, view: "RegisterView", display: pl.DataFrame, facts: Entry, more: Mapping[str, Any] | None = None
     ) -> None:
         """Store a release: its tokens beside the register, its facts in it; the same one again is stored once.
 
@@ -152,16 +152,16 @@ class Register:
         seed of the tables of the asset.
         """
         stage = self.new_shelf()
-        shown.write_parquet(stage / PEOPLE)
+        display.write_parquet(stage / PEOPLE)
         name = hash_of(stage / PEOPLE)
         self.shelve(stage, name)
         with self._changing() as book:
             self._refuse_newer(book, view, name)
             asset = self._asset(book, view)
-            made = datetime.now(UTC).isoformat(timespec="seconds")
-            entry = {**facts, "records": shown.height, "people": name, "bases": view.tokens.bases}
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            entry = {**facts, "records": display.height, "people": name, "bases": view.tokens.bases}
             same = any(one == {**one, **entry} for one in book["releases"])
-            book["releases"] += [] if same else [{**entry, "asset": asset, "made": made}]
+            book["releases"] += [] if same else [{**entry, "asset": asset, "made": now}]
             _store(book, asset, more or {})
 
     def _refuse_newer(self, book: Entry, view: "RegisterView", name: str) -> None:

@@ -50,19 +50,19 @@ TRACE = "__eq_row"
 class JointView:
     """A release and the earlier ones of its people; `rows` has the record of the original that each released one is.
 
-    `shown` are the tokens of what the release shows, a row per released record.
+    `display` are the tokens of what the release shows, a row per released record.
     """
 
     released: Records
     rows: Integers
-    shown: pl.DataFrame
+    display: pl.DataFrame
     view: RegisterView
 
     @cached_property
     def earlier(self) -> tuple[EarlierRelease, ...]:
         """The earlier releases of records that show anything else than this one."""
         records = [one for one in self.view.earlier if one.entry["kind"] == "records"]
-        return tuple(one for one in records if not one.table.head(one.entry["records"]).equals(self.shown))
+        return tuple(one for one in records if not one.table.head(one.entry["records"]).equals(self.display))
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -71,9 +71,9 @@ class JointView:
 
     def records(self, policy: Policy, *, own: bool = True) -> Records:
         """The released records, each key its class in all releases together; without `own` in the earlier ones."""
-        known = [column for scenario in policy.scenarios for column in scenario.known]
+        scenario_keys = [column for scenario in policy.scenarios for column in scenario.known]
         keys = [column for one in self.earlier for column in one.entry["keys"]]
-        columns = dict.fromkeys((*self.released.roles.keys, *keys, *known))
+        columns = dict.fromkeys((*self.released.roles.keys, *keys, *scenario_keys))
         classes = [pl.Series(column, self._classes(column, own)) for column in columns]
         roles, table = self.released.roles, self.released.collect().with_columns(classes)
         table = table if own else table.filter(pl.Series(self._released_before))
@@ -90,7 +90,7 @@ class JointView:
 
     def _classes(self, column: str, own: bool) -> Integers:
         """The meet of the partitions by what each release shows in a column, or by who is in it."""
-        parts = [self.shown[column]] if own and column in self.shown.columns else []
+        parts = [self.display[column]] if own and column in self.display.columns else []
         for one in self.earlier:
             name = column if column in one.table.columns else one.table.columns[0]
             tokens = one.tokens(name, self.rows)
@@ -101,8 +101,8 @@ class JointView:
         """Refuse a column that was changed otherwise before: two draws can be averaged, or show who moved."""
         for one in self.earlier:
             for column in dict.fromkeys((*self.changed, *one.entry["changed"])):
-                if column in self.shown.columns and column in one.table.columns:
-                    before, now = one.tokens(column, self.rows), self.shown[column]
+                if column in self.display.columns and column in one.table.columns:
+                    before, now = one.tokens(column, self.rows), self.display[column]
                     others = int((before.is_not_null() & (before != now)).sum())
                     if others:
                         raise RefusedError(_changed_words(column, others, one))
@@ -145,9 +145,9 @@ def view_of(
         return JointView(released, np.arange(people.height), people, view)
     table = released.collect()
     rows = _rows(released, table, records, recipe, draw, view)
-    shown = pl.DataFrame(view.tokens.of_values(table.drop(withheld, strict=False)), height=table.height)
+    display = pl.DataFrame(view.tokens.of_values(table.drop(withheld, strict=False)), height=table.height)
     owners = {basis: tokens[rows] for basis, tokens in view.tokens.all().items()}
-    return JointView(released, rows, pl.DataFrame(owners).hstack(shown), view)
+    return JointView(released, rows, pl.DataFrame(owners).hstack(display), view)
 
 
 def _rows(
@@ -237,14 +237,14 @@ def _refusal(broken: Broken, earlier: Sequence[EarlierRelease]) -> str:
     score, limit = broken.score, broken.limit
     many = f" for {number(int(score.number))} records" if score.number is not None else ""
     return (
-        f"Nothing was released: together with {_named(earlier)}, {limit.score} is {score.value:.4g}{many}, outside the "
-        f"limit {limit.sign} {limit.bound:g}, because their classes can be intersected. Use the levels of "
-        "the earlier release, or coarser ones into which they nest; if these are other people, give the data a name of "
-        "its own (asset)."
+        f"Nothing was released: together with {_listed(earlier)}, {limit.score} is {score.value:.4g}{many}, outside "
+        f"the limit {limit.sign} {limit.bound:g}, because their classes can be intersected. Use the levels of the "
+        "earlier release, or coarser ones into which they nest; if these are other people, give the data a name of its "
+        "own (asset)."
     )
 
 
-def _named(earlier: Sequence[EarlierRelease]) -> str:
+def _listed(earlier: Sequence[EarlierRelease]) -> str:
     words = [one.words for one in earlier]
     return f"the earlier release {words[0]}" if len(words) == 1 else f"the earlier releases {', '.join(words)}"
 
@@ -262,9 +262,10 @@ def _notes(joint: JointView, after: Records, unaudited: Sequence[str], worse: bo
         yield "The earlier releases break a limit of this policy by themselves; this one adds nothing to them."
     if unaudited:
         yield f"Not audited together with them: {', '.join(unaudited)}."
-    gone = sum(_gone(one, joint.rows) for one in joint.earlier)
-    if gone:
-        yield f"Assumes that nobody knows who left: {number(gone)} records of earlier releases are not in this one."
+    departures = sum(_departures(one, joint.rows) for one in joint.earlier)
+    if departures:
+        records = f"{number(departures)} records of earlier releases"
+        yield f"Assumes that nobody knows who left: {records} are not in this one."
 
 
 def at_most(share: float) -> str:
@@ -276,7 +277,7 @@ def at_most(share: float) -> str:
     return f"{ceil(round(1000 * share, 6)) / 10:g} %"
 
 
-def _gone(one: EarlierRelease, rows: Integers) -> int:
+def _departures(one: EarlierRelease, rows: Integers) -> int:
     """Records of an earlier release that are not in this one."""
     size = int(one.entry["records"])
     places = one.places[rows]
@@ -292,7 +293,7 @@ def facts_of(joint: JointView, recipe: Recipe, title: str) -> dict[str, Any]:
         "title": title,
         "masks": [law.words for law in joint.released.history],
         "keys": list(joint.released.roles.keys),
-        "columns": [column for column in joint.shown.columns if not column.startswith("__eq_")],
+        "columns": [column for column in joint.display.columns if not column.startswith("__eq_")],
         "changed": list(joint.changed),
         "seed": None if recipe.coarsens else str(recipe.seed),
     }

@@ -38,23 +38,23 @@ class ShownRecords:
         return bool((self.columns[column] == pl.Series(true)).fill_null(value=False).all())
 
 
-def computed_cells(table: Table, needed: Sequence[str], shown: ShownRecords) -> int | None:
+def computed_cells(table: Table, needed: Sequence[str], display: ShownRecords) -> int | None:
     """How many suppressed cells the records give exactly; None where they cannot be counted from these columns.
 
     Misleads when cells are not groups of values of the columns, as totals over a hierarchy: they are not looked at,
     for a sensitive total has sensitive parts. Cost: O(n log n) in records.
     """
-    original = shown.tokens.table
-    if not set(table.by) <= set(original.columns) or not all(map(shown.shows, needed)):
+    original = display.tokens.table
+    if not set(table.by) <= set(original.columns) or not all(map(display.shows, needed)):
         return None
-    if not set(table.by) <= set(shown.columns):
+    if not set(table.by) <= set(display.columns):
         return 0
     hidden = table.table.select(table.by).filter(pl.Series(np.isnan(table.published_values)))
     cells = _places(original.select(table.by), hidden)
-    classes = meet([shown.columns[column] for column in table.by])
-    missing = shown.columns[table.by[0]].is_null().to_numpy()
-    counted = whole_cells(classes, cells, hidden.height) & ~np.isin(np.arange(hidden.height), cells[missing])
-    return int(counted.sum())
+    classes = meet([display.columns[column] for column in table.by])
+    missing = display.columns[table.by[0]].is_null().to_numpy()
+    exact = whole_cells(classes, cells, hidden.height) & ~np.isin(np.arange(hidden.height), cells[missing])
+    return int(exact.sum())
 
 
 def whole_cells(classes: Integers, cells: Integers, size: int) -> NDArray[np.bool_]:
@@ -87,9 +87,9 @@ def beside_tables(joint: JointView, register: Register) -> tuple[str, ...]:
 
 def _beside_tables(joint: JointView, register: Register) -> Iterator[str]:
     tables = [one for one in joint.view.earlier if one.entry["kind"] == "table"]
-    shown, audited = _shown_now(joint), 0
+    display, audited = _shown_now(joint), 0
     for one in tables:
-        count = _computed(one, register, shown)
+        count = _computed(one, register, display)
         if count:
             raise RefusedError(
                 f"Nothing was released: whoever counts these records computes {number(count)} suppressed cells of the "
@@ -99,12 +99,12 @@ def _beside_tables(joint: JointView, register: Register) -> Iterator[str]:
     yield from _notes("table", audited, len(tables))
 
 
-def _computed(one: EarlierRelease, register: Register, shown: ShownRecords) -> int | None:
+def _computed(one: EarlierRelease, register: Register, display: ShownRecords) -> int | None:
     entry = one.entry["table"]
     if "bounds" in entry:
         return None
     needed = [column for column in (entry["measured"], entry["weight"]) if column]
-    return computed_cells(recalled(register, entry).table, needed, shown)
+    return computed_cells(recalled(register, entry).table, needed, display)
 
 
 def _notes(kind: str, audited: int, total: int) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _shown_now(joint: JointView) -> ShownRecords:
     """The columns of a release by the records of the original."""
     tokens, rows = joint.view.tokens, joint.rows
     places = look_up(np.arange(tokens.table.height), rows)
-    columns = {name: _gathered(joint.shown[name], places) for name in joint.shown.columns}
+    columns = {name: _gathered(joint.display[name], places) for name in joint.display.columns}
     return ShownRecords(columns, tokens)
 
 
@@ -141,8 +141,8 @@ def _beside_records(table: Table, needed: Sequence[str], view: RegisterView) -> 
     releases = [one for one in view.earlier if one.entry["kind"] == "records"]
     every, audited = np.arange(view.tokens.table.height), 0
     for one in releases:
-        shown = ShownRecords({name: one.tokens(name, every) for name in one.table.columns}, view.tokens)
-        count = computed_cells(table, needed, shown)
+        display = ShownRecords({name: one.tokens(name, every) for name in one.table.columns}, view.tokens)
+        count = computed_cells(table, needed, display)
         if count:
             raise RefusedError(
                 f"Nothing was published: whoever counts the records of the earlier release {one.words} computes "

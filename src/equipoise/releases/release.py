@@ -158,7 +158,7 @@ def _together(joint: JointView, register: Register, policy: Policy) -> tuple[str
 
 def _keep(register: Register | None, joint: JointView | None, recipe: Recipe, title: str) -> None:
     if register is not None and joint is not None:
-        register.keep(joint.view, joint.shown, facts_of(joint, recipe, title))
+        register.keep(joint.view, joint.display, facts_of(joint, recipe, title))
 
 
 @dataclass(frozen=True)

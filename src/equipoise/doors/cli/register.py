@@ -39,7 +39,7 @@ def show_register(
 
 def _line(entry: Entry) -> str:
     masks = "; ".join(entry["masks"]) or "no mask"
-    made = entry["made"][:16].replace("T", " ")
+    time = entry["made"][:16].replace("T", " ")
     return (
-        f"{made}  {entry['kind']} {entry['title']}: {entry['records']:,} records by {', '.join(entry['keys'])}; {masks}"
+        f"{time}  {entry['kind']} {entry['title']}: {entry['records']:,} records by {', '.join(entry['keys'])}; {masks}"
     )
