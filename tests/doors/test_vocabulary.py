@@ -1,6 +1,7 @@
 """One vocabulary: a kind of hierarchy and a method have one name, and one set of fields, at every door."""
 
 import inspect
+import json
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -20,7 +21,8 @@ from equipoise.methods.method import label
 from equipoise.policies.explain import explain
 from equipoise.policies.json_schema import schema
 from equipoise.policies.policy_file import Job
-from equipoise.provenance.seed_register import Register
+from equipoise.provenance.fingerprint import keyed_hash
+from equipoise.provenance.seed_register import MASKING_ROLES, Register
 from equipoise.recipe.catalogue import build, form, methods, parse, to_plain
 
 TREES = {
@@ -109,12 +111,14 @@ def test_a_register_of_an_older_version_is_read(tmp_path: Path) -> None:
         eq.Roles(["k"], id="id", hierarchies={"k": tree}),
     )
     recipe, register = eq.Recipe([eq.masks.Noise(["v"], 0.2)], 7), Register(tmp_path / "register.json")
-    register.record(recipe, records)
-    text = (tmp_path / "register.json").read_text(encoding="utf-8")
+    roles = {name: records.roles.to_plain()[name] for name in MASKING_ROLES if name in records.roles.to_plain()}
+    entry = {"seed": "7", "masks": [roles, to_plain(recipe.masks[0])]}
+    book = {"format": 1, "key": "ab" * 32, "assets": {keyed_hash(records, bytes.fromhex("ab" * 32)): entry}}
+    text = json.dumps(book)
     old = text.replace('"mapping"', '"leaves"').replace('"groups"', '"rows"')
     assert old != text
     (tmp_path / "register.json").write_text(old, encoding="utf-8")
-    assert register.settle(recipe, records).seed == 7
+    assert register.settle(eq.Recipe(recipe.masks), records, register.view(records)).seed == 7
 
 
 def test_old_names_of_python_warn(tmp_path: Path) -> None:

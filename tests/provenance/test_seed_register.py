@@ -1,9 +1,10 @@
-"""One draw per data asset, kept in a private file and reused; and what the folder of a release with Pram holds."""
+"""Every release of a data asset and its draw, kept in a private file; what the folder of a release with Pram holds."""
 
 import json
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ import pytest
 
 import equipoise as eq
 from equipoise.data.records import Records
+from equipoise.ground import system
+from equipoise.provenance.fingerprint import keyed_hash
 from equipoise.provenance.seed_register import Register
+from equipoise.recipe.catalogue import to_plain
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.release import Release, release
 
@@ -58,6 +62,12 @@ def publish(records: Records, tmp_path: Path, page: Page) -> Callable[..., Relea
     return run
 
 
+def keep(register: Register, records: Records, **facts: Any) -> None:
+    """Put a release that shows nothing of its people into the register."""
+    view = register.view(records)
+    register.keep(view, pl.DataFrame(view.tokens.all()), {"kind": "records", "title": "one", "keys": [], **facts})
+
+
 def data(made: Release) -> pl.DataFrame:
     return pl.read_parquet(made.public / "data.parquet")
 
@@ -98,35 +108,58 @@ def test_another_mask_for_the_same_data_is_refused(publish: Callable[..., Releas
         replace(ROLES, keys=("age", "area")),
         replace(ROLES, keys=("age",)),
         replace(ROLES, id=None),
-        replace(ROLES, hierarchies={}),
     ],
-    ids=["order", "keys", "id", "hierarchies"],
+    ids=["order", "keys", "id"],
 )
 def test_other_roles_for_the_same_data_are_refused(
     publish: Callable[..., Release], source: Path, roles: eq.Roles
 ) -> None:
-    """The same seed with other keys, ids or hierarchies moves records elsewhere: that is a second draw."""
+    """The same seed with other keys or ids moves records elsewhere: that is a second draw."""
     publish()
     with pytest.raises(eq.RefusedError, match="released before"):
         publish(records=eq.read(source, roles))
 
 
-def test_other_data_has_a_draw_of_its_own(publish: Callable[..., Release], records: Records, source: Path) -> None:
-    """The asset is its content; named assets keep their draw when the content changes."""
+def test_roles_that_draw_the_same_values_are_not_refused(publish: Callable[..., Release], source: Path) -> None:
+    """What counts is what the two releases show of a person, not how their recipes are written."""
     first = publish()
-    changed = records.collect().with_columns(pl.col("age") + 1)
-    other = publish(records=eq.read(changed, ROLES))
-    assert other.trial.recipe.seed != first.trial.recipe.seed
-    held = Register(source.parent / "named.json", asset="survey 2024")
-    one = publish(register=held)
-    two = publish(register=held, records=eq.read(changed, ROLES))
-    assert one.trial.recipe.seed == two.trial.recipe.seed
+    second = publish(records=eq.read(source, replace(ROLES, hierarchies={})))
+    assert data(first).sort("row").equals(data(second).sort("row"))
 
 
-def test_coarsening_needs_no_register(publish: Callable[..., Release], tmp_path: Path) -> None:
-    """A recode is the same on every release: nothing to keep."""
+def test_an_asset_is_its_people(publish: Callable[..., Release], records: Records, tmp_path: Path) -> None:
+    """Corrected values, another order or a file less a record: the same people, and the same draw."""
+    first = publish()
+    table = records.collect()
+    fewer = table.sample(fraction=1, shuffle=True, seed=1).filter(pl.col("row") > 0)
+    other = table.with_columns(pl.col("person") + 1_000_000)
+    register = Register(tmp_path / "register.json")
+    for changed, same in ((table.with_columns(pl.col("age") + 1), True), (fewer, True), (other, True)):
+        sheet = eq.read(changed, ROLES)
+        assert (register.seed(sheet, register.view(sheet)) == first.trial.recipe.seed) is same
+    strangers = eq.read(other.with_columns(pl.col("row") + 1000), ROLES)
+    narrow = eq.read(table.select("row", "area"), eq.Roles("area"))
+    assert register.view(narrow).earlier[0].overlap == 500, "rows can be linked by what the release shows as it is"
+    assert not register.view(strangers).earlier
+    named = Register(tmp_path / "register.json", asset="survey 2025")
+    assert not named.view(records).earlier, "a name goes before the people"
+
+
+def test_a_named_asset_whose_records_cannot_be_told_is_refused(records: Records, tmp_path: Path) -> None:
+    named = Register(tmp_path / "register.json", asset="survey 2025")
+    keep(named, records)
+    narrow = eq.read(records.collect().select("age", "area"), eq.Roles("age"))
+    with pytest.raises(eq.RefusedError, match="Name an id or a person"):
+        named.view(narrow)
+
+
+def test_a_coarsening_is_kept_too(publish: Callable[..., Release], records: Records, tmp_path: Path) -> None:
+    """Two coarsenings can be intersected: every release of records is kept, without a seed where nothing is drawn."""
     publish(eq.masks.Recode("age", 1), policy=eq.Policy({"uniques": "<= 1"}))
-    assert not (tmp_path / "register.json").exists()
+    (entry,) = Register(tmp_path / "register.json").releases()
+    assert (entry["kind"], entry["seed"], entry["records"]) == ("records", None, 500)
+    publish(eq.masks.Recode("age", 1), policy=eq.Policy({"uniques": "<= 1"}))
+    assert len(Register(tmp_path / "register.json").releases()) == 1, "the same again is stored once"
 
 
 def test_nothing_is_recorded_when_the_release_is_refused(publish: Callable[..., Release], tmp_path: Path) -> None:
@@ -148,10 +181,76 @@ def test_the_register_is_private(publish: Callable[..., Release], tmp_path: Path
     path = tmp_path / "register.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     book = json.loads(path.read_text())
-    assert [entry["seed"] for entry in book["assets"].values()] == [str(SEED)]
-    assert all(len(name) == 64 for name in book["assets"])
-    assert str(SEED) not in repr(Register(path))
+    assert [entry["seed"] for entry in book["releases"]] == [str(SEED)]
+    assert all(len(entry["asset"]) == 64 for entry in book["releases"])
+    assert not any(word in repr(Register(path)) for word in (str(SEED), book["key"]))
     assert not list(tmp_path.glob(".register*")), "no stage is left behind"
+    shelf = Register(path).shelf
+    assert stat.S_IMODE(shelf.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in shelf.rglob("*") if file.is_file()} == {0o600}
+
+
+def test_the_tokens_hold_no_value(publish: Callable[..., Release], records: Records, tmp_path: Path) -> None:
+    """Numbers of 64 bits under the key of the register: without it nobody can make them again."""
+    publish()
+    register = Register(tmp_path / "register.json")
+    (entry,) = register.releases()
+    table = pl.read_parquet(register.shelf / entry["people"] / "people.parquet")
+    assert set(table.schema.values()) == {pl.UInt64}
+    assert table.height == 500
+    other = Register(tmp_path / "another.json").view(records).tokens.all()
+    assert not any(np.isin(tokens, table.to_numpy()).any() for tokens in other.values())
+
+
+def test_what_is_registered_meanwhile_refuses(records: Records, tmp_path: Path) -> None:
+    """Two runs at once: the second to end has not been audited together with the first."""
+    one, two = (Register(tmp_path / "register.json") for _ in range(2))
+    view = two.view(records)
+    keep(one, records)
+    before = (tmp_path / "register.json").read_bytes()
+    with pytest.raises(eq.RefusedError, match="while this one was made"):
+        two.keep(view, pl.DataFrame(view.tokens.all()), {"kind": "records"})
+    assert (tmp_path / "register.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_killed_while_it_is_kept(records: Records, tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it stops, the register can be read, every release that it names is whole, and the next one succeeds."""
+    register, calls = Register(tmp_path / "register.json"), iter(range(100))
+    keep(register, records)
+
+    def stopping(act: Callable[..., None]) -> Callable[..., None]:
+        def stop(*args: Any, **more: Any) -> None:
+            if "register" in str(args[0]) and next(calls) == step:
+                raise KeyboardInterrupt
+            act(*args, **more)
+
+        return stop
+
+    with monkeypatch.context() as patch:
+        for name in ("write", "move", "make_folder", "restrict"):
+            patch.setattr(system, name, stopping(getattr(system, name)))
+        with suppress(KeyboardInterrupt):
+            keep(register, records, title="two")
+    assert [one.overlap for one in register.view(records).earlier] in ([500], [500, 500])
+    keep(register, records, title="three")
+    assert register.releases()[-1]["title"] == "three"
+
+
+def test_a_register_of_version_1_keeps_its_promise(records: Records, tmp_path: Path) -> None:
+    """It knows the asset by its file: the same masks take the seed, others are refused."""
+    path, recipe = tmp_path / "register.json", Recipe((eq.masks.Pram(0.8),))
+    key = "ab" * 32
+    roles = {"keys": ["area", "age"], "id": "person", "missing": "category"}
+    trees = records.roles.to_plain()["hierarchies"]
+    masks = [{**roles, "hierarchies": trees}, to_plain(recipe.masks[0])]
+    name = keyed_hash(records, bytes.fromhex(key))
+    book = {"format": 1, "key": key, "assets": {name: {"seed": str(SEED), "masks": masks}}}
+    path.write_text(json.dumps(book, default=str))
+    register = Register(path)
+    assert register.settle(recipe, records, register.view(records)).seed == SEED
+    with pytest.raises(eq.RefusedError, match="released before with other masks"):
+        register.settle(Recipe((eq.masks.Pram(0.7),)), records, register.view(records))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 99, "key": "00", "assets": {}}', "not json"])
@@ -160,19 +259,19 @@ def test_a_file_that_is_no_register_is_refused(records: Records, tmp_path: Path,
     path = tmp_path / "register.json"
     path.write_text(text)
     with pytest.raises(eq.ParameterError, match="not a register"):
-        Register(path).settle(Recipe((eq.masks.Pram(0.8),)), records)
+        Register(path).view(records)
     assert path.read_text() == text
 
 
-def test_data_on_an_engine_needs_a_name(records: Records, tmp_path: Path) -> None:
-    """DuckDB data has no fingerprint: the asset must be named."""
+def test_data_on_an_engine_needs_an_id(records: Records, tmp_path: Path) -> None:
+    """Rows of DuckDB have no order: their content cannot be told record by record, their ids can."""
     duckdb = pytest.importorskip("duckdb")
     table = records.collect().to_arrow()
-    held = eq.read(duckdb.from_arrow(table), ROLES)
-    recipe = Recipe((eq.masks.Pram(0.8),))
-    with pytest.raises(eq.ParameterError, match="name the asset"):
-        Register(tmp_path / "r.json").settle(recipe, held)
-    assert Register(tmp_path / "r.json", asset="x").settle(recipe, held) is recipe
+    register = Register(tmp_path / "r.json")
+    with pytest.raises(eq.ParameterError, match="name an id"):
+        register.view(eq.read(duckdb.from_arrow(table), replace(ROLES, id=None))).tokens.all()
+    keep(register, records)
+    assert register.view(eq.read(duckdb.from_arrow(table), ROLES)).earlier[0].overlap == 500
 
 
 def test_the_python_door_passes_it_on(records: Records, tmp_path: Path) -> None:

@@ -19,6 +19,11 @@ from typing import Any
 
 from equipoise.ground.errors import DataError
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 WINDOWS = sys.platform == "win32"
 PACKAGE = Path(__file__).parents[1]
 OWNER_FOLDER, OWNER_FILE, EVERYBODY_FOLDER = 0o700, 0o600, 0o755
@@ -100,6 +105,17 @@ def move(source: Path, target: Path) -> None:
                     f"Cannot put {str(target)!r} in place: another program has it, or a file in it, open."
                 ) from None
             time.sleep(pause)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait until no other process has this lock; it ends with the process, however that ends. The file stays."""
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_FILE), "r+b") as file:
+        if sys.platform == "win32":
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def remove_folder(path: Path) -> None:

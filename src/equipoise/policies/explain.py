@@ -193,7 +193,9 @@ def _warnings(job: Job) -> Iterator[str]:
     if changing and job.draws == 1 and job.searches:
         yield "draws = 1: a random mask is judged by one draw, without an interval. Take 3 or more."
     if changing and not job.register and job.table is None:
-        yield "No register: several random releases of one file average out. Name a register file."
+        yield "No register: several releases of one file can be averaged or intersected. Name a register file."
+    if job.register and job.table is None and not any(job.roles.get(role) for role in ("id", "person")):
+        yield "No id and no person: the register recognises records by their other columns, which is less sure."
     yield from _old_words(job)
     yield from _finer(job)
     if job.scenarios and not any(Wanted.of(limit.score).scenario for limit in limits):

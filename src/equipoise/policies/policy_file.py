@@ -66,6 +66,7 @@ class Job(Section):
     draws: int = 1
     seed_file: str | None = None
     register: str | None = None
+    asset: str | None = None
     allow: tuple[str, ...] = ()
     assume_unknown: tuple[str, ...] = ()
     title: str | None = None
@@ -279,7 +280,7 @@ class Job(Section):
 
     def registered(self) -> Register | None:
         """The register of earlier releases, where one is named."""
-        return Register(self.folder / self.register) if self.register else None
+        return Register(self.folder / self.register, self.asset) if self.register else None
 
     def target(self, path: Path) -> Path:
         """The release folder: as the policy says, or beside the policy file."""
@@ -302,6 +303,7 @@ class Job(Section):
             roles=records.roles.to_plain(),
             seed_file="seed.json",
             register=None,
+            asset=None,
             table=self.table.with_plain_trees(self.table.prepared(records), self.folder) if self.table else None,
             output=Output(format=self.output.format, keep_order=self.output.keep_order),
             search=replace(self.search, journal=None),

@@ -74,15 +74,26 @@ def content_of(table: pl.DataFrame) -> str:
     """
     names = sorted(table.columns)
     digest = hashlib.sha256("\x1f".join(names).encode())
-    texts = [_canonical_text(pl.col(name), table.schema[name]).alias(name) for name in names]
+    texts = canonical_texts(table.select(names))
     rows = table.select(pl.concat_str(texts, separator="\x1f").alias("row"))["row"].sort()
     for start in range(0, len(rows), CHUNK_ROWS):
         digest.update(("\x1e" + "\x1e".join(rows[start : start + CHUNK_ROWS].to_list())).encode())
     return digest.hexdigest()
 
 
+def canonical_texts(table: pl.DataFrame) -> list[pl.Expr]:
+    """Each column as text that does not depend on the format a file was read from: 7, 7.0 and "007" are one."""
+    return [_canonical_text(pl.col(name), kind).alias(name) for name, kind in table.schema.items()]
+
+
 def _canonical_text(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
     """Values as canonical text."""
+    if kind.is_nested():
+        return pl.struct(column).struct.json_encode()
+    if kind == pl.Binary or isinstance(kind, pl.Duration):
+        return (column.bin.encode("hex") if kind == pl.Binary else column.to_physical().cast(pl.String)).fill_null("")
+    if isinstance(kind, pl.Categorical | pl.Enum):
+        return _canonical_text(column.cast(pl.String), pl.String())
     if isinstance(kind, pl.Datetime):
         return column.dt.strftime("%Y-%m-%dT%H:%M:%S%.6f").fill_null("")
     if kind.is_temporal() or kind == pl.Boolean or kind.is_integer():

@@ -44,15 +44,16 @@ def earlier_tables(
     """The tables of the asset that add up the same quantity, and the number of the others."""
     entries = register.tables(records)
     same = [entry for entry in entries if (entry.get("measured"), entry.get("weight")) == (measured, weight)]
-    return [_recalled(register, entry) for entry in same], len(entries) - len(same)
+    return [recalled(register, entry) for entry in same], len(entries) - len(same)
 
 
 def keep_table(
-    register: Register, records: Records, released: KnownTable, *, private: Path, seed: int, weight: str | None
-) -> None:
-    """Keep the seed of a table that is released, and its cells from its private folder."""
-    register.keep_table_seed(records, seed)
-    entry = {"cells": hash_of(private / CELLS), "measured": released.table.measured, "weight": weight}
+    register: Register, records: Records, released: KnownTable, *, private: Path, seed: int, weight: str | None,
+    title: str,
+) -> None:  # fmt: skip
+    """Keep a table that is released: the seed, its cells from its private folder, and whom it counts."""
+    view = register.view(records)
+    entry: dict[str, Any] = {"cells": hash_of(private / CELLS), "measured": released.table.measured, "weight": weight}
     stage = register.new_shelf()
     for file in (private / CELLS, private / "table.rda", *sorted(private.glob("*.hrc"))):
         if file.is_file():
@@ -63,7 +64,16 @@ def keep_table(
         frame(released).write_parquet(stage / BOUNDS)
         entry |= {"bounds": hash_of(stage / BOUNDS), "method": released.method}
     register.shelve(stage, _folder(entry))
-    register.record_table(records, entry)
+    by = list(released.table.by)
+    facts = {
+        "kind": "table",
+        "title": title,
+        "masks": [released.method],
+        "keys": by,
+        "columns": by,
+        "table": entry,
+    }
+    register.keep(view, pl.DataFrame(view.tokens.all()), facts, {"table": entry, "seed": seed})
 
 
 def _levels(released: KnownTable) -> pl.DataFrame:
@@ -73,7 +83,7 @@ def _levels(released: KnownTable) -> pl.DataFrame:
     return levels.filter(released.table.more["status"] == "sensitive")
 
 
-def _recalled(register: Register, entry: Entry) -> KnownTable:
+def recalled(register: Register, entry: Entry) -> KnownTable:
     """An earlier table as it was kept; of one that suppresses cells the rest is known."""
     place = _place(register, entry)
     cells = cells_of(place)

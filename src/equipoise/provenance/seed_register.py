@@ -1,33 +1,86 @@
-"""Register of seeds: one draw per data asset, stored and reused, so that repeated releases cannot be averaged.
+"""Register of releases: who was released when, in which classes and with which draw, so that no two work together.
 
-Two independent draws of the same file would expose its uniques almost surely. The register keeps, for each asset, the
-seed and the random masks of its first release; later releases of the asset reuse the seed and may not change the masks.
-It also lists the released tables of the asset, whose cells are in a private folder beside it.
+Two releases of the same people can be intersected (bands of 3 and of 5 years are bands of 1), averaged (independent
+noise) or subtracted (tables). The register keeps of every release whose records it has and what it shows of each, as
+keyed tokens; the seed of random masks, which later releases reuse; and the cells of tables. The tokens and the cells
+are in a private folder beside it.
 """
 
 import hashlib
 import hmac
 import json
 import secrets
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import polars as pl
 
 from equipoise.data.branches import in_current_words
 from equipoise.data.records import Records
 from equipoise.ground import system
-from equipoise.ground.errors import ParameterError, RefusedError
-from equipoise.provenance.fingerprint import keyed_hash
+from equipoise.ground.arrays import Integers
+from equipoise.ground.errors import DataError, ParameterError, RefusedError
+from equipoise.ground.randomness import Draws
+from equipoise.provenance.fingerprint import hash_of, keyed_hash
+from equipoise.provenance.people_tokens import PeopleTokens, linked
 from equipoise.provenance.recipe_file import as_made
 from equipoise.recipe.catalogue import to_plain
 from equipoise.recipe.recipe import Recipe
 
-FORMAT = 1
+FORMAT, OLD_FORMAT = 2, 1
+"""Version 1 knew an asset by a keyed hash of its file, and only random releases and tables."""
+PEOPLE = "people.parquet"
+"""Private file of a release: the tokens of its people, and of each value that it shows of them."""
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EarlierRelease:
+    """An earlier release of the same people: what the register has of it, and what it shows of the records of a file.
+
+    `table` has a row for each of its records (and one for each person with several), `places` the row of each record of
+    the file, -1 where it was not released.
+    """
+
+    entry: Entry
+    table: pl.DataFrame
+    places: Integers
+
+    @property
+    def words(self) -> str:
+        """Its name and time, for sentences."""
+        time = datetime.fromisoformat(self.entry["made"])
+        return f"{self.entry['title']!r} of {time.day} {time:%B %Y, %H:%M} UTC"
+
+    @property
+    def overlap(self) -> int:
+        """The records of the file that it has."""
+        return int((self.places >= 0).sum())
+
+    def tokens(self, column: str, rows: Integers) -> pl.Series:
+        """What it shows in a column of these records of the file; null where they were not released."""
+        places = self.places[rows]
+        return self.table[column].gather(pl.Series(np.where(places < 0, 0, places))).set(pl.Series(places < 0), None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegisterView:
+    """A register as it stood when a release began: the tokens of its file, and the earlier releases of these people."""
+
+    tokens: PeopleTokens
+    key: str
+    names: frozenset[str]
+    earlier: tuple[EarlierRelease, ...]
 
 
 @dataclass(frozen=True)
 class Register:
-    """A private file (mode 600) of the seeds of earlier releases.
+    """A private file (mode 600) of earlier releases; `asset` is the name of the data, else its people tell.
 
     >>> Register("register.json")
     Register(path='register.json', asset=None)
@@ -35,62 +88,105 @@ class Register:
 
     path: str | Path
     asset: str | None = None
+    first_key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False, compare=False)
 
-    def settle(self, recipe: Recipe, records: Records) -> Recipe:
-        """The recipe with the seed of the asset's first release; refused when it masks differently."""
+    def settle(self, recipe: Recipe, records: Records, view: "RegisterView") -> Recipe:
+        """The recipe with the seed of the first random release of these people: the same masks draw the same values."""
         if recipe.coarsens:
             return recipe
-        book = self._read()
-        entry = book["assets"].get(self._name(book["key"], records))
-        if entry is None:
-            return recipe
-        if _in_current_words(entry["masks"]) != _masks(recipe, records):
-            raise RefusedError(
-                "This data was released before with other masks or parameters: the two releases could be compared to "
-                "find who moved. Use those of the first release."
-            )
-        return replace(recipe, seed=int(entry["seed"]))
+        self._refuse_other_masks(recipe, records)
+        seed = self.seed(records, view)
+        return recipe if seed is None else replace(recipe, seed=seed)
 
-    def seed(self, records: Records) -> int | None:
+    def seed(self, records: Records, view: "RegisterView") -> int | None:
         """The seed of the asset's first random release, which a search must reuse; None before it."""
-        book = self._read()
-        entry = book["assets"].get(self._name(book["key"], records)) if book["assets"] else None
-        return None if entry is None else int(entry["seed"])
+        seeds = [one.entry["seed"] for one in view.earlier if one.entry.get("seed")]
+        old = self._old_entry(records)
+        return int(seeds[0]) if seeds else int(old["seed"]) if old else None
 
-    def record(self, recipe: Recipe, records: Records) -> None:
-        """Store the seed and the masks of a release that has a random mask."""
-        if recipe.coarsens:
-            return
+    def releases(self, asset: str | None = None) -> tuple[Entry, ...]:
+        """What the register has of every release, or of those of one asset, the oldest first."""
         book = self._read()
-        book["assets"][self._name(book["key"], records)] = {"seed": str(recipe.seed), "masks": _masks(recipe, records)}
-        self._write(book)
+        name = _keyed_name(book["key"], asset) if asset else None
+        return tuple(one for one in book["releases"] if name in (None, one["asset"]))
+
+    def forget(self, place: int) -> Entry:
+        """Drop the release at this place of `releases`: it was never handed out."""
+        if not 0 <= place < len(self.releases()):
+            raise ParameterError(f"The register has {len(self.releases())} releases.")
+        with self._changing() as book:
+            entry: dict[str, Any] = book["releases"].pop(place)
+            tables = book.get("tables", {}).get(entry["asset"], [])
+            tables[:] = [table for table in tables if table != entry.get("table")]
+        return entry
+
+    def view(self, records: Records) -> "RegisterView":
+        """The register as it stands before a release of these records. O(records) for each earlier release."""
+        book = self._read()
+        tokens = PeopleTokens(records, Draws(_number(book["key"])))
+        entries = [one for one in book["releases"] if self._may_be_same(book, one)]
+        return RegisterView(tokens, book["key"], _names_of(book), self._overlapping(tokens, entries))
+
+    def _may_be_same(self, book: Entry, entry: Entry) -> bool:
+        return self.asset is None or entry["asset"] == _keyed_name(book["key"], self.asset)
+
+    def _overlapping(self, tokens: PeopleTokens, entries: Sequence[Entry]) -> tuple[EarlierRelease, ...]:
+        """The releases with any of these people; refused where nothing tells that of a named asset."""
+        matches = [
+            (entry, linked(tokens, self._people(entry), entry["bases"], entry.get("changed", ()))) for entry in entries
+        ]
+        if self.asset and any(match is None for _, match in matches):
+            raise RefusedError(
+                "Nothing was released: this asset was released before, and nothing tells which of its records are the "
+                "same. Name an id or a person in the roles, as then."
+            )
+        releases = (EarlierRelease(entry, *match) for entry, match in matches if match is not None)
+        return tuple(one for one in releases if one.overlap)
+
+    def keep(
+        self, view: "RegisterView", display: pl.DataFrame, facts: Entry, more: Mapping[str, Any] | None = None
+    ) -> None:
+        """Store a release: its tokens beside the register, its facts in it; the same one again is stored once.
+
+        Where another release of these people was stored since the `view`, nothing is. `more` has the table, and the
+        seed of the tables of the asset.
+        """
+        stage = self.new_shelf()
+        display.write_parquet(stage / PEOPLE)
+        name = hash_of(stage / PEOPLE)
+        self.shelve(stage, name)
+        with self._changing() as book:
+            self._refuse_newer(book, view, name)
+            asset = self._asset(book, view)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            entry = {**facts, "records": display.height, "people": name, "bases": view.tokens.bases}
+            same = any(one == {**one, **entry} for one in book["releases"])
+            book["releases"] += [] if same else [{**entry, "asset": asset, "made": now}]
+            _store(book, asset, more or {})
+
+    def _refuse_newer(self, book: Entry, view: "RegisterView", name: str) -> None:
+        newer = [one for one in book["releases"] if one["people"] not in (*view.names, name)]
+        newer = [one for one in newer if self._may_be_same(book, one)]
+        if book["key"] != view.key or self._overlapping(view.tokens, newer):
+            raise RefusedError(
+                "Nothing was released: another release was registered while this one was made. Run it again."
+            )
+
+    def _asset(self, book: Entry, view: "RegisterView") -> str:
+        """Its name in the register: a keyed hash of the name, that of its people's first release, or a new one."""
+        if self.asset:
+            return _keyed_name(book["key"], self.asset)
+        return str(view.earlier[0].entry["asset"]) if view.earlier else secrets.token_hex(32)
 
     def tables(self, records: Records) -> list[dict[str, Any]]:
         """Entries of the released tables of the asset."""
-        book = self._read()
-        entries = book.get("tables", {}).get(self._name(book["key"], records), [])
-        return [dict(entry) for entry in entries]
-
-    def record_table(self, records: Records, entry: dict[str, Any]) -> None:
-        """Store the entry of a table, once."""
-        book = self._read()
-        entries = book.setdefault("tables", {}).setdefault(self._name(book["key"], records), [])
-        if entry not in entries:
-            entries.append(entry)
-            self._write(book)
+        tables = self._read().get("tables", {})
+        return [dict(entry) for name in self._names(records) for entry in tables.get(name, ())]
 
     def table_seed(self, records: Records) -> int | None:
         """The seed of all perturbed tables of the asset; None before the first."""
-        book = self._read()
-        seed = book.get("table_seeds", {}).get(self._name(book["key"], records))
-        return None if seed is None else int(seed)
-
-    def keep_table_seed(self, records: Records, seed: int) -> None:
-        """Store the seed of the first table of the asset."""
-        book = self._read()
-        seeds = book.setdefault("table_seeds", {})
-        if seeds.setdefault(self._name(book["key"], records), str(seed)) == str(seed):
-            self._write(book)
+        seeds = self._read().get("table_seeds", {})
+        return next((int(seeds[name]) for name in self._names(records) if name in seeds), None)
 
     @property
     def shelf(self) -> Path:
@@ -114,33 +210,88 @@ class Register:
             system.restrict(file)
         system.move(stage, self.shelf / name)
 
-    def _name(self, key: str, records: Records) -> str:
-        """The asset's name in the register: a keyed hash of its name or content."""
-        secret = bytes.fromhex(key)
-        if self.asset:
-            return hmac.new(secret, self.asset.encode(), hashlib.sha256).hexdigest()
-        name = keyed_hash(records, secret)
-        if name is None:
-            raise ParameterError("Data on this engine has no fingerprint: name the asset for the register.")
-        return name
+    def _names(self, records: Records) -> tuple[str, ...]:
+        """The names of the asset in the register, that of version 1 last."""
+        if not Path(self.path).exists():
+            return ()
+        own = (_keyed_name(self._read()["key"], self.asset),) if self.asset else ()
+        names = (*own, *(str(one.entry["asset"]) for one in self.view(records).earlier), self._old_name(records))
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    def _old_name(self, records: Records) -> str | None:
+        """The asset's name in version 1: a keyed hash of its name or of its file."""
+        key = self._read()["key"]
+        return _keyed_name(key, self.asset) if self.asset else keyed_hash(records, bytes.fromhex(key))
+
+    def _old_entry(self, records: Records) -> dict[str, Any] | None:
+        """Seed and masks of the first random release, as version 1 kept them."""
+        assets = self._read()["assets"]
+        return assets.get(self._old_name(records)) if assets else None
+
+    def _refuse_other_masks(self, recipe: Recipe, records: Records) -> None:
+        """What version 1 kept does not show who has which value: only the same masks have the same."""
+        entry = self._old_entry(records)
+        if entry is not None and _in_current_words(entry["masks"]) != _masks(recipe, records):
+            raise RefusedError(
+                "This data was released before with other masks or parameters: the two releases could be compared to "
+                "find who moved. Use those of the first release."
+            )
+
+    def _people(self, entry: Entry) -> pl.DataFrame:
+        path = self.shelf / str(entry["people"]) / PEOPLE
+        if not path.is_file() or hash_of(path) != entry["people"]:
+            raise DataError(
+                "The register names an earlier release whose tokens are not beside it any more, or were changed."
+            )
+        return pl.read_parquet(path)
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """The register, read, changed and written while no other process does."""
+        with system.locked(self.shelf / ".lock"):
+            book = self._read()
+            yield book
+            self._write({**book, "format": FORMAT})
 
     def _read(self) -> dict[str, Any]:
         path = Path(self.path)
         if not path.exists():
-            return {"format": FORMAT, "key": secrets.token_hex(32), "assets": {}}
+            return {"format": FORMAT, "key": self.first_key, "assets": {}, "releases": []}
         try:
             book: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             book = {}
-        if not isinstance(book, dict) or book.get("format") != FORMAT or not {"key", "assets"} <= set(book):
+        formats = (FORMAT, OLD_FORMAT)
+        if not isinstance(book, dict) or book.get("format") not in formats or not {"key", "assets"} <= set(book):
             raise ParameterError(f"{str(path)!r} is not a register of releases.")
-        return book
+        return {"releases": [], **book}
 
     def _write(self, book: dict[str, Any]) -> None:
         path = Path(self.path)
         stage = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         system.write(stage, json.dumps(book, indent=2), private=True)
         system.move(stage, path)
+
+
+def _number(key: str) -> int:
+    """The seed of the tokens."""
+    return int.from_bytes(bytes.fromhex(key)[:16])
+
+
+def _names_of(book: Entry) -> frozenset[str]:
+    return frozenset(str(one["people"]) for one in book["releases"])
+
+
+def _keyed_name(key: str, asset: str) -> str:
+    return hmac.new(bytes.fromhex(key), asset.encode(), hashlib.sha256).hexdigest()
+
+
+def _store(book: dict[str, Any], asset: str, more: Mapping[str, Any]) -> None:
+    """Keep the table of an asset, once, and the seed of its first."""
+    if "table" in more:
+        entries = book.setdefault("tables", {}).setdefault(asset, [])
+        entries += [] if more["table"] in entries else [more["table"]]
+        book.setdefault("table_seeds", {}).setdefault(asset, str(more["seed"]))
 
 
 MASKING_ROLES = ("keys", "id", "household", "weight", "hierarchies", "missing")

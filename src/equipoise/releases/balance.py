@@ -117,7 +117,7 @@ class RecordsCase:
     def seed(self) -> int | None:
         """The seed of the register, which goes before that of the policy."""
         register = self.job.registered()
-        return register.seed(self.masking_input) if register else None
+        return register.seed(self.masking_input, register.view(self.records)) if register else None
 
     def plan(self, seed: int) -> Plan:
         job, records = self.job, self.masking_input
@@ -181,7 +181,7 @@ def hinted(chosen: Trial) -> Iterator[None]:
     try:
         yield
     except RefusedError as refused:
-        if drawn_once(chosen.recipe) or len(chosen.draws) > 1 or not str(refused).startswith("Nothing was released"):
+        if drawn_once(chosen.recipe) or len(chosen.draws) > 1 or not isinstance(refused.about, Trial):
             raise
         error = RefusedError(
             f"{refused} The draw that was tried was inside the limits: set draws to 5 or more in the policy, so that a "
@@ -267,8 +267,13 @@ class ProtectOptions:
     )
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
     register: str | Path | None = option(
-        None, "The private file that keeps the seeds of random masks, one per data asset.", cli="path", metavar="FILE"
-    )
+        None, "The private file of earlier releases: this one is audited together with those of the same people, "
+        "draws as they did, and is kept there.", cli="path", metavar="FILE",
+    )  # fmt: skip
+    asset: str | None = option(
+        None, "The name of the data in the register; without it its people tell which releases are of the same data.",
+        cli="text", metavar="NAME",
+    )  # fmt: skip
     sign: str | Path | None = option(
         None, "Sign the evidence with this private Ed25519 key (PEM).", cli="path", metavar="KEY.pem"
     )
@@ -279,11 +284,13 @@ class ProtectOptions:
 def protect(records: Records, masks: Iterable[Mask], out: str | Path, options: ProtectOptions) -> Release:
     """Apply masks in order and release the result, with its risk and what it cost; limits are optional here.
 
-    `register` is the private file in which the seeds of random masks are kept, one per data asset; `sign` a private
-    Ed25519 key (PEM) that signs the evidence.
+    `register` is the private file of earlier releases: this one is audited together with those of the same people (or
+    of the same `asset`, where it has a name), takes their draw, and is kept there. `sign` is a private Ed25519 key
+    (PEM) that signs the evidence.
     """
     return release(
         records, Recipe(tuple(masks), options.seed), options.policy or Policy(), out, format=options.format,
-        overwrite=options.overwrite, register=Register(options.register) if options.register else None,
+        overwrite=options.overwrite,
+        register=Register(options.register, options.asset) if options.register else None,
         sign=options.sign, progress=options.progress,
     )  # fmt: skip

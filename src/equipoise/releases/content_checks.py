@@ -184,6 +184,7 @@ def _same_report(place: Path, evidence: Evidence, released: Records, scores: Sco
     text = public_report(
         again.records, released, Trial(again.recipe, scores), again.job.policy(), measures=again.measures, title=title,
         made=date.fromisoformat(evidence["made"]), withheld=evidence["withheld"], signed=(public / SIGNATURE).is_file(),
+        several=evidence.get("several_releases", ()),
     )  # fmt: skip
     path = public / "report.html"
     return _same_page(path.read_text(encoding="utf-8") if path.is_file() else "", text)

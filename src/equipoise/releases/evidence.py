@@ -63,7 +63,8 @@ def evidence(
         "margins": _margins(facts),
         "scores": {s.name: {"value": finite(rounded(s.value, s.unit)), "unit": s.unit} for s in facts.chosen.scores},
         "verdict": "accepted" if facts.verdict else "refused",
-        "assumes": list(facts.assumptions),
+        "assumes": [*facts.assumptions, *facts.several],
+        "several_releases": list(facts.several),
         "revealing": facts.revealing.with_columns(pl.col("share").round(2)).drop("number").to_dicts(),
         "order": "kept" if facts.policy.keep_order else "shuffled",
     }

@@ -34,9 +34,11 @@ from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.assumptions import assumptions
 from equipoise.releases.codebook import codebook
+from equipoise.releases.earlier_releases import JointView, alone_with, audit, facts_of, view_of
 from equipoise.releases.evidence import RELEASE_DRAW, Signer
 from equipoise.releases.evidence import evidence as evidence_of
 from equipoise.releases.evidence import rounded as rounded
+from equipoise.releases.records_beside_tables import beside_tables
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, refuse_existing, write_release
 from equipoise.releases.released_categories import without_absent
 from equipoise.releases.report_facts import Report, completed, ends
@@ -103,7 +105,8 @@ def release(
     title, policy_text
         The heading of the report, and the policy file that makes the release again.
     register
-        Where the seeds of random masks are kept, one per data asset.
+        The private file of earlier releases: this one is audited together with those of the same people, takes their
+        draw, and is kept there.
     draw
         The number of the draw that is released; it is in the evidence.
     sign
@@ -121,17 +124,23 @@ def release(
     whole, records = records, without_direct(records)
     refuse_unfit(records, keys_needed=False)
     scales = tuple(measures) or policy.measures() or standard(records, recipe)
-    recipe = register.settle(recipe, records) if register else recipe
+    view = register.view(whole) if register else None
+    recipe = register.settle(recipe, records, view) if register and view else recipe
     released = recipe.run(records, draw)
+    withheld = (*((records.roles.id,) if records.roles.id else ()), *whole.roles.direct)
+    joint = view_of(released, view, recipe, records=records, draw=draw, withheld=withheld) if view else None
+    if joint is not None:
+        joint.refuse_changed()
     refuse_identifiers(released, policy.allow, (records.roles.id,) if records.roles.id else ())
     trial = Trial(recipe, Scores(both_ways(m, released, records) for m in scales))
     verdict = policy.judge(trial)
     if not verdict:
         raise refused(trial, verdict)
-    facts = _report(records, released, trial, verdict, policy, scales, trials, title)
+    several = _together(joint, register, policy) if joint and register else alone_with(released, records)
+    facts = _report(records, released, trial, verdict, policy, scales, trials, title, several)
     if policy_text is not None:
         _refuse_undeclared(facts)
-    facts = replace(facts, withheld=(*facts.withheld, *whole.roles.direct), signed=sign is not None)
+    facts = replace(facts, withheld=withheld, signed=sign is not None)
     facts = completed(_attacked(facts, records, released, progress), records, released)
     text = policy_text or job_of(whole, recipe, policy, format).to_toml()
     texts = {
@@ -141,9 +150,19 @@ def release(
     contents = RecordsContents(records, released, facts, kind, text, draw)
     evidence = write_release(
         contents, folder, overwrite=overwrite, texts=texts, sign=sign,
-        register=lambda private: register.record(recipe, records) if register else None,
+        register=lambda private: _keep(register, joint, recipe, facts.title),
     )  # fmt: skip
     return Release(folder, without_absent(released), trial, verdict, evidence, facts.frontier, facts.original)
+
+
+def _together(joint: JointView, register: Register, policy: Policy) -> tuple[str, ...]:
+    """Refuse what works together with earlier releases and tables; else what was audited."""
+    return (*audit(joint, policy), *beside_tables(joint, register))
+
+
+def _keep(register: Register | None, joint: JointView | None, recipe: Recipe, title: str) -> None:
+    if register is not None and joint is not None:
+        register.keep(joint.view, joint.display, facts_of(joint, recipe, title))
 
 
 @dataclass(frozen=True)
@@ -187,10 +206,10 @@ class RecordsContents:
 
 def public_report(
     records: Records, released: Records, trial: Trial, policy: Policy, *, measures: Sequence[Measure], title: str,
-    made: date, withheld: Sequence[str], signed: bool,
+    made: date, withheld: Sequence[str], signed: bool, several: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The public report of a release, from what it is made of: a second time it has the same words."""
-    facts = _report(records, released, trial, policy.judge(trial), policy, measures, (), title)
+    facts = _report(records, released, trial, policy.judge(trial), policy, measures, (), title, several)
     facts = replace(facts, made=made, withheld=tuple(withheld), signed=signed)
     return page(_attacked(facts, records, released, None), public=True)
 
@@ -217,6 +236,7 @@ def _report(
     measures: Sequence[Measure],
     trials: Sequence[Trial],
     title: str | None,
+    several: Sequence[str],
 ) -> Report:
     original, nothing = ends(records, measures)
     columns = revealing(released, records)
@@ -237,6 +257,7 @@ def _report(
         laws=released.history,
         assumptions=assumptions(released, policy, revealing=columns),
         revealing=columns,
+        several=tuple(several),
         withheld=(records.roles.id,) if records.roles.id else (),
     )
 

@@ -28,7 +28,7 @@ class Report:
 
     `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
     of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is;
-    `revealing` the columns that single people out.
+    `revealing` the columns that single people out; `several` what holds together with other releases of these people.
     """
 
     title: str
@@ -46,6 +46,7 @@ class Report:
     withheld: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     revealing: pl.DataFrame = field(default_factory=lambda: NO_COLUMNS, repr=False)
+    several: tuple[str, ...] = ()
     attack: Attack | None = field(default=None, repr=False)
     untried: str = ""
     unprotected: tuple[Score | None, ...] = field(default=(), repr=False)

@@ -31,6 +31,7 @@ from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.evidence import EVIDENCE_FORMAT, RELEASE_DRAW, hashes, versions
 from equipoise.releases.plan import Plan, candidates_of, chosen_of, recipes_of, trials_of
+from equipoise.releases.records_beside_tables import beside_records
 from equipoise.releases.release_folder import ReleaseFolder, journal_text, write_release
 from equipoise.releases.tabulated import Tabulated, certified
 from equipoise.search.frontier import Frontier
@@ -170,6 +171,9 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
     """
     if register is None:
         return table
+    needed = [column for column in (table.table.measured, weight) if column]
+    beside = beside_records(table.table, needed, register.view(records)) if table.suppresses else ()
+    table = replace(table, notes=(*table.notes, *beside))
     earlier, others = earlier_tables(register, records, measured=table.table.measured, weight=weight)
     joint = together(table.known_cells, earlier) if earlier else JointAudit(0, 0, True)
     if joint.changed:
@@ -286,7 +290,8 @@ def write_table(
     def keep(private: Path) -> None:
         if register is not None:
             cells, seed = contents.table.known_cells, contents.table.seed
-            keep_table(register, contents.records, cells, private=private, seed=seed, weight=weight)
+            title = contents.title or contents.source
+            keep_table(register, contents.records, cells, private=private, seed=seed, weight=weight, title=title)
 
     write_release(contents, folder, overwrite=overwrite, texts=texts, sign=sign, register=keep)
 

@@ -57,8 +57,12 @@ class TableOptions(TableLayout):
     )  # fmt: skip
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
     register: str | Path | Register | None = option(
-        None, "A private file that keeps the tables of this data: a new one must pass the audit with them.",
+        None, "The private file of earlier releases: a table must pass the audit with those of the same data.",
         cli="path", metavar="FILE", panel=HOW,
+    )  # fmt: skip
+    asset: str | None = option(
+        None, "The name of the data in the register; without it its people tell which releases are of the same data.",
+        cli="text", metavar="NAME", panel=HOW,
     )  # fmt: skip
     sign: str | Path | None = option(
         None, "Sign the evidence with this private Ed25519 key (PEM).", cli="path", metavar="KEY.pem"
@@ -73,7 +77,7 @@ class TableOptions(TableLayout):
         object.__setattr__(self, "method", Suppress(rule) if self.method is None and rule is not None else self.method)
         object.__setattr__(self, "compare", compared_methods(self.compare, rule))
         if self.register is not None and not isinstance(self.register, Register):
-            object.__setattr__(self, "register", Register(self.register))
+            object.__setattr__(self, "register", Register(self.register, self.asset))
         if self.ready and any(isinstance(one, CellKey) for one in (self.method, *self.compare)):
             raise ParameterError("Cell keys are made from the keys of records: a ready table has none.")
 
@@ -114,9 +118,9 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
     evidence) has nothing that tells sensitive cells from secondary ones, and no parameter of the rule; `private/` has
     statuses, audit, internal report and seed.
 
-    With a `register` the table is audited together with the earlier tables of the same data that it names, refused
-    where they give something away together, and kept there when it is written; random changes take its seed. `sign` is
-    a private Ed25519 key (PEM) that signs the evidence.
+    With a `register` the table is audited together with the earlier tables and records of the same data (its people, or
+    its name `asset`), refused where they give something away together, and kept there when it is written; random
+    changes take its seed. `sign` is a private Ed25519 key (PEM) that signs the evidence.
     Cost: that of the table, the method and the audit, and of every method that is compared.
     """
     place, register = options.out, options.register

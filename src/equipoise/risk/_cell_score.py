@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from equipoise.data.candidates import candidates
+from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows

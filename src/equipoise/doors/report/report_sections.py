@@ -108,7 +108,7 @@ def _shared_facts(report: Report, trial: Trial) -> Facts:
         "version": report.version,
         "accepted": report.verdict.accepted,
         "badge": badge(report),
-        "assumptions": report.assumptions,
+        "assumptions": (*report.assumptions, *report.several),
         "limits": [limit_row(limit, trial, report.chosen) for limit in report.policy.parsed],
         "done": [law.words for law in report.laws],
         "variables": variables(report),
