@@ -94,6 +94,14 @@ class CellLaw:
             return strength * (1 - self.share) * (self.block >= 0)
         return strength / self.counts
 
+    def chance(self, cell: Integers, goal: Integers) -> Floats:
+        """P(goal | cell) for pairs of cells of one block: that a record of the first is in the second afterwards."""
+        strength = self.spread(self.strength)[cell]
+        if self.kind == "mixing":
+            return np.asarray((1 - strength) * (cell == goal) + strength * self.share[goal])
+        leave = strength / self.counts[cell]
+        return np.where(cell == goal, 1 - leave, leave / np.maximum(self.cells_in_block[cell] - 1, 1))
+
     def movers(self) -> float:
         """Expected number of records that change their cell."""
         return float((self.counts * self.leave()).sum())

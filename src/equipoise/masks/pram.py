@@ -87,7 +87,7 @@ class Pram:
 
     def apply(self, data: Records, draws: Draws) -> Records:
         plan = self.plan(data)
-        law = replace(self.law(plan), detail=plan)
+        law = replace(self.law(plan), detail=replace(plan, before=data))
         return data.with_frame(self._move(data, plan, draws), law)
 
     def plan(self, records: Records) -> MovePlan:
