@@ -115,7 +115,14 @@ def test_a_made_file(strength: float, xi: float) -> None:
     """From columns that say nothing, where the bound of the keys holds, to columns that say much."""
     reported, share = check(made(500, strength), ["age", "area"], ["income", "home"], Pram(xi))
     assert reported >= xi - 1e-9
-    assert strength == 0 or share > 0.6
+    assert strength == 0 or share > min(xi, 0.6)
+
+
+def test_a_made_file_held_beside_its_columns() -> None:
+    """Blocks of records alike in the other columns: the attacker stays at xi, within his sampling interval."""
+    reported, share = check(made(500, 1.0), ["age", "area"], ["income", "home"], Pram(0.7, beside=("income", "home")))
+    assert reported <= 0.7 + 1e-9
+    assert share <= 0.7
 
 
 def test_the_survey_of_statisticians(data_folder: Path, full: Any) -> None:

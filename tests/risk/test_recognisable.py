@@ -27,7 +27,7 @@ def learn() -> None:
 @pytest.mark.parametrize("method", ["blocks", "nayak"])
 def test_nothing_to_recognise(method: str) -> None:
     """Other columns independent of the keys: the bound of the law, and no more than chance above it at worst."""
-    records = file(800, copy=False)
+    records = file(400, copy=False)
     score = Recognisable().measure(Pram(0.8, method=method).apply(records, Draws(1)), records)  # type: ignore[arg-type]
     assert score.value == pytest.approx(0.8, abs=0.01)
     assert score.baseline == pytest.approx(0.8, abs=1e-3)
@@ -46,6 +46,15 @@ def test_a_copy_of_a_key_gives_everybody_away() -> None:
     assert score.by_record().height == 2000
     assert score.by_record()["risk"].max() == pytest.approx(score.detail["risk"].max())
     assert Recognisable(columns=("b",)).measure(released, records).value == pytest.approx(0.5), "keys are no others"
+
+
+@pytest.mark.usefixtures("learn")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_column_that_follows_a_key_closely(sign: int) -> None:
+    """Every key and every value of the column stands once: only their ranks show that one is the other."""
+    a = np.random.default_rng(2).permutation(300)
+    records = eq.read(pl.DataFrame({"a": a, "y": sign * (a + 0.5)}), eq.Roles("a"))
+    assert Recognisable().measure(Pram(0.5).apply(records, Draws(1)), records).value > 0.95
 
 
 @pytest.mark.parametrize("xi", [0.3, 0.5, 0.8])

@@ -25,6 +25,8 @@ PRIOR_RECORDS = 0.5
 """Records that each pair of categories has beforehand as often as chance would have it."""
 BINS = 20
 """Quantile bins of a number with more values than that, tried beside its single values."""
+DISTANCES = 24
+"""Distances in ranks that are told apart, by powers of two."""
 MAX_LEARNERS = 15_000
 """Records that trees learn from at most."""
 FALSE_PAIRS = 2
@@ -58,7 +60,10 @@ class TruePairs:
 
     def _best_table(self, key: pl.Series, column: pl.Series) -> tuple[float, "_Table"]:
         """The coding of a key and a column that tells most of records left out, and how much."""
-        tables = [_Table(k, y, self.cells, self.folds) for k in _codings(key) for y in _codings(column)]
+        codings = [(k, y) for k in _codings(key) for y in _codings(column)]
+        tables = [_Table(k, y, self.cells, self.folds) for k, y in codings]
+        if _ordered(key) and _ordered(column):
+            tables.append(_Distance(key, column, self.cells, self.folds))
         return max(((self._gain(table), table) for table in tables), key=lambda one: one[0])
 
     def _gain(self, table: "_Table") -> float:
@@ -149,6 +154,39 @@ class _Table:
         meetings = np.where(self.codes[places] == wanted, self.meetings[places, folds], 0.0)
         chance = self.of_key[key, folds] * self.of_column[column, folds] / np.maximum(self.records[folds], 1)
         return np.asarray(np.log((meetings + PRIOR_RECORDS) / (chance + PRIOR_RECORDS)))
+
+
+class _Distance(_Table):
+    """How often a key and a column lie so far apart in ranks, of one record and of two: whether one follows the other.
+
+    The distance is coded by its power of two; a column that falls as the key rises is turned round.
+    """
+
+    def __init__(self, key: pl.Series, column: pl.Series, cells: Integers, folds: Integers) -> None:
+        ranks, self.column = _ranks(key.gather(pl.Series(cells))), _ranks(column)
+        if float(np.corrcoef(ranks, self.column)[0, 1]) < 0:
+            self.column = 1 - self.column
+        self.key = np.zeros(len(key))
+        self.key[cells] = ranks
+        strangers = np.random.default_rng(len(cells)).permutation(np.repeat(np.arange(len(cells)), FALSE_PAIRS))
+        rows = np.repeat(np.arange(len(cells)), FALSE_PAIRS)
+        self.apart = _by_fold(self._codes(cells[strangers], rows), folds[rows], DISTANCES) / FALSE_PAIRS
+        self.meetings = _by_fold(self._codes(cells, np.arange(len(cells))), folds, DISTANCES)
+
+    def _codes(self, cells: Integers, rows: Integers) -> Integers:
+        away = np.abs(self.key[cells] - self.column[rows])
+        return np.clip(DISTANCES + np.ceil(np.log2(np.maximum(away, 1e-9))), 0, DISTANCES - 1).astype(np.int64)
+
+    def scores(self, cells: Integers, rows: Integers, folds: Integers) -> Floats:
+        codes = self._codes(cells, rows)
+        meetings, apart = self.meetings[codes, folds], self.apart[codes, folds]
+        return np.asarray(np.log((meetings + PRIOR_RECORDS) / (apart + PRIOR_RECORDS)))
+
+
+def _ranks(column: pl.Series) -> Floats:
+    """Ranks as shares, the middle one for what is missing."""
+    ranks = column.to_physical().rank("average") / len(column)
+    return np.asarray(ranks.fill_null(0.5).fill_nan(0.5).to_numpy(), dtype=np.float64)
 
 
 def _by_fold(codes: Integers, folds: Integers, size: int) -> Floats:
