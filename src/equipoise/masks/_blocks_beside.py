@@ -81,7 +81,8 @@ class AlikeRecords:
     def blocks(self, xi: float) -> Blocks:
         """Blocks that keep the bound; where some cannot, the worst of them says what they can."""
         movable = _joined(self.counts, self.groups, 1 / self.counts > xi, xi) & (self.folds < FOLDS)
-        block, bounds, worst = np.full(len(self.counts), -1, dtype=np.int64), [], 0.0
+        block, worst = np.full(len(self.counts), -1, dtype=np.int64), 0.0
+        bounds: list[float] = []
         for pool in self._pools(movable):
             for part in self._neighbours(pool):
                 nodes, failure = _Part(self, part, xi).solved()

@@ -162,10 +162,10 @@ class BlockFile:
         rivals = rng.permutation(units)[:MAX_RIVALS]
         near = [units[(self.released[units] == person) | (self.cells[units] == person)] for person in people]
         far = [np.setdiff1d(rivals, mine) for mine in near]
-        found = np.concatenate([part for parts in zip(near, far, strict=True) for part in parts])
+        candidates = np.concatenate([part for parts in zip(near, far, strict=True) for part in parts])
         sizes = np.array([len(mine) + len(rest) for mine, rest in zip(near, far, strict=True)])
         starts, owner = np.cumsum(np.r_[0, sizes[:-1]]), np.repeat(np.arange(len(people)), sizes)
-        odds = self._odds(people[owner], found, evidence)
+        odds = self._odds(people[owner], candidates, evidence)
         sums = [
             odds[at : at + len(mine)].sum()
             + odds[at + len(mine) : at + len(mine) + len(rest)].mean() * (len(units) - len(mine))
@@ -174,7 +174,7 @@ class BlockFile:
         shares = odds / np.maximum(np.array(sums), 1e-300)[owner]
         best = np.maximum.reduceat(shares, starts)
         ties = shares >= best[owner] * (1 - 1e-9)
-        right = np.add.reduceat((ties & (self.cells[found] == people[owner])) * 1.0, starts) / np.add.reduceat(
+        right = np.add.reduceat((ties & (self.cells[candidates] == people[owner])) * 1.0, starts) / np.add.reduceat(
             ties * 1.0, starts
         )
         return people, np.minimum(best, 1.0), right / law.counts[people]
