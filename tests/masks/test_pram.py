@@ -17,6 +17,7 @@ from equipoise.ground.randomness import Draws
 from equipoise.laws.move_records import MovePlan
 from equipoise.masks import Pram
 from equipoise.masks.pram import _chunks
+from equipoise.recipe.catalogue import build, parse
 
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's workers must find this package
 METHODS = ("blocks", "nayak")
@@ -565,3 +566,44 @@ def test_a_partition_by_a_level_of_a_hierarchy() -> None:
         assert moved.any()
         assert (released["age"] // 10 == table["age"] // 10).all()
         assert (released["age"] != table["age"]).any()
+
+
+# --- beside other columns -----------------------------------------------------------------------------------------
+
+
+def related(size: int, coarse: int) -> eq.Records:
+    """Keys nearly all unique, and a column that is a coarse version of one of them."""
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(0, 200, size), rng.integers(0, 10, size)
+    return eq.read(pl.DataFrame({"a": a, "b": b, "y": a // coarse}), eq.Roles(["a", "b"]))
+
+
+@pytest.mark.parametrize("xi", [0.3, 0.8])
+def test_beside_holds_where_the_keys_alone_do_not(xi: float) -> None:
+    """Blocks of records alike in the column: what it says of the keys no longer tells them apart."""
+    pytest.importorskip("sklearn", reason="beside was not tried: scikit-learn is not installed.")
+    records = related(300, coarse=50)
+    score = eq.risk.Recognisable().measure(Pram(xi, beside=("y",)).apply(records, Draws(1)), records)
+    assert score.value <= xi + 1e-9
+    assert score.detail["risk"].max() <= xi + 0.05  # type: ignore[operator]
+    alone = eq.risk.Recognisable().measure(Pram(xi).apply(records, Draws(1)), records)
+    assert alone.value > xi + 0.05
+
+
+def test_beside_a_copy_is_refused_with_what_can_be_held() -> None:
+    pytest.importorskip("sklearn", reason="beside was not tried: scikit-learn is not installed.")
+    with pytest.raises(eq.InfeasibleError, match=r"xi = 0.5 cannot be held beside y: (the smallest xi is 0|no xi)"):
+        Pram(0.5, beside=("y",)).plan(related(200, coarse=1))
+
+
+def test_beside_is_a_parameter_like_any_other() -> None:
+    """From Python, a recipe and a policy file alike; it makes blocks of its own, and of columns that stay."""
+    mask = Pram(0.5, beside=("y",))
+    assert parse("pram(0.5, beside=['y'])", "mask") == mask == build("pram", "mask", {"xi": 0.5, "beside": ["y"]})
+    assert "beside y" in mask.words()
+    assert "what y say of the keys" in mask.claim()
+    for wrong in ({"method": "nayak"}, {"within": "auto"}):
+        with pytest.raises(eq.ParameterError, match="blocks of its own"):
+            Pram(0.5, beside=("y",), **wrong)  # type: ignore[arg-type]
+    with pytest.raises(eq.RolesError, match="moved"):
+        Pram(0.5, beside=("a",)).plan(related(20, 1))

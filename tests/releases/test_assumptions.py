@@ -4,7 +4,10 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.methods.method import Mask
+from equipoise.methods.score import Scores
 from equipoise.releases.assumptions import assumptions
+from equipoise.trials.trial import Trial
 
 TABLE = pl.DataFrame({"stay": [1, 2], "patient": [1, 2], "pid": [1, 2], "home": [1, 1], "age": [3, 4]})
 
@@ -31,3 +34,33 @@ def test_one_record_of_a_person() -> None:
 def test_members_of_a_household(limit: str, words: str) -> None:
     said = sentences({limit: "< 0.1"}, household="home")
     assert said == ((f"Assumes that {words}, not the whole household.",) if words else ())
+
+
+@pytest.mark.parametrize(
+    ("limit", "mask", "words"),
+    [
+        ("uniques", eq.masks.Pram(0.5), "nobody knows how keys were changed at random"),
+        ("match_probability", eq.masks.Pram(0.5), "nobody reads other columns"),
+        ("recognisable", eq.masks.Pram(0.5), ""),
+        ("linkage", eq.masks.PramMatrix("age", diagonal=0.5), "nobody reads other columns"),
+        ("uniques", eq.masks.Microaggregate("age", 2), ""),
+        ("uniques", eq.masks.Recode("age", "5"), ""),
+    ],
+)
+def test_keys_changed_at_random(limit: str, mask: Mask, words: str) -> None:
+    """A class count binds nothing after a random mask; the law alone does not see what stands beside the keys."""
+    roles = eq.Roles("age", id="id", hierarchies={"age": eq.Hierarchy.intervals([5])})
+    records = eq.read(pl.DataFrame({"id": range(20), "age": range(20, 40), "pay": range(20)}), roles)
+    said = assumptions(eq.Recipe([mask], 1).run(records), eq.Policy({limit: "<= 0.5"}))
+    assert bool(said) == bool(words)
+    assert all(words in sentence for sentence in said)
+
+
+def test_a_class_count_is_descriptive_after_a_random_mask() -> None:
+    records = eq.read(pl.DataFrame({"id": range(20), "age": [*range(10), *range(10)]}), eq.Roles("age", id="id"))
+    recipe = eq.Recipe([eq.masks.Pram(0.4)], 1)
+    score = eq.risk.Uniques().measure(recipe.run(records), records)
+    assert any("Descriptive only" in note for note in score.notes)
+    assert eq.risk.Uniques().measure(records, records).notes == ()
+    verdict = eq.Policy({"uniques": "<= 1"}).judge(Trial(recipe, Scores([score])))
+    assert verdict.reasons[0].endswith("(descriptive after a random mask)")

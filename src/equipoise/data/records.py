@@ -13,6 +13,9 @@ from equipoise.data.labels import Labels
 from equipoise.data.roles import PRIVATE_PREFIX, Roles
 from equipoise.ground.errors import DataError, RolesError
 
+FIXED_MASKS = ("local_recode", "local_suppress", "microaggregate", "renumber", "suppress_records")
+"""Masks that do not only coarsen and yet draw nothing: records that are alike afterwards cannot be told apart."""
+
 
 @dataclass(frozen=True)
 class Law:
@@ -110,6 +113,12 @@ class Records:
     def coarsened(self) -> bool:
         """Whether every mask that ran so far only coarsened."""
         return all(law.coarsens for law in self.history)
+
+    @property
+    def randomised(self) -> frozenset[str]:
+        """The columns that a mask changed at random."""
+        laws = (law for law in self.history if not law.coarsens and law.mask not in FIXED_MASKS)
+        return frozenset(column for law in laws for column in law.columns)
 
     @property
     def synthetic(self) -> bool:

@@ -94,6 +94,14 @@ class CellLaw:
             return strength * (1 - self.share) * (self.block >= 0)
         return strength / self.counts
 
+    def chance(self, cell: Integers, goal: Integers) -> Floats:
+        """P(goal | cell) for pairs of cells of one block: that a record of the first is in the second afterwards."""
+        strength = self.spread(self.strength)[cell]
+        if self.kind == "mixing":
+            return np.asarray((1 - strength) * (cell == goal) + strength * self.share[goal])
+        leave = strength / self.counts[cell]
+        return np.where(cell == goal, 1 - leave, leave / np.maximum(self.cells_in_block[cell] - 1, 1))
+
     def movers(self) -> float:
         """Expected number of records that change their cell."""
         return float((self.counts * self.leave()).sum())
@@ -148,7 +156,7 @@ def odds_ratio(strength: Any, share: Any) -> Any:
     return np.divide(crossed, 1 - strength + crossed, out=np.ones_like(crossed), where=(strength < 1))
 
 
-def strength_for(xi: float, t1: Any, t2: Any, share: Any) -> Any:
+def strength_for(xi: Any, t1: Any, t2: Any, share: Any) -> Any:
     """The smallest lambda for which no guess in a block of two cells is right with probability above xi.
 
     h = max((1/xi - t1) / t2, (1/xi - t2) / t1); lambda = 2 h / (h + sqrt(h^2 + 4 share (1 - share) (1 - h) h)).
@@ -203,7 +211,7 @@ def mixing_law(
     block, fresh, leftover = _runs(counts, groups, order, small, xi)
     if len(leftover):
         fresh = _place_leftover(block, fresh, leftover, counts, groups, order, xi)
-    return _mixing_law_of_blocks(counts, block, fresh, xi, weights)
+    return law_of_blocks(counts, block, np.full(fresh, xi), weights)
 
 
 def _runs(counts: Integers, groups: Integers, order: Integers, small: Any, xi: float) -> tuple[Integers, int, Integers]:
@@ -301,8 +309,9 @@ def _join(bundle: Sequence[int], host: int, block: Integers, fresh: int) -> int:
     return fresh + 1
 
 
-def _mixing_law_of_blocks(counts: Integers, block: Integers, blocks: int, xi: float, weights: Floats | None) -> CellLaw:
-    """Shares and strengths of the blocks: the least lambda for pairs, 1 for larger blocks."""
+def law_of_blocks(counts: Integers, block: Integers, xi: Floats, weights: Floats | None) -> CellLaw:
+    """Shares and strengths of the blocks: the least lambda for the bound of each pair, 1 for larger blocks."""
+    blocks = len(xi)
     cells = np.flatnonzero(block >= 0)
     mass = (counts if weights is None else weights).astype(np.float64)
     sums = np.bincount(block[cells], weights=mass[cells], minlength=blocks)
@@ -317,5 +326,5 @@ def _mixing_law_of_blocks(counts: Integers, block: Integers, blocks: int, xi: fl
     start = np.cumsum(np.r_[0, size[:-1]])
     pairs = np.flatnonzero(size == 2)
     one, two = ordered[start[pairs]], ordered[start[pairs] + 1]
-    strength[pairs] = strength_for(xi, counts[one].astype(float), counts[two].astype(float), share[one])
+    strength[pairs] = strength_for(xi[pairs], counts[one].astype(float), counts[two].astype(float), share[one])
     return CellLaw("mixing", counts, block, share, strength)

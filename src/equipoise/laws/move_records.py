@@ -5,18 +5,21 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data.moving_units import Units, cell_of, household_profiles, members
+from equipoise.data.moving_units import Units, cell_of, household_profiles, members, units
+from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.errors import ParameterError
 from equipoise.ground.randomness import Draws
 from equipoise.laws.cell_law import CellLaw
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MovePlan:
-    """The unit cells of a file, and the transition law of their units."""
+    """The unit cells of a file, and the transition law of their units; for audits, the records before the move."""
 
     units: Units
     law: CellLaw
+    before: Records | None = None
 
     def move(self, table: pl.DataFrame, ids: pl.Series, draws: Draws) -> pl.DataFrame:
         """The table with the keys of moved records replaced; row order, types and other columns as they were."""
@@ -28,13 +31,35 @@ class MovePlan:
         """The table with whole households moved, each member to the keys of its place in the other household's list."""
         people = members(table, self.units.cells, self.units.people, household, None)
         homes = household_profiles(people)
-        profiles = pl.DataFrame({"profile": self._profiles()}).with_row_index("unit")
-        unit = homes.join(profiles, on="profile", how="left", maintain_order="left")["unit"].to_numpy().astype(np.int64)
         ids = homes["household"]
-        goal = destinations(self.law, unit, draws.uniform(ids), draws.uniform(ids, 1))
+        goal = destinations(self.law, self._unit_cells(homes["profile"]), draws.uniform(ids), draws.uniform(ids, 1))
         starts = pl.DataFrame({"household": ids, "start": self.units.starts[goal]})
         people = people.join(starts, on="household", how="left", maintain_order="left").sort("row")
         return self._with_keys(table, self.units.members[(people["start"] + people["place"]).to_numpy()])
+
+    def moving_units(self, table: pl.DataFrame, household: str | None) -> tuple[Integers, Integers, Integers]:
+        """Units of a table before the move: the cell of each, and its rows, `rows[starts[u] : starts[u + 1]]`."""
+        if self.units.of_people or household is None:
+            every = np.arange(table.height + 1)
+            return cell_of(table, self.units.cells), every[:-1], every
+        people = members(table, self.units.cells, self.units.people, household, None)
+        homes = household_profiles(people)
+        sizes = homes["cell"].list.len().to_numpy().astype(np.int64)
+        return self._unit_cells(homes["profile"]), people["row"].to_numpy(), np.r_[0, np.cumsum(sizes)]
+
+    def cells_after(self, table: pl.DataFrame, rows: Integers, starts: Integers) -> Integers:
+        """The cell of each unit in a table after the move, its rows being in the order of before."""
+        cells = cell_of(table, self.units.cells)[rows]
+        if self.units.of_people:
+            return cells
+        owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        listed = pl.DataFrame({"unit": owner, "cell": cells}).group_by("unit", maintain_order=True).agg("cell")
+        return self._unit_cells(listed.select(pl.col("cell").cast(pl.List(pl.String)).list.join(",")).to_series())
+
+    def _unit_cells(self, profiles: pl.Series) -> Integers:
+        index = pl.DataFrame({"profile": self._profiles()}).with_row_index("unit")
+        units_of = pl.DataFrame({"profile": profiles}).join(index, on="profile", how="left", maintain_order="left")
+        return units_of["unit"].to_numpy().astype(np.int64)
 
     def _with_keys(self, table: pl.DataFrame, cell: Integers) -> pl.DataFrame:
         new = self.units.cells.keys.select(self.units.keys)[cell]
@@ -48,6 +73,34 @@ class MovePlan:
             pl.DataFrame({"unit": owner, "cell": self.units.members}).group_by("unit", maintain_order=True).agg("cell")
         )
         return listed.select(pl.col("cell").cast(pl.List(pl.String)).list.join(",")).to_series()
+
+
+def plan_of(released: Records) -> MovePlan:
+    """Units and law of a release; a law without moves if its keys were only coarsened."""
+    keys = set(released.roles.keys)
+    laws = [
+        law
+        for law in released.history
+        if not law.coarsens and (keys & {*law.columns} or isinstance(law.detail, MovePlan))
+    ]
+    if len(laws) == 1 and isinstance(laws[0].detail, MovePlan):
+        _refuse_other_keys(released, laws[0].detail)
+        return laws[0].detail
+    if laws:
+        raise ParameterError("The match probability is known for coarsened keys and for one Pram mask.")
+    all_units = units(released, released.roles.keys, ())
+    still = np.full(len(all_units), -1, dtype=np.int64)
+    return MovePlan(all_units, CellLaw("mixing", all_units.counts, still, np.ones(len(all_units)), np.zeros(0)))
+
+
+def _refuse_other_keys(released: Records, plan: MovePlan) -> None:
+    """Refuse keys that Pram did not count by: an intruder who knows one sees smaller cells than the law's."""
+    others = [key for key in released.roles.keys if key not in plan.units.cells.by]
+    if others:
+        raise ParameterError(
+            f"The key {others[0]!r} was neither among the keys of Pram nor in its within: the match probability of an "
+            "intruder who knows it is not bounded. Name it there."
+        )
 
 
 def destinations(law: CellLaw, cell: Integers, first: Floats, second: Floats) -> Integers:

@@ -12,6 +12,11 @@ from equipoise.ground.html import card, grid, paragraph
 
 Better = Literal["lower", "higher"]
 Side = Literal["risk", "utility"]
+DESCRIPTIVE_NOTE = (
+    "Descriptive only: the keys were changed at random, so who is alone may be somebody else, and who is not may be "
+    "recognised. Limit match_probability and recognisable."
+)
+"""Note of a class count that proves nothing."""
 SCORE_COLUMNS = ("Score", "Better", "Unit", "Value", "Interval", "Baseline")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from equipoise.data.roles import names
 from equipoise.ground.errors import ParameterError, RefusedError
 from equipoise.methods.method import Measure, label
-from equipoise.methods.score import Score, Side
+from equipoise.methods.score import DESCRIPTIVE_NOTE, Score, Side
 from equipoise.policies.limits import Limit, as_scored, limits_of, written_out
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder
@@ -100,7 +100,9 @@ class Policy:
             accepted = accepted and holds
             where = "within" if holds else "outside"
             why = f" ({limit.reason})" if limit.reason and not holds else ""
-            reasons.append(f"{limit.score} is {score.value:.4g}, {where} the limit {limit.sign} {limit.bound:g}{why}")
+            only = " (descriptive after a random mask)" if DESCRIPTIVE_NOTE in score.notes else ""
+            bound = f"the limit {limit.sign} {limit.bound:g}"
+            reasons.append(f"{limit.score} is {score.value:.4g}, {where} {bound}{only}{why}")
         return Verdict(accepted, tuple(reasons))
 
     def choose(self, trials: Iterable[Trial]) -> Trial:

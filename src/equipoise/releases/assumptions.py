@@ -14,12 +14,14 @@ from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError
 from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.revealing import NO_COLUMNS, enough_columns
+from equipoise.methods.method import Measure
+from equipoise.policies.checks import suited
 from equipoise.policies.policy import Policy
 from equipoise.policies.revealed_columns import assumed_unknown, undeclared
 from equipoise.policies.scoped_measures import Wanted
 from equipoise.presentation.numbers import listed
 from equipoise.recipe.catalogue import parse
-from equipoise.risk import Composition
+from equipoise.risk import Composition, Recognisable
 
 MAX_OTHER_COLUMNS = 2
 """Columns beside the keys that are taken to be known together."""
@@ -51,6 +53,7 @@ def _assumptions(released: Records, policy: Policy, revealing: pl.DataFrame) -> 
         yield "Assumes that nobody knows the order of the records, which was kept."
     yield from _unknown_records(released.roles)
     yield from _unknown_members(released.roles, policy)
+    yield from _unread_law(released, policy)
     if keys and released.roles.missing == "any" and any(axis.null_count() for axis in count(released).cube.axes):
         yield "Assumes that nobody can tell why a key is missing: a blank could be anything."
 
@@ -70,6 +73,25 @@ def _unknown_records(roles: Roles) -> Iterator[str]:
     if roles.person:
         record, person = _noun(roles.id, "person") or "record", _noun(roles.person, "person") or "person"
         yield f"Assumes that only one {record} of a {person} is known."
+
+
+def _unread_law(released: Records, policy: Policy) -> Iterator[str]:
+    """After a random mask on the keys, what no limit binds: the law of the mask, and the columns beside the keys."""
+    moved = released.randomised & {*released.roles.keys}
+    if not moved:
+        return
+    limited = [measure for measure in map(_measure, policy.limits) if isinstance(measure, Measure)]
+    if not any(suited(measure) for measure in limited):
+        yield "Assumes that nobody knows how keys were changed at random: no limit binds the probability of a match."
+    elif not any(isinstance(measure, Recognisable) for measure in limited) and _beside(released, moved):
+        yield "Assumes that nobody reads other columns beside keys changed at random: recognisable is not limited."
+
+
+def _beside(released: Records, moved: frozenset[str]) -> bool:
+    """Whether columns are released that neither moved nor were held by the mask."""
+    roles = released.roles
+    held = {column for law in released.history for column in law.parameters.get("beside", ())}
+    return bool({*released.schema()} - {*roles.keys, roles.id, *roles.direct} - moved - held)
 
 
 def _noun(column: str | None, role: str) -> str | None:

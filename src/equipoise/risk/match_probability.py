@@ -9,12 +9,11 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import by_record
-from equipoise.data.moving_units import Units, units
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.laws.cell_law import CellLaw
-from equipoise.laws.move_records import MovePlan
+from equipoise.laws.move_records import MovePlan, plan_of
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields, share
 from equipoise.methods.score import Score, not_applicable
@@ -82,33 +81,6 @@ class MatchProbability:
     def curve(self, released: Records) -> pl.DataFrame:
         """IR for every cell class and released count: `t` (original count), `cells`, `a`, `probability`, `chance`."""
         return match_curve(plan_of(released).law)
-
-
-def plan_of(released: Records) -> MovePlan:
-    """Units and law of a release; a law without moves if it was only coarsened."""
-    laws = [law for law in released.history if not law.coarsens]
-    if len(laws) == 1 and isinstance(laws[0].detail, MovePlan):
-        refuse_other_keys(released, laws[0].detail)
-        return laws[0].detail
-    if laws:
-        raise ParameterError("The match probability is known for coarsened files and for one Pram mask.")
-    all_units = units(released, released.roles.keys, ())
-    return MovePlan(all_units, _no_moves(all_units))
-
-
-def refuse_other_keys(released: Records, plan: MovePlan) -> None:
-    """Refuse keys that Pram did not count by: an intruder who knows one sees smaller cells than the law's."""
-    others = [key for key in released.roles.keys if key not in plan.units.cells.by]
-    if others:
-        raise ParameterError(
-            f"The key {others[0]!r} was neither among the keys of Pram nor in its within: the match probability of an "
-            "intruder who knows it is not bounded. Name it there."
-        )
-
-
-def _no_moves(all_units: Units) -> CellLaw:
-    nobody = np.full(len(all_units), -1, dtype=np.int64)
-    return CellLaw("mixing", all_units.counts, nobody, np.ones(len(all_units)), np.zeros(0))
 
 
 def worst_count(law: CellLaw) -> Floats:
