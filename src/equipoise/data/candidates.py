@@ -23,7 +23,7 @@ NOBODY = Cube((), (), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class People(Cells):
+class TrueCells(Cells):
     """People counted by their true keys; `alike` are the released records that may be theirs, not those of their cell.
 
     `released` has the released cells on the same axes, where the code 0 is a blank. People have no blanks.
@@ -45,11 +45,11 @@ class People(Cells):
         records, weight = alike(both, range(len(self.by)))
         return records[: len(self)], weight[: len(self)]
 
-    def margin(self, by: tuple[str, ...]) -> "People":
+    def margin(self, by: tuple[str, ...]) -> "TrueCells":
         if by == self.by:
             return self
         places = [self.place(column) for column in by]
-        return People(by, self.cube.keep(places), released=self.released.keep(places))
+        return TrueCells(by, self.cube.keep(places), released=self.released.keep(places))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +80,11 @@ def candidates(released: Records, original: Records, by: tuple[str, ...]) -> Can
     weights = aligned(released, original, (weight,))[0][weight].cast(pl.Float64).to_numpy() if weight else None
     axes = tuple(column.axis for column in columns)
     people, places = _cube(axes, [column.truth for column in columns], weights)
-    return Candidates(People(by, people, released=_cube(axes, [c.release for c in columns], weights)[0]), places)
+    return Candidates(TrueCells(by, people, released=_cube(axes, [c.release for c in columns], weights)[0]), places)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Column:
+class _KeyColumn:
     """A key in both files on one axis: 0 is a blank, then the released values, then true values never released."""
 
     axis: pl.Series
@@ -92,7 +92,7 @@ class _Column:
     release: Integers
 
 
-def _codes(new: pl.Series, old: pl.Series) -> _Column | None:
+def _codes(new: pl.Series, old: pl.Series) -> _KeyColumn | None:
     """Codes of a key; None where a value was released in several ways, or a missing one was filled in."""
     shown, true = code(new), code(old)
     blank, empty = (shown.values.is_null().to_numpy()[shown.codes], true.values.is_null().to_numpy()[true.codes])
@@ -109,7 +109,7 @@ def _codes(new: pl.Series, old: pl.Series) -> _Column | None:
     release = np.where(blank & ~empty, 0, np.where(empty, truth, shown.codes.astype(np.int64) + 1))
     texts = [shown.values.cast(pl.String), true.values.gather(never).cast(pl.String)]
     axis = pl.concat([pl.Series([None], dtype=pl.String), *(text.alias("").fill_null("") for text in texts)])
-    return _Column(axis.alias(new.name), truth, release)
+    return _KeyColumn(axis.alias(new.name), truth, release)
 
 
 def _cube(axes: tuple[pl.Series, ...], codes: list[Integers], weights: Floats | None) -> tuple[Cube, Integers]:

@@ -85,7 +85,7 @@ class AlikeRecords:
         bounds: list[float] = []
         for pool in self._pools(movable):
             for part in self._neighbours(pool):
-                nodes, failure = _Part(self, part, xi).solved()
+                nodes, failure = _BlockPart(self, part, xi).solved()
                 worst = max(worst, failure)
                 for cells, bound in nodes:
                     block[cells] = len(bounds)
@@ -133,7 +133,7 @@ class AlikeRecords:
         return np.asarray((self.weights @ scores).reshape(len(self.weights), len(rows), len(cells)))
 
 
-class _Part:
+class _BlockPart:
     """Some cells whose records are alike, to be cut into blocks."""
 
     def __init__(self, file: AlikeRecords, cells: Integers, xi: float) -> None:

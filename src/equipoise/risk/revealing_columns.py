@@ -84,7 +84,7 @@ class RevealingColumns:
         schema, names = original.schema(), released.schema()
         return tuple(c for c in schema if c in names and c not in withheld and c not in anew and c not in self.unknown)
 
-    def _shares(self, columns: list["_Column"]) -> Iterator[dict[str, object]]:
+    def _shares(self, columns: list["_KnownColumn"]) -> Iterator[dict[str, object]]:
         for column in columns:
             yield _row((column,), self.k)
         paired = sorted(columns, key=lambda column: -column.values)[:MAX_PAIRED]
@@ -94,7 +94,7 @@ class RevealingColumns:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Column:
+class _KnownColumn:
     """A column of both files on one axis: what each person's value points to, and what each record shows.
 
     Codes point to those that are equal; numbers that were changed, divided by the scale of the changes, to the nearest.
@@ -111,7 +111,7 @@ class _Column:
         return len(np.unique(self.shown[~np.isnan(self.shown)]))
 
 
-def _looked_up(released: Records, original: Records, names: tuple[str, ...]) -> list[_Column]:
+def _looked_up(released: Records, original: Records, names: tuple[str, ...]) -> list[_KnownColumn]:
     """The columns as an intruder looks people up by them. O(n log n) per column."""
     try:
         new, old = aligned(released, original, names)
@@ -121,7 +121,7 @@ def _looked_up(released: Records, original: Records, names: tuple[str, ...]) -> 
     return [_column(new[name], old[name], coarsened[name]) for name in names]
 
 
-def _column(new: pl.Series, old: pl.Series, coarsened: list[bool]) -> _Column:
+def _column(new: pl.Series, old: pl.Series, coarsened: list[bool]) -> _KnownColumn:
     """A column after masks of which each coarsened it or not."""
     (shown, true), ordered = comparable(new, old)
     if all(coarsened) and (coarsened or not ordered or shown.equals(true)):
@@ -129,21 +129,21 @@ def _column(new: pl.Series, old: pl.Series, coarsened: list[bool]) -> _Column:
     return _changed(new.name, shown.to_numpy(), true.to_numpy()) if ordered else _equal(new.name, shown, true)
 
 
-def _unchanged(column: pl.Series) -> _Column:
+def _unchanged(column: pl.Series) -> _KnownColumn:
     codes = code(column)
     shown = np.where(codes.values.is_null().to_numpy()[codes.codes], np.nan, codes.codes.astype(np.float64))
-    return _Column(column.name, shown, shown)
+    return _KnownColumn(column.name, shown, shown)
 
 
-def _equal(name: str, shown: pl.Series, true: pl.Series) -> _Column:
+def _equal(name: str, shown: pl.Series, true: pl.Series) -> _KnownColumn:
     """Categories that were changed at random: people are looked up by their own."""
     both = _unchanged(pl.concat([shown.alias(""), true.alias("")]))
-    return _Column(name, both.sought[len(shown) :], both.shown[: len(shown)])
+    return _KnownColumn(name, both.sought[len(shown) :], both.shown[: len(shown)])
 
 
-def _changed(name: str, shown: Floats, true: Floats) -> _Column:
+def _changed(name: str, shown: Floats, true: Floats) -> _KnownColumn:
     """Numbers that were changed: as they are, as logarithms, as ranks or brought to one line, whichever finds most."""
-    columns = [_Column(name, *_scaled(x, y), changed=True) for x, y in _scales(true, shown)]
+    columns = [_KnownColumn(name, *_scaled(x, y), changed=True) for x, y in _scales(true, shown)]
     return max(columns, key=lambda column: _found((column,), k=2).mean())
 
 
@@ -168,7 +168,7 @@ def _scaled(sought: Floats, shown: Floats) -> tuple[Floats, Floats]:
     return sought / (scale or 1.0), shown / (scale or 1.0)
 
 
-def _found(columns: tuple[_Column, ...], k: int) -> Integers:
+def _found(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
     """Whether each person is singled out by these columns together: all, or those that were drawn."""
     if any(column.changed for column in columns):
         return _nearest(columns, k)
@@ -180,7 +180,7 @@ def _found(columns: tuple[_Column, ...], k: int) -> Integers:
     return told & (own == target) & (np.bincount(own, minlength=ids.max() + 1)[own] < k)
 
 
-def _nearest(columns: tuple[_Column, ...], k: int) -> Integers:
+def _nearest(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
     """Whether fewer than k records are as near as a person's own is, and none is nearer; other categories are far."""
     sides = ("sought", "shown")
     sought, shown = (np.column_stack([getattr(c, s) * (1 if c.changed else APART) for c in columns]) for s in sides)
@@ -196,14 +196,14 @@ def _nearest(columns: tuple[_Column, ...], k: int) -> Integers:
     return singled
 
 
-def _most(one: _Column, two: _Column, k: int) -> float:
+def _most(one: _KnownColumn, two: _KnownColumn, k: int) -> float:
     """A bound of the share that a pair singles out: all its combinations hold k - 1 people."""
     if one.changed or two.changed:
         return 1.0
     return (k - 1) * one.values * two.values / max(1, len(one.shown))
 
 
-def _row(columns: tuple[_Column, ...], k: int) -> dict[str, object]:
+def _row(columns: tuple[_KnownColumn, ...], k: int) -> dict[str, object]:
     names, share = [column.name for column in columns], float(_found(columns, k).mean())
     return {"column": names[0], "beside": names[1] if len(names) > 1 else None, "share": share}
 

@@ -15,14 +15,14 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground import system
 from equipoise.ground.randomness import Draws
-from equipoise.masks import CoarsenWeights, Microaggregate, Noise, RankSwap
-from equipoise.methods.method import Coarsening, Mask, Measure, OnCells
+from equipoise.methods.method import Coarsening, Mask, Measure, OnCells, name_of
 from equipoise.methods.score import Score, Scores
 from equipoise.recipe.recipe import Recipe
 from equipoise.risk import RevealingColumns
 
 By = tuple[str, ...]
-INDEPENDENT_MASKS = (CoarsenWeights, Microaggregate, Noise, RankSwap)
+WEIGHTS_MASK = "coarsen_weights"
+INDEPENDENT_MASKS = (WEIGHTS_MASK, "microaggregate", "noise", "rank_swap")
 """Masks whose fields name every column that they read or change."""
 COLUMN_FIELDS = ("column", "columns", "strata", "keep")
 MAX_CACHE_BYTES = 512 << 20
@@ -164,14 +164,14 @@ def _apart(recipe: Recipe, roles: Roles) -> bool:
     """Whether every mask that does not coarsen keeps to columns that no coarsening changes: any order will do."""
     others = [mask for mask in recipe.masks if not isinstance(mask, Coarsening)]
     coarsened = {c for mask in recipe.masks if isinstance(mask, Coarsening) for c in _columns(mask, roles)}
-    return all(isinstance(mask, INDEPENDENT_MASKS) and not coarsened & _columns(mask, roles) for mask in others)
+    return all(name_of(type(mask)) in INDEPENDENT_MASKS and not coarsened & _columns(mask, roles) for mask in others)
 
 
 def _columns(mask: Mask, roles: Roles) -> set[str]:
     """The columns that a mask reads or changes, as its fields name them."""
     fields = (getattr(mask, name, None) for name in COLUMN_FIELDS)
     columns = {c for field in fields if field for c in ((field,) if isinstance(field, str) else field)}
-    return columns | ({roles.weight} if isinstance(mask, CoarsenWeights) and roles.weight else set())
+    return columns | ({roles.weight} if name_of(type(mask)) == WEIGHTS_MASK and roles.weight else set())
 
 
 def _name(recipe: Recipe, length: int, draw: int) -> Hashable:
