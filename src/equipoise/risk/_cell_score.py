@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
+from equipoise.data.household_blanks import refilled
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
 from equipoise.data.roles import Roles
@@ -24,7 +25,7 @@ class KeyRisk:
     score. After a random mask on the keys it is descriptive only, and a note says so. Where the roles declare that a
     missing key could be anything (`missing="any"`), a measure of sizes counts for each person the released records that
     do not contradict their true keys. Where people have several records, those are left out whose other records
-    contradict what is true of the person.
+    contradict what is true of the person. A blank that another member of the household tells is a value, not a blank.
     """
 
     __slots__ = ()
@@ -44,6 +45,7 @@ class KeyRisk:
     def _of_classes(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and isinstance(original, Records) and self._by_candidates(released.roles):
             return self._candidates_score(released, original)
+        released = refilled(released, self.by(released.roles)) if isinstance(released, Records) else released
         return self._score(released, self._cells(released))
 
     def _by_candidates(self, roles: Roles) -> bool:
