@@ -59,7 +59,7 @@ class Pram:
     weighted totals instead (blocks only), with the same bound. `within` names columns whose joint values no record may
     leave (their margins are kept exactly), or a level of a key's hierarchy (`age@10`); "auto" moves records among
     similar cells, by the keys' hierarchies. With a household role whole households move, and the bound is for
-    households. Cost: O(records + cells log cells).
+    households; a file in which the role `person` repeats is refused. Cost: O(records + cells log cells).
 
     `beside` names other released columns that an intruder may read together with the keys: blocks are made of records
     alike in them, and moved so much that the posterior by keys and these columns, measured by naive Bayes and by
@@ -113,6 +113,7 @@ class Pram:
             raise RolesError("No keys were named: say which columns an intruder may know.")
         if self.invariant == "weights" and not records.roles.weight:
             raise RolesError("invariant='weights' needs a weight role.")
+        _refuse_repeated(records)
         refuse_telling(records, keys, self._columns())
         moving_units = units(records, keys, self._columns())
         if self.beside:
@@ -201,6 +202,16 @@ class Pram:
         if data.roles.household:
             return plan.move_households(together(data)[0], data.roles.household, draws)
         return rowwise(data, partial(plan.move, draws=draws))
+
+
+def _refuse_repeated(records: Records) -> None:
+    """Records of one person that move apart are compared by who knows that they are one person's."""
+    person = records.roles.person
+    if person and (people := records.collect(person)[person]).n_unique() < len(people):
+        raise RolesError(
+            f"Post-randomization moves records, and {person!r} has people with several: use masks.LocalSuppress, "
+            "coarsen whole columns, or leave out the role person."
+        )
 
 
 def refuse_telling(records: Records, keys: tuple[str, ...], within: tuple[str, ...]) -> None:
