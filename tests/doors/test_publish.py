@@ -498,6 +498,7 @@ def test_the_rule_in_a_policy(made: Path) -> None:
     policy = made / "policy.toml"
     policy.write_text(
         f"""
+        assume_unknown = ["age", "w"]
         [data]
         path = "survey.parquet"
         [roles]

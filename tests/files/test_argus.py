@@ -65,7 +65,7 @@ def test_fixed_columns(microdata: Path) -> None:
 
 def test_in_and_out(microdata: Path, tmp_path: Path) -> None:
     """Recoded, released with metadata and code lists beside, and read again: codes in their places."""
-    done = eq.protect(eq.read(microdata), [eq.masks.Recode("Region", 1)], tmp_path / "out")
+    done = eq.protect(eq.read(microdata), [eq.masks.Recode("Region", 1)], tmp_path / "out", keep_order=True)
     assert (done.public / "data.rda").is_file()
     again = eq.read(done.public / "data.asc")
     assert again.collect().rows() == [

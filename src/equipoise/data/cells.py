@@ -122,7 +122,8 @@ class Cells:
         """The table with columns of our own; a key that has the name of one gets an underscore."""
         columns = {"n": self.cube.n, "total": self.cube.total, **self.more.to_dict(), **ours}
         names = {c: beside(c, *columns, *(other for other in self.by if other != c)) for c in self.by if c in columns}
-        return self.keys.rename(names).with_columns(**columns)
+        keys = [self.keys[c].alias(names.get(c, c)) for c in self.by]
+        return pl.DataFrame(keys).with_columns(**columns)
 
     def numbers(self, column: str) -> Floats:
         """What is known of each cell under this name, as numbers."""

@@ -13,8 +13,7 @@ from equipoise.ground.errors import DataError, RolesError
 from equipoise.ground.progress import Progress, tracked
 from equipoise.inspection.revealing import NO_COLUMNS, revealing
 from equipoise.inspection.worst_records import NO_HELP, NO_RECORDS, helps, worst
-from equipoise.masks import Pram, Recode
-from equipoise.methods.method import Mask, Measure
+from equipoise.methods.method import Mask, Measure, name_of
 from equipoise.methods.score import Scores
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.notebook import assessment_html
@@ -81,7 +80,7 @@ def profile(records: Records) -> Assessment:
 
 def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, ...]:
     """The default measures, of a raw file or of the result of a recipe."""
-    if recipe is not None and any(isinstance(mask, Pram) for mask in recipe.masks):
+    if recipe is not None and any(name_of(type(mask)) == "pram" for mask in recipe.masks):
         return risk.MatchProbability(), risk.CorrectMatches(), Changed(), VarianceInflation(), Entropy()
     if recipe is not None and (not recipe.coarsens or not records.roles.keys):
         return _of_perturbed(records, recipe)
@@ -100,7 +99,7 @@ def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
     """Measures for perturbed data: value disclosure and moments of numbers, and changes in the tables of the keys."""
     schema = records.schema()
     touched = dict.fromkeys(column for mask in recipe.masks for column in _columns(mask))
-    labels = {mask.column for mask in recipe.masks if isinstance(mask, Recode)}
+    labels = {column for mask in recipe.masks if name_of(type(mask)) == "recode" for column in _columns(mask)}
     numbers = [c for c in touched or records.roles.numeric if c not in labels]
     numeric = tuple(c for c in numbers if c in schema and schema[c].is_numeric())
     measures: list[Measure] = [risk.ValueDisclosure(numeric), Moments(numeric)] if numeric else []

@@ -18,7 +18,7 @@ from equipoise.recipe.catalogue import form, listed_family, typed
 
 Data = TypeVar("Data", Records, Table)
 """What masks change: records, or a table."""
-UNSEEN = ("drop_direct_identifiers", "renumber", "shuffle_order")
+UNSEEN = ("coarsen_weights", "drop_direct_identifiers", "renumber", "shuffle_order")
 """Masks that move nothing on a map."""
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -266,6 +266,7 @@ class ProtectOptions:
         None, f"{', '.join(FORMATS)}: that of the input when not given.", cli="text", metavar="NAME"
     )
     overwrite: bool = option(False, "Replace what an earlier run wrote there.", cli="switch")
+    keep_order: bool = option(False, "Leave the records in their order: the reports say so.", cli="switch")
     register: str | Path | None = option(
         None, "The private file of earlier releases: this one is audited together with those of the same people, "
         "draws as they did, and is kept there.", cli="path", metavar="FILE",
@@ -288,8 +289,10 @@ def protect(records: Records, masks: Iterable[Mask], out: str | Path, options: P
     of the same `asset`, where it has a name), takes their draw, and is kept there. `sign` is a private Ed25519 key
     (PEM) that signs the evidence.
     """
+    policy = options.policy or Policy()
+    policy = replace(policy, keep_order=True) if options.keep_order else policy
     return release(
-        records, Recipe(tuple(masks), options.seed), options.policy or Policy(), out, format=options.format,
+        records, Recipe(tuple(masks), options.seed), policy, out, format=options.format,
         overwrite=options.overwrite,
         register=Register(options.register, options.asset) if options.register else None,
         sign=options.sign, progress=options.progress,

@@ -19,13 +19,13 @@ from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.inspection.assess import profile, refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import refuse_identifiers, without_direct
-from equipoise.inspection.revealing import revealing
+from equipoise.inspection.revealing import enough_columns, revealing
 from equipoise.intrusion.attack import try_out
 from equipoise.methods.method import Measure
 from equipoise.methods.score import Scores
 from equipoise.policies.policy import Policy, Verdict, refused
 from equipoise.policies.policy_file import job_of
-from equipoise.policies.revealed_columns import refuse_undeclared
+from equipoise.policies.revealed_columns import refuse_undeclared, undeclared
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.notebook import release_html
 from equipoise.presentation.pages import page
@@ -138,11 +138,10 @@ def release(
         raise refused(trial, verdict)
     several = _together(joint, register, policy) if joint and register else alone_with(released, records)
     facts = _report(records, released, trial, verdict, policy, scales, trials, title, several)
-    if policy_text is not None:
-        _refuse_undeclared(facts)
+    facts = _declared(facts) if policy_text is None else _refuse_undeclared(facts)
     facts = replace(facts, withheld=withheld, signed=sign is not None)
     facts = completed(_attacked(facts, records, released, progress), records, released)
-    text = policy_text or job_of(whole, recipe, policy, format).to_toml()
+    text = policy_text or job_of(whole, recipe, facts.policy, format).to_toml()
     texts = {
         RECIPE: recipe_text(recipe, trial.scores.keys(), draw), "policy.toml": text, SCRIPT_NAME: SCRIPT,
         "journal.jsonl": journal_text(facts.frontier.trials, trial),
@@ -214,12 +213,21 @@ def public_report(
     return page(_attacked(facts, records, released, None), public=True)
 
 
-def _refuse_undeclared(facts: Report) -> None:
+def _declared(facts: Report) -> Report:
+    """Without a policy file: the release says of every column that singles people out that nobody knows it."""
+    columns = enough_columns(undeclared(facts.revealing, facts.policy))
+    if not columns:
+        return facts
+    return replace(facts, policy=replace(facts.policy, assume_unknown=(*facts.policy.assume_unknown, *columns)))
+
+
+def _refuse_undeclared(facts: Report) -> Report:
     try:
         refuse_undeclared(facts.revealing, facts.policy)
     except RefusedError as error:
         error.about = facts.chosen
         raise
+    return facts
 
 
 def _attacked(facts: Report, records: Records, released: Records, progress: Progress | None) -> Report:

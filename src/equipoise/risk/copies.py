@@ -109,11 +109,10 @@ def _rows(released: pl.DataFrame, people: pl.DataFrame) -> Iterator[dict[str, ob
 
 def _share(released: pl.DataFrame, people: pl.DataFrame) -> dict[str, float]:
     """Shares of these rows that some, at most five, or one of the people have."""
-    columns = {name: str(place) for place, name in enumerate(people.columns)}
-    owners = people.rename(columns).group_by(*columns.values()).agg(pl.len().alias("owners"))
-    looked_up = released.select(people.columns).rename(columns).join(
-        owners, on=list(columns.values()), how="left", nulls_equal=True
-    )["owners"]  # fmt: skip
+    columns = [pl.col(name).alias(str(place)) for place, name in enumerate(people.columns)]
+    names = [str(place) for place in range(len(columns))]
+    owners = people.select(columns).group_by(names).agg(pl.len().alias("owners"))
+    looked_up = released.select(columns).join(owners, on=names, how="left", nulls_equal=True)["owners"]
     limits = (people.height, MAX_RARE, 1)
     shares = (int((looked_up <= limit).sum()) / max(1, released.height) for limit in limits)
     return {"n": released.height, **dict(zip(RARITIES, shares, strict=True))}

@@ -7,8 +7,6 @@ from itertools import combinations
 
 import numpy as np
 import polars as pl
-from scipy.spatial import cKDTree
-from scipy.stats import rankdata
 
 from equipoise.data.aligned_files import aligned
 from equipoise.data.records import Records
@@ -148,6 +146,8 @@ def _changed(name: str, shown: Floats, true: Floats) -> _KnownColumn:
 
 
 def _scales(true: Floats, shown: Floats) -> Iterator[tuple[Floats, Floats]]:
+    from scipy.stats import rankdata
+
     pairs = ~np.isnan(true) & ~np.isnan(shown)
     x, y = true[pairs], shown[pairs]
     yield true, shown
@@ -182,6 +182,8 @@ def _found(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
 
 def _nearest(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
     """Whether fewer than k records are as near as a person's own is, and none is nearer; other categories are far."""
+    from scipy.spatial import cKDTree
+
     sides = ("sought", "shown")
     sought, shown = (np.column_stack([getattr(c, s) * (1 if c.changed else APART) for c in columns]) for s in sides)
     targets = np.sort(np.random.default_rng(0).permutation(len(sought))[:MAX_TARGETS])

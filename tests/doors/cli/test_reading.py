@@ -77,7 +77,7 @@ def test_a_query_on_files(people: pl.DataFrame, run: Run, tmp_path: Path) -> Non
 def test_results_go_back(held: Path, people: pl.DataFrame, run: Run) -> None:
     """The released table stands in the database; nothing else there changed, and it is not replaced unasked."""
     recoded = ["--hierarchy", "age=intervals:10", "--mask", "recode:age,1"]
-    told = [held, "--query", ALL, *VERBS["protect"], *recoded, "--into", "safe"]
+    told = [held, "--query", ALL, *VERBS["protect"], *recoded, "--keep-order", "--into", "safe"]
     run("protect", *told)
     back = pl.DataFrame(files.query('SELECT * FROM "safe"', held).pl() if held.suffix == ".duckdb" else
                         files.query('SELECT * FROM "safe"', held))  # fmt: skip
