@@ -13,6 +13,9 @@ from equipoise.data.labels import Labels
 from equipoise.data.roles import PRIVATE_PREFIX, Roles
 from equipoise.ground.errors import DataError, RolesError
 
+TRACED_ROW = "\x00row"
+"""Column that may travel with records through masks to tell where each one stood: no content, no key of draws."""
+
 
 @dataclass(frozen=True)
 class Law:
@@ -135,7 +138,7 @@ class Records:
             if ids.null_count() or ids.n_unique() < len(ids):
                 raise RolesError(f"The id column {self.roles.id!r} has missing or repeated values: ids must be unique.")
             return ids
-        table = self.collect()
+        table = self.collect().drop(TRACED_ROW, strict=False)
         texts = [_as_text(c, kind).fill_null("\x00") for c, kind in table.schema.items()]
         text = pl.concat_str(texts, separator="\x1f")
         rows = table.select(text.alias("row")).with_columns(pl.int_range(pl.len()).over("row").alias("time"))

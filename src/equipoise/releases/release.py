@@ -232,8 +232,7 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
     After a random mask the order of the records is drawn as well: where a record stands must not show where it was.
     """
     records = without_absent(records)
-    records = replace(records, frame=with_codes(records, kind))
-    frame = records.frame if records.coarsened else shuffled(records, seed)
+    frame = in_release_order(replace(records, frame=with_codes(records, kind)), seed)
     frame = frame.drop(list(withheld), strict=False) if withheld else frame
     try:
         if frame.implementation.is_polars():
@@ -246,6 +245,11 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
         raise
     except Exception as error:
         engines.fail(error, "write the released data")
+
+
+def in_release_order(records: Records, seed: int | None) -> engines.Frame:
+    """The records in the order in which they are released: as they came where they were only coarsened, else drawn."""
+    return records.frame if records.coarsened else shuffled(records, seed)
 
 
 def shuffled(records: Records, seed: int | None) -> engines.Frame:
