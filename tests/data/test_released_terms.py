@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.data.aligned_files import comparable
 from equipoise.data.records import Law, Records
-from equipoise.data.released_terms import ComparableFiles, comparable, rows
+from equipoise.data.released_terms import ComparableFiles, rows
 from equipoise.ground.randomness import Draws
 
 

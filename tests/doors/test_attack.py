@@ -4,6 +4,7 @@ import json
 import re
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,21 @@ def test_a_release_folder_tells_its_masks(run: Run, made: Path) -> None:
     assert told[0]["scenarios"] == told[1]["scenarios"]
     assert reopen(made / "out").history[0].mask == "top_code"
     assert "how the file was masked" in told[0]["scenarios"][0]["words"]
+
+
+def test_a_release_folder_is_made_again(run: Run, made: Path) -> None:
+    """The folder alone is enough: its policy names the original and the keys; the public part alone is said to be."""
+    eq.release(
+        eq.read(made / "people.csv", replace(ROLES, direct=("name",))),
+        eq.Recipe([eq.masks.Noise(["age", "salary"], 0.3)], 4), eq.Policy(), made / "again",
+    )  # fmt: skip
+    told = answer(run, "attack", str(made / "again"), "--attack", "nearest")
+    assert (told["truth"], told["known"], told["against"]) == ("release", list(ROLES.keys), "the original")
+    assert told["notes"][0].startswith("The release was made again from its private folder")
+    same = answer(run, *command(made, "--known", "age,sex,area", "--attack", "nearest", released="again"))
+    assert same["scenarios"] == told["scenarios"]
+    bare = answer(run, *command(made, "--known", "sex,area", "--attack", "nearest", released="again/public"))
+    assert bare["notes"][0] == "The release was not made again: private/ is not here."
 
 
 def test_several_copies_are_averaged(run: Run, made: Path) -> None:

@@ -276,7 +276,9 @@ def test_refusal_names_each_broken_limit(here: Path, capfd: pytest.CaptureFixtur
 
 
 def test_balance_refuses_when_no_candidate_is_inside(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    args = balance('assume_unknown = ["salary", "born"]\n' + POLICY + 'prosecutor = "< 0.001"\nentropy = "> 99"\n')(here)
+    args = balance('assume_unknown = ["salary", "born"]\n' + POLICY + 'prosecutor = "< 0.001"\nentropy = "> 99"\n')(
+        here
+    )
     before = tree(here)
     assert main(args) == 1
     err = capfd.readouterr().err

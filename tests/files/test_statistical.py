@@ -219,7 +219,9 @@ def test_sas_in_and_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending:
         monkeypatch.setattr(pyreadstat, "read_sas7bdat", told)
         monkeypatch.setattr(files, "refuse_other", lambda path, format: None)
     masks = [eq.masks.Recode("region", 1), eq.masks.Recode("age", 1)]
-    done = eq.protect(eq.read(tmp_path / f"in.{ending}", roles), masks, tmp_path / "out", policy=POLICY, keep_order=True)
+    done = eq.protect(
+        eq.read(tmp_path / f"in.{ending}", roles), masks, tmp_path / "out", policy=POLICY, keep_order=True
+    )
     check_transport(done.public / "data.xpt")
     note = json.loads((done.public / "evidence.json").read_text())["output"].get("note", "")
     assert note == (

@@ -29,7 +29,9 @@ def invented(n: int = 300) -> pl.DataFrame:
     return pl.DataFrame({"home": homes, **people})
 
 
-@pytest.mark.parametrize("mask", [eq.masks.SuppressRecords(eq.rules.MinCount(3)), eq.masks.LocalSuppress(eq.rules.MinCount(3))])
+@pytest.mark.parametrize(
+    "mask", [eq.masks.SuppressRecords(eq.rules.MinCount(3)), eq.masks.LocalSuppress(eq.rules.MinCount(3))]
+)
 def test_reported_counts_what_other_members_tell(mask: object) -> None:
     keys = ("roof", "walls", "sex", "age")
     records = eq.read(invented(), eq.Roles(keys, household="home"))

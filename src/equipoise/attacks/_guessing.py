@@ -14,8 +14,8 @@ import polars as pl
 
 from equipoise.attacks._nearest.neighbours import nearest
 from equipoise.attacks._nearest.points import Cloud
+from equipoise.data.aligned_files import comparable
 from equipoise.data.numeric_columns import finite
-from equipoise.data.released_terms import comparable
 from equipoise.ground.arrays import Floats, Integers, runs
 from equipoise.ground.errors import DataError, import_extra
 from equipoise.ground.packed_keys import code, group

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 
 from equipoise.attacks._guessing import GuessedValues, KnownColumns, Secret, by_class, by_trees, match, overall
+from equipoise.data.aligned_files import comparable
 from equipoise.data.records import Records
-from equipoise.data.released_terms import ComparableFiles, by_id, comparable, rows
+from equipoise.data.released_terms import ComparableFiles, by_id, rows
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError

@@ -10,8 +10,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from equipoise.data.aligned_files import comparable
 from equipoise.data.records import Records
-from equipoise.data.released_terms import ComparableFiles, comparable, rows
+from equipoise.data.released_terms import ComparableFiles, rows
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import ParameterError, RolesError

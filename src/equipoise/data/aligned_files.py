@@ -9,7 +9,7 @@ import polars as pl
 from equipoise.data.records import Records
 from equipoise.data.roles import beside
 from equipoise.ground.arrays import Integers
-from equipoise.ground.errors import EngineError, RolesError, require_columns
+from equipoise.ground.errors import DataError, EngineError, RolesError, require_columns
 
 
 def aligned(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -105,3 +105,18 @@ def _by_id(released: Records, original: Records, columns: tuple[str, ...], name:
         raise EngineError("No record of the original file is in the released file: their ids have nothing in common.")
     people = both["__eq_first"].to_numpy().astype(np.int64), both["__eq_second"].to_numpy().astype(np.int64)
     return Matched(new.select(columns), old.select(columns), *people, old[name], places)
+
+
+def comparable(*columns: pl.Series) -> tuple[list[pl.Series], bool]:
+    """Columns of one kind, and whether they have an order: numbers and points in time as numbers, all else as text."""
+    filled = [c for c in columns if c.dtype != pl.Null]
+    if filled and all(c.dtype.is_numeric() for c in filled):
+        return [c.cast(pl.Float64).fill_nan(None) for c in columns], True
+    if filled and all(isinstance(c.dtype, pl.Date | pl.Datetime) for c in filled):
+        return [c.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) for c in columns], True
+    if filled and all(c.dtype.is_temporal() and c.dtype == filled[0].dtype for c in filled):
+        return [c.to_physical().cast(pl.Float64) for c in columns], True
+    for c in columns:
+        if isinstance(c.dtype, pl.List | pl.Array | pl.Binary | pl.Object):
+            raise DataError(f"Column {c.name!r} is {type(c.dtype).__name__}: its values cannot be compared.")
+    return [c.cast(pl.String) for c in columns], False

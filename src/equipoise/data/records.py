@@ -15,6 +15,8 @@ from equipoise.ground.errors import DataError, RolesError
 
 FIXED_MASKS = ("local_recode", "local_suppress", "microaggregate", "renumber", "suppress_records")
 """Masks that do not only coarsen and yet draw nothing: records that are alike afterwards cannot be told apart."""
+TRACED_ROW = "\x00row"
+"""Column that may travel with records through masks to tell where each one stood: no content, no key of draws."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Records:
             if ids.null_count() or ids.n_unique() < len(ids):
                 raise RolesError(f"The id column {self.roles.id!r} has missing or repeated values: ids must be unique.")
             return ids
-        table = self.collect()
+        table = self.collect().drop(TRACED_ROW, strict=False)
         texts = [_as_text(c, kind).fill_null("\x00") for c, kind in table.schema.items()]
         text = pl.concat_str(texts, separator="\x1f")
         rows = table.select(text.alias("row")).with_columns(pl.int_range(pl.len()).over("row").alias("time"))

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, comparable
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import beside
 from equipoise.ground.arrays import Floats, inverse
-from equipoise.ground.errors import DataError, EngineError, RolesError, require_columns
+from equipoise.ground.errors import EngineError, RolesError, require_columns
 
 Change = Callable[[pl.Series], pl.Series]
 
@@ -60,6 +60,11 @@ class ComparableFiles:
         )
         return self if table_in_terms is None else replace(self, there=table_in_terms, held=holdout)
 
+    def shown(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Other people's original columns as the release would show them."""
+        changes = {c: change for c in table.columns if (change := self._change(c)) is not None}
+        return table.with_columns(change(table[c]).alias(c) for c, change in changes.items())
+
     def _change(self, column: str) -> Change | None:
         """Function from original values to released ones; None where the column is unchanged."""
         new, old = self.here[column], self.there[column]
@@ -101,21 +106,6 @@ def rows(records: Records, **columns: Floats | pl.Series) -> pl.DataFrame:
     ids = records.collect(name)[name].alias(beside(name, *series))
     place = pl.Series(inverse(ids.arg_sort().to_numpy()))
     return pl.DataFrame([ids, *(values.gather(place) for values in series.values())])
-
-
-def comparable(*columns: pl.Series) -> tuple[list[pl.Series], bool]:
-    """Columns of one kind, and whether they have an order: numbers and points in time as numbers, all else as text."""
-    filled = [c for c in columns if c.dtype != pl.Null]
-    if filled and all(c.dtype.is_numeric() for c in filled):
-        return [c.cast(pl.Float64).fill_nan(None) for c in columns], True
-    if filled and all(isinstance(c.dtype, pl.Date | pl.Datetime) for c in filled):
-        return [c.cast(pl.Datetime("us")).to_physical().cast(pl.Float64) for c in columns], True
-    if filled and all(c.dtype.is_temporal() and c.dtype == filled[0].dtype for c in filled):
-        return [c.to_physical().cast(pl.Float64) for c in columns], True
-    for c in columns:
-        if isinstance(c.dtype, pl.List | pl.Array | pl.Binary | pl.Object):
-            raise DataError(f"Column {c.name!r} is {type(c.dtype).__name__}: its values cannot be compared.")
-    return [c.cast(pl.String) for c in columns], False
 
 
 def _alike(one: pl.DataType, two: pl.DataType) -> bool:

@@ -1,12 +1,15 @@
 """The Python door: the verbs with the reports attached, a first policy, its check, and the workbench."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from equipoise.ground.errors import DataError, MissingExtraError
+from equipoise.data.records import Records
+from equipoise.ground.errors import DataError, MissingExtraError, ParameterError
+from equipoise.ground.options import with_options
 from equipoise.ground.system import relative, show_page
 from equipoise.ground.whole_files import refuse_page
-from equipoise.intrusion.attack import attack as attack
+from equipoise.intrusion.attack import Attack, AttackOptions, attack_files
 from equipoise.policies.explain import Explained, explain
 from equipoise.policies.first_policy import initial
 from equipoise.policies.policy_file import Job
@@ -14,7 +17,10 @@ from equipoise.policies.sections import refusal
 from equipoise.publishing.publish import publish as publish
 from equipoise.releases.balance import balance as balance
 from equipoise.releases.balance import protect as protect
+from equipoise.releases.release import Release
 from equipoise.releases.release import release as release
+from equipoise.releases.reopen import reopen
+from equipoise.releases.replay import MADE_AGAIN, UntraceableRelease, true_pairs
 from equipoise.releases.replay import replay as replay
 from equipoise.releases.tabulate import tabulate as tabulate
 
@@ -63,6 +69,68 @@ def check(policy: str | Path) -> Explained:
     if missing := job.absent():
         raise refusal(Path(policy).name, missing, job.written.lines)
     return explain(job, job.read())
+
+
+@with_options(AttackOptions)
+def attack(
+    released: Records | Release | str | Path, original: Records | None = None, *, options: AttackOptions
+) -> Attack:
+    """Try to break a release, whatever made it: what an intruder could do who knows some columns of a person.
+
+    Given a release folder with its private part, the release is made again from the original and its secret seed, with
+    the row of every record carried along: then everybody's own record is known and shares are exact. Given two files,
+    records are the same by the id role; else by values that only one record of each file has, in columns that other
+    columns show to be unchanged; else by row, where rows go together. Where some or all of the people cannot be told,
+    shares are estimated and intervals allow for it; `truth` and the notes say which it was.
+
+    Beside the intruder who knows `known` there is one who knows the one or two released columns on which a plain join
+    finds most people, and, where `known` is not given, one who knows all numbers, and one who knows all keys and
+    numbers. `strongest` is the largest of all.
+
+    Parameters
+    ----------
+    released
+        The release: its folder, what `eq.balance`, `eq.protect` and `eq.release` give back, a file, or records.
+    original
+        What an intruder has: the original file, or a register of their own with other columns and other people, whose
+        roles apply. The file that the private policy names when not given.
+    known
+        The columns of which the intruder knows the values; the keys (or the numeric columns) when not given.
+    sensitive
+        The columns they want to learn; those with that role when not given.
+    size
+        Every combination of up to so many known columns is tried, larger ones by extending the best. Of very many
+        columns or records fewer are, and the notes say so: at most 500, and 20 million records times combinations.
+    attacks
+        What to try instead of every attack there is; what they leave open is filled in from `known`.
+    progress
+        Called with (done, total, what).
+    out, overwrite
+        The HTML page to write, an internal one, and whether an earlier one is replaced.
+
+    >>> import equipoise as eq
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"age": [20, 30, 40, 60], "sex": ["f", "m", "f", "f"]})
+    >>> file = eq.read(table, eq.Roles(["age", "sex"]))
+    >>> attack(file, file).strongest.words.replace("\\xa0", " ")
+    'Knowing age and sex, 100 % of people are linked correctly (51 to 100 %); guessing would give 25 %.'
+    """
+    if isinstance(released, Records):
+        return attack_files(released, _intruders_file(original), options)
+    folder = released.folder if isinstance(released, Release) else Path(released)
+    if not folder.is_dir():
+        return attack_files(reopen(folder), _intruders_file(original), options)
+    try:
+        return attack_files(*true_pairs(folder, original), options, again=MADE_AGAIN)
+    except UntraceableRelease as reason:
+        outcome = attack_files(reopen(folder), _intruders_file(original), options)
+        return replace(outcome, notes=(str(reason), *outcome.notes))
+
+
+def _intruders_file(original: Records | None) -> Records:
+    if original is None:
+        raise ParameterError("What does the intruder have? Give the original file, or a register.")
+    return original
 
 
 def open(

@@ -20,12 +20,13 @@ from equipoise.ground.errors import (
     RolesError,
     hint,
 )
-from equipoise.ground.options import option, with_options
+from equipoise.ground.options import option
 from equipoise.ground.progress import Progress, tracked
 from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.intrusion import knowledge as steps
-from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, scenario
-from equipoise.intrusion.who_is_who import Pair, Truth, pair
+from equipoise.intrusion.plain_join import best_join, join_finds_most
+from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, reach, scenario
+from equipoise.intrusion.who_is_who import ESTIMATED, Pair, Truth, pair
 from equipoise.methods.method import Measure, label, name_of
 from equipoise.methods.score import Score
 from equipoise.presentation.notebook import attack_html
@@ -65,8 +66,9 @@ class Attack:
 
     `knowledge` has a row per combination of columns, the most dangerous first: `known`, `size`, the share of people
     linked by nearest records (`value`, with the ends `low` and `high` of its interval) and the `baseline` of guessing.
-    `truth` says how it is known whose record is whose: by "id", by "row", or not at all ("unknown": then shares are
-    estimated). Exact scores of many scenarios are answers about the file: for internal use.
+    `truth` says how it is known whose record is whose: because the "release" was made again, by "id", by "row", by the
+    "agreement" of rare values, or not at all ("unknown"); in the last two shares are estimated. Exact scores of many
+    scenarios are answers about the file: for internal use.
     """
 
     scenarios: tuple[Scenario, ...]
@@ -78,15 +80,20 @@ class Attack:
 
     @property
     def estimated(self) -> bool:
-        """Nobody knows whose record is whose."""
-        return self.truth == "unknown"
+        """Nobody knows for certain whose record is whose."""
+        return self.truth in ESTIMATED
 
     @property
     def strongest(self) -> Scenario:
-        """The intruder who links most people; where none links, the one farthest above guessing."""
+        """The intruder who links most people, or may link most where shares are estimated: then the upper ends count.
+
+        Where none links, the one farthest above guessing.
+        """
         finite = [s for s in self.scenarios if isfinite(s.score.value)] or self.scenarios[:1]
         linking = [s for s in finite if s.kind == "link"]
-        return max(linking or finite, key=lambda s: s.score.value - (0.0 if linking else s.score.baseline or 0.0))
+        if linking:
+            return max(linking, key=lambda s: reach(s, estimated=self.estimated))
+        return max(finite, key=lambda s: s.score.value - (s.score.baseline or 0.0))
 
     @property
     def growth(self) -> pl.DataFrame:
@@ -145,60 +152,57 @@ class AttackOptions:
             raise ParameterError("size must be a whole number of at least 1.")
 
 
-@with_options(AttackOptions)
-def attack(released: Records, original: Records, options: AttackOptions) -> Attack:
-    """Try to break a release, whatever made it: what an intruder could do who knows some columns of a person.
-
-    Parameters
-    ----------
-    released, original
-        The release, and what an intruder has: the original file, or a register of their own with other columns and
-        other people, whose roles apply.
-    known
-        The columns of which the intruder knows the values; the keys (or the numeric columns) when not given.
-    sensitive
-        The columns they want to learn; those with that role when not given.
-    size
-        Every combination of up to so many known columns is tried, larger ones by extending the best. Of very many
-        columns or records fewer are, and the notes say so: at most 500, and 20 million records times combinations.
-    attacks
-        What to try instead of every attack there is; what they leave open is filled in from `known`.
-    progress
-        Called with (done, total, what).
-    out, overwrite
-        The HTML page to write, an internal one, and whether an earlier one is replaced.
-
-    >>> from equipoise.data.roles import Roles
-    >>> table = pl.DataFrame({"age": [20, 30, 40, 60], "sex": ["f", "m", "f", "f"]})
-    >>> file = Records.of(table, Roles(["age", "sex"]))
-    >>> attack(file, file).strongest.words.replace("\\xa0", " ")
-    'Knowing age and sex, 100 % of people are linked correctly (51 to 100 %); guessing would give 25 %.'
-    """
+def attack_files(released: Records, original: Records, options: AttackOptions, *, again: str = "") -> Attack:
+    """Try to break a release: `again` says that its ids are true because it was made again."""
     for file in (released, original):
         if not isinstance(file, Records):
             raise ParameterError(f"Files are read first, eq.read(path, roles): got {type(file).__name__}.")
     place = Path(options.out) if options.out is not None else None
     if place is not None:
         refuse_page(place, options.overwrite)
-    outcome = _attacked(released, original, options)
+    outcome = _attacked(released, original, options, again)
     if place is not None:
         titles = source_name(released, "the release"), source_name(original, "the original file")
         write_whole(place, page(outcome, *titles))
     return outcome
 
 
-def _attacked(released: Records, original: Records, options: AttackOptions) -> Attack:
+def _attacked(released: Records, original: Records, options: AttackOptions, again: str) -> Attack:
     columns = tuple(options.known or ()) or original.roles.keys or original.roles.numeric
     if not columns:
         raise RolesError("Nothing is known: name the columns of which an intruder knows the values.")
     files = pair(released, original, columns)
+    files = replace(files, truth="release", notes=(again, *files.notes)) if again else files
     if files.original.height() < 2:
         raise DataError("The data has one record only: there is nobody to confuse it with.")
     aim = _Aim.of(files, columns, _targets(files, options.sensitive))
     strict = options.attacks is not None
     methods = [_filled(method, files, aim) for method in options.attacks or ()] if strict else _every(files, aim)
+    methods += [] if strict else _further(files, columns, whole=not options.known)
     plan = steps.KnowledgePlan.of(len(columns), options.size, files.original.height())
     return _attack_with(files, columns, methods, plan, strict=strict, progress=options.progress)
+
+
+def _further(files: Pair, columns: Known, *, whole: bool) -> list[Measure]:
+    """Intruders who know something else: the one or two columns that tell most, by exact agreement and by distance.
+
+    Where these do not find everybody, and nobody said what is known, also those who know all numbers, and all keys and
+    numbers: by exact agreement where nothing finds more, else by every distance.
+    """
+    if files.released.synthetic:
+        return []
+    nearest = find("nearest", "measure")
+    join, share = best_join(files, _everything(files)) if files.truth != "unknown" else ((), 0.0)
+    attacks = [nearest(known=join), nearest(known=join, nominal=join)] if join and set(join) != set(columns) else []
+    numbers, keys = (tuple(c for c in getattr(files.original.roles, role) if c) for role in ("numeric", "keys"))
+    wider = [known for known in (numbers, (*keys, *numbers)) if known and set(known) != set(columns)]
+    everybody = share == 1.0 and (files.rest is None or files.rest.certain)
+    for known in dict.fromkeys(wider) if whole and not everybody else ():
+        by_join = files.truth != "unknown" and join_finds_most(files, known)
+        variants = VARIANTS["nearest"] if files.truth != "unknown" else ({},)
+        variants = ({"nominal": known},) if by_join else variants
+        attacks += _variants(nearest, files, _Aim(known, (), ()), variants)
+    return attacks
 
 
 def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:
@@ -236,6 +240,8 @@ def _attack_with(
 ) -> Attack:
     scenarios, untried = _scenarios(files, columns, attacks, strict=strict, progress=progress)
     table = _swept(files, columns, plan, scenarios, progress)
+    beyond = {s.known: s.score for s in scenarios if s.kind == "link" and not set(s.known) <= set(columns)}
+    table = steps.ranked([*table.rows(), *steps.rows(beyond)])
     plan_notes = () if table.is_empty() else (plan.words(),)
     return Attack(scenarios, files.people, columns, files.truth, table, (*files.notes, *untried, *plan_notes))
 
@@ -317,7 +323,7 @@ def _filled(method: Measure, files: Pair, aim: _Aim) -> Measure:
         values["columns"] = aim.columns(has) or None
     if "truth" in has and files.truth == "unknown":
         values["truth"] = "nearest"
-        values["variables"] = own.get("variables") or _everything(files)
+        values["variables"] = own.get("variables") or own["known"] or aim.known
     filled: Measure = replace(method, **values)  # type: ignore[type-var]
     return filled
 
@@ -355,7 +361,7 @@ def _scenarios(
     untried: dict[str, EquipoiseError] = {}
     for method in tracked(attacks, "attacking", progress):
         try:
-            score = _measured(method, files)
+            score = _for_all(method, _measured(method, files), files, columns)
         except Cancelled:
             raise
         except EquipoiseError as error:
@@ -368,7 +374,17 @@ def _scenarios(
         raise next(iter(untried.values()), EquipoiseError("No attack fits these files."))
     notes = [f"{name} was not tried: {error}" for name, error in untried.items()]
     order = sorted(tries, key=lambda intruder: list(SENTENCES).index(intruder[0]))
-    return tuple(scenario(files, columns, tries[intruder]) for intruder in order), notes
+    scenarios = [scenario(files, columns, tries[intruder]) for intruder in order]
+    return tuple(s for s in scenarios if not _outdone(s, scenarios, columns, estimated=files.estimated)), notes
+
+
+def _outdone(one: Scenario, scenarios: Sequence[Scenario], columns: Known, *, estimated: bool) -> bool:
+    """Whether somebody who was not asked about links no more people than one of fewer columns, or than who was."""
+    if one.kind != "link" or one.known == columns:
+        return False
+    rivals = [s for s in scenarios if s.kind == "link" and s is not one]
+    rivals = [s for s in rivals if reach(s, estimated=estimated) >= reach(one, estimated=estimated)]
+    return any(len(s.known) < len(one.known) or s.known == columns for s in rivals)
 
 
 def _title(method: Measure) -> str:
@@ -379,10 +395,11 @@ def _title(method: Measure) -> str:
 def _measured(method: Measure, files: Pair) -> Score:
     """An attack; one on values, which needs the same people in both files, gets those.
 
-    One that compares `variables` as they are is given the original in the terms of the release.
+    One that compares `variables` as they are is given the original in the terms of the release, and so is the search
+    for the nearest record where a number became a label, which may be missing as well.
     """
-    columns = getattr(method, "variables", None)
-    if columns and "known" not in _fields(type(method)):
+    columns = _compared(method)
+    if columns and ("known" not in _fields(type(method)) or _relabelled(method, files, columns)):
         return method.measure(files.released, files.in_terms(columns))
     try:
         return method.measure(files.released, files.original)
@@ -390,6 +407,27 @@ def _measured(method: Measure, files: Pair) -> Score:
         if files.both is None or kind_of(method) != "interval":
             raise
         return method.measure(*files.common())
+
+
+def _compared(method: Measure) -> Known:
+    """The columns that an attack compares."""
+    parts = (getattr(method, name, None) or () for name in ("variables", "known", "blocks"))
+    return tuple(dict.fromkeys(column for part in parts for column in part))
+
+
+def _relabelled(method: Measure, files: Pair, columns: Known) -> bool:
+    """Whether a search for the nearest record meets numbers in one file and labels in the other."""
+    sides = files.released.schema(), files.original.schema()
+    kinds = [{side[column].is_numeric() for side in sides} for column in columns if all(column in s for s in sides)]
+    return name_of(type(method)) == "nearest" and files.truth != "unknown" and any(len(kind) > 1 for kind in kinds)
+
+
+def _for_all(method: Measure, score: Score, files: Pair, columns: Known) -> Score:
+    """A score that takes pairs of records, with what those people change whose record is not known."""
+    kind = kind_of(method)
+    if files.rest is None or kind not in ("link", "interval"):
+        return score
+    return files.rest.allowing(score, known_to(method, columns) if kind == "link" else None)
 
 
 def _intruder(method: Measure, columns: Known) -> tuple[Any, ...]:
@@ -408,7 +446,7 @@ def _swept(
 
     def attempt(columns: Known) -> Score:
         method = _filled(nearest(), files, _Aim(columns, (), ()))
-        return method.measure(files.released, files.original).brief()
+        return _for_all(method, _measured(method, files).brief(), files, columns)
 
     whole = label(_filled(nearest(), files, _Aim(every, (), ())))
     return steps.sweep(every, plan, attempt, next((s for s in scores if s.name == whole), None), progress)

@@ -1,6 +1,6 @@
 """Success of an attack by the columns an intruder knows, one combination after the other, and its chart."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, comb, floor, isfinite, log10
@@ -90,10 +90,18 @@ def sweep(
                 scores[combination] = attempt(combination)
             step += 1
     report(progress, plan.total, plan.total, "trying what an intruder may know")
-    rows = [_row(combination, score) for combination, score in scores.items() if isfinite(score.value)]
-    return pl.DataFrame(rows, schema=SWEEP_SCHEMA, orient="row").sort(
-        "value", "size", "known", descending=[True, False, False]
-    )
+    return ranked(rows(scores))
+
+
+def rows(scores: Mapping[Known, Score]) -> list[tuple[Any, ...]]:
+    """A row for each combination of columns."""
+    return [_row(combination, score) for combination, score in scores.items() if isfinite(score.value)]
+
+
+def ranked(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """The rows as a table, the most dangerous first."""
+    table = pl.DataFrame(rows, schema=SWEEP_SCHEMA, orient="row")
+    return table.sort("value", "size", "known", descending=[True, False, False])
 
 
 def _next(columns: Known, size: int, plan: KnowledgePlan, scores: dict[Known, Score]) -> list[Known]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal
 
-from equipoise.intrusion.who_is_who import Pair
+from equipoise.intrusion.who_is_who import ESTIMATED, Pair, Truth
 from equipoise.methods.method import Measure, name_of
 from equipoise.methods.score import Score, Scores
 from equipoise.presentation.numbers import listed, title, value_text
@@ -47,9 +47,15 @@ def scenario(files: Pair, columns: Known, tries: Sequence[tuple[Measure, Score]]
     """The intruder of some attacks, by the strongest of them."""
     method, score = max(tries, key=lambda item: (_success(item[1]), not _informed(item[0])))
     facts = _facts(method, score, known_to(method, columns), holdout=files.original.holdout is not None)
-    words = sentence(kind_of(method), score, facts, estimated=files.truth == "unknown")
+    words = sentence(kind_of(method), score, facts, truth=files.truth)
     unique = {score.name: score for _, score in tries}
     return Scenario(known_to(method, columns), score, words, kind_of(method), Scores(unique.values()))
+
+
+def reach(scenario: Scenario, *, estimated: bool) -> tuple[float, float]:
+    """How many people an intruder links, by the upper end of the interval where that is estimated."""
+    score = scenario.score
+    return score.interval[1] if estimated and score.interval else score.value, score.value
 
 
 def kind_of(method: Measure) -> Kind:
@@ -73,16 +79,17 @@ def _success(score: Score) -> float:
     return score.value - (score.baseline or 0.0) if isfinite(score.value) else -1.0
 
 
-def sentence(kind: Kind, score: Score, facts: dict[str, str], *, estimated: bool = False) -> str:
+def sentence(kind: Kind, score: Score, facts: dict[str, str], *, truth: Truth = "id") -> str:
     """How an intruder fares, in words."""
     if not isfinite(score.value):
         return f"{title(score.name.partition('(')[0])}: {score.notes[0] if score.notes else 'Not applicable.'}"
     text, guess = SENTENCES[kind]
-    claim = text.format(value=value_text(score.value, "share"), **facts)
-    between = f" ({ends})" if score.interval and (ends := _ends(score.interval)) else ""
+    bound = kind == "link" and truth == "unknown"
+    claim = text.format(value=f"{'at most ' if bound else ''}{value_text(score.value, 'share')}", **facts)
+    between = f" ({ends})" if not bound and score.interval and (ends := _ends(score.interval)) else ""
     against = guess.format(guess=value_text(score.baseline, "share"), **facts) if score.baseline is not None else ""
     whole = f"{claim}{between}{'; ' if against else ''}{against}."
-    return f"Estimated: {whole[0].lower()}{whole[1:]}" if estimated else whole
+    return f"Estimated: {whole[0].lower()}{whole[1:]}" if truth in ESTIMATED else whole
 
 
 def _facts(method: Measure, score: Score, knowledge: Known, *, holdout: bool) -> dict[str, str]:

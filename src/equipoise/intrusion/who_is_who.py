@@ -1,4 +1,4 @@
-"""Record correspondence of two files: by id, by row, or unknown."""
+"""Record correspondence of two files: by id, by row, by rare values that agree, or unknown."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -7,25 +7,41 @@ import numpy as np
 import polars as pl
 
 from equipoise.data import engines
+from equipoise.data.aligned_files import in_order
 from equipoise.data.records import Law, Records
-from equipoise.data.released_terms import ComparableFiles
-from equipoise.data.roles import Roles
+from equipoise.data.released_terms import ComparableFiles, by_id
+from equipoise.data.roles import Roles, beside
 from equipoise.ground.errors import DataError, EquipoiseError, RolesError, hint
+from equipoise.ground.packed_keys import code
 from equipoise.ground.randomness import Draws
+from equipoise.intrusion.agreeing_pairs import (
+    MIN_STANDARD_ERRORS,
+    AgreeingPairs,
+    agreeing_pairs,
+    agreement,
+    columns_of_both,
+)
+from equipoise.intrusion.unpaired import Unpaired
+from equipoise.presentation.numbers import listed
 from equipoise.recipe.catalogue import build
 
-Truth = Literal["id", "row", "unknown"]
+Truth = Literal["release", "id", "row", "agreement", "unknown"]
+ESTIMATED: tuple[Truth, ...] = ("agreement", "unknown")
+"""Where it is not known for certain whose record is whose."""
 MIN_RECORDS = 50
 """With fewer records there is no test whether rows correspond: they are assumed to."""
-MIN_STANDARD_ERRORS = 4.0
-"""Standard errors above chance from which a column says that rows go together."""
+MIN_PAIRED = 0.05
+"""Share of people paired by rare values from which on these pairs are the truth."""
+MIN_IN_STEP = 0.99
+"""Share of those pairs that stand in the same row where rows correspond."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
     """Two files made comparable: how it is known whose record is whose, and what was assumed.
 
-    `both` holds the ids of the people in both files where the files hold different people.
+    `both` holds the ids of the people in both files where the files hold different people; `rest` those whose record
+    is not known, where pairs are estimated.
     """
 
     released: Records
@@ -33,6 +49,12 @@ class Pair:
     truth: Truth
     notes: tuple[str, ...] = ()
     both: pl.Series | None = None
+    rest: Unpaired | None = None
+
+    @property
+    def estimated(self) -> bool:
+        """Whether it is not known for certain whose record is whose."""
+        return self.truth in ESTIMATED
 
     @property
     def people(self) -> int:
@@ -42,7 +64,7 @@ class Pair:
     def in_terms(self, columns: tuple[str, ...]) -> Records:
         """The original as the release would show it: what was merely coarsened by its released label."""
         name = self.original.roles.id
-        table = ComparableFiles.read(self.released, self.original, columns).in_terms(*columns).there
+        table = ComparableFiles.read(*self.common(), columns).shown(by_id(self.original, columns))
         ids = [self.original.collect(name)[name].sort()] if name else []
         return Records.of(table.with_columns(ids), Roles(domain=columns, id=name))
 
@@ -63,8 +85,9 @@ class Pair:
 def pair(released: Records, original: Records, columns: tuple[str, ...]) -> Pair:
     """Both files with roles for the columns they share, aligned where they can be.
 
-    Records are the same by the id role if both files hold that column; else by row, if there are as many rows and they
-    go together: some column agrees, row by row, more than by chance. Else the truth is unknown.
+    Records are the same by the id role if both files hold that column; else by values that one record of each file has,
+    in columns that were not changed (`agreeing_pairs`); else by row, if there are as many rows and they go together:
+    some column agrees better for equal rows than for rows next to each other. Else the truth is unknown.
     """
     common = _common(released, original, columns)
     name = original.roles.id
@@ -74,10 +97,16 @@ def pair(released: Records, original: Records, columns: tuple[str, ...]) -> Pair
         return _by_id(one, two, roles.id)
     if released.synthetic:
         return Pair(one, two, "unknown")
-    if in_step(released, original):
+    if _ordered(released, original) and released.history and released.source == original.source:
+        return Pair(one, two, "row")
+    alike = _coarsened_alike(one, two)
+    pairs = agreeing_pairs(one.collect(*common), alike.collect(*common))
+    if _in_step(one, two, pairs):
         note = "Rows of both files are taken for the same people in the same order: name an id if they are not."
         return Pair(one, two, "row", (note,) if released.source != original.source else ())
-    return _unknown(one, two, columns)
+    if len(pairs) >= MIN_PAIRED * min(one.height(), two.height()):
+        return _by_agreement(one, two, pairs)
+    return _unknown(one, alike, columns)
 
 
 def _common(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -128,55 +157,96 @@ def _ids(records: Records, name: str) -> pl.Series:
 
 def in_step(released: Records, original: Records) -> bool:
     """Whether the rows of both files are the same people in the same order, as far as their columns show."""
-    common = [column for column in original.schema() if column in released.schema()]
-    ordered = all(side.in_memory or side.source is not None for side in (released, original))
-    if not ordered or released.height() != original.height():
+    if not _ordered(released, original):
         return False
-    if original.height() < MIN_RECORDS or (released.history and released.source == original.source):
+    if released.history and released.source == original.source:
         return True
-    released_rows, original_rows = released.collect(*common), original.collect(*common)
-    return any(_beyond_chance(released_rows[column], original_rows[column]) > MIN_STANDARD_ERRORS for column in common)
+    common = [column for column in original.schema() if column in released.schema()]
+    return _in_step(released, original, agreeing_pairs(released.collect(*common), original.collect(*common)))
 
 
-def _beyond_chance(released: pl.Series, original: pl.Series) -> float:
-    """How many standard errors two columns agree row by row beyond chance: rank correlation, or equal values.
+def _ordered(released: Records, original: Records) -> bool:
+    """Whether rows could correspond: as many in both files, and in a reliable order."""
+    return all(in_order(side) for side in (released, original)) and released.height() == original.height()
 
-    A column of which each value has one label is a coarsening, if there are two records a value or chance could do it.
+
+def _in_step(released: Records, original: Records, pairs: AgreeingPairs) -> bool:
+    """By the rare values that agree, where there are any; else by columns that agree better than the next row does."""
+    if not _ordered(released, original):
+        return False
+    if len(pairs):
+        return float((pairs.people == pairs.records).mean()) >= MIN_IN_STEP
+    if original.height() < MIN_RECORDS:
+        return True
+    common = [column for column in original.schema() if column in released.schema()]
+    tables = released.collect(*common), original.collect(*common)
+    rows = np.arange(original.height())
+    goes = (agreement(column, rows, rows)[1] for column in columns_of_both(*tables))
+    return any(z > MIN_STANDARD_ERRORS for z in goes) or any(_coarsening(*(t[c] for t in tables)) for c in common)
+
+
+def _coarsening(released: pl.Series, original: pl.Series) -> bool:
+    """Each original value has one released label, which chance would not make of two records a value.
+
+    Of a column that the file is sorted by that says nothing: then equal values stand in equal rows in any case.
     """
-    n = len(released)
-    if released.dtype.is_numeric() and original.dtype.is_numeric():
-        ranks = pl.DataFrame({"a": released.rank(), "b": original.rank()}).drop_nulls()
-        rho = ranks.select(pl.corr("a", "b")).item()
-        return float(rho) * float(np.sqrt(ranks.height)) if rho is not None and np.isfinite(rho) else 0.0
     both = pl.DataFrame({"a": released.cast(pl.String), "b": original.cast(pl.String)})
-    if both["a"].n_unique() > 1 and _coarsening(both, n):
-        return float("inf")
-    counts = [both[side].drop_nulls().value_counts(name=f"n_{side}").rename({side: "value"}) for side in ("a", "b")]
-    chance = counts[0].join(counts[1], on="value").select((pl.col("n_a") / n * pl.col("n_b") / n).sum()).item()
-    agree = int((both["a"] == both["b"]).sum())
-    return (agree - n * chance) / float(np.sqrt(n * chance * (1 - chance))) if 0 < chance < 1 else 0.0
-
-
-def _coarsening(both: pl.DataFrame, n: int) -> bool:
-    """Each original value has one released label, which chance would not make of two records a value."""
     values = both["b"].n_unique()
-    return 2 * values <= n and both.n_unique() == values
+    if 2 * values > both.height or both["a"].n_unique() < 2 or both.n_unique() > values:
+        return False
+    codes = code(both["b"]).codes
+    shares = np.bincount(codes) / len(codes)
+    chance, alike = float((shares**2).sum()), float((codes[1:] == codes[:-1]).mean())
+    return alike - chance < MIN_STANDARD_ERRORS * float(np.sqrt(chance * (1 - chance) / len(codes)))
+
+
+def _by_agreement(released: Records, original: Records, pairs: AgreeingPairs) -> Pair:
+    """Both files with the row of the original for an id, in the release that of the person it was paired with."""
+    name = beside("record", *released.schema(), *original.schema())
+    rows = np.arange(original.height(), original.height() + released.height())
+    rows[pairs.records] = pairs.people
+    one = with_ids(released, pl.Series(name, rows))
+    two = with_ids(original, pl.Series(name, np.arange(original.height())))
+    both = pl.Series(name, np.sort(pairs.people))
+    rest = Unpaired.of(one.collect(), two.collect(), both, precision=pairs.precision)
+    same = len(both) == released.height() == original.height()
+    return Pair(one, two, "agreement", (_agreement_note(pairs, original.height()),), None if same else both, rest)
+
+
+def with_ids(records: Records, ids: pl.Series) -> Records:
+    """The records with one more column, their id."""
+    frame = engines.like(records.frame, records.collect().with_columns(ids))
+    return replace(records, frame=frame, roles=replace(records.roles, id=ids.name))
+
+
+def _agreement_note(pairs: AgreeingPairs, people: int) -> str:
+    text = f"No id is in both files: {len(pairs):,} of {people:,} people were paired by rare values of "
+    text += f"{listed(pairs.columns)} that one record of each file has, and other columns bear that out"
+    if not pairs.strangers:
+        return f"{text}."
+    verb, be = ("agrees", "is") if len(pairs.strangers) == 1 else ("agree", "are")
+    return f"{text}; {listed(pairs.strangers)} {verb} no better than by chance, as new numbers do, and {be} left out."
 
 
 def _unknown(released: Records, original: Records, columns: tuple[str, ...]) -> Pair:
-    """Two files without a correspondence: what was coarsened in one is coarsened in the other."""
-    alike = original
-    for law in released.history:
-        alike = _coarsened(alike, law)
+    """Two files without a correspondence."""
     for column in columns:
-        one, two = (side.collect(column)[column] for side in (released, alike))
+        one, two = (side.collect(column)[column] for side in (released, original))
         if not (one.dtype.is_numeric() and two.dtype.is_numeric()) and not _share_a_value(one, two):
             raise DataError(
                 f"No value of {column!r} is in both files: code it alike in both, or leave it out of what is known."
             )
     why = "No id is in both files and their rows do not go together, so nobody knows whose record is whose."
-    how = "The record nearest by all columns that both files have is taken for a person's own."
-    return Pair(released, alike, "unknown", (f"{why} {how}",))
+    how = "No share of people linked is larger than stated, for people equal in what is known cannot be told apart."
+    rest = Unpaired.of(released.collect(), original.collect(), pl.Series(dtype=pl.Int64), precision=0.0)
+    return Pair(released, original, "unknown", (f"{why} {how}",), rest=rest)
+
+
+def _coarsened_alike(released: Records, original: Records) -> Records:
+    """The original coarsened as the laws of the release say."""
+    for law in released.history:
+        original = _coarsened(original, law)
+    return original
 
 
 def _coarsened(original: Records, law: Law) -> Records:

@@ -20,14 +20,14 @@ from equipoise.methods.score import Score, Scores
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.presentation.pages import page
 from equipoise.provenance.findings import Check, failing
-from equipoise.provenance.fingerprint import content_hash, content_of, hash_of, keyed_hash
+from equipoise.provenance.fingerprint import content_hash, content_of, hash_of
 from equipoise.provenance.recipe_file import as_made
 from equipoise.provenance.registered_tables import CELLS, cells_of
 from equipoise.recipe.catalogue import known_method
 from equipoise.releases.codebook import codebook
 from equipoise.releases.evidence import SIGNATURE, finite, public_law, rounded, same_versions
 from equipoise.releases.release import public_report, write_data
-from equipoise.releases.replay import Again, again, data_format, read_secret, table_again
+from equipoise.releases.replay import Again, again, another_input, data_format, table_again
 from equipoise.releases.tabulated import Tabulated
 from equipoise.tables import audit
 from equipoise.trials.trial import Trial
@@ -77,11 +77,6 @@ def _not_made(what: str, reason: str) -> Check:
     return Check("again", None, f"The {what} was not made again: {reason}.")
 
 
-def _another_input(records: Records, evidence: Evidence, private: Path) -> bool:
-    digest = evidence.get("input", {}).get("hmac_sha256")
-    return digest is not None and keyed_hash(records, bytes.fromhex(read_secret(private)["hash_key"])) != digest
-
-
 def _alone(public: Path, evidence: Evidence) -> Check:
     """The scores that need only the released data, measured again: not where what is true of people counts too."""
     roles_of_columns = evidence.get("roles", {})
@@ -115,7 +110,7 @@ def _made_again(place: Path, evidence: Evidence, original: Original) -> list[Che
         records = first.records
     except EquipoiseError as error:
         return [_not_made("release", str(error).rstrip("."))]
-    if _another_input(records, evidence, place / "private"):
+    if another_input(records, evidence, place / "private"):
         return [Check("original", False, "The original is not the file that was released.")]
     try:
         released = first.recipe.run(records, first.draw)
@@ -134,8 +129,7 @@ def _same_data(place: Path, evidence: Evidence, released: Records, again: Again)
     name, kind = str(evidence["output"]["file"]), data_format(place)
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / f"data.{kind}"
-        kept = evidence.get("order", "kept" if released.coarsened else "shuffled") == "kept"
-        write_data(released, path, kind, tuple(evidence["withheld"]), None if kept else again.recipe.seed)
+        write_data(released, path, kind, tuple(evidence["withheld"]), order_seed(evidence, released, again))
         if hash_of(path) == hash_of(place / "public" / Path(name).name):
             return Check("again", True, "Made again from the original, the data is the same byte for byte.", proof=True)
         content = content_hash(path)
@@ -266,7 +260,7 @@ def _table_again(public: Path, private: Path, evidence: Evidence, original: Orig
     except EquipoiseError as error:
         yield _not_made("table", str(error).rstrip("."))
         return
-    if _another_input(records, evidence, private):
+    if another_input(records, evidence, private):
         yield Check("original", False, "The original is not the file that the table was made from.")
         return
     if content_of(table.public) != content_of(_released_cells(public)):

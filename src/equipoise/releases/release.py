@@ -277,8 +277,7 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
     it is kept.
     """
     records = without_absent(records)
-    records = replace(records, frame=with_codes(records, kind))
-    frame = records.frame if seed is None else shuffled(records, seed)
+    frame = in_release_order(replace(records, frame=with_codes(records, kind)), seed)
     frame = frame.drop(list(withheld), strict=False) if withheld else frame
     try:
         if frame.implementation.is_polars():
@@ -291,6 +290,11 @@ def write_data(records: Records, path: Path, kind: str, withheld: tuple[str, ...
         raise
     except Exception as error:
         engines.fail(error, "write the released data")
+
+
+def in_release_order(records: Records, seed: int | None) -> engines.Frame:
+    """The records in the order in which they are released: drawn from the seed, or as they came without one."""
+    return records.frame if seed is None else shuffled(records, seed)
 
 
 def shuffled(records: Records, seed: int) -> engines.Frame:

@@ -22,11 +22,22 @@ def reopen(path: str | Path, roles: Roles | None = None, **options: Any) -> Reco
     place = Path(path)
     if not place.is_dir():
         return opened(place, roles, **options)
-    public = next((p for p in (place / "public", place) if (p / EVIDENCE).is_file()), None)
+    evidence = evidence_of_folder(place)
+    data = public_folder(place) / str(evidence["output"]["file"])
+    return replace(opened(data, roles), history=tuple(map(_law, evidence["masks"])))
+
+
+def public_folder(folder: Path) -> Path:
+    """The public part of a release folder, or the folder where it is that part itself."""
+    public = next((p for p in (folder / "public", folder) if (p / EVIDENCE).is_file()), None)
     if public is None:
-        raise DataError(f"The folder {str(path)!r} is not a release: it has no public/{EVIDENCE}.")
-    evidence = _evidence(public / EVIDENCE)
-    return replace(opened(public / str(evidence["output"]["file"]), roles), history=tuple(map(_law, evidence["masks"])))
+        raise DataError(f"The folder {str(folder)!r} is not a release: it has no public/{EVIDENCE}.")
+    return public
+
+
+def evidence_of_folder(folder: Path) -> dict[str, Any]:
+    """The public evidence of a release folder."""
+    return _evidence(public_folder(folder) / EVIDENCE)
 
 
 def opened(path: Path, roles: Roles | None, **options: Any) -> Records:

@@ -227,15 +227,18 @@ def limits(texts: Sequence[str], allow: Sequence[str] = ()) -> Policy:
 
 @dataclass(frozen=True)
 class AttackFiles:
-    """Two files to compare, and what an intruder knows."""
+    """What to attack and what an intruder has and knows; a release folder may say the last two itself."""
 
-    released: Records
-    original: Records
-    known: tuple[str, ...]
+    released: Records | Path
+    original: Records | None
+    known: tuple[str, ...] | None
 
 
 def attacked(released: Sequence[Path], against: Path | None, options: Mapping[str, Any]) -> AttackFiles:
     """The released file and the intruder's, each with the roles of the columns that it has."""
+    folder = released[0] if len(released) == 1 and released[0].is_dir() else None
+    if folder and against is None and not options["query"] and (folder / "private").is_dir():
+        return AttackFiles(folder, None, names(options["known"]) or None)
     source, reading = source_of(against, options, "option '--against'", "--against")
     filed = Roles.from_toml(options["roles"]) if options["roles"] else Roles()
     columns = names(options["known"]) or filed.keys
@@ -247,8 +250,15 @@ def attacked(released: Sequence[Path], against: Path | None, options: Mapping[st
     trees = {**filed.hierarchies, **hierarchies(options["hierarchy"] or ())}
     original = replace(original, roles=_fitting(replace(filed, **fields, hierarchies=trees), original))
     original.check()
+    if folder:
+        return AttackFiles(folder, original, columns)
     files = [reopen(path, Roles(domain=columns), **_meant_for(path, reading)) for path in released]
     return AttackFiles(one_of([_with_id(file, original.roles.id) for file in files]), original, columns)
+
+
+def intruders_path(against: Path | None, files: AttackFiles) -> Path:
+    """What the intruder has as answers name it: the original where the folder says it itself."""
+    return Path("the original") if files.original is None else data_path(against)
 
 
 def _intruders(source: Path | str, roles: Roles, reading: Mapping[str, Any]) -> Records:

@@ -20,10 +20,13 @@ from equipoise.releases.table_release import TableRelease
 MASK = "What to do, in this order: recode:age,5 or top-code --column salary --at 100000; repeat for more."
 LIMIT = 'What must hold, or nothing is released: "uniques < 0.02"; repeat for more.'
 INTO = "Also put the released data into the database of --query, as this table."
-RELEASED = "The released file, or a release folder; several noisy copies of one file."
+RELEASED = (
+    "A release folder, made again from its private part to know for certain whose record is whose; or a released file; "
+    "or several noisy copies of one file."
+)
 AGAINST = (
     "What the intruder has: the original file, or a register with other columns and other people; a database, with "
-    "--query."
+    "--query. The original of its policy where a release folder has its private part."
 )
 EXPOSED = "List so many of the people at most risk, by id or row number."
 
@@ -101,9 +104,11 @@ def attack(
         outcome = eq.attack(files.released, files.original, progress=progress, **{**fields, "known": files.known})
         people = outcome.exposed(exposed) if exposed else None
     if as_json:
-        json_answers.show(json_answers.attack(released, o.data_path(against), outcome, people, options["out"]))
+        json_answers.show(
+            json_answers.attack(released, o.intruders_path(against, files), outcome, people, options["out"])
+        )
     else:
-        attack_screen.show_attack(released, o.data_path(against), outcome, people, options["out"])
+        attack_screen.show_attack(released, o.intruders_path(against, files), outcome, people, options["out"])
 
 
 def _answer(release: Release | TableRelease, as_json: bool, *, searched: bool) -> None:

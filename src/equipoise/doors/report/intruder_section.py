@@ -76,7 +76,7 @@ def in_public(attack: Attack | None) -> str | None:
     if attack is None or attack.strongest.kind != "link" or isnan(attack.strongest.score.value):
         return None
     share = value_text(round(attack.strongest.score.value, 3), "share")
-    claim = f"the attacks tried on it {'link' if attack.truth != 'unknown' else 'are estimated to link'}"
+    claim = f"the attacks tried on it {'are estimated to link' if attack.estimated else 'link'}"
     return f"Of people whose {listed(attack.strongest.known)} are known, {claim} {share} correctly at most."
 
 
