@@ -27,7 +27,7 @@ from equipoise.recipe.catalogue import known_method
 from equipoise.releases.codebook import codebook
 from equipoise.releases.evidence import SIGNATURE, finite, public_law, rounded, same_versions
 from equipoise.releases.release import public_report, write_data
-from equipoise.releases.replay import Again, again, another_input, data_format, table_again
+from equipoise.releases.replay import Again, again, another_input, data_format, order_seed, table_again
 from equipoise.releases.tabulated import Tabulated
 from equipoise.tables import audit
 from equipoise.trials.trial import Trial

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
-from equipoise.data.household_blanks import refilled
 from equipoise.data.records import Records
 from equipoise.data.released_terms import rows
 from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import DESCRIPTIVE_NOTE, Score, not_applicable
+from equipoise.risk._household_blanks import refilled
 from equipoise.risk._linked_records import linked
 
 CENSUS_NOTE = "No sampling fraction was given and there are no weights: the file is taken for the whole population."

@@ -8,9 +8,8 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, comparable
 from equipoise.data.records import Records
-from equipoise.data.released_terms import comparable
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError, require_columns
 from equipoise.ground.packed_keys import code, group
