@@ -286,7 +286,7 @@ def test_a_limit_of_a_policy(tmp_path: Path, page: Any) -> None:
     (tmp_path / "policy.toml").write_text(
         """
 format = 1
-assume_unknown = ["age"]
+assume_unknown = ["height", "pay", "age"]
 data = {path = "people.csv"}
 measures = ["singling_out(columns=('age', 'area'))"]
 [roles]

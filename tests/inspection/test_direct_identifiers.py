@@ -80,9 +80,9 @@ def test_a_policy_file_allows_or_withholds(table: pl.DataFrame, tmp_path: Path) 
     path.write_text(policy.format(""), encoding="utf-8")
     with pytest.raises(eq.RefusedError, match="'mail'"):
         eq.balance(path)
-    path.write_text('allow = ["mail"]\nassume_unknown = ["mail"]\n' + policy.format(""), encoding="utf-8")
+    path.write_text('allow = ["mail"]\nassume_unknown = ["mail", "nr"]\n' + policy.format(""), encoding="utf-8")
     assert "mail" in eq.balance(path, overwrite=True).data.schema()
-    path.write_text(policy.format('direct = ["mail"]'), encoding="utf-8")
+    path.write_text('assume_unknown = ["nr"]\n' + policy.format('direct = ["mail"]'), encoding="utf-8")
     made = eq.balance(path, overwrite=True)
     assert made.evidence["withheld"] == ["mail"]
     again = eq.balance(made.private / "policy.toml", out=tmp_path / "again")

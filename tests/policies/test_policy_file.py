@@ -188,8 +188,8 @@ def test_a_release_without_limits_can_be_made_again(tmp_path: Path) -> None:
     assert (made.public / "data.csv").read_bytes() == (again.public / "data.csv").read_bytes()
 
 
-def test_attacks_take_records_not_paths(tmp_path: Path) -> None:
-    with pytest.raises(eq.ParameterError, match="Files are read first"):
+def test_a_folder_that_is_no_release_cannot_be_attacked(tmp_path: Path) -> None:
+    with pytest.raises(eq.DataError, match="is not a release"):
         eq.attack(str(tmp_path), str(tmp_path))  # type: ignore[arg-type]
 
 

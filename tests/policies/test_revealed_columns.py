@@ -74,7 +74,7 @@ def test_a_limit_is_kept_or_refuses(people: Path) -> None:
 
 
 def test_a_mask_that_changes_too_little_is_refused(people: Path) -> None:
-    limits, noise = 'value_disclosure = "< 2"', '[[always]]\nuse = "noise"\ncolumns = ["rent"]\nscale = 0.0001'
+    limits, noise = 'value_disclosure = "<= 1"', '[[always]]\nuse = "noise"\ncolumns = ["rent"]\nscale = 0.0001'
     with pytest.raises(RefusedError, match="'rent'"):
         balanced(people, limits=limits, end=noise)
 

@@ -198,7 +198,7 @@ def test_a_policy_with_scenarios_from_file_to_release(tmp_path: Path, table: pl.
     table.write_csv(tmp_path / "people.csv")
     (tmp_path / "policy.toml").write_text(
         """
-assume_unknown = ["salary"]
+assume_unknown = ["pay"]
 [data]
 path = "people.csv"
 [roles]

@@ -156,7 +156,8 @@ def test_a_second_run_with_a_register_chooses_as_the_first(tmp_path: Path) -> No
     """The search draws by the seed of the register, so that it ends in the masks of the first release."""
     people().write_csv(tmp_path / "d.csv")
     (tmp_path / "p.toml").write_text(
-        'format = 1\nregister = "r.json"\n[data]\npath = "d.csv"\n[roles]\nkeys = ["sex"]\nnumeric = ["pay"]\n'
+        'format = 1\nregister = "r.json"\nassume_unknown = ["age", "pay"]\n'
+        '[data]\npath = "d.csv"\n[roles]\nkeys = ["sex"]\nnumeric = ["pay"]\n'
         '[limits]\nvalue_disclosure = "< 0.999"\n[choose.weights]\nmoments = 1\n'
         "[[candidates]]\n"
         'masks = [{ use = "noise", columns = ["pay"], scale = [0.1, 0.101, 0.102, 0.103, 0.104, 0.105] }]\n',

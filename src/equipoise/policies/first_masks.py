@@ -13,11 +13,20 @@ from equipoise.masks import CoarsenWeights, DropDirectIdentifiers, Noise, Recode
 from equipoise.masks.noise import Kind
 from equipoise.methods.method import Mask
 from equipoise.recipe.recipe import Recipe
+from equipoise.risk import RevealingColumns
 
+MAX_WEIGHTS, RECORDS_BY_WEIGHT = 10, 200
+"""Different weights at most, and the records for each of them in a small file."""
 NOISE_SCALES = (0.1, 0.2, 0.4, 0.8, 1.5)
 """Shares of the standard deviation that are tried, until few people are found by their numbers."""
 SAFE_SHARE = 0.7 * MAX_REVEALED_SHARE
 """The share of people that the proposed noise may leave: another draw leaves a little more or less."""
+
+
+def share_left(records: Records, masks: tuple[Mask, ...]) -> float:
+    """The share of people that columns beside the keys single out after these masks, in one draw."""
+    released = Recipe(masks, seed=0).run(records)
+    return RevealingColumns().measure(released, records).value
 
 
 def masks_beside_keys(records: Records) -> tuple[Mask, ...]:
@@ -40,7 +49,8 @@ def _first(records: Records) -> Iterator[Mask]:
     if roles.household or roles.person:
         yield Renumber()
     if roles.weight and roles.weight in enough_columns(revealing(records, records)):
-        yield CoarsenWeights(keep=roles.domain)
+        groups = min(MAX_WEIGHTS, max(2, records.height() // RECORDS_BY_WEIGHT))
+        yield CoarsenWeights(groups, keep=roles.domain)
 
 
 def _left(records: Records, masks: tuple[Mask, ...]) -> pl.DataFrame:
@@ -66,12 +76,13 @@ def _weakest_noise(records: Records, masks: tuple[Mask, ...], columns: list[str]
     positive = all(records.collect(column)[column].min() >= 0 for column in columns)  # type: ignore[operator]
     kind: Kind = "multiplicative" if positive else "independent"
     noises = [Noise(tuple(columns), s, kind, bounds="sign" if positive else None) for s in NOISE_SCALES]
-    enough = (n for n in noises if without(_left(records, (*masks, n)), _others(records, columns)).is_empty())
+    enough = (n for n in noises if not _touching(_left(records, (*masks, n)), columns))
     return next(enough, noises[-1])
 
 
-def _others(records: Records, columns: list[str]) -> list[str]:
-    return [column for column in records.schema() if column not in columns]
+def _touching(table: pl.DataFrame, columns: list[str]) -> bool:
+    """Whether one of these columns takes part in a row."""
+    return without(table, columns).height < table.height
 
 
 def _of_categories(columns: tuple[str, ...], roles: Roles) -> Iterator[Mask]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from math import prod
+from math import ceil, prod
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,9 +19,11 @@ from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.inspection.revealing import MAX_REVEALED_SHARE, enough_columns, revealing
 from equipoise.inspection.suggest_roles import ROLE_FIELDS, ROLE_WORDS, Proposal, Suggestion, _quoted, suggest_roles
 from equipoise.methods.method import Mask, name_of
-from equipoise.policies.first_masks import masks_beside_keys
+from equipoise.policies.first_masks import SAFE_SHARE, masks_beside_keys, share_left
 from equipoise.policies.presets import Preset, preset_named, slots_of
 
+DRAWS_MARGIN, MAX_RAISED_SHARE = 1.5, 0.25
+"""How much more another draw may leave, and the largest share that is proposed as a limit for a small file."""
 DEFAULT_UNIQUES_SHARE = 0.02
 """The share of unique records allowed, unless a preset says otherwise."""
 MAX_GRID_RECIPES = 500
@@ -49,6 +51,7 @@ class FileFindings:
     reading: dict[str, str] = field(default_factory=dict)
     revealing: tuple[str, ...] = ()
     masks: tuple[Mask, ...] = ()
+    revealed_limit: float = MAX_REVEALED_SHARE
 
 
 def initial(source: str | Path, *, path: str | None = None, preset: str | None = None, **options: Any) -> str:
@@ -119,7 +122,20 @@ def _with_columns(findings: FileFindings) -> FileFindings:
     records = findings.records
     columns = enough_columns(revealing(records, records))
     groups = (records.roles.household, records.roles.person)
-    return replace(findings, revealing=tuple(c for c in columns if c not in groups), masks=masks_beside_keys(records))
+    masks = masks_beside_keys(records)
+    return replace(
+        findings,
+        revealing=tuple(c for c in columns if c not in groups),
+        masks=masks,
+        revealed_limit=_revealed_limit(records, masks) if columns else MAX_REVEALED_SHARE,
+    )
+
+
+def _revealed_limit(records: Records, masks: tuple[Mask, ...]) -> float:
+    """The usual share, or in a small file the next step of it that another draw of the masks stays below."""
+    left = share_left(records, masks)
+    steps = ceil(DRAWS_MARGIN * left / MAX_REVEALED_SHARE) * MAX_REVEALED_SHARE
+    return MAX_REVEALED_SHARE if left <= SAFE_SHARE or steps > MAX_RAISED_SHARE else steps
 
 
 def _with_counts(findings: FileFindings, cells: Cells | None = None) -> FileFindings:
@@ -234,7 +250,7 @@ def _limits(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
 def _limit_beside_keys(findings: FileFindings) -> Iterator[str]:
     if findings.revealing:
         why = "nobody is found by one or two columns beside the keys"
-        limit = _quoted(f"<= {MAX_REVEALED_SHARE:.0%}")
+        limit = _quoted(f"<= {findings.revealed_limit:.0%}")
         yield f"revealing_columns = {{ limit = {limit}, reason = {_quoted(why)} }}"
 
 

@@ -354,7 +354,8 @@ def _with_always(plain: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _ended_by(candidate: Mapping[str, Any], masks: list[Any]) -> dict[str, Any]:
     steps = {"then": candidate.get("coarsenings"), "masks": candidate.get("masks")}
-    return {**candidate, **{name: [*candidate.get(name, []), *masks] for name, used in steps.items() if used}}
+    ended = {name: candidate.get(name, []) for name, used in steps.items() if used}
+    return {**candidate, **{name: [*own, *masks] for name, own in ended.items() if isinstance(own, list)}}
 
 
 def _alternatives(candidate: Candidate) -> list[list[Mask]]:

@@ -9,6 +9,7 @@ from equipoise.inspection.revealing import column_words, enough_columns, without
 from equipoise.methods.method import Measure
 from equipoise.policies.policy import Policy
 from equipoise.presentation.numbers import listed
+from equipoise.recipe.catalogue import family
 from equipoise.risk import RevealingColumns
 
 
@@ -59,5 +60,6 @@ def _attacked(policy: Policy) -> Iterator[str]:
     """The columns that a limited attack takes for known, or an intruder for whom a risk is limited."""
     for measure in policy.measures():
         inner, scenario = _inner(measure), getattr(measure, "scenario", None)
-        yield from getattr(inner, "known", None) or getattr(inner, "variables", None) or ()
+        if family(type(inner)) == "attacks":
+            yield from getattr(inner, "known", None) or getattr(inner, "variables", None) or ()
         yield from scenario.known if scenario else ()

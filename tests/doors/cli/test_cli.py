@@ -65,7 +65,7 @@ def policy(people: Path) -> Path:
     path = people.parent / "policy.toml"
     path.write_text(
         """
-        assume_unknown = ["salary"]
+        assume_unknown = ["salary", "nr"]
         [data]
         path = "people.csv"
         [roles]

@@ -30,6 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(uniques: str, **changes: Any) -> Path:
     plain: dict[str, Any] = {
         "title": "Survey <b>",
+        "assume_unknown": ["person", "household", "weight", "housing_cost", "salary"],
         "data": {"path": "people.csv"},
         "roles": {
             "keys": ["sex", "age", "region"],
