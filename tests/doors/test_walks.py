@@ -241,7 +241,7 @@ def test_neither_neighbour_nor_colleague_finds_many(walk: Callable[[str], Walk],
 
 def test_weights_and_families_stay(walk: Callable[[str], Walk]) -> None:
     """Estimates by weight, and who lives with whom, are as they were."""
-    gone, kept = walk("survey"), ["region", "sex", "education", "marital", "tenure", "rooms", "weight"]
+    gone, kept = walk("survey"), ["region", "sex", "education", "marital", "tenure", "rooms"]
     families = [
         frame.group_by("household").agg(pl.struct(kept).sort_by(kept)).drop("household").to_series().to_list()
         for frame in (gone.data, gone.original)
@@ -251,6 +251,7 @@ def test_weights_and_families_stay(walk: Callable[[str], Walk]) -> None:
         frame.group_by("region").agg(pl.col("weight").sum()).sort("region") for frame in (gone.data, gone.original)
     ]
     assert totals[0]["weight"].to_list() == pytest.approx(totals[1]["weight"].to_list())
+    assert gone.data.group_by("region").agg(pl.col("weight").n_unique())["weight"].max() <= 10
 
 
 def test_noise_is_as_the_evidence_says(walk: Callable[[str], Walk]) -> None:
@@ -338,7 +339,8 @@ def test_amounts_keep_their_signs_and_their_sums(walk: Callable[[str], Walk]) ->
         assert (there >= 0).all()
         assert np.corrcoef(here, there)[0, 1] ** 2 < 0.98
         assert np.average(there, weights=weight) == pytest.approx(np.average(here, weights=weight), rel=0.25)
-    assert sorted(gone.data["weight"]) == sorted(gone.original["weight"])
+    assert gone.data["weight"].sum() == pytest.approx(gone.original["weight"].sum())
+    assert gone.data["weight"].n_unique() <= 10
 
 
 @pytest.fixture(scope="module")
@@ -457,5 +459,6 @@ def test_no_exact_date_or_place_leaves_the_house(walk: Callable[[str], Walk]) ->
     assert gone.data["admission"].drop_nulls().str.contains(r"^\d{4}(-Q[1-4])?$").all()
     assert gone.data["postcode"].drop_nulls().str.len_chars().max() <= 2
     assert gone.data["diagnosis"].str.len_chars().max() == 3
-    for column in ("days", "cost", "outcome"):
+    for column in ("days", "outcome"):
         assert sorted(gone.data[column]) == sorted(gone.original[column])
+    assert gone.data["cost"].sum() == pytest.approx(gone.original["cost"].sum(), rel=0.05)

@@ -21,6 +21,7 @@ from equipoise.recipe.catalogue import build, family, find, form
 from equipoise.recipe.recipe import spread
 
 TRUTHFUL_MASKS = (
+    "coarsen_weights",
     "drop_direct_identifiers",
     "local_recode",
     "local_suppress",
@@ -28,7 +29,7 @@ TRUTHFUL_MASKS = (
     "shuffle_order",
     "suppress_records",
 )
-"""Masks that only coarsen or leave out: remaining values are true."""
+"""Masks that only coarsen or leave out: remaining values are true, and weights add up to the same."""
 RISKS_OF_CHANGED_VALUES = (
     "match_probability",
     "correct_matches",
