@@ -13,7 +13,7 @@ from equipoise.ground.errors import DataError, RolesError
 from equipoise.ground.progress import Progress, tracked
 from equipoise.inspection.revealing import NO_COLUMNS, revealing
 from equipoise.inspection.worst_records import NO_HELP, NO_RECORDS, helps, worst
-from equipoise.masks import Pram, Recode
+from equipoise.masks import DropDirectIdentifiers, Pram, Recode
 from equipoise.methods.method import Mask, Measure
 from equipoise.methods.score import Scores
 from equipoise.presentation.missing_both_ways import both_ways
@@ -99,7 +99,8 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
 def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
     """Measures for perturbed data: value disclosure and moments of numbers, and changes in the tables of the keys."""
     schema = records.schema()
-    touched = dict.fromkeys(column for mask in recipe.masks for column in _columns(mask))
+    masks = [mask for mask in recipe.masks if not isinstance(mask, DropDirectIdentifiers)]
+    touched = dict.fromkeys(column for mask in masks for column in _columns(mask))
     labels = {mask.column for mask in recipe.masks if isinstance(mask, Recode)}
     numbers = [c for c in touched or records.roles.numeric if c not in labels]
     numeric = tuple(c for c in numbers if c in schema and schema[c].is_numeric())
