@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 # Some images forbid bytecode, and every process of the suite would then compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check bench evidence docs pictures bundle clean
+.PHONY: setup demo test check bench evidence redteam docs pictures bundle clean
 
 setup: $(STAMP)
 
@@ -34,6 +34,9 @@ bench: setup
 
 evidence: setup
 	@$(RUN)python -m benchmarks.evidence
+
+redteam: setup
+	@$(RUN)python tools/attacks_table.py
 
 # Not --quiet: that hides the warnings which --strict counts.
 docs: setup

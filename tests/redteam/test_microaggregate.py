@@ -1,5 +1,6 @@
 """Microaggregation attacked by ranks, by means and one-to-one: reported links and values are never below."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 import equipoise as eq
 
-SLACK = 1e-9
+Record = Callable[..., None]
 
 
 def made(n: int = 200, seed: int = 2) -> pl.DataFrame:
@@ -39,34 +40,37 @@ def explained(x: np.ndarray, z: np.ndarray) -> float:
     return max(np.corrcoef(one, two)[0, 1] ** 2 for one, two in zip(x.T, z.T, strict=True))
 
 
-def check(table: pl.DataFrame, *masks: object, size: int = 1) -> None:
+def check(record: Record, table: pl.DataFrame, *masks: object, parameter: str, file: str = "made") -> None:
     original = eq.read(table, eq.Roles(numeric=table.columns))
     released = eq.Recipe(masks, 1).run(original)  # type: ignore[arg-type]
     z, x = arrays(released, original)
     reached = max(links(x / x.std(axis=0), z / x.std(axis=0), z), links(ranks(x), ranks(z), z))
-    reported = eq.attack(released, original, size=size).strongest.score.value
-    assert reported >= reached - SLACK
-    assert eq.risk.ValueDisclosure().measure(released, original).value >= explained(x, z) - SLACK
+    reported = eq.attack(released, original, size=1).strongest.score.value
+    record("microaggregate", parameter, file=file, measure="person linked", reported=reported, reached=reached)
+    values, measure = eq.risk.ValueDisclosure().measure(released, original).value, "variance of a value learnt"
+    record("microaggregate", parameter, file=file, measure=measure, reported=values, reached=explained(x, z))
 
 
 @pytest.mark.parametrize("size", [3, 10])
-def test_groups_of_all_columns(size: int) -> None:
-    check(made(), eq.masks.Microaggregate(list("abcd"), size))
+def test_groups_of_all_columns(record: Record, size: int) -> None:
+    check(record, made(), eq.masks.Microaggregate(list("abcd"), size), parameter=f"groups of {size}")
 
 
-def test_each_column_by_itself() -> None:
-    check(made(), *(eq.masks.Microaggregate([column], 5, "univariate-optimal") for column in "abcd"))
+def test_each_column_by_itself(record: Record) -> None:
+    masks = [eq.masks.Microaggregate([column], 5, "univariate-optimal") for column in "abcd"]
+    check(record, made(), *masks, parameter="single columns, groups of 5")
 
 
-def test_the_companies(data_folder: Path) -> None:
+def test_the_companies(record: Record, data_folder: Path) -> None:
     """Tarragona, a third of it, seven amounts, groups of five."""
     table = pl.read_csv(data_folder / "sdcmicro" / "Tarragona.csv").gather_every(3)
     columns = table.columns[:7]
-    check(table.select(columns), eq.masks.Microaggregate(columns, 5))
+    mask = eq.masks.Microaggregate(columns, 5)
+    check(record, table.select(columns), mask, parameter="groups of 5", file="Tarragona")
 
 
-def test_a_file_too_large_for_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_too_large_for_all_pairs(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond 2,000 records the search goes among the nearest only; tried here with lower bounds."""
     for name, most in (("MAX_EXACT_RECORDS", 50), ("MAX_DENSE_RECORDS", 60)):
         monkeypatch.setattr(f"equipoise.attacks._nearest.one_to_one.{name}", most)
-    check(made(300), eq.masks.Microaggregate(list("abcd"), 3))
+    check(record, made(300), eq.masks.Microaggregate(list("abcd"), 3), parameter="groups of 3, large file")

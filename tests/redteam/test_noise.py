@@ -1,5 +1,6 @@
 """Noise attacked with the public file and its public law alone: the reported risks are never below what is reached."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.spatial.distance import cdist
 import equipoise as eq
 
 SLACK = 1e-9
+Record = Callable[..., None]
 
 
 def made(n: int = 400, seed: int = 1) -> pl.DataFrame:
@@ -74,14 +76,16 @@ def arrays(*files: eq.Records) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("scale", [0.3, 1.0])
 @pytest.mark.parametrize("integers", [False, True])
-def test_values_of_a_made_file(scale: float, integers: bool) -> None:
+def test_values_of_a_made_file(record: Record, scale: float, integers: bool) -> None:
     """The linear and the curved intruder know at most what is reported; a single column would have understated it."""
     table = made() if not integers else (made() * 1000).cast(pl.Int64)
     released, original = pair(table, eq.masks.Noise(table.columns, scale))
     z, x = arrays(released, original)
     reported = eq.risk.ValueDisclosure().measure(released, original).value
     reached = explained(x, linear(z, noise_sd(released)))
-    assert reported >= max(reached, explained(x, tweedie(z, noise_sd(released)))) - SLACK
+    strongest = max(reached, explained(x, tweedie(z, noise_sd(released))))
+    measure = "variance of a value learnt"
+    record("noise", f"{scale:g} sd", file="made", measure=measure, reported=reported, reached=strongest)
     assert reached > eq.risk.ValueDisclosure(snooper="own").measure(released, original).value
 
 
@@ -97,17 +101,18 @@ def test_several_copies() -> None:
 
 
 @pytest.mark.parametrize("kind", ["independent", "correlated", "multiplicative"])
-def test_links_in_a_made_file(kind: str) -> None:
+def test_links_in_a_made_file(record: Record, kind: str) -> None:
     """One-to-one by Euclid, by the pooled covariance and by logarithms."""
     released, original = pair(made(200), eq.masks.Noise(list("abcde"), 0.3, kind))  # type: ignore[arg-type]
     z, x = arrays(released, original)
     reached = [assigned(x / x.std(axis=0), z / x.std(axis=0)), assigned(*whitened(x, z))]
     if kind == "multiplicative":
         reached.append(assigned(np.log(x), np.log(np.maximum(z, 1e-9))))
-    assert eq.attack(released, original, size=1).strongest.score.value >= max(reached) - SLACK
+    reported = eq.attack(released, original, size=1).strongest.score.value
+    record("noise", f"0.3 sd, {kind}", file="made", measure="person linked", reported=reported, reached=max(reached))
 
 
-def test_values_of_the_utilities(data_folder: Path) -> None:
+def test_values_of_the_utilities(record: Record, data_folder: Path) -> None:
     """EIA, ten correlated amounts, noise of one standard deviation: 0.86 from the release and its law; 0.52 before."""
     table = pl.read_csv(data_folder / "sdcmicro" / "EIA.csv")
     table = table.select(table.columns[5:])
@@ -118,16 +123,19 @@ def test_values_of_the_utilities(data_folder: Path) -> None:
         explained(x, linear(z, noise_sd(released))),
     )
     assert reached > 0.85
-    assert reported >= max(reached, 0.86)
+    record("noise", "1 sd", file="EIA", measure="variance of a value learnt", reported=reported, reached=reached)
+    assert reported >= 0.86
 
 
 @pytest.mark.parametrize("scale", [0.4, 0.5])
-def test_links_in_the_reference_file(data_folder: Path, scale: float) -> None:
+def test_links_in_the_reference_file(record: Record, data_folder: Path, scale: float) -> None:
     """CASC under the noise of its first policy: one-to-one on Mahalanobis distance."""
     table = pl.read_csv(data_folder / "sdcmicro" / "CASCrefmicrodata.csv")
     released, original = pair(table, eq.masks.Noise(table.columns, scale, "correlated"))
     z, x = arrays(released, original)
     attack = eq.attacks.Nearest(metric="mahalanobis", links="one-to-one")
     reported = eq.attack(released, original, attacks=[attack], size=1).strongest.score.value
-    assert reported >= assigned(*whitened(x, z)) - SLACK
+    reached = assigned(*whitened(x, z))
+    parameter = f"{scale:g} sd, correlated"
+    record("noise", parameter, file="CASC", measure="person linked", reported=reported, reached=reached)
     assert reported > eq.attacks.Nearest(metric="mahalanobis").measure(released, original).value + 0.1

@@ -36,7 +36,9 @@ class Informed:
     - noise: distances in units of the noise (Mahalanobis if it is correlated, relative if it is multiplicative;
       restored moments are undone, kept zeros and signs must agree): the nearest record is the likeliest. And once more
       with the likelihood divided by the density of the released file, taken as normal: the fewest rivals again;
-    - transition matrix, Pram: the released cell with the largest P(original cell -> released cell) / records in it;
+    - transition matrix, Pram: the released cell with the largest P(original cell -> released cell), alone, per record
+      in it, or per record that is expected in it;
+    - a matrix on columns, weights in groups: the released value follows from the true ones, and must agree;
     - swap: a candidate with K possible partners stays with probability 1 - rate and is each of the K with rate / K;
       the better of both is guessed;
     - any other law, several laws on one column, or no history: numbers in units of the original's standard deviation,

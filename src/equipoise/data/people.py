@@ -9,6 +9,8 @@ from equipoise.ground.packed_keys import Cube
 
 MIN_EQUAL_SHARE = 0.5
 """Share of the people with several values of a key who have one value only, from which on it is a key of the person."""
+MIN_HOUSEHOLD_SHARE = 0.99
+"""Share of the households with several values in which all are equal, from which on a key is that of the dwelling."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -89,6 +89,16 @@ class ComparableFiles:
         return all(flags) if flags else pairs["new"].n_unique() < values and 2 * values <= self.there.height
 
 
+def computable(law: Law) -> bool:
+    """Whether who knows the method and all true values knows the released ones of each record, though no hierarchy.
+
+    So it is for one transformation of the columns of all records (A the identity), and for weights in groups.
+    """
+    if law.mask == "matrix":
+        return "A" not in law.parameters and " x " not in law.parameters.get("C", "")
+    return law.mask == "coarsen_weights"
+
+
 def by_id(records: Records, columns: tuple[str, ...]) -> pl.DataFrame:
     """Columns in the order of the ids, if there are any."""
     name = records.roles.id

@@ -98,7 +98,8 @@ def standard(records: Records, recipe: Recipe | None = None) -> tuple[Measure, .
 def _of_perturbed(records: Records, recipe: Recipe) -> tuple[Measure, ...]:
     """Measures for perturbed data: value disclosure and moments of numbers, and changes in the tables of the keys."""
     schema = records.schema()
-    touched = dict.fromkeys(column for mask in recipe.masks for column in _columns(mask))
+    masks = [mask for mask in recipe.masks if name_of(type(mask)) != "drop_direct_identifiers"]
+    touched = dict.fromkeys(column for mask in masks for column in _columns(mask))
     labels = {column for mask in recipe.masks if name_of(type(mask)) == "recode" for column in _columns(mask)}
     numbers = [c for c in touched or records.roles.numeric if c not in labels]
     numeric = tuple(c for c in numbers if c in schema and schema[c].is_numeric())

@@ -11,7 +11,7 @@ import polars as pl
 from equipoise.data.cells import Cells, coded, count
 from equipoise.data.key_subsets import ClassSizes, subsets
 from equipoise.data.moving_units import cell_of
-from equipoise.data.people import MIN_EQUAL_SHARE
+from equipoise.data.people import MIN_EQUAL_SHARE, MIN_HOUSEHOLD_SHARE
 from equipoise.data.records import Law, Records
 from equipoise.data.roles import Roles
 from equipoise.data.row_draws import all_in_memory
@@ -46,8 +46,8 @@ class LocalSuppress:
     With `guard` "identical" a blank counts as a value: nobody can tell identical rows apart, however much they know of
     the method and of the person. Large classes lend records they can spare. Values that were missing before are never
     blanked and cost nothing; a record that has one may share a class with records blanked there. With a household role
-    a key that is the same for all members of each household is blanked for all members or for none: the others would
-    show it. With the role `person` classes have k people, and a key that is the same in the records of most people is
+    a key that is the same for all members of 99 % of households is blanked for all or for none: the others would show
+    it. With the role `person` classes have k people, and a key that is the same in the records of most people is
     blanked in all records of a person or in none. The cheapest way is found exactly in files of up to about a hundred
     records; in larger ones the best of greedy ways is improved block by block, and the law's detail has `cost` beside a
     proven `bound`.
@@ -241,11 +241,11 @@ class _Tie:
 
 
 def _ties(table: pl.DataFrame, data: Records) -> list[_Tie]:
-    """The keys of each unit, which its other records show: one value in each household, in most people."""
+    """The keys of each unit, which its other records show: one value in nearly each household, in most people."""
     roles, ties = data.roles, []
-    for unit, share in ((roles.household, 1.0), (roles.person, MIN_EQUAL_SHARE)):
+    for unit, share in ((roles.household, MIN_HOUSEHOLD_SHARE), (roles.person, MIN_EQUAL_SHARE)):
         if unit is not None:
-            several = table.filter(pl.col(unit).is_not_null()).group_by(unit)
+            several = table.filter(pl.col(unit).is_not_null()).group_by(unit, maintain_order=True)  # one order for both
             values = several.agg(pl.col(key).drop_nulls().n_unique() for key in roles.keys)
             counts = several.agg(pl.col(key).drop_nulls().len() for key in roles.keys)
             keys = (key for key in roles.keys if _equal_share(values[key], counts[key]) >= share)

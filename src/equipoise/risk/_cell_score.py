@@ -11,7 +11,7 @@ from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import DESCRIPTIVE_NOTE, Score, not_applicable
-from equipoise.risk._household_blanks import refilled
+from equipoise.risk._blanks_shown_by_members import filled_by_members
 from equipoise.risk._linked_records import linked
 
 CENSUS_NOTE = "No sampling fraction was given and there are no weights: the file is taken for the whole population."
@@ -22,10 +22,11 @@ class KeyRisk:
     """Mixin of measures that score the classes of the keys; records of a synthetic file stand for nobody.
 
     Rows that are identical as released, a blank being a value, cannot be told apart by anybody: that bound is the
-    score. After a random mask on the keys it is descriptive only, and a note says so. Where the roles declare that a
-    missing key could be anything (`missing="any"`), a measure of sizes counts for each person the released records that
-    do not contradict their true keys. Where people have several records, those are left out whose other records
-    contradict what is true of the person. A blank that another member of the household tells is a value, not a blank.
+    score. Blanks that other members of the household show are filled in first. After a random mask on the keys it is
+    descriptive only, and a note says so. Where the roles declare that a missing key could be anything
+    (`missing="any"`), a measure of sizes counts for each person the released records that do not contradict their true
+    keys. Where people have several records, those are left out whose other records contradict what is true of the
+    person.
     """
 
     __slots__ = ()
@@ -38,6 +39,8 @@ class KeyRisk:
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
+        if isinstance(released, Records):
+            released = filled_by_members(released, self.by(released.roles))
         score = self._of_classes(released, original)
         at_random = isinstance(released, Records) and released.randomised & {*self.by(released.roles)}
         return replace(score, notes=(*score.notes, DESCRIPTIVE_NOTE)) if at_random else score
@@ -45,7 +48,6 @@ class KeyRisk:
     def _of_classes(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and isinstance(original, Records) and self._by_candidates(released.roles):
             return self._candidates_score(released, original)
-        released = refilled(released, self.by(released.roles)) if isinstance(released, Records) else released
         return self._score(released, self._cells(released))
 
     def _by_candidates(self, roles: Roles) -> bool:

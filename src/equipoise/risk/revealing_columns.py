@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.aligned_files import aligned, comparable
-from equipoise.data.records import Records
+from equipoise.data.records import Law, Records
+from equipoise.data.released_terms import computable
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError, require_columns
 from equipoise.ground.packed_keys import code, group
@@ -34,9 +35,10 @@ class RevealingColumns:
     """Share of people singled out by one released column that is no key, or by two: the largest of all.
 
     The intruder knows a person's true values in these columns, and looks for the released records that agree with them:
-    of a column that was recoded those with the same code, of numbers and dates that were changed the nearest ones (in
-    pairs by the distance divided by the standard deviation of the changes). A person is singled out where fewer than
-    `k` released records are left, theirs among them. value = max over columns and pairs of #{singled out} / n.
+    of a column that was recoded, or whose order was kept, those with the same code; of numbers and dates that were
+    changed otherwise the nearest ones (in pairs by the distance divided by the standard deviation of the changes). A
+    person is singled out where fewer than `k` released records are left, theirs among them. value = max over columns
+    and pairs of #{singled out} / n.
 
     Keys, numbers given anew (`masks.Renumber`), what is withheld and the columns `unknown` are left out: of those the
     release assumes that nobody knows them. Where rows cannot be matched to people, every released value counts as if it
@@ -110,12 +112,27 @@ class _KnownColumn:
 
 def _looked_up(released: Records, original: Records, names: tuple[str, ...]) -> list[_KnownColumn]:
     """The columns as an intruder looks people up by them. O(n log n) per column."""
+    computed = _computed(released, original)
     try:
         new, old = aligned(released, original, names)
     except EngineError:
-        return [_unchanged(column) for column in released.collect(*names)] if names else []
-    coarsened = {n: [law.coarsens for law in released.history if n in law.columns] for n in names}
-    return [_column(new[name], old[name], coarsened[name]) for name in names]
+        columns = (*names, *computed)
+        return [_unchanged(column) for column in released.collect(*columns)] if columns else []
+    coarsened = {n: [_recodes(law) for law in released.history if n in law.columns] for n in names}
+    others = aligned(released, released, computed)[0] if computed else ()
+    return [_column(new[name], old[name], coarsened[name]) for name in names] + [_unchanged(c) for c in others]
+
+
+def _computed(released: Records, original: Records) -> tuple[str, ...]:
+    """New columns that follow from original ones."""
+    schema, names = original.schema(), released.schema()
+    outputs = (c for law in released.history if computable(law) for c in law.columns)
+    return tuple(dict.fromkeys(c for c in outputs if c in names and c not in schema))
+
+
+def _recodes(law: Law) -> bool:
+    """Whether the true values tell the released ones."""
+    return law.coarsens or computable(law)
 
 
 def _column(new: pl.Series, old: pl.Series, coarsened: list[bool]) -> _KnownColumn:
@@ -123,7 +140,19 @@ def _column(new: pl.Series, old: pl.Series, coarsened: list[bool]) -> _KnownColu
     (shown, true), ordered = comparable(new, old)
     if all(coarsened) and (coarsened or not ordered or shown.equals(true)):
         return _unchanged(new)
-    return _changed(new.name, shown.to_numpy(), true.to_numpy()) if ordered else _equal(new.name, shown, true)
+    if not ordered:
+        return _equal(new.name, shown, true)
+    x, y = true.to_numpy(), shown.to_numpy()
+    return _unchanged(new) if _keeps_order(x, y) else _changed(new.name, y, x)
+
+
+def _keeps_order(true: Floats, shown: Floats) -> bool:
+    """Whether nobody overtakes anybody: whoever sorts both files has the released value of each person."""
+    told = ~np.isnan(true)
+    if not np.array_equal(told, ~np.isnan(shown)):
+        return False
+    order = np.lexsort((shown[told], true[told]))
+    return bool((np.diff(shown[told][order]) >= 0).all())
 
 
 def _unchanged(column: pl.Series) -> _KnownColumn:

@@ -10,7 +10,7 @@ from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, al
 from equipoise.attacks._nearest.points import distinct_rows
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Law
-from equipoise.ground.arrays import Floats, Integers, runs
+from equipoise.ground.arrays import Booleans, Floats, Integers, runs
 from equipoise.laws.cell_law import CellLaw
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import MovePlan
@@ -19,6 +19,8 @@ TIE_TOLERANCE = 1e-9
 """Relative difference up to which probabilities are equal."""
 PAIRS_PER_PART = 1 << 20
 """Pairs of a kind of person and a released cell compared at a time."""
+MIN_EXPECTED = 1e-12
+"""Records that are expected in a released cell, at least."""
 MAX_PAIRS = 1 << 28
 """Pairs beyond which cells are not compared one by one."""
 
@@ -137,32 +139,80 @@ def _penalty(stays: float, others: float) -> float:
 
 def weigh(
     name: str, files: IntruderFiles, exact: list[tuple[Integers, Integers]], factors: list[Factor]
-) -> RecordGuess | None:
+) -> list[RecordGuess]:
     """Guess a record of the released cell with the largest probability per record: product of factors / its records.
 
-    Each kind of person is compared with the released cells that agree in all else; None if there are too many pairs.
+    And per record that is expected in it, the sum of everybody's probabilities: a cell that came out fuller than
+    expected is likelier to hold the person too; and by the probability alone. No guess if there are too many pairs.
     """
-    size = len(files)
-    block, sought = joint_both([*exact, *(f.apart for f in factors if f.apart)], size)
-    cell, rows, counts = distinct_rows([block, *(f.what for f in factors)])
-    kind, people, _ = distinct_rows([sought, *(column for f in factors for column in f.who)])
-    order = np.argsort(block[rows], kind="stable")
-    start, end = (np.searchsorted(block[rows][order], sought[people], side=side) for side in ("left", "right"))
-    if int((end - start).sum()) > MAX_PAIRS:
-        return None
-    best, among = np.zeros(len(people)), np.zeros(len(people), dtype=np.int64)
-    possible = np.zeros(len(people), dtype=np.int64)
-    for part in _parts(end - start):
-        kinds = np.repeat(part, (end - start)[part])
-        released_cells = order[runs(start[part], end[part])]
-        each = _product(factors, people[kinds], rows[released_cells]) / counts[released_cells]
-        np.maximum.at(best, kinds, each)
-        tied = (each > 0) & (each >= best[kinds] * (1 - TIE_TOLERANCE))
-        np.add.at(among, kinds[tied], counts[released_cells[tied]])
-        np.add.at(possible, kinds[each > 0], counts[released_cells[each > 0]])
-    mine = np.where(block == sought, _product(factors, np.arange(size), np.arange(size)) / counts[cell], 0.0)
-    right = (mine > 0) & (mine >= best[kind] * (1 - TIE_TOLERANCE))
-    return RecordGuess(name, np.where(right, 1.0 / np.maximum(among[kind], 1), 0.0), possible[kind])
+    pairs = CellPairs.of(len(files), exact, factors)
+    if pairs.number > MAX_PAIRS:
+        return []
+    expected, alone = pairs.expected(), np.ones(len(pairs.rows))
+    rivals = {name: pairs.counts, f"{name}, fewest rivals": expected, f"{name}, likeliest value": alone}
+    return [pairs.guess(title, number) for title, number in rivals.items()]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellPairs:
+    """Kinds of people, and the released cells that agree with each in all that stayed.
+
+    `cell` and `kind` are those of each row; `rows` and `people` have one row of each; `order[start : end]` are the
+    cells that each kind is compared with.
+    """
+
+    factors: list[Factor]
+    stays: Booleans
+    cell: Integers
+    rows: Integers
+    counts: Integers
+    kind: Integers
+    people: Integers
+    order: Integers
+    start: Integers
+    end: Integers
+
+    @classmethod
+    def of(cls, size: int, exact: list[tuple[Integers, Integers]], factors: list[Factor]) -> "CellPairs":
+        block, sought = joint_both([*exact, *(f.apart for f in factors if f.apart)], size)
+        cell, rows, counts = distinct_rows([block, *(f.what for f in factors)])
+        kind, people, _ = distinct_rows([sought, *(column for f in factors for column in f.who)])
+        order = np.argsort(block[rows], kind="stable")
+        start, end = (np.searchsorted(block[rows][order], sought[people], side=side) for side in ("left", "right"))
+        return cls(factors, block == sought, cell, rows, counts, kind, people, order, start, end)
+
+    @property
+    def number(self) -> int:
+        return int((self.end - self.start).sum())
+
+    def parts(self) -> Iterator[tuple[Integers, Integers, Floats]]:
+        """Pairs of a kind and a cell, and the probability that a person of the kind is released in the cell."""
+        for part in _parts(self.end - self.start):
+            kinds = np.repeat(part, (self.end - self.start)[part])
+            cells = self.order[runs(self.start[part], self.end[part])]
+            yield kinds, cells, _product(self.factors, self.people[kinds], self.rows[cells])
+
+    def expected(self) -> Floats:
+        """Number of records that the laws put into each released cell on average."""
+        numbers, sums = np.bincount(self.kind), np.zeros(len(self.rows))
+        for kinds, cells, chance in self.parts():
+            np.add.at(sums, cells, numbers[kinds] * chance)
+        return np.maximum(sums, MIN_EXPECTED)
+
+    def guess(self, name: str, rivals: Floats | Integers) -> RecordGuess:
+        """One of the records of the cells whose probability, divided by the rivals in them, is the largest."""
+        best, among = np.zeros(len(self.people)), np.zeros(len(self.people), dtype=np.int64)
+        possible = np.zeros(len(self.people), dtype=np.int64)
+        for kinds, cells, chance in self.parts():
+            each = chance / rivals[cells]
+            np.maximum.at(best, kinds, each)
+            tied = (each > 0) & (each >= best[kinds] * (1 - TIE_TOLERANCE))
+            np.add.at(among, kinds[tied], self.counts[cells[tied]])
+            np.add.at(possible, kinds[each > 0], self.counts[cells[each > 0]])
+        every = np.arange(len(self.cell))
+        mine = np.where(self.stays, _product(self.factors, every, every) / rivals[self.cell], 0.0)
+        right = (mine > 0) & (mine >= best[self.kind] * (1 - TIE_TOLERANCE))
+        return RecordGuess(name, np.where(right, 1.0 / np.maximum(among[self.kind], 1), 0.0), possible[self.kind])
 
 
 def _product(factors: list[Factor], people: Integers, rows: Integers) -> Floats:

@@ -9,6 +9,7 @@ from equipoise.attacks._informed.candidates import CandidateSpace
 from equipoise.attacks._informed.knowledge import IntruderFiles, RecordGuess, alike
 from equipoise.attacks._informed.uninformed import add_unread_column, has_labels
 from equipoise.data.records import Law
+from equipoise.data.released_terms import computable
 from equipoise.ground.arrays import Integers
 from equipoise.laws.column_transitions import Transition
 from equipoise.laws.move_records import MovePlan
@@ -67,8 +68,8 @@ class Reading:
         if factors and all(kind in ("exact", "label", *FACTORS) for kind in self.kinds.values()):
             exact = [self._codes(c) for c in (*self.columns("exact"), *self.columns("label"))]
             weighed = category_laws.weigh(self.name(), self.files, exact, factors)
-            if weighed is not None:
-                return [weighed]
+            if weighed:
+                return weighed
         space = self._space(factors, crowd=False)
         guesses = space.guesses(self.name(), f"{self.name()}, any record they leave")
         if space.flat:
@@ -137,6 +138,8 @@ def _kind(files: IntruderFiles, column: str, laws: list[Law], still: set[str], h
     if len(laws) != 1:
         return "unread"
     law, parameters = laws[0], laws[0].parameters
+    if computable(law):
+        return "label" if set(parameters.get("columns", ())) <= set(files.known) else "unread"
     if law.mask == "rank_swap":
         return "window"
     if law.mask == "microaggregate":
