@@ -12,6 +12,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError, RolesError
 from equipoise.methods.method import name_of
+from equipoise.policies.changed_columns import CHANGED_COLUMN_FIELDS
 from equipoise.policies.limits import tables
 from equipoise.policies.scoped_measures import Wanted
 from equipoise.policies.sections import Candidate, Intruder, PolicyProblem
@@ -25,7 +26,6 @@ NUMERIC_MASKS = ("noise", "shuffle", "matrix", "top_code", "bottom_code")
 """Masks whose columns must be numbers."""
 ORDERED_MASKS = ("rank_swap",)
 """Masks whose columns must have an order: numbers or dates."""
-CHANGED_COLUMN_FIELDS = ("column", "columns")
 COLUMN_FIELDS = (*CHANGED_COLUMN_FIELDS, "keys", "attribute", "protected", "given", "strata", "similar")
 """Parameters that name columns of the data."""
 

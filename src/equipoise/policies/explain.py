@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+import polars as pl
+
 from equipoise.data.branches import old_words
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
@@ -42,8 +44,11 @@ class Explained:
         }
 
 
-def explain(job: Job, records: Records | None = None) -> Explained:
-    """Explain a policy; with the records also the amount of work."""
+def explain(job: Job, records: Records | None = None, *, columns: pl.DataFrame | None = None) -> Explained:
+    """Explain a policy; with the records also the amount of work.
+
+    `columns` are those that single people out, where `revealing` was asked for them already.
+    """
     roles = records.roles if records else job.read_roles()
     recipes = sum(recipe_count(candidate, roles) for candidate in job.candidates)
     runs = sum(recipe_count(c, roles) * (job.draws if _random(c) else 1) for c in job.candidates)
@@ -55,7 +60,7 @@ def explain(job: Job, records: Records | None = None) -> Explained:
         "work": (_work(job, recipes, runs, records),),
         "choice": tuple(_choice(job)),
     }
-    warnings = (*_warnings(job), *_undeclared(job, records))
+    warnings = (*_warnings(job), *_undeclared(job, records, columns))
     return Explained({h: lines for h, lines in parts.items() if lines}, recipes, runs, warnings)
 
 
@@ -205,12 +210,13 @@ def _warnings(job: Job) -> Iterator[str]:
         yield from (f"[slots] names no column for {slot}: the preset does nothing about it." for slot in lacking)
 
 
-def _undeclared(job: Job, records: Records | None) -> Iterator[str]:
+def _undeclared(job: Job, records: Records | None, columns: pl.DataFrame | None) -> Iterator[str]:
     """Columns that no candidate changes, that single people out, and of which the policy says nothing."""
     if records is None or job.table is not None:
         return
     released = without_direct(records)
-    rest = undeclared(without(revealing(released, released), job.touched(records.roles)), job.policy())
+    columns = revealing(released, released) if columns is None else columns
+    rest = undeclared(without(columns, job.touched(records)), job.policy())
     if rest.height:
         yield (
             f"Nothing will be released: the policy says nothing of {listed(column_words(rest))}, which single people "

@@ -65,14 +65,14 @@ class Policy:
             raise ParameterError(f"prefer must be 'utility' or 'risk', got {self.prefer!r}.")
         limits, reasons = written_out(dict(self.limits), self.scenarios)
         reasons = {**reasons, **self.reasons}
-        object.__setattr__(self, "limits", {self._without_unknown(n): limit for n, limit in limits.items()})
-        object.__setattr__(self, "reasons", {self._without_unknown(n): reason for n, reason in reasons.items()})
+        object.__setattr__(self, "limits", {self.score_name(n): limit for n, limit in limits.items()})
+        object.__setattr__(self, "reasons", {self.score_name(n): reason for n, reason in reasons.items()})
         object.__setattr__(self, "weights", {as_scored(str(k)): float(v) for k, v in dict(self.weights).items()})
         if any(not weight >= 0 for weight in self.weights.values()):
             raise ParameterError("weights must be 0 or more.")
         _ = self.parsed
 
-    def _without_unknown(self, name: str) -> str:
+    def score_name(self, name: str) -> str:
         """The name of a score; a limit on revealing columns leaves out those that nobody is taken to know."""
         measure = parse(name, "measure") if self.assume_unknown and name.startswith(REVEALING) else None
         if not isinstance(measure, RevealingColumns):

@@ -12,8 +12,9 @@ from equipoise.files import FORMATS, read
 from equipoise.ground.errors import EquipoiseError, ParameterError, RolesError, hint
 from equipoise.methods.method import Mask, Measure
 from equipoise.policies import checks
+from equipoise.policies.changed_columns import changed_columns
 from equipoise.policies.checks import WAIVABLE_ATTACK
-from equipoise.policies.checks_on_data import CHANGED_COLUMN_FIELDS, absent, misfits, role_misfits
+from equipoise.policies.checks_on_data import absent, misfits, role_misfits
 from equipoise.policies.coarsenings import coarsenings
 from equipoise.policies.policy import Policy
 from equipoise.policies.presets import extended, presets
@@ -176,12 +177,10 @@ class Job(Section):
         masks = (find(str(table["use"]), "mask") for c in self.candidates for table in (*c.masks, *c.then))
         return checks.unattacked(masks, self.policy().measures())
 
-    def touched(self, roles: Roles) -> frozenset[str]:
+    def touched(self, records: Records) -> frozenset[str]:
         """The columns that a candidate may change: those its masks name, and those with a role that masks go by."""
         tables = [table for c in self.candidates for table in (*c.masks, *c.then)]
-        named = (names(t[f], f) for t in tables for f in CHANGED_COLUMN_FIELDS if isinstance(t.get(f), str | list))
-        groups = (roles.household, roles.person, roles.weight)
-        return frozenset((*roles.keys, *filter(None, groups), *(column for one in named for column in one)))
+        return frozenset(records.roles.keys).union(*(changed_columns(table, records) for table in tables))
 
     @property
     def searches(self) -> bool:

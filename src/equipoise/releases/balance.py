@@ -127,7 +127,7 @@ class RecordsCase:
 
     def refuse_undeclared(self, plan: Plan) -> None:
         """Refuse before anything is tried, where a column that no candidate changes singles people out."""
-        untouched = without(revealing(self.masking_input, self.masking_input), self.job.touched(self.records.roles))
+        untouched = without(revealing(self.masking_input, self.masking_input), self.job.touched(self.records))
         try:
             refuse_undeclared(untouched, self.job.policy())
         except RefusedError as error:

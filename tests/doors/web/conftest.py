@@ -126,7 +126,7 @@ def surveyed(tmp_path: Path) -> Iterator[Workbench]:
 
 @pytest.fixture(scope="session")
 def little(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a part of the demo survey and its policy, `survey.toml`, with limits that suit it."""
+    """A folder with a part of the demo survey and its policy, `survey.toml`, with limits and noise that suit it."""
     import equipoise as eq
 
     folder = tmp_path_factory.mktemp("little")
@@ -134,7 +134,7 @@ def little(tmp_path_factory: pytest.TempPathFactory) -> Path:
     survey = pl.read_parquet(folder / "survey.parquet").head(4_000)
     survey.write_parquet(folder / "survey.parquet")
     text = policy.read_text(encoding="utf-8").replace("< 0.02", "< 0.1").replace("> 7.5", "> 6")
-    policy.write_text(text, encoding="utf-8")
+    policy.write_text(text.replace("scale = 0.05", "scale = 0.3"), encoding="utf-8")
     return folder
 
 

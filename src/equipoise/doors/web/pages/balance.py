@@ -16,7 +16,7 @@ from equipoise.doors.web.pages.candidates import setup
 from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import page, part
 from equipoise.doors.web.work import balance as work
-from equipoise.doors.web.work import trial_preview, trials
+from equipoise.doors.web.work import revealing_columns, trial_preview, trials
 from equipoise.doors.web.work.limits import slots, with_bounds, with_preset
 from equipoise.doors.web.work.trials import Plain, PolicyChoice, TrialResults
 from equipoise.ground.errors import DataError, EquipoiseError, ParameterError
@@ -178,7 +178,12 @@ def use(request: Request, office: Here, at: Annotated[int, Form(ge=0, le=1_000_0
     if not masks:
         raise ParameterError("This is the file as it is: there is no step to keep.")
     words = f"Only candidate: {results.at(at).words()}"
-    office.edit(request, words, "balance", lambda draft: with_policy(draft, candidates=[{"masks": masks}], search=None))
+    office.edit(
+        request,
+        words,
+        "balance",
+        lambda draft: with_policy(draft, candidates=[{"masks": masks}], always=None, search=None),
+    )
     return part(request, "balance_setup.html", **setup(office))
 
 
@@ -200,7 +205,8 @@ def _stage(office: Office, risk: str = "", utility: str = "") -> dict[str, Any]:
     if run is None or run.about["data"] != _run_inputs(policy)["data"]:
         return {**facts, "run": None}
     if run.state != "done":
-        return facts
+        settled = run.refused and not office.ask(revealing_columns.declarations)["open"]
+        return {**facts, "run": None} if settled else facts
     results = trials.results_of(run.id, run.result)
     facts |= {"stale": _stale_note(run.about, _run_inputs(policy)), "left": len(results.left_out)}
     try:

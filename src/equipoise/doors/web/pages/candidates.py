@@ -12,7 +12,7 @@ from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.pages.open_file import with_policy
 from equipoise.doors.web.render import part
 from equipoise.doors.web.work import balance as work
-from equipoise.doors.web.work import method_forms
+from equipoise.doors.web.work import method_forms, revealing_columns
 from equipoise.doors.web.work.limits import bound_text, known_scenarios, slots, with_limit, with_preset, without_limit
 from equipoise.ground.errors import EquipoiseError, ParameterError
 from equipoise.methods.method import label
@@ -30,7 +30,7 @@ Word = Annotated[str, Form(max_length=1000)]
 Words = Annotated[list[Annotated[str, Form(max_length=10_000)]], Form(max_length=500, default_factory=list)]
 Number = Annotated[int, Form(ge=0, le=10_000)]
 Verb = Literal["mask", "measure"]
-Steps = Literal["masks", "then"]
+Steps = Literal["masks", "then", "always"]
 PAGE_NAME = "balance"
 
 
@@ -47,7 +47,7 @@ def method_form(
     """The form of a method; filled in where it is a step of a candidate already."""
     before: Plain = {}
     if verb == "mask" and candidate >= 0 and step >= 0:
-        before = dict(_step(_candidates(office), candidate, steps, step))
+        before = dict(_step(_step_lists(office, steps), candidate, steps, step))
         name = str(before.pop("use"))
     if not name:
         return HTMLResponse("")
@@ -108,8 +108,28 @@ def remove_measure(request: Request, office: Here, name: Word) -> HTMLResponse:
 
 @router.post("/balance/start", response_class=HTMLResponse)
 def begin(request: Request, office: Here) -> HTMLResponse:
-    """Start with a first policy: a limit on uniques, and every combination of levels as candidates."""
+    """Start with a first policy: limits, every combination of levels as candidates, and masks on other columns."""
     return _edit(request, office, "A first policy", **office.ask(work.first_policy))
+
+
+@router.post("/balance/unknown", response_class=HTMLResponse)
+def declare_unknown(request: Request, office: Here, column: Word, on: Annotated[bool, Form()] = False) -> HTMLResponse:
+    """Declare that nobody knows a column that singles people out, or take the declaration back."""
+    rows = office.ask(revealing_columns.declarations)["rows"]
+    if column not in [row["column"] for row in rows]:
+        raise ParameterError("That column singles nobody out: load the page again.")
+    others = [row["column"] for row in rows if row["unknown"] and row["column"] != column]
+    words = f"Nobody knows {column}" if on else f"Somebody may know {column}"
+    return _edit(request, office, words, assume_unknown=[*others, *([column] if on else [])] or None)
+
+
+@router.post("/balance/others", response_class=HTMLResponse)
+def mask_others(request: Request, office: Here) -> HTMLResponse:
+    """Add the proposed masks on columns of which the policy says nothing, and the limit on what is left."""
+    policy, proposal = office.need_file(), office.ask(work.proposal_beside_keys)
+    always = [*with_preset(policy, office.workspace.folder).get("always", ()), *proposal["always"]]
+    limits = {**policy.get("limits", {}), **proposal["limits"]}
+    return _edit(request, office, "Other columns: masks and a limit", always=always or None, limits=limits or None)
 
 
 @router.post("/balance/mask", response_class=HTMLResponse)
@@ -120,13 +140,13 @@ def put_mask(
     names: Words,
     values: Words,
     picked: Words,
-    place: Annotated[str, Form(max_length=12, pattern=r"^(new|\d{1,4}|\d{1,4}:then)$")] = "new",
+    place: Annotated[str, Form(max_length=12, pattern=r"^(new|always|\d{1,4}|\d{1,4}:then)$")] = "new",
     step: Annotated[int, Form(ge=-1, le=10_000)] = -1,
 ) -> HTMLResponse:
-    """Add a mask, in a new recipe or at the end of an existing one; or change an existing mask."""
-    recipes = _candidates(office)
-    where, _, after = place.partition(":")
-    steps: Steps = "then" if after else "masks"
+    """Add a mask, in a new recipe or at the end of an existing one or of all; or change an existing mask."""
+    where, _, after = ("0", "", "") if place == "always" else place.partition(":")
+    steps: Steps = "always" if place == "always" else "then" if after else "masks"
+    recipes = _step_lists(office, steps)
     before = _step(recipes, int(where), steps, step) if step >= 0 and where != "new" else {}
     method = find(use, "mask")
     if family(method) == "tables":
@@ -134,7 +154,8 @@ def put_mask(
     mask = {"use": use, **method_forms.read_form(method, _texts(names, values), _ticks(picked), before)}
     _refuse([*of_candidates([Candidate(masks=(mask,))])])
     changed = [*recipes, {"masks": [mask]}] if where == "new" else _with_mask(recipes, int(where), steps, step, mask)
-    return _edit(request, office, f"Candidate: {use.replace('_', ' ')}", candidates=changed)
+    words = f"{'In every recipe' if steps == 'always' else 'Candidate'}: {use.replace('_', ' ')}"
+    return _edit(request, office, words, **_sections(steps, changed))
 
 
 @router.post("/balance/mask/remove", response_class=HTMLResponse)
@@ -142,13 +163,15 @@ def remove_mask(
     request: Request, office: Here, candidate: Number, step: Number, steps: Annotated[Steps, Form()] = "masks"
 ) -> HTMLResponse:
     """Remove a mask from a recipe; a recipe without masks is removed."""
-    recipes = _candidates(office)
+    recipes = _step_lists(office, steps)
     mask = _step(recipes, candidate, steps, step)
     masks = [one for place, one in enumerate(recipes[candidate][steps]) if place != step]
     rest = {key: value for key, value in recipes[candidate].items() if key != steps}
     one: Plain = {**rest, steps: masks} if masks else rest
-    recipes[candidate : candidate + 1] = [one] if one.get("masks") or one.get("coarsenings") else []
-    return _edit(request, office, f"Left out: {str(mask['use']).replace('_', ' ')}", candidates=recipes)
+    recipes[candidate : candidate + 1] = (
+        [one] if any(one.get(name) for name in ("masks", "coarsenings", "always")) else []
+    )
+    return _edit(request, office, f"Left out: {str(mask['use']).replace('_', ' ')}", **_sections(steps, recipes))
 
 
 @router.post("/balance/coarsenings", response_class=HTMLResponse)
@@ -238,7 +261,8 @@ def setup(office: Office) -> Plain:
         "file": office.ask(work.columns),
         "slots": [slot.to_plain(place) for place, slot in enumerate(slots(policy, folder))],
         "measured": [{"name": name, "title": title(str(name))} for name in policy.get("measures", ())],
-        "candidates": _candidate_rows(_candidates(office)),
+        "candidates": _candidate_rows([*_candidates(office), *_step_lists(office, "always")]),
+        "others": office.ask(revealing_columns.declarations),
         "masks": method_forms.methods_by_heading("mask"),
         "measures": method_forms.methods_by_heading("measure"),
         "presets": [preset for preset in presets().values() if preset.about == "records"],
@@ -283,6 +307,20 @@ def _candidates(office: Office) -> list[Plain]:
     return [{"coarsenings": True}] if candidates is None else [dict(one) for one in candidates]
 
 
+def _step_lists(office: Office, steps: Steps) -> list[Plain]:
+    """What holds lists of steps: the candidates, or the masks that are always used, in one place."""
+    if steps != "always":
+        return _candidates(office)
+    return [{"always": [*with_preset(office.need_file(), office.workspace.folder).get("always", ())]}]
+
+
+def _sections(steps: Steps, step_lists: list[Plain]) -> Plain:
+    """The section of a policy that has these steps."""
+    return (
+        {"always": step_lists[0]["always"] if step_lists else None} if steps == "always" else {"candidates": step_lists}
+    )
+
+
 def _candidate_rows(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
     """Candidates in words, for the list on the page."""
     return [
@@ -290,6 +328,7 @@ def _candidate_rows(candidates: Sequence[Mapping[str, Any]]) -> list[Plain]:
             "coarsenings": bool(one.get("coarsenings")),
             "masks": [_mask_words(mask) for mask in one.get("masks", ())],
             "then": [_mask_words(mask) for mask in one.get("then", ())],
+            "always": [_mask_words(mask) for mask in one.get("always", ())],
         }
         for one in candidates
     ]

@@ -9,7 +9,7 @@ from equipoise.doors.web.app_state import Here, Office
 from equipoise.doors.web.background_runs import Run
 from equipoise.doors.web.pages.open_file import ROLE_TITLES
 from equipoise.doors.web.render import page, part
-from equipoise.doors.web.work import intruder_knowledge, understand
+from equipoise.doors.web.work import intruder_knowledge, revealing_columns, understand
 from equipoise.ground.errors import EquipoiseError
 
 router = APIRouter()
@@ -39,6 +39,12 @@ def risk(request: Request, office: Here) -> HTMLResponse:
 def keys(request: Request, office: Here) -> HTMLResponse:
     """The contribution of each key to the uniques."""
     return _section(request, office, "understand_keys.html", understand.keys)
+
+
+@router.get("/understand/others", response_class=HTMLResponse)
+def others(request: Request, office: Here) -> HTMLResponse:
+    """The columns beside the keys that single people out."""
+    return _section(request, office, "understand_others.html", revealing_columns.singled_out)
 
 
 @router.get("/understand/combinations", response_class=HTMLResponse)

@@ -9,14 +9,17 @@ from equipoise.data.levels import ORIGINAL
 from equipoise.data.roles import Roles
 from equipoise.doors.web.memory import Memory, frozen
 from equipoise.doors.web.work.open_file import role_of
+from equipoise.doors.web.work.revealing_columns import declarations, revealing_table
 from equipoise.doors.web.work.trials import Plain, plain_scores, plain_trial
 from equipoise.doors.web.workspace import Workspace
 from equipoise.ground.errors import EquipoiseError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.whole_files import write_whole
 from equipoise.inspection.assess import refuse_unfit
+from equipoise.policies.changed_columns import changed_columns
 from equipoise.policies.explain import explain
 from equipoise.policies.first_policy import proposed
+from equipoise.policies.policy import REVEALING
 from equipoise.policies.policy_file import Job
 from equipoise.policies.sections import PolicyProblem
 from equipoise.policies.toml_lines import place_text
@@ -62,7 +65,8 @@ def _check(memory: Memory, folder: Path, policy: Policy) -> Plain:
         records = memory.records(folder, policy)
         refuse_unfit(records, keys_needed=False)
         problems = [_problem(one) for one in job.misfits(records)]
-        explanation = explain(job, records).to_plain()
+        columns = revealing_table(memory, folder, policy)
+        explanation = explain(job, records, columns=columns).to_plain()
     except EquipoiseError as error:
         problems.append({"place": "", "words": str(error)})
         explanation = {}
@@ -87,10 +91,21 @@ def columns(memory: Memory, folder: Path, policy: Policy) -> Plain:
 
 
 def first_policy(memory: Memory, folder: Path, policy: Policy) -> Plain:
-    """A first policy for these roles: its measures, limits and candidates. Cost: O(cells)."""
+    """A first policy for these roles: its measures, limits, candidates, and the masks of all of them.
+
+    Cost: a few times that of `RevealingColumns`.
+    """
     records = memory.records(folder, policy)
     cells = memory.cells(folder, policy) if records.roles.keys else None
-    return memory.once_for(policy, "first", lambda: proposed(records, cells))
+    return memory.once_for(policy, "first", lambda: {"always": None, **proposed(records, cells)})
+
+
+def proposal_beside_keys(memory: Memory, folder: Path, policy: Policy) -> Plain:
+    """The masks that are proposed for columns of which the policy says nothing, and the limit on what is left."""
+    proposal, records = first_policy(memory, folder, policy), memory.records(folder, policy)
+    silent = {row["column"] for row in declarations(memory, folder, policy)["rows"] if row["open"]}
+    limits = {name: limit for name, limit in proposal["limits"].items() if name == REVEALING}
+    return {"always": [m for m in proposal["always"] or () if silent & changed_columns(m, records)], "limits": limits}
 
 
 def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
@@ -102,9 +117,11 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
     workspace = Workspace.at(folder)
     job = Job.from_plain(policy, folder / POLICY_FILE)
     case, place = RecordsCase(job, job.read()), workspace.journal
+    report(progress, 0, 0, "looking for columns that single people out")
     journaled_job = replace(job, search=replace(job.search, journal=str(place)))
     with kept_journal(journaled_job, folder / RUN_KIND, case.records, case.masking_input) as journal:
         plan = case.plan(journal.seed)
+        case.refuse_undeclared(plan)
         trials = trials_of(job, plan, journal, progress)
         text = place.read_text(encoding="utf-8")
     write_whole(place, text)
@@ -120,5 +137,8 @@ def try_all(progress: Progress, folder: Path, policy: Policy) -> Plain:
 
 def fingerprint(policy: Policy) -> Plain:
     """The sections of a policy that trials depend on: data, roles, candidates, measures, search and draws."""
-    keys = ("data", "roles", "candidates", "measures", "scenarios", "draws", "search", "extends", "slots")
+    keys = (
+        "data", "roles", "candidates", "always", "measures", "assume_unknown", "scenarios", "draws", "search",
+        "extends", "slots",
+    )  # fmt: skip
     return {key: policy[key] for key in keys if key in policy}

@@ -8,6 +8,7 @@ from typing import Any
 
 from equipoise.ground.errors import EquipoiseError, ParameterError
 from equipoise.policies.limits import SIGN_WORDS, Limit, as_scored, expanded, is_share, limits_of, tables
+from equipoise.policies.policy import Policy as LimitsPolicy
 from equipoise.policies.presets import extended
 from equipoise.policies.scoped_measures import scale
 from equipoise.policies.sections import Intruder, LimitTable
@@ -69,10 +70,12 @@ def slots(policy: Policy, folder: Path) -> list[Slot]:
     scenarios = known_scenarios(policy, folder)
     own = {as_scored(str(name)) for name in _section(policy.get("limits"))}
     bounds: list[Slot] = []
-    for name, section in _section(with_preset(policy, folder).get("limits")).items():
+    plain = with_preset(policy, folder)
+    declared = LimitsPolicy(assume_unknown=plain.get("assume_unknown", ()))
+    for name, section in _section(plain.get("limits")).items():
         try:
             for item, table in enumerate(tables(section, str(name))):
-                scores = expanded(str(name), table, scenarios)
+                scores = tuple(map(declared.score_name, expanded(str(name), table, scenarios)))
                 share = is_share(getattr(measure := scale(scores[0], scenarios), "inner", measure))
                 for part, limit in enumerate(limits_of(scores[0], table.limit)):
                     mine = as_scored(str(name)) in own

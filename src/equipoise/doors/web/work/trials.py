@@ -126,6 +126,7 @@ def policy_of(policy: Mapping[str, Any], folder: Path) -> Policy:
     return Policy(
         plain.get("limits", {}), choose.get("prefer", "utility"), tuple(plain.get("allow", ())),
         known_scenarios(policy, folder), choose.get("weights", {}), extends=plain.get("extends"),
+        assume_unknown=plain.get("assume_unknown", ()), keep_order=plain.get("output", {}).get("keep_order", False),
     )  # fmt: skip
 
 
