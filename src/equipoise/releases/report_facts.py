@@ -12,12 +12,13 @@ from equipoise.inspection.assess import Assessment
 from equipoise.inspection.revealing import NO_COLUMNS
 from equipoise.intrusion.attack import Attack
 from equipoise.intrusion.baseline import on_original
-from equipoise.methods.method import Measure, OnCells
+from equipoise.methods.method import Measure, OnCells, label
 from equipoise.methods.score import Score, Scores
 from equipoise.policies.policy import Policy, Verdict
 from equipoise.presentation.missing_both_ways import both_ways
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.overlays import Overlay, changed_columns, overlays
+from equipoise.risk import RevealingColumns
 from equipoise.search.frontier import Frontier
 from equipoise.trials.trial import Trial
 
@@ -87,13 +88,15 @@ def roles_in_words(records: Records) -> dict[str, str]:
 def ends(records: Records, measures: Sequence[Measure]) -> tuple[Trial, Trial | None]:
     """The two ends of the map: the original file, and no data at all (all keys in one cell)."""
     original = Trial(Recipe(), Scores(both_ways(m, records, records) for m in measures), name="original")
-    on_cells = [m for m in measures if isinstance(m, OnCells)]
-    if len(on_cells) < len(measures):
+    counted = [m for m in measures if isinstance(m, OnCells | RevealingColumns)]
+    if len(counted) < len(measures):
         return original, None
-    return original, Trial(Recipe(), Scores(_empty(m, records) for m in on_cells), name="no data")
+    return original, Trial(Recipe(), Scores(_empty(m, records) for m in counted), name="no data")
 
 
-def _empty(measure: OnCells, records: Records) -> Score:
+def _empty(measure: OnCells | RevealingColumns, records: Records) -> Score:
+    if isinstance(measure, RevealingColumns):
+        return Score(label(measure), 0.0, number=0, unit="share of people")
     cells = whole = count(records, measure.by(records.roles))
     for key in records.roles.keys:
         if key in cells.by:

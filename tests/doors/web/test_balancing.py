@@ -163,7 +163,7 @@ def test_the_journal_of_the_page_is_that_of_the_release(once: Any) -> None:
 # Limits ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bounds", [("10", "6", "5"), ("14.65", "6", "5"), ("5", "7", "5"), ("40", "0", "100")])
+@pytest.mark.parametrize("bounds", [("10", "6", "25"), ("14.65", "6", "25"), ("5", "7", "25"), ("40", "0", "100")])
 def test_moved_limits_choose_as_a_policy_does(once: Any, swept: Any, bounds: tuple[str, str, str]) -> None:
     _, _, tried = swept
     answer = once.get("/balance/choice", params={"bounds": list(bounds)})
@@ -174,11 +174,11 @@ def test_moved_limits_choose_as_a_policy_does(once: Any, swept: Any, bounds: tup
     rows = embedded(answer.text, "moved")
     assert rows["rows_chosen"][0]["recipe"] == policy.choose(tried).words()
     assert rows["rows_risk_bound_0"][0]["risk"] == pytest.approx(float(bounds[0]) / 100)
-    assert ("Keep these limits" in answer.text) == (bounds != ("10", "6", "5"))
+    assert ("Keep these limits" in answer.text) == (bounds != ("10", "6", "25"))
 
 
 def test_limits_that_nothing_meets_name_the_nearest(once: Any, swept: Any) -> None:
-    answer = plain(once.get("/balance/choice", params={"bounds": ["0.01", "12", "5"]}).text)
+    answer = plain(once.get("/balance/choice", params={"bounds": ["0.01", "12", "25"]}).text)
     assert "None of 32 trials is inside the limits" in answer
     assert "must be below 0.01 %" in answer
     assert once.get("/balance/choice", params={"bounds": ["", "12", "5"]}).status_code == 204
@@ -187,17 +187,17 @@ def test_limits_that_nothing_meets_name_the_nearest(once: Any, swept: Any) -> No
 
 
 def test_kept_limits_are_in_the_policy_and_can_be_undone(draft: Any) -> None:
-    draft.post("/balance/limits", {"bounds": ["1.5", "6", "5"]})
-    assert draft.policy["limits"] == {"uniques": "< 1.5%", "entropy": "> 6", "revealing_columns": "<= 0.05"}
+    draft.post("/balance/limits", {"bounds": ["1.5", "6", "25"]})
+    assert draft.policy["limits"] == {"uniques": "< 1.5%", "entropy": "> 6", "revealing_columns": "<= 0.25"}
     draft.post("/undo")
     assert draft.policy["limits"]["uniques"] == "< 0.1"
 
 
 def test_a_refused_policy_shows_the_refusal(draft: Any, swept: Any) -> None:
     _, _, tried = swept
-    draft.post("/balance/limits", {"bounds": ["0.01", "12", "5"]})
+    draft.post("/balance/limits", {"bounds": ["0.01", "12", "25"]})
     shown = plain(draft.get("/balance").text)
-    words = refusal(tried, eq.Policy({"uniques": "< 0.01%", "entropy": "> 12", "revealing_columns": "<= 0.05"}))
+    words = refusal(tried, eq.Policy({"uniques": "< 0.01%", "entropy": "> 12", "revealing_columns": "<= 0.25"}))
     assert words.replace("\xa0", " ") in shown
     assert "Nothing could be released" in shown
     assert "would have to be moved" in plain(draft.get("/balance/why").text)
