@@ -48,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, people: pl.DataFrame) -> Path
         noisy = eq.Recipe([eq.masks.Noise(["age", "salary"], 0.3)], seed).run(original)
         noisy.collect().write_csv(folder / f"noisy{seed}.csv")
     noisy.collect().drop("person").sample(fraction=1, shuffle=True, seed=2).write_csv(folder / "mixed.csv")
-    release(original, eq.Recipe([eq.masks.TopCode("age", 60)], 1), eq.Policy(), folder / "out")
+    release(original, eq.Recipe([eq.masks.TopCode("age", 60)], 1), eq.Policy(keep_order=True), folder / "out")
     return folder
 
 

