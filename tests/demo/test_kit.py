@@ -48,7 +48,8 @@ def test_the_business_policy_runs_to_a_release(tmp_path: Path) -> None:
     policy = eq.demo.write(tmp_path, "business")
     firms = eq.demo.business().gather_every(3)
     firms.write_parquet(tmp_path / "business.parquet")
-    policy.write_text(policy.read_text(encoding="utf-8").replace("< 0.03", "< 0.2").replace("draws = 2", "draws = 1"))
+    text = policy.read_text(encoding="utf-8").replace("< 0.03", "< 0.2").replace("draws = 2", "draws = 1")
+    policy.write_text(text.replace("<= 0.1", "<= 0.3"), encoding="utf-8")
     made = eq.balance(policy)
     table = pl.read_parquet(made.public / "data.parquet")
     assert made.verdict
