@@ -25,7 +25,8 @@ for package, extra in (("pyreadstat", "files"), ("duckdb", "duckdb"), ("sklearn"
 ROOT = Path(__file__).parents[1]
 BUILT = "own-methods.md"
 """The page whose blocks are the files of a package: it is built and used in tests/recipe/test_own_methods.py."""
-GUIDES = sorted(path for path in (ROOT / "docs").glob("[gt]*/*.md") if path.name != BUILT)
+READ_ONLY = "guarantee.md"
+GUIDES = sorted(path for path in (ROOT / "docs").glob("[gt]*/*.md") if path.name not in (BUILT, READ_ONLY))
 PAGES = ["README.md", *(f"docs/{path.parent.name}/{path.name}" for path in GUIDES)]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
