@@ -73,7 +73,7 @@ def _group_numbers(roles: Roles) -> Iterable[str]:
 
 def _weakest_noise(records: Records, masks: tuple[Mask, ...], columns: list[str]) -> Noise:
     """The weakest noise after which these numbers single out few people, or the strongest that is tried."""
-    positive = all(records.collect(column)[column].min() >= 0 for column in columns)  # type: ignore[operator]
+    positive = not records.collect(*columns).select(pl.any_horizontal((pl.col(columns) < 0).any())).item()
     kind: Kind = "multiplicative" if positive else "independent"
     noises = [Noise(tuple(columns), s, kind, bounds="sign" if positive else None) for s in NOISE_SCALES]
     enough = (n for n in noises if not _touching(_left(records, (*masks, n)), columns))

@@ -30,18 +30,10 @@ class Demand:
         return bits(self.keys)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SuppressionProblem:
-    """Rows of key codes (a row for each key, 0 where missing), the records of each row, and what is asked of them.
-
-    `price` is what blanking a value of each key costs, `caps` how many values of it may be blanked.
-    """
+class KeyRows:
+    """Rows of key codes, 0 where a value is missing: mixin of the problems of local suppression."""
 
     codes: Integers
-    n: Integers
-    demands: tuple[Demand, ...]
-    price: Floats
-    caps: Integers
 
     @property
     def keys(self) -> int:
@@ -55,6 +47,20 @@ class SuppressionProblem:
     def present(self) -> Integers:
         """The set of keys that each row has, as bits."""
         return patterns(self.codes)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SuppressionProblem(KeyRows):
+    """Rows of key codes (a row for each key, 0 where missing), the records of each row, and what is asked of them.
+
+    `price` is what blanking a value of each key costs, `caps` how many values of it may be blanked.
+    """
+
+    codes: Integers
+    n: Integers
+    demands: tuple[Demand, ...]
+    price: Floats
+    caps: Integers
 
     @cached_property
     def largest(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import MAX_PACKED_ID, group, order_of
-from equipoise.masks._local_suppression.problem import FREE, patterns
+from equipoise.masks._local_suppression.problem import FREE, KeyRows
 
 SEED = 20021
 """The search draws from this public seed: which cells lose which keys depends on the file alone."""
@@ -40,7 +40,7 @@ class Shares:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReleasedRows:
+class ReleasedRows(KeyRows):
     """Cells of key codes (0 where missing), their records, the records `k` of a class, price and cap of each key."""
 
     codes: Integers
@@ -48,19 +48,6 @@ class ReleasedRows:
     k: int
     price: Floats
     caps: Integers
-
-    @property
-    def keys(self) -> int:
-        return len(self.codes)
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        return [int(row.max(initial=0)) + 1 for row in self.codes]
-
-    @cached_property
-    def present(self) -> Integers:
-        """The keys that each cell has, as bits."""
-        return patterns(self.codes)
 
     @cached_property
     def allowed(self) -> int:
