@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -30,6 +31,8 @@ import equipoise as eq
 from equipoise.data.records import Law, Records
 from equipoise.ground.randomness import Draws
 from equipoise.presentation.pages import PAGES
+from equipoise.releases import release as releases
+from equipoise.trials import runner
 
 EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
 """Whether the full versions of the tests run."""
@@ -138,6 +141,18 @@ def quick_processes() -> Iterator[None]:
         patch.setattr(multiprocessing, "get_context", copied)
         yield
     forkserver._forkserver._stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_process() -> Iterator[None]:
+    """Trials stay in their process, however slow the machine is: each more would read and count the file again.
+
+    Several processes are tried in trials/test_runner.py, which ask for them, and in all of `make evidence`.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if not EVIDENCE:
+            patch.setattr(runner, "MIN_SECONDS_LEFT", float("inf"))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -345,16 +360,31 @@ def plain_page(report: Any, public: bool) -> str:
     return f"<!doctype html><title>{report.title}</title><p>{'public' if public else 'internal'}"
 
 
+@contextmanager
+def without_pages() -> Iterator[None]:
+    """Plain pages; attacks, which stand on the page alone and take most of a small release, are not tried."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PAGES, "Report", plain_page)
+        if not EVIDENCE:
+            patch.setattr(releases, "try_out", lambda *files, **options: "the page is plain.")
+        yield
+
+
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, bool], str]:
-    """Releases get a page that takes no time to draw."""
-    monkeypatch.setitem(PAGES, "Report", plain_page)
-    return plain_page
+def page() -> Iterator[Callable[[Any, bool], str]]:
+    """Releases get a page that takes no time to make."""
+    with without_pages():
+        yield plain_page
 
 
 @pytest.fixture(scope="module")
 def plain_pages() -> Iterator[None]:
     """The same for all tests of a module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PAGES, "Report", plain_page)
+    with without_pages():
         yield
+
+
+@pytest.fixture(scope="session")
+def plainly() -> Callable[[], AbstractContextManager[None]]:
+    """The same for what is made inside it."""
+    return without_pages

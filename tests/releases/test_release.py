@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import stat
 import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +44,23 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.fixture(scope="module")
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, people: pl.DataFrame, people_roles: eq.Roles, plainly: Any
+) -> eq.Release:
+    """One release; tests take copies."""
+    folder = tmp_path_factory.mktemp("shared")
+    people.write_csv(folder / "people.csv")
+    records = eq.read(folder / "people.csv", people_roles)
+    with plainly():
+        return release(records, eq.Recipe(MASKS, seed=314159265358979), LIMITS, folder / "out")
+
+
 @pytest.fixture
-def made(records: eq.Records, tmp_path: Path, page: Page) -> eq.Release:
-    return release(records, eq.Recipe(MASKS, seed=314159265358979), LIMITS, tmp_path / "out")
+def made(shared: eq.Release, tmp_path: Path) -> eq.Release:
+    """A copy that may be spoiled; times and modes are those of the release."""
+    shutil.copytree(shared.folder, tmp_path / "out")
+    return replace(shared, folder=tmp_path / "out")
 
 
 # --- what is in the folder ----------------------------------------------------------------------------------------
@@ -131,7 +147,9 @@ def test_the_output_hash_is_the_file_s(made: eq.Release) -> None:
     assert evidence["output"]["sha256"] == hashlib.sha256((made.public / "data.csv").read_bytes()).hexdigest()
 
 
-def test_the_input_hash_is_keyed(made: eq.Release, records: eq.Records, tmp_path: Path, page: Page) -> None:
+def test_the_input_hash_is_keyed(
+    shared: eq.Release, made: eq.Release, records: eq.Records, tmp_path: Path, page: Page
+) -> None:
     """House: a plain hash would let an intruder confirm a guess. Two releases of one file share no hash."""
     import hashlib
     import hmac
@@ -139,6 +157,7 @@ def test_the_input_hash_is_keyed(made: eq.Release, records: eq.Records, tmp_path
     second = release(records, eq.Recipe(MASKS), LIMITS, tmp_path / "second")
     hashes = [r.evidence["input"]["hmac_sha256"] for r in (made, second)]
     plain = (tmp_path / "people.csv").read_bytes()
+    assert plain == (shared.folder.parent / "people.csv").read_bytes()
     assert hashes[0] != hashes[1]
     assert hashlib.sha256(plain).hexdigest() not in hashes
     key = bytes.fromhex(json.loads((made.private / "seed.json").read_text())["hash_key"])
@@ -216,7 +235,12 @@ def test_a_refused_release_writes_nothing(records: eq.Records, tmp_path: Path, p
 @pytest.mark.parametrize("when", [True, False], ids=["public page", "internal page"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError])
 def test_a_failure_on_the_way_leaves_nothing(
-    records: eq.Records, tmp_path: Path, when: bool, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+    records: eq.Records,
+    tmp_path: Path,
+    page: Page,
+    when: bool,
+    error: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whole or not at all: the page fails after the data was written, and the data is gone again."""
 

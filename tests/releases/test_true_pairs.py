@@ -13,6 +13,7 @@ from equipoise.data import engines
 from equipoise.data.records import TRACED_ROW
 from equipoise.releases.replay import UntraceableRelease, true_pairs
 
+pytestmark = pytest.mark.usefixtures("plain_pages")
 KEYS = ["age", "sex", "area"]
 MASKS: dict[str, list[Any]] = {
     "noise": [eq.masks.Noise(["pay", "tax"], 0.3)],

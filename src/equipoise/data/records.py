@@ -17,6 +17,8 @@ FIXED_MASKS = ("local_recode", "local_suppress", "microaggregate", "renumber", "
 """Masks that do not only coarsen and yet draw nothing: records that are alike afterwards cannot be told apart."""
 TRACED_ROW = "\x00row"
 """Column that may travel with records through masks to tell where each one stood: no content, no key of draws."""
+MAX_HELD_RECORDS = 250_000
+"""Records that are read and masked once for all measures, at most; more are scanned by each."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,12 @@ class Records:
     def collect(self, *columns: str) -> pl.DataFrame:
         """Some columns, or all, in memory as Polars."""
         return engines.collect(self.frame.select(*columns) if columns else self.frame)
+
+    def held(self) -> "Records":
+        """The same records, read and masked once where Polars does it and they are few, for those who look often."""
+        if not self.frame.implementation.is_polars() or self.height() > MAX_HELD_RECORDS:
+            return self
+        return replace(self, frame=nw.from_native(self.collect().lazy()))
 
     def height(self) -> int:
         """The number of records."""

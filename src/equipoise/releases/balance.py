@@ -120,7 +120,7 @@ class RecordsCase:
         return register.seed(self.masking_input, register.view(self.records)) if register else None
 
     def plan(self, seed: int) -> Plan:
-        job, records = self.job, self.masking_input
+        job, records = self.job, self.masking_input.held()
         recipes, families = candidates_of(job, records, seed)
         measures = job.scales() or standard(records, recipes[0] if recipes else first_of(families))
         return Plan(records, measures, recipes, families, partial(ends, records, measures))

@@ -132,15 +132,16 @@ def release(
     if joint is not None:
         joint.refuse_changed()
     refuse_identifiers(released, policy.allow, (records.roles.id,) if records.roles.id else ())
-    trial = Trial(recipe, Scores(both_ways(m, released, records) for m in scales))
+    seen, shown = records.held(), released.held()
+    trial = Trial(recipe, Scores(both_ways(m, shown, seen) for m in scales))
     verdict = policy.judge(trial)
     if not verdict:
         raise refused(trial, verdict)
     several = _together(joint, register, policy) if joint and register else alone_with(released, records)
-    facts = _report(records, released, trial, verdict, policy, scales, trials, title, several)
+    facts = _report(seen, shown, trial, verdict, policy, scales, trials, title, several)
     facts = _declared(facts) if policy_text is None else _refuse_undeclared(facts)
     facts = replace(facts, withheld=withheld, signed=sign is not None)
-    facts = completed(_attacked(facts, records, released, progress), records, released)
+    facts = completed(_attacked(facts, seen, shown, progress), seen, shown)
     text = policy_text or job_of(whole, recipe, facts.policy, format).to_toml()
     texts = {
         RECIPE: recipe_text(recipe, trial.scores.keys(), draw), "policy.toml": text, SCRIPT_NAME: SCRIPT,
@@ -208,6 +209,7 @@ def public_report(
     made: date, withheld: Sequence[str], signed: bool, several: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """The public report of a release, from what it is made of: a second time it has the same words."""
+    records, released = records.held(), released.held()
     facts = _report(records, released, trial, policy.judge(trial), policy, measures, (), title, several)
     facts = replace(facts, made=made, withheld=tuple(withheld), signed=signed)
     return page(_attacked(facts, records, released, None), public=True)

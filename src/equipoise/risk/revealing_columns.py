@@ -216,14 +216,24 @@ def _nearest(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
     sought, shown = (np.column_stack([getattr(c, s) * (1 if c.changed else APART) for c in columns]) for s in sides)
     targets = np.sort(np.random.default_rng(0).permutation(len(sought))[:MAX_TARGETS])
     told = targets[~np.isnan(sought[targets]).any(axis=1)]
-    points, place, n = np.unique(shown, axis=0, return_inverse=True, return_counts=True, equal_nan=False)
+    points, place, n = _distinct(shown)
     listed = ~np.isnan(points).any(axis=1)
     singled = np.zeros(len(targets), dtype=np.bool_)
     if listed.any() and len(told):
         nearest, _ = cKDTree(points[listed], compact_nodes=False, balanced_tree=False).query(sought[told])
         own = np.linalg.norm(shown[told] - sought[told], axis=1)
-        singled[: len(told)] = (own <= nearest * (1 + TIE)) & (n[place.ravel()[told]] < k)
+        singled[: len(told)] = (own <= nearest * (1 + TIE)) & (n[place[told]] < k)
     return singled
+
+
+def _distinct(points: Floats) -> tuple[Floats, Integers, Integers]:
+    """Distinct rows in order, the number of each row among them, and how many there are: `np.unique` by columns."""
+    order = np.lexsort(points.T[::-1])
+    ordered = points[order]
+    number = np.cumsum(np.append(False, (ordered[1:] != ordered[:-1]).any(axis=1)))
+    place = np.empty_like(number)
+    place[order] = number
+    return ordered[np.flatnonzero(np.diff(number, prepend=-1))], place, np.bincount(number)
 
 
 def _most(one: _KnownColumn, two: _KnownColumn, k: int) -> float:

@@ -181,15 +181,29 @@ def test_demo_writes_a_complete_release(demo: tuple[Path, str]) -> None:
     ]
 
 
-def test_demo_twice_needs_overwrite(demo: tuple[Path, str], run: Run) -> None:
-    folder = demo[0]
+def test_demo_twice_needs_overwrite(demo: tuple[Path, str], run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second time a part of the survey is balanced, with limits and noise that suit it."""
+    folder, balance = demo[0], eq.balance
     before = files(folder)
     run("demo", "--out", folder, code=2)
     assert files(folder) == before
+
+    def in_part(policy: Path, **options: Any) -> Any:
+        assert {name: data for name, data in files(folder).items() if "release" not in name} == {
+            name: data for name, data in before.items() if "release" not in name
+        }
+        pl.read_parquet(folder / "survey.parquet").head(4_000).write_parquet(folder / "survey.parquet")
+        text = policy.read_text(encoding="utf-8").replace("< 0.02", "< 0.1").replace("> 7.5", "> 6")
+        text = text.replace("scale = 0.05", "scale = 0.3").replace("<= 0.05", "<= 0.25")
+        policy.write_text(text, encoding="utf-8")
+        return balance(policy, **options)
+
+    monkeypatch.setattr(eq, "balance", in_part)
     answer = json.loads(run("demo", "--out", folder, "--overwrite", "--json"))
     assert answer["verdict"] == "accepted"
     assert answer["candidates"]["tried"] == 32
     assert Path(answer["report"]).is_file()
+    assert pl.read_parquet(folder / "survey-release/public/data.parquet").height == 4_000
 
 
 def test_demo_that_fails_leaves_nothing(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,10 @@ def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Ass
     ways = {f"the probabilities of all assignments ({scale:g} s^2)": ("balanced", scale) for scale in SCALES}
     if largest <= MAX_MATCHED_RECORDS:
         ways |= {"the smallest sum of distances": ("exact", 1.0), "the smallest sum of squares": ("exact", 2.0)}
-    risks = {how: _chance(released, original, _assigned(original, blocks, way), own) for how, way in ways.items()}
+    points, point_of, _ = distinct(released)
+    _, looks, _ = distinct(original)
+    equal = looks, point_of, points.counts
+    risks = {how: _chance(*equal, _assigned(original, blocks, way), own) for how, way in ways.items()}
     best = max(risks, key=lambda how: float(risks[how].mean()))
     return Assignment(risks[best], f"One-to-one, by {best}; the best of {len(ways)} ways.")
 
@@ -172,14 +175,15 @@ def _balanced(block: _AssignmentBlock, scale: float) -> tuple[Integers, Integers
     return np.arange(len(weight)), near[np.arange(len(weight)), likeliest]
 
 
-def _chance(released: Cloud, original: Cloud, assigned: Integers, own: Integers) -> Floats:
-    """Chance of the own record, equal people and equal records dealt out at random among themselves."""
-    points, point_of, _ = distinct(released)
-    _, looks, _ = distinct(original)
+def _chance(looks: Integers, point_of: Integers, counts_of: Integers, assigned: Integers, own: Integers) -> Floats:
+    """Chance of the own record, equal people and equal records dealt out at random among themselves.
+
+    `looks` numbers people by how they look, `point_of` records by their point, of which there are `counts_of`.
+    """
     linked = assigned >= 0
-    size = len(points.counts)
+    size = len(counts_of)
     keys, counts = np.unique(looks[linked] * size + point_of[assigned[linked]], return_counts=True)
     wanted = looks * size + point_of[own]
     place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     hits = np.where(keys[place] == wanted, counts[place], 0) if len(keys) else np.zeros(len(wanted))
-    return np.asarray(hits / np.bincount(looks)[looks] / points.counts[point_of[own]])
+    return np.asarray(hits / np.bincount(looks)[looks] / counts_of[point_of[own]])
