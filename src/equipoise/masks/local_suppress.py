@@ -109,9 +109,11 @@ class LocalSuppress:
     def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> Records:
         """Records with blanks; where people have several, with more of them if any are told apart by another."""
         self._refuse_few_people(data, original)
-        ties = _ties(original, data)
+        ties, person = _ties(original, data), data.roles.person
         table, whole = self._followed_answers(data, original, ties, draws)
-        person = data.roles.person
+        while more := _ties_shown(table, data, ties):
+            ties = [*ties, *more]
+            table, whole = self._followed_answers(data, original, ties, draws)
         if person and _smallest(table, data.roles) < whole.problem.largest:
             ties = [*(tie for tie in ties if tie.unit != person), _Tie(person, data.roles.keys, 1.0)]
             table, whole = self._followed_answers(data, original, ties, draws)
@@ -259,6 +261,17 @@ def _ties(table: pl.DataFrame, data: Records) -> list[_Tie]:
             if mostly := tuple(key for key in equal if MIN_EQUAL_SHARE <= equal[key] < share):
                 ties.append(_Tie(unit, mostly, records, whole=False))
     return ties
+
+
+def _ties_shown(table: pl.DataFrame, data: Records, ties: list[_Tie]) -> list[_Tie]:
+    """Ties by which the released table could be read, beyond those it was made with: blanks change the shares."""
+    home = data.roles.household
+    own = [tie for tie in ties if tie.unit == home]
+    held = {whole: {key for tie in own if tie.whole >= whole for key in tie.keys} for whole in (False, True)}
+    blank = {key for key in data.roles.keys if table[key].null_count()}
+    shown = [tie for tie in _ties(table, data) if tie.unit == home] if own else []
+    more = [replace(tie, keys=tuple(k for k in tie.keys if k in blank and k not in held[tie.whole])) for tie in shown]
+    return [tie for tie in more if tie.keys]
 
 
 def _equal_share(values: pl.Series, counts: pl.Series) -> float:
