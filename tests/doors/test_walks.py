@@ -450,9 +450,9 @@ def test_no_patient_is_found_with_more_than_nine_percent(walk: Callable[[str], W
 
 def test_what_is_assumed_stands_in_the_headlines(walk: Callable[[str], Walk]) -> None:
     sentences = {
-        "hospital": "Assumes that only one stay of a patient is known.",
-        "survey": "Assumes that only one member of a household is known, not the whole household.",
-        "business": "Assumes that only one member of a holding is known, not the whole holding.",
+        "hospital": "Assumes that only one stay of a patient is known, not how many there are.",
+        "survey": "Assumes that only one member of a household is known, not the whole household, nor its size.",
+        "business": "Assumes that only one member of a holding is known, not the whole holding, nor its size.",
     }
     for name, sentence in sentences.items():
         gone = walk(name)

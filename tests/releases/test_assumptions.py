@@ -20,23 +20,42 @@ def sentences(limits: dict[str, str] | None = None, **roles: str) -> tuple[str, 
 
 
 def test_one_record_of_a_person() -> None:
-    assert sentences(person="patient", id="stay") == ("Assumes that only one stay of a patient is known.",)
-    assert sentences(person="pid") == ("Assumes that only one record of a person is known.",)
+    assert sentences(person="patient", id="stay") == (
+        "Assumes that only one stay of a patient is known, not how many there are.",
+    )
+    assert sentences(person="pid") == ("Assumes that only one record of a person is known, not how many there are.",)
     assert sentences() == ()
 
 
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ("uniques", "only one member of a household is known"),
-        ("composition(known=2)", "at most 2 members of a household are known"),
+        ("uniques", "only one member of a household is known, not the whole household, nor its size"),
+        ("composition(known=2)", "at most 2 members of a household are known, not the whole household"),
+        (
+            "composition(known=2, size_known=False)",
+            "at most 2 members of a household are known, not the whole household, nor its size",
+        ),
         ("composition", ""),
         ("composition(k=5)", ""),
     ],
 )
 def test_members_of_a_household(limit: str, words: str) -> None:
     said = sentences({limit: "< 0.1"}, household="home")
-    assert said == ((f"Assumes that {words}, not the whole household.",) if words else ())
+    assert said == ((f"Assumes that {words}.",) if words else ())
+
+
+@pytest.mark.parametrize(("role", "words"), [(None, "other columns"), ("home", "other columns or other members")])
+def test_blank_keys_are_not_guessed(role: str | None, words: str) -> None:
+    """Said where keys are missing, whoever blanked them, and something else is released."""
+    table = pl.DataFrame({"home": [1, 1, 2], "age": [3, 3, 4], "pay": [1, 2, 3], "tax": [1, 1, 2]})
+    records = eq.read(table, eq.Roles("age", household=role))
+    released = eq.Recipe([eq.masks.SuppressRecords(eq.rules.MinCount(2))], 1).run(records)
+    assert f"Assumes that nobody guesses a blank key from {words}." in assumptions(released)
+    assert f"Assumes that nobody guesses a blank key from {words}." in assumptions(
+        eq.read(released.collect(), records.roles)
+    )
+    assert not any("blank" in sentence for sentence in assumptions(records))
 
 
 @pytest.mark.parametrize(

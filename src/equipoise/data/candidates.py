@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
+from equipoise.data.aligned_files import aligned, comparable
 from equipoise.data.cells import Cells
 from equipoise.data.missing_keys import alike
 from equipoise.data.records import Records
@@ -83,6 +83,23 @@ def candidates(released: Records, original: Records, by: tuple[str, ...]) -> Can
     return Candidates(TrueCells(by, people, released=_cube(axes, [c.release for c in columns], weights)[0]), places)
 
 
+def agreeing(released: pl.DataFrame, original: pl.DataFrame) -> tuple[Integers, Integers]:
+    """Whether each person's own record agrees with their true keys where it is not blank, and how many records do.
+
+    For keys that were changed at random too: values agree where they are equal, the original in the release's terms.
+
+    >>> released, original = pl.DataFrame({"k": ["a", None, "a"]}), pl.DataFrame({"k": ["a", "a", "b"]})
+    >>> [column.tolist() for column in agreeing(released, original)]
+    [[True, True, False], [3, 3, 1]]
+    """
+    columns = [_equal_values(released[name], original[name]) for name in released.columns]
+    axes = tuple(column.axis for column in columns)
+    people, places = _cube(axes, [column.truth for column in columns], None)
+    cells = TrueCells(tuple(released.columns), people, released=_cube(axes, [c.release for c in columns], None)[0])
+    own = np.all([(column.release == 0) | (column.release == column.truth) for column in columns], axis=0)
+    return own, cells.alike[0][places]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _KeyColumn:
     """A key in both files on one axis: 0 is a blank, then the released values, then true values never released."""
@@ -110,6 +127,20 @@ def _codes(new: pl.Series, old: pl.Series) -> _KeyColumn | None:
     texts = [shown.values.cast(pl.String), true.values.gather(never).cast(pl.String)]
     axis = pl.concat([pl.Series([None], dtype=pl.String), *(text.alias("").fill_null("") for text in texts)])
     return _KeyColumn(axis.alias(new.name), truth, release)
+
+
+def _equal_values(new: pl.Series, old: pl.Series) -> _KeyColumn:
+    """Codes of a key by its values; one that was missing already is the last."""
+    (shown, true), _ = comparable(new.alias(""), old.alias(""))
+    both = code(pl.concat([shown, true]))
+    values = both.values.drop_nulls()
+    codes = both.codes.astype(np.int64) + (0 if both.values.null_count() else 1)
+    release, truth = codes[: len(new)], codes[len(new) :]
+    empty, last = truth == 0, len(values) + 1
+    axis = pl.concat([pl.Series([None], dtype=pl.String), values.cast(pl.String), pl.Series([""])])
+    return _KeyColumn(
+        axis.alias(new.name), np.where(empty, last, truth), np.where(empty & (release == 0), last, release)
+    )
 
 
 def _cube(axes: tuple[pl.Series, ...], codes: list[Integers], weights: Floats | None) -> tuple[Cube, Integers]:

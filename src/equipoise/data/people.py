@@ -8,7 +8,7 @@ from equipoise.ground.arrays import Integers
 from equipoise.ground.packed_keys import Cube
 
 MIN_EQUAL_SHARE = 0.5
-"""Share of the people with several values of a key who have one value only, from which on it is a key of the person."""
+"""Share of the people (households) with several values of a key who have one only, from which on others tell it."""
 MIN_HOUSEHOLD_SHARE = 0.99
 """Share of the households with several values in which all are equal, from which on a key is that of the dwelling."""
 

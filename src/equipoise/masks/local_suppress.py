@@ -46,7 +46,7 @@ class LocalSuppress:
     With `guard` "identical" a blank counts as a value: nobody can tell identical rows apart, however much they know of
     the method and of the person. Large classes lend records they can spare. Values that were missing before are never
     blanked and cost nothing; a record that has one may share a class with records blanked there. With a household role
-    a key that is the same for all members of 99 % of households is blanked for all or for none: the others would show
+    a key that is the same for all members of most households is blanked for all or for none: the others would show
     it. With the role `person` classes have k people, and a key that is the same in the records of most people is
     blanked in all records of a person or in none. The cheapest way is found exactly in files of up to about a hundred
     records; in larger ones the best of greedy ways is improved block by block, and the law's detail has `cost` beside a
@@ -109,9 +109,11 @@ class LocalSuppress:
     def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> Records:
         """Records with blanks; where people have several, with more of them if any are told apart by another."""
         self._refuse_few_people(data, original)
-        ties = _ties(original, data)
+        ties, person = _ties(original, data), data.roles.person
         table, whole = self._followed_answers(data, original, ties, draws)
-        person = data.roles.person
+        while more := _ties_shown(table, data, ties):
+            ties = [*ties, *more]
+            table, whole = self._followed_answers(data, original, ties, draws)
         if person and _smallest(table, data.roles) < whole.problem.largest:
             ties = [*(tie for tie in ties if tie.unit != person), _Tie(person, data.roles.keys, 1.0)]
             table, whole = self._followed_answers(data, original, ties, draws)
@@ -122,7 +124,8 @@ class LocalSuppress:
     ) -> tuple[pl.DataFrame, IdenticalBlanks]:
         """Blanks, and again where other records of a household or person follow or repeat people, until none do."""
         keys, person = data.roles.keys, data.roles.person
-        table, again = _followed(_plain(original, keys), ties)[0], True
+        plain = _plain(original, keys)
+        table, again = _followed(plain, ties, plain)[0], True
         scale = np.prod([np.where(np.isin(keys, tie.keys), tie.records, 1.0) for tie in ties], axis=0, initial=1.0)
         answers: list[IdenticalBlanks] = []
         while again:
@@ -133,7 +136,7 @@ class LocalSuppress:
             answers.append(self._answer(problem, keys, _blanks_of(table, original, keys), scale))
             units = _blanked(current, units, cells, answers[-1], turn if len(answers) > 1 else draws)
             table = units if places is None else table.with_columns(units[key].gather(places) for key in keys)
-            table, followers = _followed(table, ties)
+            table, followers = _followed(table, ties, plain)
             again = followers > 0 or (person is not None and answers[-1].small > 0)
         used = _blanks_of(table, original, keys)
         return table, replace(answers[0], used=used, cost=float(used @ answers[0].problem.price))
@@ -233,24 +236,42 @@ def _plain(table: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Tie:
-    """Keys that are the same in all records of a unit (household or person), and the records of a unit on average."""
+    """Keys that are the same in all records of a unit (household or person), and the records of a unit on average.
+
+    `whole` says that they are those of the unit itself: where they came missing in one record, they are in all.
+    """
 
     unit: str
     keys: tuple[str, ...]
     records: float
+    whole: bool = True
 
 
 def _ties(table: pl.DataFrame, data: Records) -> list[_Tie]:
-    """The keys of each unit, which its other records show: one value in nearly each household, in most people."""
+    """The keys of each unit, which its other records show: one value in most households or people."""
     roles, ties = data.roles, []
     for unit, share in ((roles.household, MIN_HOUSEHOLD_SHARE), (roles.person, MIN_EQUAL_SHARE)):
         if unit is not None:
             several = table.filter(pl.col(unit).is_not_null()).group_by(unit, maintain_order=True)  # one order for both
             values = several.agg(pl.col(key).drop_nulls().n_unique() for key in roles.keys)
             counts = several.agg(pl.col(key).drop_nulls().len() for key in roles.keys)
-            keys = (key for key in roles.keys if _equal_share(values[key], counts[key]) >= share)
-            ties.append(_Tie(unit, tuple(keys), table.height / max(1, values.height)))
+            equal = {key: _equal_share(values[key], counts[key]) for key in roles.keys}
+            records = table.height / max(1, values.height)
+            ties.append(_Tie(unit, tuple(key for key in equal if equal[key] >= share), records))
+            if mostly := tuple(key for key in equal if MIN_EQUAL_SHARE <= equal[key] < share):
+                ties.append(_Tie(unit, mostly, records, whole=False))
     return ties
+
+
+def _ties_shown(table: pl.DataFrame, data: Records, ties: list[_Tie]) -> list[_Tie]:
+    """Ties by which the released table could be read, beyond those it was made with: blanks change the shares."""
+    home = data.roles.household
+    own = [tie for tie in ties if tie.unit == home]
+    held = {whole: {key for tie in own if tie.whole >= whole for key in tie.keys} for whole in (False, True)}
+    blank = {key for key in data.roles.keys if table[key].null_count()}
+    shown = [tie for tie in _ties(table, data) if tie.unit == home] if own else []
+    more = [replace(tie, keys=tuple(k for k in tie.keys if k in blank and k not in held[tie.whole])) for tie in shown]
+    return [tie for tie in more if tie.keys]
 
 
 def _equal_share(values: pl.Series, counts: pl.Series) -> float:
@@ -273,16 +294,18 @@ def _smallest(table: pl.DataFrame, roles: Roles) -> int:
     return int(count(Records.of(table, roles), roles.keys).alike[0].min(initial=FREE))
 
 
-def _followed(table: pl.DataFrame, ties: list[_Tie]) -> tuple[pl.DataFrame, int]:
+def _followed(table: pl.DataFrame, ties: list[_Tie], original: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """The table with the keys of a unit blank in all its records where one has none, and the values blanked so."""
     closed, before = table, -1
     while (blanks := sum(closed[key].null_count() for tie in ties for key in tie.keys)) != before:
         before = blanks
         for tie in ties:
-            lacks = {
-                key: pl.col(key).is_null().any().over(tie.unit) & pl.col(tie.unit).is_not_null() for key in tie.keys
-            }
-            closed = closed.with_columns(pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in lacks.items())
+            gaps = [closed[key].is_null() & (original[key].is_not_null() | tie.whole) for key in tie.keys]
+            units = pl.DataFrame([closed[tie.unit].alias("unit"), *(gap.alias(f"{i}") for i, gap in enumerate(gaps))])
+            lacks = units.select(pl.exclude("unit").any().over("unit") & pl.col("unit").is_not_null())
+            closed = closed.with_columns(
+                pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in zip(tie.keys, lacks, strict=True)
+            )
     keys = tuple(dict.fromkeys(key for tie in ties for key in tie.keys))
     return closed, int(_blanks_of(closed, table, keys).sum())
 

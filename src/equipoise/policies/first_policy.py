@@ -290,9 +290,11 @@ def _candidates(findings: FileFindings, preset: Preset | None) -> Iterator[str]:
     if preset is not None or not findings.levels or findings.coarsest >= DEFAULT_UNIQUES_SHARE:
         yield f"\n# Suppress the keys of the records that are still in classes of fewer than {least}: at the coarsest"
         yield f"# {findings.coarsest:.1%} stand alone. Where that is a large share, name fewer keys or coarser levels."
+        # a key that other members of the household show is blank for all of them after local suppression alone
+        mask = "local_suppress" if findings.roles.of("household") else "suppress_records"
         yield from _recodes(
             {key: names[-1:] for key, names in findings.levels.items()},
-            [f'{{ use = "suppress_records", rule = "min-count:{least}" }}'],
+            [f'{{ use = "{mask}", rule = "min-count:{least}" }}'],
         )
 
 

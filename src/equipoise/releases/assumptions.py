@@ -54,7 +54,20 @@ def _assumptions(released: Records, policy: Policy, revealing: pl.DataFrame) -> 
     yield from _unknown_records(released.roles)
     yield from _unknown_members(released.roles, policy)
     yield from _unread_law(released, policy)
-    if keys and released.roles.missing == "any" and any(axis.null_count() for axis in count(released).cube.axes):
+    if keys and any(axis.null_count() for axis in count(released).cube.axes):
+        yield from _unread_blanks(released)
+
+
+def _unread_blanks(released: Records) -> Iterator[str]:
+    """Where keys are missing: what the rest of the row, or of the household, is taken not to say of them."""
+    roles = released.roles
+    sources = [
+        *(["other columns"] if _columns_words(released) else []),
+        *(["other members"] if roles.household else []),
+    ]
+    if sources:
+        yield f"Assumes that nobody guesses a blank key from {' or '.join(sources)}."
+    if roles.missing == "any":
         yield "Assumes that nobody can tell why a key is missing: a blank could be anything."
 
 
@@ -72,7 +85,7 @@ def _unknown_records(roles: Roles) -> Iterator[str]:
     """Words of the columns where they are words: one stay of a patient, else one record of a person."""
     if roles.person:
         record, person = _noun(roles.id, "person") or "record", _noun(roles.person, "person") or "person"
-        yield f"Assumes that only one {record} of a {person} is known."
+        yield f"Assumes that only one {record} of a {person} is known, not how many there are."
 
 
 def _unread_law(released: Records, policy: Policy) -> Iterator[str]:
@@ -102,13 +115,15 @@ def _noun(column: str | None, role: str) -> str | None:
 
 def _unknown_members(roles: Roles, policy: Policy) -> Iterator[str]:
     """Unless a limit covers the whole household: how many of its members may be known."""
-    limited = [m.known for m in map(_measure, policy.limits) if isinstance(m, Composition)]
+    limits = [m for m in map(_measure, policy.limits) if isinstance(m, Composition)]
+    limited = [limit.known for limit in limits]
     if not roles.household or "all" in limited:
         return
     most = max([1, *(known for known in limited if isinstance(known, int))])
+    size = "" if any(limit.size_known for limit in limits) else ", nor its size"
     unit = _noun(roles.household, "household") or "household"
     members = f"only one member of a {unit} is" if most == 1 else f"at most {most} members of a {unit} are"
-    yield f"Assumes that {members} known, not the whole {unit}."
+    yield f"Assumes that {members} known, not the whole {unit}{size}."
 
 
 def _measure(score: str) -> object:

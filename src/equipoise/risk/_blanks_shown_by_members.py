@@ -2,28 +2,34 @@
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from equipoise.data import engines
-from equipoise.data.people import MIN_HOUSEHOLD_SHARE
+from equipoise.data.aligned_files import aligned
+from equipoise.data.cells import Cells
+from equipoise.data.people import MIN_EQUAL_SHARE, MIN_HOUSEHOLD_SHARE
 from equipoise.data.records import Records
+from equipoise.ground.arrays import inverse
+from equipoise.ground.errors import EngineError
 
 BLANK_MARK = "(blank) "
 """Before a value that stands in another member's row."""
 
 
-def filled_by_members(released: Records, keys: tuple[str, ...]) -> Records:
-    """A release with the keys of the dwelling filled in that a mask blanked for some members only. O(records).
+def filled_by_members(released: Records, original: Records | Cells, keys: tuple[str, ...]) -> Records:
+    """A release with the keys filled in that a mask blanked for some members and others show. O(records).
 
-    A key is the dwelling's where nearly all households that show it several times show one value. What is filled in is
-    marked: who knows the method also sees that the row had a blank.
+    A key is told by others where most households that show it several times show one value; where nearly all do, it is
+    the dwelling's, and one that came missing is read there too. What is filled in is marked: who knows the method also
+    sees that the row had a blank.
 
     >>> from equipoise.data.records import Law
     >>> from equipoise.data.roles import Roles
     >>> table = pl.DataFrame({"home": [1, 1, 2, 2], "roof": ["tin", None, "tile", "tile"]})
     >>> records = Records.of(table, Roles("roof", household="home"))
     >>> blanked = records.with_frame(table, Law("blanked", ("roof",), "one roof blanked"))
-    >>> filled_by_members(blanked, ("roof",)).collect()["roof"].to_list()
+    >>> filled_by_members(blanked, records, ("roof",)).collect()["roof"].to_list()
     ['tin', '(blank) tin', 'tile', 'tile']
     """
     home, changed = released.roles.household, _changed(released)
@@ -31,16 +37,48 @@ def filled_by_members(released: Records, keys: tuple[str, ...]) -> Records:
     if home is None or not columns:
         return released
     table = released.collect()
-    dwelling = [key for key in columns if table[key].null_count() and _of_dwelling(table, home, key)]
-    filled = [_filled(key, home) for key in dwelling]
-    return replace(released, frame=engines.like(released.frame, table.with_columns(filled))) if dwelling else released
+    shares = {key: _equal_share(table, home, key) for key in columns if table[key].null_count()}
+    told = [key for key in shares if shares[key] >= MIN_EQUAL_SHARE]
+    if not told:
+        return released
+    soft = [key for key in told if shares[key] < MIN_HOUSEHOLD_SHARE]
+    came = _came_missing(released, original, table, soft)
+    filled = [_filled(key, home, came.get(key)) for key in told]
+    return replace(released, frame=engines.like(released.frame, table.with_columns(filled)))
 
 
-def _filled(key: str, home: str) -> pl.Expr:
-    """The key as text, with its blanks as other members show them."""
+def blanks_as_values(released: Records, keys: tuple[str, ...]) -> Records:
+    """A release in which a blank key is a value of its own, whatever the roles say, where a mask may have blanked it.
+
+    That a blank could be anything is for who looks for the records that fit a person. Counted among the records
+    themselves it is too kind: those of others would hide whoever shows all keys.
+    """
+    if released.roles.missing == "category" or not _changed(released) & {*keys}:
+        return released
+    return replace(released, roles=replace(released.roles, missing="category"))
+
+
+def _filled(key: str, home: str, came: pl.Series | None) -> pl.Expr:
+    """The key as text, with its blanks as other members show them, unless they came missing."""
     text = pl.col(key).cast(pl.String)
-    shown = pl.when(pl.col(home).is_not_null()).then(pl.lit(BLANK_MARK) + text.drop_nulls().first().over(home))
+    member = pl.col(home).is_not_null() & (pl.lit(True) if came is None else ~pl.lit(came))
+    shown = pl.when(member).then(pl.lit(BLANK_MARK) + text.drop_nulls().mode().sort().first().over(home))
     return pl.coalesce(text, shown).alias(key)
+
+
+def _came_missing(
+    released: Records, original: Records | Cells, table: pl.DataFrame, keys: list[str]
+) -> dict[str, pl.Series]:
+    """Where the original has no value, in the order of the released rows; empty where people cannot be followed."""
+    if not keys or not isinstance(original, Records):
+        return {}
+    try:
+        old = aligned(released, original, tuple(keys))[1]
+    except EngineError:
+        return {}
+    name = released.roles.id
+    order = inverse(table[name].arg_sort().to_numpy()) if name else np.arange(table.height)
+    return {key: old[key].is_null().gather(pl.Series(order)) for key in keys}
 
 
 def _changed(released: Records) -> set[str]:
@@ -48,7 +86,8 @@ def _changed(released: Records) -> set[str]:
     return {column for law in released.history if not law.coarsens for column in law.columns}
 
 
-def _of_dwelling(table: pl.DataFrame, home: str, key: str) -> bool:
+def _equal_share(table: pl.DataFrame, home: str, key: str) -> float:
+    """Of the households that show several values of a key, the share in which all are equal."""
     several = table.select(home, key).drop_nulls().group_by(home).agg(pl.len(), pl.col(key).n_unique().alias("values"))
     equal = several.filter(pl.col("len") > 1)["values"] == 1
-    return len(equal) > 0 and int(equal.sum()) >= MIN_HOUSEHOLD_SHARE * len(equal)
+    return float(equal.sum()) / len(equal) if len(equal) else 0.0

@@ -1,7 +1,7 @@
 """Risks of the classes of the keys: mean over records, detail per cell and per record; the sampling fraction."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from equipoise.data.candidates import Candidates, candidates
 from equipoise.data.cells import Cells, as_cells, by_record
@@ -11,7 +11,7 @@ from equipoise.data.roles import Roles
 from equipoise.ground.arrays import Floats
 from equipoise.methods.method import label
 from equipoise.methods.score import DESCRIPTIVE_NOTE, Score, not_applicable
-from equipoise.risk._blanks_shown_by_members import filled_by_members
+from equipoise.risk._blanks_shown_by_members import blanks_as_values, filled_by_members
 from equipoise.risk._linked_records import linked
 
 CENSUS_NOTE = "No sampling fraction was given and there are no weights: the file is taken for the whole population."
@@ -25,8 +25,8 @@ class KeyRisk:
     score. Blanks that other members of the household show are filled in first. After a random mask on the keys it is
     descriptive only, and a note says so. Where the roles declare that a missing key could be anything
     (`missing="any"`), a measure of sizes counts for each person the released records that do not contradict their true
-    keys. Where people have several records, those are left out whose other records contradict what is true of the
-    person.
+    keys; other measures, and files in which people cannot be followed, still count identical rows. Where people have
+    several records, those are left out whose other records contradict what is true of the person.
     """
 
     __slots__ = ()
@@ -39,35 +39,42 @@ class KeyRisk:
     def measure(self, released: Records | Cells, original: Records | Cells) -> Score:
         if isinstance(released, Records) and released.synthetic:
             return not_applicable(label(self), "lower")
-        if isinstance(released, Records):
-            released = filled_by_members(released, self.by(released.roles))
         score = self._of_classes(released, original)
         at_random = isinstance(released, Records) and released.randomised & {*self.by(released.roles)}
         return replace(score, notes=(*score.notes, DESCRIPTIVE_NOTE)) if at_random else score
 
     def _of_classes(self, released: Records | Cells, original: Records | Cells) -> Score:
-        if isinstance(released, Records) and isinstance(original, Records) and self._by_candidates(released.roles):
-            return self._candidates_score(released, original)
-        return self._score(released, self._cells(released))
-
-    def _by_candidates(self, roles: Roles) -> bool:
-        return self.of_sizes and (bool(roles.person) or roles.missing == "any")
-
-    def _candidates_score(self, released: Records, original: Records) -> Score:
-        view = self._candidates(released, original, self.by(released.roles))
-        if view is None:
+        if not isinstance(released, Records):
             return self._score(released, self._cells(released))
-        score = self._score(view.people, view.people)
-        return replace(score, records=lambda: rows(original, risk=score.detail["risk"].gather(view.places)))
-
-    def _candidates(self, released: Records, original: Records, by: tuple[str, ...]) -> Candidates | None:
-        return linked(released, original, by) if released.roles.person else candidates(released, original, by)
+        read, view = as_read(released, original, self.by(released.roles), of_sizes=self.of_sizes)
+        if view is None:
+            return self._score(read, self._cells(read))
+        score, people = self._score(view.people, view.people), cast(Records, original)
+        return replace(score, records=lambda: rows(people, risk=score.detail["risk"].gather(view.places)))
 
     def _cells(self, released: Records | Cells) -> Cells:
         return as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
 
     def _score(self, released: Records | Cells, cells: Cells) -> Score:
         raise NotImplementedError
+
+
+def as_read(
+    released: Records, original: Records | Cells, by: tuple[str, ...], *, of_sizes: bool = True
+) -> tuple[Records, Candidates | None]:
+    """A release as an intruder reads it, blanks that members show filled in and other blanks as values.
+
+    Beside it, for measures of sizes, the records that may be each person's: where people have several, or where a blank
+    is declared to be anything and no member shows one.
+    """
+    plain = blanks_as_values(released, by)
+    read = filled_by_members(plain, original, by)
+    if not of_sizes or not isinstance(original, Records):
+        return read, None
+    if released.roles.person:
+        return read, linked(read, original, by)
+    anything = released.roles.missing == "any" and read is plain
+    return read, candidates(released, original, by) if anything else None
 
 
 def cell_score(name: str, released: Records | Cells, cells: Cells, risk: Floats, notes: tuple[str, ...] = ()) -> Score:

@@ -1,7 +1,7 @@
 """Composition risk: an intruder who knows the keys of several members of a household, or of all of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import Literal
@@ -15,6 +15,7 @@ from equipoise.ground.errors import ParameterError, RolesError
 from equipoise.ground.packed_keys import code, group
 from equipoise.methods.method import label
 from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._blanks_shown_by_members import filled_by_members
 
 MAX_SUBSETS = 1000
 """Subsets of one household that are tried; one with more is taken as known whole, which is never a smaller risk."""
@@ -69,7 +70,9 @@ class Composition:
         column = self.household or released.roles.household
         if not column:
             raise RolesError("Composition risk needs to know who lives together: name a household in the roles.")
-        households = _households(released, column)
+        roles = replace(released.roles, household=column, missing="category")
+        read = filled_by_members(replace(released, roles=roles), original, roles.keys)
+        households = _households(read, column)
         alike = self._alike(households)
         exposed = alike < self.k
         people = int(households.sizes[exposed].sum())

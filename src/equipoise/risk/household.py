@@ -1,10 +1,11 @@
 """Household risk: the probability that a household is re-identified through any of its members."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
+from equipoise.data.aligned_files import aligned
 from equipoise.data.cells import count
 from equipoise.data.moving_units import cell_of
 from equipoise.data.records import Records
@@ -16,16 +17,18 @@ from equipoise.laws.mean_reciprocal import of_cells
 from equipoise.methods.method import label
 from equipoise.methods.parameters import share
 from equipoise.methods.score import Score, not_applicable
+from equipoise.risk._cell_score import as_read
 
 
 @dataclass(frozen=True, slots=True)
 class Household:
     """Mean probability that a record's household is re-identified: 1 - product over its members of (1 - their risk).
 
-    The risk r_i of a member is that of `Individual`; whoever recognises one member recognises all, so each member has
-    the risk of the household. `number` is the expected number of records re-identified so; with `above`, value and
-    number are those of the records in households of a larger risk. The detail has a row per household, the worst
-    first: its id, its `members` and its `risk`. Who lives together is said by the `household` role, or by that column.
+    The risk r_i of a member is that of `Individual`, blanks that other members show filled in; whoever recognises one
+    member recognises all, so each member has the risk of the household. `number` is the expected number of records
+    re-identified so; with `above`, value and number are those of the records in households of a larger risk. The detail
+    has a row per household, the worst first: its id, its `members` and its `risk`. Who lives together is said by the
+    `household` role, or by that column.
 
     Source: Hundepool et al. (2012), section 3.3.3; World Bank, *Statistical Disclosure Control for Microdata: A
     Practice Guide*, section on household risk. Assumes that an intruder knows one member, not the family.
@@ -50,7 +53,7 @@ class Household:
         home = self.household or released.roles.household
         if not home:
             raise RolesError("Household risk needs to know who lives together: name a household in the roles.")
-        ids, homes, risk = _members(released, home)
+        ids, homes, risk = _members(released, original, home)
         with np.errstate(divide="ignore"):
             missed = np.bincount(homes.codes, np.log1p(-risk), homes.size)
         people, shared = np.bincount(homes.codes, minlength=homes.size), -np.expm1(missed)
@@ -66,18 +69,25 @@ class Household:
         )
 
 
-def _members(records: Records, home: str) -> tuple[pl.Series, Coded, Floats]:
+def _members(released: Records, original: Records, home: str) -> tuple[pl.Series, Coded, Floats]:
     """Id (else row number), household and own risk of every record, row by row: ids may repeat."""
-    key = records.roles.id
-    require_columns((home,), records.schema())
-    if records.kind == "pyspark" and not key:
+    key, keys = released.roles.id, released.roles.keys
+    require_columns((home,), released.schema())
+    if released.kind == "pyspark" and not key:
         raise RolesError("Records on Spark have no order: name an id role to see the risk of each record.")
-    cells = count(records)
-    table = records.collect(*dict.fromkeys((*cells.by, home, *((key,) if key else ()))))
-    if gaps := table[home].null_count():
+    columns = tuple(dict.fromkeys((home, *((key,) if key else ()))))
+    if gaps := released.collect(home)[home].null_count():
         raise RolesError(f"{gaps:,} records have no household in {home!r}.")
+    named = replace(released, roles=replace(released.roles, household=home))
+    read, view = as_read(named, original, keys)
+    if view is None:
+        cells = count(read)
+        table = read.collect(*dict.fromkeys((*cells.by, *columns)))
+        cell = cell_of(table, cells)
+    else:
+        cells, cell, table = view.people, view.places, aligned(read, original, columns)[0]
     ids = table[key] if key else pl.int_range(table.height, dtype=pl.UInt32, eager=True).alias("record")
-    return ids, code(table[home]), np.minimum(of_cells(cells)[cell_of(table, cells)], 1.0)
+    return ids, code(table[home]), np.minimum(of_cells(cells)[cell], 1.0)
 
 
 def _detail(homes: pl.Series, people: Integers, risk: Floats) -> pl.DataFrame:

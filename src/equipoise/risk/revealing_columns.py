@@ -13,7 +13,7 @@ from equipoise.data.records import Law, Records
 from equipoise.data.released_terms import computable
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError, require_columns
-from equipoise.ground.packed_keys import code, group
+from equipoise.ground.packed_keys import Coded, code, group, group_coded
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score, not_applicable
@@ -24,6 +24,8 @@ MAX_TARGETS = 10_000
 """People whose changed numbers are looked up in pairs: drawn by a public seed where there are more."""
 NEGLIGIBLE_SHARE = 0.001
 """A pair of columns that cannot single out more is not counted."""
+MIN_TOLD_SHARE, MIN_RECORDS_PER_VALUE = 0.99, 5
+"""Share of the errors about a column that knowing a key avoids, from which on the key tells it; records per value."""
 TIE = 1e-9
 """How far two distances may differ, as a share, and be equal."""
 APART = 1e7
@@ -39,6 +41,10 @@ class RevealingColumns:
     changed otherwise the nearest ones (in pairs by the distance divided by the standard deviation of the changes). A
     person is singled out where fewer than `k` released records are left, theirs among them. value = max over columns
     and pairs of #{singled out} / n.
+
+    Who knows a person's keys also knows a column that follows from one of them (the year of birth from the age: lambda
+    of Goodman and Kruskal (1954) 0.99 or more). Where that key was coarsened or blanked, people are singled out by the
+    released keys and that column together who are not by the keys alone.
 
     Keys, numbers given anew (`masks.Renumber`), what is withheld and the columns `unknown` are left out: of those the
     release assumes that nobody knows them. Where rows cannot be matched to people, every released value counts as if it
@@ -64,15 +70,17 @@ class RevealingColumns:
         if released.synthetic:
             return not_applicable(label(self), "lower")
         require_columns(self.unknown, original.schema())
-        columns = _looked_up(released, original, self._columns(released, original))
-        table = _table(list(self._shares(columns)), released.height())
+        names = self._columns(released, original)
+        columns = _looked_up(released, original, names)
+        told = _told_by_keys(released, original, names, self.k)
+        table = _table([*told, *self._shares(columns)], released.height())
         worst = table.row(0, named=True) if table.height else {"share": 0.0, "number": 0}
         return Score(
             label(self),
             float(worst["share"]),
             number=int(worst["number"]),
             unit="share of people",
-            notes=_notes(table, len(columns)),
+            notes=(*_notes(table, len(columns)), *(f"Who knows the keys knows {row['column']!r}." for row in told)),
             cells=lambda: table,
         )
 
@@ -108,6 +116,41 @@ class _KnownColumn:
     @cached_property
     def values(self) -> int:
         return len(np.unique(self.shown[~np.isnan(self.shown)]))
+
+
+def _told_by_keys(released: Records, original: Records, names: tuple[str, ...], k: int) -> list[dict[str, object]]:
+    """Columns that follow from a key that was coarsened or blanked, and whom they single out beside the keys."""
+    keys = tuple(key for key in original.roles.keys if key in released.schema())
+    try:
+        new, old = aligned(released, original, tuple(dict.fromkeys((*keys, *names))))
+    except EngineError:
+        return []
+    shown, true = ({key: code(table[key]) for key in keys} for table in (new, old))
+    hidden = [key for key in keys if shown[key].size < true[key].size or new[key].null_count() > old[key].null_count()]
+    if not hidden:
+        return []
+    classes, _ = group_coded(list(shown.values()))
+    rows: list[dict[str, object]] = []
+    safe = np.bincount(classes)[classes] >= k
+    for name in names:
+        column = code(new[name])
+        if any(_tells(true[key], column) for key in hidden):
+            finer, _ = group([classes, column.codes], [int(classes.max()) + 1, column.size])
+            share = float((safe & (np.bincount(finer)[finer] < k)).mean())
+            rows.append({"column": name, "beside": None, "share": share})
+    return rows
+
+
+def _tells(key: Coded, column: Coded) -> bool:
+    """Whether the value of a key says that of a column: the errors that it leaves, of those without it."""
+    groups = np.bincount(key.codes, minlength=key.size)
+    if len(key.codes) < MIN_RECORDS_PER_VALUE * key.size:
+        return False
+    pairs, first = group_coded([key, column])
+    many, largest = np.bincount(pairs), np.zeros(key.size, dtype=np.int64)
+    np.maximum.at(largest, key.codes[first], many)
+    left, without = int((groups - largest).sum()), len(key.codes) - int(np.bincount(column.codes).max(initial=0))
+    return without > 0 and left <= (1 - MIN_TOLD_SHARE) * without
 
 
 def _looked_up(released: Records, original: Records, names: tuple[str, ...]) -> list[_KnownColumn]:
@@ -251,6 +294,7 @@ def _row(columns: tuple[_KnownColumn, ...], k: int) -> dict[str, object]:
 def _table(rows: list[dict[str, object]], people: int) -> pl.DataFrame:
     schema = {"column": pl.String, "beside": pl.String, "share": pl.Float64}
     table = pl.DataFrame(rows, schema=schema).sort("share", descending=True, maintain_order=True)
+    table = table.unique(["column", "beside"], keep="first", maintain_order=True)
     return table.with_columns(number=(pl.col("share") * people).round().cast(pl.Int64))
 
 

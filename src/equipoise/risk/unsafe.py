@@ -1,12 +1,15 @@
 """Records in cells that a rule calls unsafe."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from equipoise.data.cells import Cells, as_cells
 from equipoise.data.equivalence_classes import Classes
+from equipoise.data.key_subsets import ClassSizes
 from equipoise.data.records import Records
+from equipoise.data.released_terms import rows
 from equipoise.data.roles import Roles
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
@@ -16,7 +19,7 @@ from equipoise.methods.parameters import check_fields
 from equipoise.methods.protection_levels import Both, Either
 from equipoise.methods.score import Score, not_applicable
 from equipoise.methods.sensitive_values import flagged, sensitive_of
-from equipoise.risk._cell_score import cell_score
+from equipoise.risk._cell_score import as_read, cell_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +61,29 @@ class Unsafe:
         sensitive = sensitive_of([self.rule])
         if isinstance(released, Records) and released.synthetic and not sensitive:
             return not_applicable(label(self), "lower")
-        cells = as_cells(released, self.by(released.roles)) if isinstance(released, Records) else released
-        keys = tuple(column for column in cells.by if column not in sensitive)
+        if isinstance(released, Records):
+            return self._of_records(released, original)
+        return self._of_cells(released, released)
+
+    def _of_records(self, released: Records, original: Records | Cells) -> Score:
+        """As rows are read: blanks that members show filled in, and by the person's view where sizes are all."""
+        keys = tuple(key for key in released.roles.keys if key not in sensitive_of([self.rule]))
+        read, view = as_read(released, original, keys, of_sizes=_of_sizes(self.rule))
+        if view is None:
+            return self._of_cells(read, as_cells(read, self.by(read.roles)))
+        risk = self.rule.flag(view.people).to_numpy().astype(np.float64)
+        people, score = cast(Records, original), cell_score(label(self), view.people, view.people, risk)
+        return replace(score, records=lambda: rows(people, risk=risk[view.places]))
+
+    def _of_cells(self, released: Records | Cells, cells: Cells) -> Score:
+        keys = tuple(column for column in cells.by if column not in sensitive_of([self.rule]))
         _refuse(self.rule, cells, keys)
         return cell_score(label(self), released, cells.margin(keys), _risk(self.rule, cells, keys))
+
+
+def _of_sizes(rule: Rule) -> bool:
+    """Whether a rule, or each of several, asks for nothing but the size of classes."""
+    return all(map(_of_sizes, rule.rules)) if isinstance(rule, Either | Both) else isinstance(rule, ClassSizes)
 
 
 def _risk(rule: Rule, cells: Cells, keys: tuple[str, ...]) -> Floats:
