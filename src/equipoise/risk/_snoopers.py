@@ -8,6 +8,7 @@ import polars as pl
 
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import MissingExtraError
+from equipoise.risk._forest import forest_guesses, sampled_rows
 
 KNOT_QUANTILES = (0.5, 0.9, 0.1, 0.98)
 """Where the lines of the curved snooper may bend; the first ones where records are few."""
@@ -24,7 +25,7 @@ SINGULAR_SHARE = 1e-10
 
 @dataclass(frozen=True)
 class Term:
-    """A column as a number, what lies beyond a knot of it, whether it is missing, or whether it has this category."""
+    """A column as a number or code, what lies beyond a knot, whether it is missing, or whether it has this category."""
 
     column: str
     kind: str
@@ -32,10 +33,15 @@ class Term:
     unit: float = 1.0
     knot: float = 0.0
     category: str | None = None
+    codes: pl.DataFrame | None = None
 
     def values(self, table: pl.DataFrame) -> Floats:
         if self.kind == "category":
             return (as_text(table[self.column]) == self.category).fill_null(False).to_numpy().astype(np.float64)
+        if self.codes is not None:
+            text = pl.DataFrame({"category": as_text(table[self.column])})
+            found = text.join(self.codes, on="category", how="left", maintain_order="left")["code"]
+            return found.fill_null(-1).to_numpy().astype(np.float64)
         numbers = as_numbers(table[self.column])
         if self.kind == "missing":
             return np.isnan(numbers).astype(np.float64)
@@ -45,10 +51,13 @@ class Term:
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a regression: numbers as they are (`linear`), and with bends and categories (`curved`)."""
+    """The terms of a regression: numbers as they are (`linear`), with bends and categories (`curved`), or as trees cut
+    them (`coded`: a category by how frequent it is).
+    """
 
     linear: tuple[Term, ...]
     curved: tuple[Term, ...]
+    coded: tuple[Term, ...]
 
     @classmethod
     def of(cls, released: pl.DataFrame, columns: Sequence[str]) -> "Terms":
@@ -64,7 +73,8 @@ class Terms:
             more = list(_of_category(released[column]))
             categories += more if len(more) <= room else []
             room -= len(more) if len(more) <= room else 0
-        return cls(linear, (*linear, *bends, *categories))
+        codes = (Term(c, "code", codes=_codes(released[c])) for c in columns if c not in numeric)
+        return cls(linear, (*linear, *bends, *categories), (*linear, *codes))
 
 
 def is_number(column: pl.Series) -> bool:
@@ -109,6 +119,12 @@ def _of_category(column: pl.Series) -> Iterator[Term]:
         yield Term(column.name, "category", category=category)
 
 
+def _codes(column: pl.Series) -> pl.DataFrame:
+    """Categories by number, the most frequent first."""
+    counts = as_text(column).alias("category").drop_nulls().value_counts(name="n")
+    return counts.sort(["n", "category"], descending=[True, False]).select("category").with_row_index("code")
+
+
 def matrix(terms: Sequence[Term], table: pl.DataFrame) -> Floats:
     """A row for each record, a column for each term, and one of ones."""
     return np.stack([np.ones(table.height), *(term.values(table) for term in terms)], axis=1)
@@ -131,6 +147,39 @@ def best_fit_errors(terms: Sequence[Term], released: pl.DataFrame, originals: Fl
         present = ~np.isnan(y)
         rows, centred = (x if present.all() else x[present]), y[present] - y[present].mean()
         errors.append(_relative(rows @ coefficients(rows, centred), centred))
+    return errors
+
+
+def forest_errors(
+    terms: Terms, released: pl.DataFrame, originals: Floats, by_all_columns: Sequence[float]
+) -> list[float]:
+    """Relative errors of random forests, on at most 3,000 records, for each column of the originals.
+
+    A forest guesses for records that its trees have not seen. The numbers and the guesses of all columns are then
+    joined by the best linear rule, fitted to the originals, while there are 30 records for each of them. On a sample of
+    the records the error is that ratio to the best linear rule, times the error of that rule in all of them.
+    """
+    if not terms.coded:
+        return [1.0] * originals.shape[1]
+    rows = sampled_rows(np.arange(released.height), len(terms.coded), originals.shape[1])
+    some, y = released[rows], originals[rows]
+    present = ~np.isnan(y)
+    centre = np.where(present, y, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    guesses = forest_guesses(matrix(terms.coded, some)[:, 1:], np.where(present, y, centre))
+    scaled = (guesses - centre) / np.maximum(guesses.std(axis=0), 1e-300)
+    linear = matrix(terms.linear, some)
+    joined = np.column_stack([scaled, linear])
+    errors = []
+    for at, (column, has_value) in enumerate(zip(y.T, present.T, strict=True)):
+        truth, x = column[has_value] - centre[at], joined[has_value]
+        if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
+            error = _relative(x @ coefficients(x, truth), truth)
+        else:
+            error = _relative(guesses[has_value, at] - centre[at], truth)
+        if len(rows) < released.height:
+            x = linear[has_value]
+            error *= by_all_columns[at] / max(1e-12, _relative(x @ coefficients(x, truth), truth))
+        errors.append(error)
     return errors
 
 
@@ -167,6 +216,20 @@ def neighbour_errors(
         _, places = tree.query(matrix(terms, some), k=[*range(1, min(NEIGHBOURS[-1], len(values)) + 1)])
         errors.append(min(_of_people(values[places[:, :k]].mean(axis=1), some, target) for k in NEIGHBOURS))
     return errors
+
+
+def learnt_forest_errors(
+    terms: Terms, released: pl.DataFrame, target: str, people: Sequence[pl.DataFrame]
+) -> list[float]:
+    """Relative errors of a random forest that learns from at most 3,000 records of the release."""
+    y = as_numbers(released[target])
+    rows = sampled_rows(np.flatnonzero(~np.isnan(y)), len(terms.coded), len(people))
+    asked = [_spread_out(table, target) for table in people]
+    learnt = matrix(terms.coded, released[rows])[:, 1:]
+    questions = np.concatenate([matrix(terms.coded, table)[:, 1:] for table in asked])
+    guesses = forest_guesses(learnt, y[rows][:, None], questions)[:, 0]
+    ends = np.cumsum([table.height for table in asked])[:-1]
+    return [_of_people(guess, table, target) for guess, table in zip(np.split(guesses, ends), asked, strict=True)]
 
 
 def _spread_out(table: pl.DataFrame, target: str) -> pl.DataFrame:
