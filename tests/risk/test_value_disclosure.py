@@ -117,7 +117,7 @@ def test_trees_find_what_no_sum_does() -> None:
     released = eq.read(table, eq.Roles(numeric="x"))
     row = ValueDisclosure(trees=True).measure(released, original).detail.row(0, named=True)
     assert row["curved"] > 0.8
-    assert max(row["forest"], row["trees"]) < 0.2
+    assert max(row["flexible"], row["trees"]) < 0.2
 
 
 def test_a_synthetic_file_is_measured_beside_its_holdout() -> None:
@@ -154,7 +154,9 @@ def test_a_constant_column_is_refused() -> None:
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_the_forest_guesses_for_records_that_it_has_not_seen(sampled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flexible_snooper_guesses_for_records_that_it_has_not_seen(
+    sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Points of a curve, hidden by noise, are guessed better than by any sum of curves; what is unrelated is not."""
     if sampled:
         monkeypatch.setattr("equipoise.risk._forest.MAX_WORK", 0)
@@ -164,6 +166,6 @@ def test_the_forest_guesses_for_records_that_it_has_not_seen(sampled: bool, monk
     y = x + rng.normal(size=x.shape) * 0.25
     y[:, 2] = np.sin(angle)
     detail = ValueDisclosure().measure(records_of(y), records_of(x)).detail
-    assert detail["strongest"][1] == "forest"
-    assert detail["forest"][1] < detail["curved"][1]
-    assert detail["forest"][2] > 0.95
+    assert detail["strongest"][1] == "flexible"
+    assert detail["flexible"][1] < detail["curved"][1]
+    assert detail["flexible"][2] > 0.95

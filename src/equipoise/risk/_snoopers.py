@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import MissingExtraError
 from equipoise.risk._forest import forest_guesses, sampled_rows
 
@@ -19,6 +19,8 @@ MAX_CATEGORIES = 20
 NEIGHBOURS = (1, 5)
 """Released records whose mean is a guess."""
 MAX_NEIGHBOUR_QUESTIONS, MAX_TREE_RECORDS, TREE_FOLDS = 2_000, 10_000, 3
+MAX_PRIOR_RECORDS, PRIOR_STEP, LEAST_CHANGE = 10_000, 500, 0.05
+"""People whose values are the prior of others, questions at a time, and the least change, in standard deviations."""
 SINGULAR_SHARE = 1e-10
 """Share of the largest eigenvalue below which a direction counts for nothing."""
 
@@ -150,37 +152,62 @@ def best_fit_errors(terms: Sequence[Term], released: pl.DataFrame, originals: Fl
     return errors
 
 
-def forest_errors(
-    terms: Terms, released: pl.DataFrame, originals: Floats, by_all_columns: Sequence[float]
+def flexible_errors(
+    terms: Terms, released: pl.DataFrame, masked: Floats, originals: Floats, by_all_columns: Sequence[float]
 ) -> list[float]:
-    """Relative errors of random forests, on at most 3,000 records, for each column of the originals.
+    """Relative errors of a random forest and of Bayes' rule, on at most 3,000 records, for each original column.
 
-    A forest guesses for records that its trees have not seen. The numbers and the guesses of all columns are then
-    joined by the best linear rule, fitted to the originals, while there are 30 records for each of them. On a sample of
-    the records the error is that ratio to the best linear rule, times the error of that rule in all of them.
+    The forest guesses for records that its trees have not seen, Bayes' rule by the values of all others. The guesses of
+    all columns and the released numbers are joined by the best linear rule, fitted to the originals, while there are 30
+    records for each of them. On a sample the error is that ratio to the best linear rule of the numbers alone, times
+    the error of that rule in all records.
     """
     if not terms.coded:
         return [1.0] * originals.shape[1]
     rows = sampled_rows(np.arange(released.height), len(terms.coded), originals.shape[1])
-    some, y = released[rows], originals[rows]
-    present = ~np.isnan(y)
-    centre = np.where(present, y, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    guesses = forest_guesses(matrix(terms.coded, some)[:, 1:], np.where(present, y, centre))
-    scaled = (guesses - centre) / np.maximum(guesses.std(axis=0), 1e-300)
+    present = ~np.isnan(originals)
+    centre = np.where(present, originals, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    values, some = np.where(present, originals, centre) - centre, released[rows]
+    forest = forest_guesses(matrix(terms.coded, some)[:, 1:], values[rows])
+    guesses = [forest, posterior_means(np.where(np.isnan(masked), centre, masked) - centre, values, rows)]
     linear = matrix(terms.linear, some)
-    joined = np.column_stack([scaled, linear])
+    joined = np.column_stack([*(g / np.maximum(g.std(axis=0), 1e-300) for g in guesses), linear])
     errors = []
-    for at, (column, has_value) in enumerate(zip(y.T, present.T, strict=True)):
-        truth, x = column[has_value] - centre[at], joined[has_value]
+    for at, has_value in enumerate(present[rows].T):
+        truth = values[rows, at][has_value]
         if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
-            error = _relative(x @ coefficients(x, truth), truth)
+            error = _best_linear(joined[has_value], truth)
         else:
-            error = _relative(guesses[has_value, at] - centre[at], truth)
+            error = min(_relative(guess[has_value, at], truth) for guess in guesses)
         if len(rows) < released.height:
-            x = linear[has_value]
-            error *= by_all_columns[at] / max(1e-12, _relative(x @ coefficients(x, truth), truth))
+            error *= by_all_columns[at] / max(1e-12, _best_linear(linear[has_value], truth))
         errors.append(error)
     return errors
+
+
+def posterior_means(masked: Floats, values: Floats, rows: Integers) -> Floats:
+    """E(x | y) of some rows by Bayes' rule, the values of all other people being the prior, as drawn by a public seed.
+
+    The likelihood of y given x is normal with the covariance of the changes y - x, which the law of a noise tells.
+    """
+    from scipy.special import softmax
+
+    covariance = np.cov((masked - values).T).reshape(values.shape[1], -1)
+    covariance = covariance + np.diag((LEAST_CHANGE**2 * values.var(axis=0)) + 1e-300)
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance)).T
+    atoms = np.random.default_rng(len(values)).permutation(len(values))[:MAX_PRIOR_RECORDS]
+    people, asked = values[atoms] @ whitening, masked[rows] @ whitening
+    means = np.empty((len(rows), values.shape[1]))
+    for at in range(0, len(rows), PRIOR_STEP):
+        some = asked[at : at + PRIOR_STEP]
+        logs = some @ people.T - (people**2).sum(axis=1) / 2
+        logs[rows[at : at + PRIOR_STEP, None] == atoms] = -np.inf
+        means[at : at + PRIOR_STEP] = softmax(logs, axis=1) @ values[atoms] if len(atoms) > 1 else 0.0
+    return means
+
+
+def _best_linear(x: Floats, y: Floats) -> float:
+    return _relative(x @ coefficients(x, y), y)
 
 
 def learnt_errors(
