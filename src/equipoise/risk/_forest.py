@@ -13,7 +13,7 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 
 TREES, MAX_DEPTH, MIN_LEAF = 40, 12, 4
 BAG_SHARE, COLUMN_SHARE = 0.67, 0.6
-"""Share of the records that teach a tree, and of the columns that are tried at a node."""
+"""Share of the records that teach a tree, and of the columns tried at a node; all of them in synthetic files."""
 MAX_RECORDS, MIN_RECORDS, MAX_WORK = 3_000, 300, 100_000_000
 """Records at most and at least, and records x columns x values over all levels of all trees."""
 
@@ -47,7 +47,7 @@ def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None) -> Floats:
         bag[: len(y)] = rng.random(len(y)) < BAG_SHARE
         if not bag.any():
             continue
-        leaf = _grown(features, orders, teaching, bag, rng)
+        leaf = _grown(features, orders, teaching, bag, rng, COLUMN_SHARE if asked is None else 1.0)
         counts, means = _means(leaf, teaching, bag)
         asks = ~bag & (counts[leaf] > 0)
         sums[asks] += means[leaf[asks]]
@@ -62,14 +62,16 @@ def _means(leaf: Integers, y: Floats, bag: Booleans) -> tuple[Floats, Floats]:
     return counts, sums / np.maximum(counts, 1)[:, None]
 
 
-def _grown(x: Floats, orders: list[Integers], y: Floats, bag: Booleans, rng: np.random.Generator) -> Integers:
+def _grown(
+    x: Floats, orders: list[Integers], y: Floats, bag: Booleans, rng: np.random.Generator, tried_share: float
+) -> Integers:
     """The leaf of every record in one tree that the records of the bag teach."""
     node = np.zeros(len(x), dtype=np.int64)
     orders = [order[bag[order]] for order in orders]
     for _ in range(MAX_DEPTH):
         size = int(node.max()) + 1
         gain, cut, column = np.full(size, 1e-9), np.full(size, np.inf), np.zeros(size, dtype=np.int64)
-        tried = rng.random((len(orders), size)) < COLUMN_SHARE
+        tried = rng.random((len(orders), size)) < tried_share
         tried[rng.integers(0, len(orders), size), np.arange(size)] = True
         for place, (nodes, gains, cuts) in enumerate(_cuts(x, orders, y, node)):
             better = (gains > gain[nodes]) & tried[place, nodes]
