@@ -71,3 +71,22 @@ def test_links_in_the_companies(record: Record, data_folder: Path) -> None:
     released, original, z, x = both(table.select(table.columns[:7]), 0.1)
     reported, reached = eq.attack(released, original, size=1).strongest.score.value, by_ranks(x, z)
     record("rank_swap", "window 0.1", file="Tarragona", measure="person linked", reported=reported, reached=reached)
+
+
+def by_neighbours(z: np.ndarray, x: np.ndarray, size: int) -> float:
+    """The mean original of the records most alike in ranks, the own one left out: what somebody with pairs learns."""
+    away = cdist(ranks(z), ranks(z))
+    np.fill_diagonal(away, np.inf)
+    near = np.argsort(away, axis=1)[:, :size]
+    return float(np.max(1 - ((x - x[near].mean(axis=1)) ** 2).mean(axis=0) / x.var(axis=0)))
+
+
+def test_values_that_lie_on_a_curve(record: Record) -> None:
+    """Columns that are bent lines of each other, a window of a quarter: neighbours know more than sums of curves."""
+    angle = np.random.default_rng(2).uniform(0, 2 * np.pi, 800)
+    shape = np.column_stack([np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)])
+    released, original, z, x = both(pl.DataFrame(shape, schema=list("abcd")), 0.25)
+    reached = max(by_neighbours(z, x, size) for size in (5, 10, 20))
+    reported = eq.risk.ValueDisclosure().measure(released, original).value
+    measure = "variance of a value learnt"
+    record("rank_swap", "window 0.25 on a curve", file="made", measure=measure, reported=reported, reached=reached)

@@ -184,7 +184,9 @@ def test_correct_matches_over_draws_agree_with_the_exact_mean(small: eq.Records)
     """The mean over draws is the unconditional probability of the audit, within 4 standard errors."""
     for method in METHODS:
         mask = Pram(0.6, method=method)  # type: ignore[arg-type]
-        rates = [CorrectMatches().measure(mask.apply(small, Draws(s)), small).value for s in range(250)]
+        scores = [CorrectMatches().measure(mask.apply(small, Draws(s)), small) for s in range(250)]
+        rates = [float((score.detail["risk"] * score.detail["people"]).sum()) / 40 for score in scores]
+        assert all(score.value >= rate - 1e-12 for score, rate in zip(scores, rates, strict=True))
         detail = MatchProbability().measure(mask.apply(small, Draws(0)), small).detail
         exact = float((detail["unconditional"] * detail["n"]).sum()) / 40
         assert abs(np.mean(rates) - exact) <= 4 * np.std(rates, ddof=1) / np.sqrt(250)

@@ -115,8 +115,9 @@ def test_trees_find_what_no_sum_does() -> None:
     table = pl.DataFrame({"x": y, "z": z})
     original = eq.read(table.with_columns(x=pl.Series(np.sign(y * z))), eq.Roles(numeric="x"))
     released = eq.read(table, eq.Roles(numeric="x"))
-    assert ValueDisclosure().measure(released, original).value < 0.2
-    assert ValueDisclosure(trees=True).measure(released, original).value > 0.8
+    row = ValueDisclosure(trees=True).measure(released, original).detail.row(0, named=True)
+    assert row["curved"] > 0.8
+    assert max(row["flexible"], row["trees"]) < 0.2
 
 
 def test_a_synthetic_file_is_measured_beside_its_holdout() -> None:
@@ -129,10 +130,10 @@ def test_a_synthetic_file_is_measured_beside_its_holdout() -> None:
     part = covariance[1, others]
     expected = part @ np.linalg.solve(covariance[np.ix_(others, others)], part)
     assert score.value == pytest.approx(expected, abs=0.05)
-    assert score.baseline == pytest.approx(expected, abs=0.05)
+    assert score.baseline == pytest.approx(expected, abs=0.1)
     assert "knows all other columns" in score.notes[1]
     less = ValueDisclosure("b", known="c").measure(released, records)
-    assert less.value == pytest.approx(0.36, abs=0.05)
+    assert less.value == pytest.approx(0.36, abs=0.08)  # trees that copy people tell a little more of them
     assert less.baseline == pytest.approx(0.0)
 
 
@@ -150,3 +151,21 @@ def test_a_constant_column_is_refused() -> None:
     x = np.ones(5)
     with pytest.raises(eq.DataError, match="variation"):
         ValueDisclosure().measure(*pair(x, x))
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_flexible_snooper_guesses_for_records_that_it_has_not_seen(
+    sampled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points of a curve, hidden by noise, are guessed better than by any sum of curves; what is unrelated is not."""
+    if sampled:
+        monkeypatch.setattr("equipoise.risk._forest.MAX_WORK", 0)
+    rng = np.random.default_rng(8)
+    angle = rng.uniform(0, 2 * np.pi, 900)
+    x = np.column_stack([np.cos(angle), np.sin(2 * angle), rng.normal(size=900)])
+    y = x + rng.normal(size=x.shape) * 0.25
+    y[:, 2] = np.sin(angle)
+    detail = ValueDisclosure().measure(records_of(y), records_of(x)).detail
+    assert detail["strongest"][1] == "flexible"
+    assert detail["flexible"][1] < detail["curved"][1]
+    assert detail["flexible"][2] > 0.95

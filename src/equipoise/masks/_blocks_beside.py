@@ -33,6 +33,10 @@ MIN_FOLD_CELLS = 8
 """Cells of a group in each fold at least; smaller groups are in one fold, unless they are half of the file."""
 MARGIN = 1.5
 """Evidence is taken for so much stronger than it was measured: another measure of it may find a little more."""
+AUDIT_MARGIN = 1.1
+"""The same in the audit of blocks, which must be found again by another audit."""
+MAX_AUDITS = 6
+"""Times that blocks are cut and audited before the bound is given up."""
 REFERENCE_CELLS = 24
 """Cells with which records are compared to see which are alike."""
 Evidence = Callable[[Integers, Integers], Floats]
@@ -55,31 +59,68 @@ class AlikeRecords:
 
     def __init__(self, units: Units, table: pl.DataFrame, beside: tuple[str, ...], xi: float) -> None:
         self.counts, self.groups = units.counts, units.groups
-        cells = cell_of(table, units.cells)
-        self.rows = np.argsort(cells, kind="stable")
-        self.starts = np.searchsorted(cells[self.rows], np.arange(len(units) + 1))
+        self.cells = cell_of(table, units.cells)
+        self.rows = np.argsort(self.cells, kind="stable")
+        self.starts = np.searchsorted(self.cells[self.rows], np.arange(len(units) + 1))
+        self.keys, self.others = units.cells.keys.select(units.keys), table.select(beside)
         small = 1 / self.counts > xi
         self.folds = _folds(self.groups, _joined(self.counts, self.groups, small, xi))
-        pairs = TruePairs(
-            units.cells.keys.select(units.keys), table.select(beside), cells, self.folds[cells], self.folds
-        )
-        self.kinds, self.weights = self._evidence(pairs, cells)
+        self.evidence = [self._evidence(self.folds, self.groups)]
 
-    def _evidence(self, pairs: TruePairs, cells: Integers) -> tuple[tuple[Evidence, ...], Floats]:
+    def _evidence(self, folds: Integers, groups: Integers) -> tuple[tuple[Evidence, ...], Floats]:
         """Naive Bayes and boosted trees, and their weights in each alone and in both together."""
+        cells = self.cells
+        pairs = TruePairs(self.keys, self.others, cells, folds[cells], folds)
         rows = np.random.default_rng(len(cells)).permutation(np.flatnonzero(pairs.folds < FOLDS))
-        rows = rows[np.lexsort((pairs.folds[rows], self.groups[cells[rows]]))]
+        rows = rows[np.lexsort((pairs.folds[rows], groups[cells[rows]]))]
         one, two = rows[:-1], rows[1:]
-        alike = (pairs.folds[one] == pairs.folds[two]) & (self.groups[cells[one]] == self.groups[cells[two]])
+        alike = (pairs.folds[one] == pairs.folds[two]) & (groups[cells[one]] == groups[cells[two]])
         mates = alike & (cells[one] != cells[two])
         one, two = one[mates], two[mates]
         kinds: tuple[Evidence, ...] = (pairs.naive_bayes, pairs.trees)
         differences = [_difference(kind, cells, one, two) for kind in kinds]
         alone = [calibrated([difference])[0] for difference in differences]
-        return kinds, MARGIN * np.stack([*np.diag(alone), calibrated(differences)])
+        return kinds, np.stack([*np.diag(alone), calibrated(differences)])
 
     def blocks(self, xi: float) -> Blocks:
-        """Blocks that keep the bound; where some cannot, the worst of them says what they can."""
+        """Blocks that keep the bound in an audit of their own; where some cannot, the worst of them says what they can.
+
+        The audit learns the evidence again, from records outside the folds of the blocks themselves. Where it finds
+        more than xi, pairs are moved more; if that is not enough, its evidence is added to that which blocks must
+        stand, and they are cut again.
+        """
+        for _ in range(MAX_AUDITS):
+            blocks = self._cut(xi)
+            if blocks.worst or not len(blocks.bounds):
+                return blocks
+            moving = blocks.block >= 0
+            folds = np.where(moving, blocks.block % FOLDS, FOLDS + np.arange(len(moving)) % FOLDS)
+            fresh = self._evidence(folds, blocks.block)
+            blocks = self._audited(blocks, fresh, xi)
+            if not blocks.worst:
+                break
+            self.evidence.append(fresh)
+        return blocks
+
+    def _audited(self, blocks: Blocks, evidence: tuple[tuple[Evidence, ...], Floats], xi: float) -> Blocks:
+        """The blocks, pairs moved more where this evidence asks for it, and the worst that is not held even so."""
+        members = [np.flatnonzero(blocks.block == b) for b in range(len(blocks.bounds))]
+        rows = [self.rows_of(cells) for cells in members]
+        pairs = [np.broadcast_arrays(cells[None, :], row[:, None]) for cells, row in zip(members, rows, strict=True)]
+        cell, row = (np.concatenate([pair[side].ravel() for pair in pairs]) for side in (0, 1))
+        kinds, weights = evidence
+        scores = AUDIT_MARGIN * weights @ np.stack([kind(cell, row) for kind in kinds])
+        ends = np.cumsum([pair[0].size for pair in pairs])
+        posteriors, bounds = np.zeros((2, len(members)))
+        for at, part in enumerate(np.split(scores, ends[:-1], axis=1)):
+            counts = self.counts[members[at]]
+            logs = part.reshape(len(part), len(rows[at]), len(counts))
+            posteriors[at], bounds[at] = _posterior_and_bound(logs, counts, xi)
+        worst = float(posteriors.max())
+        return Blocks(blocks.block, np.minimum(blocks.bounds, bounds), worst if worst > xi else 0.0)
+
+    def _cut(self, xi: float) -> Blocks:
+        """Blocks that keep the bound by all evidence so far."""
         movable = _joined(self.counts, self.groups, 1 / self.counts > xi, xi) & (self.folds < FOLDS)
         block, worst = np.full(len(self.counts), -1, dtype=np.int64), 0.0
         bounds: list[float] = []
@@ -129,8 +170,8 @@ class AlikeRecords:
         """Evidence of the records of some cells on others: intruders x records x cells."""
         rows = self.rows_of(owners)
         cell, row = (axis.ravel() for axis in np.broadcast_arrays(cells[None, :], rows[:, None]))
-        scores = np.stack([kind(cell, row) for kind in self.kinds])
-        return np.asarray((self.weights @ scores).reshape(len(self.weights), len(rows), len(cells)))
+        scores = [weights @ np.stack([kind(cell, row) for kind in kinds]) for kinds, weights in self.evidence]
+        return MARGIN * np.concatenate(scores).reshape(-1, len(rows), len(cells))
 
 
 class _BlockPart:
@@ -161,12 +202,17 @@ class _BlockPart:
         """The largest posterior of a block that is fully mixed, and the bound that its keys must keep."""
         rows = np.flatnonzero(np.isin(self.owner, places))
         scores, counts = self.scores[:, rows][:, :, places], self.counts[places]
-        if len(places) == 2 == counts.sum():
-            lead = scores[:, :, 0] - scores[:, :, 1]
-            ratio = float(np.exp(min(700.0, float(np.ptp(lead, axis=1).max()))))
-            return ratio / (ratio + counts.sum() - 1), 1 / (1 + ratio * (1 / self.xi - 1))
-        weights = np.exp(np.maximum(scores - scores.max(axis=2, keepdims=True), -60.0))
-        return float((assigned(weights, counts) / counts).max()), 1 / float(counts.sum())
+        return _posterior_and_bound(scores, counts, self.xi)
+
+
+def _posterior_and_bound(scores: Floats, counts: Integers, xi: float) -> tuple[float, float]:
+    """The largest posterior of a block that is fully mixed, and the bound that its keys must keep."""
+    if len(counts) == 2 == counts.sum():
+        lead = scores[:, :, 0] - scores[:, :, 1]
+        ratio = float(np.exp(min(700.0, float(np.ptp(lead, axis=1).max()))))
+        return ratio / (ratio + 1), 1 / (1 + ratio * (1 / xi - 1))
+    weights = np.exp(np.maximum(scores - scores.max(axis=2, keepdims=True), -60.0))
+    return float((assigned(weights, counts) / counts).max()), 1 / float(counts.sum())
 
 
 def _halves(cells: Integers, profiles: Floats) -> tuple[Integers, Integers]:

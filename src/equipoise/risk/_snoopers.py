@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import MissingExtraError
+from equipoise.risk._forest import forest_guesses, sampled_rows
 
 KNOT_QUANTILES = (0.5, 0.9, 0.1, 0.98)
 """Where the lines of the curved snooper may bend; the first ones where records are few."""
@@ -18,13 +19,15 @@ MAX_CATEGORIES = 20
 NEIGHBOURS = (1, 5)
 """Released records whose mean is a guess."""
 MAX_NEIGHBOUR_QUESTIONS, MAX_TREE_RECORDS, TREE_FOLDS = 2_000, 10_000, 3
+MAX_PRIOR_RECORDS, PRIOR_STEP, LEAST_CHANGE = 10_000, 500, 0.05
+"""People whose values are the prior of others, questions at a time, and the least change, in standard deviations."""
 SINGULAR_SHARE = 1e-10
 """Share of the largest eigenvalue below which a direction counts for nothing."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """A column as a number, what lies beyond a knot of it, whether it is missing, or whether it has this category."""
+    """A column as a number or code, what lies beyond a knot, whether it is missing, or whether it has this category."""
 
     column: str
     kind: str
@@ -32,10 +35,15 @@ class Term:
     unit: float = 1.0
     knot: float = 0.0
     category: str | None = None
+    codes: pl.DataFrame | None = None
 
     def values(self, table: pl.DataFrame) -> Floats:
         if self.kind == "category":
             return (as_text(table[self.column]) == self.category).fill_null(False).to_numpy().astype(np.float64)
+        if self.codes is not None:
+            text = pl.DataFrame({"category": as_text(table[self.column])})
+            found = text.join(self.codes, on="category", how="left", maintain_order="left")["code"]
+            return found.fill_null(-1).to_numpy().astype(np.float64)
         numbers = as_numbers(table[self.column])
         if self.kind == "missing":
             return np.isnan(numbers).astype(np.float64)
@@ -45,10 +53,13 @@ class Term:
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a regression: numbers as they are (`linear`), and with bends and categories (`curved`)."""
+    """The terms of a regression: numbers as they are (`linear`), with bends and categories (`curved`), or as trees cut
+    them (`coded`: a category by how frequent it is).
+    """
 
     linear: tuple[Term, ...]
     curved: tuple[Term, ...]
+    coded: tuple[Term, ...]
 
     @classmethod
     def of(cls, released: pl.DataFrame, columns: Sequence[str]) -> "Terms":
@@ -64,7 +75,8 @@ class Terms:
             more = list(_of_category(released[column]))
             categories += more if len(more) <= room else []
             room -= len(more) if len(more) <= room else 0
-        return cls(linear, (*linear, *bends, *categories))
+        codes = (Term(c, "code", codes=_codes(released[c])) for c in columns if c not in numeric)
+        return cls(linear, (*linear, *bends, *categories), (*linear, *codes))
 
 
 def is_number(column: pl.Series) -> bool:
@@ -109,6 +121,12 @@ def _of_category(column: pl.Series) -> Iterator[Term]:
         yield Term(column.name, "category", category=category)
 
 
+def _codes(column: pl.Series) -> pl.DataFrame:
+    """Categories by number, the most frequent first."""
+    counts = as_text(column).alias("category").drop_nulls().value_counts(name="n")
+    return counts.sort(["n", "category"], descending=[True, False]).select("category").with_row_index("code")
+
+
 def matrix(terms: Sequence[Term], table: pl.DataFrame) -> Floats:
     """A row for each record, a column for each term, and one of ones."""
     return np.stack([np.ones(table.height), *(term.values(table) for term in terms)], axis=1)
@@ -132,6 +150,64 @@ def best_fit_errors(terms: Sequence[Term], released: pl.DataFrame, originals: Fl
         rows, centred = (x if present.all() else x[present]), y[present] - y[present].mean()
         errors.append(_relative(rows @ coefficients(rows, centred), centred))
     return errors
+
+
+def flexible_errors(
+    terms: Terms, released: pl.DataFrame, masked: Floats, originals: Floats, by_all_columns: Sequence[float]
+) -> list[float]:
+    """Relative errors of a random forest and of Bayes' rule, on at most 3,000 records, for each original column.
+
+    The forest guesses for records that its trees have not seen, Bayes' rule by the values of all others. The guesses of
+    all columns and the released numbers are joined by the best linear rule, fitted to the originals, while there are 30
+    records for each of them. On a sample the error is that ratio to the best linear rule of the numbers alone, times
+    the error of that rule in all records.
+    """
+    if not terms.coded:
+        return [1.0] * originals.shape[1]
+    rows = sampled_rows(np.arange(released.height), len(terms.coded), originals.shape[1])
+    present = ~np.isnan(originals)
+    centre = np.where(present, originals, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    values, some = np.where(present, originals, centre) - centre, released[rows]
+    forest = forest_guesses(matrix(terms.coded, some)[:, 1:], values[rows])
+    guesses = [forest, posterior_means(np.where(np.isnan(masked), centre, masked) - centre, values, rows)]
+    linear = matrix(terms.linear, some)
+    joined = np.column_stack([*(g / np.maximum(g.std(axis=0), 1e-300) for g in guesses), linear])
+    errors = []
+    for at, has_value in enumerate(present[rows].T):
+        truth = values[rows, at][has_value]
+        if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
+            error = _best_linear(joined[has_value], truth)
+        else:
+            error = min(_relative(guess[has_value, at], truth) for guess in guesses)
+        if len(rows) < released.height:
+            error *= by_all_columns[at] / max(1e-12, _best_linear(linear[has_value], truth))
+        errors.append(error)
+    return errors
+
+
+def posterior_means(masked: Floats, values: Floats, rows: Integers) -> Floats:
+    """E(x | y) of some rows by Bayes' rule, the values of all other people being the prior, as drawn by a public seed.
+
+    The likelihood of y given x is normal with the covariance of the changes y - x, which the law of a noise tells.
+    """
+    from scipy.special import softmax
+
+    covariance = np.cov((masked - values).T).reshape(values.shape[1], -1)
+    covariance = covariance + np.diag((LEAST_CHANGE**2 * values.var(axis=0)) + 1e-300)
+    whitening = np.linalg.inv(np.linalg.cholesky(covariance)).T
+    atoms = np.random.default_rng(len(values)).permutation(len(values))[:MAX_PRIOR_RECORDS]
+    people, asked = values[atoms] @ whitening, masked[rows] @ whitening
+    means = np.empty((len(rows), values.shape[1]))
+    for at in range(0, len(rows), PRIOR_STEP):
+        some = asked[at : at + PRIOR_STEP]
+        logs = some @ people.T - (people**2).sum(axis=1) / 2
+        logs[rows[at : at + PRIOR_STEP, None] == atoms] = -np.inf
+        means[at : at + PRIOR_STEP] = softmax(logs, axis=1) @ values[atoms] if len(atoms) > 1 else 0.0
+    return means
+
+
+def _best_linear(x: Floats, y: Floats) -> float:
+    return _relative(x @ coefficients(x, y), y)
 
 
 def learnt_errors(
@@ -167,6 +243,41 @@ def neighbour_errors(
         _, places = tree.query(matrix(terms, some), k=[*range(1, min(NEIGHBOURS[-1], len(values)) + 1)])
         errors.append(min(_of_people(values[places[:, :k]].mean(axis=1), some, target) for k in NEIGHBOURS))
     return errors
+
+
+def learnt_forest_errors(
+    terms: Terms, released: pl.DataFrame, target: str, people: Sequence[pl.DataFrame]
+) -> list[float]:
+    """Relative errors of a random forest that learns from at most 3,000 records of the release.
+
+    Where there are 30 people for each term, its guesses are joined with those of the curved rule and of the five
+    nearest records by the best linear rule: no other weights of the three err less.
+    """
+    from scipy.spatial import cKDTree
+
+    y = as_numbers(released[target])
+    rows = sampled_rows(np.flatnonzero(~np.isnan(y)), len(terms.coded), len(people))
+    asked = [_spread_out(table, target) for table in people]
+    learnt = matrix(terms.coded, released[rows])[:, 1:]
+    questions = np.concatenate([matrix(terms.coded, table)[:, 1:] for table in asked])
+    guesses = forest_guesses(learnt, y[rows][:, None], questions)[:, 0]
+    unit, low, high = np.maximum(learnt.std(axis=0), 1e-300), y[rows].min(), y[rows].max()
+    places = cKDTree(learnt / unit).query(questions / unit, k=[*range(1, min(NEIGHBOURS[-1], len(rows)) + 1)])[1]
+    nearest = y[rows][places].mean(axis=1)
+    bent = np.concatenate([matrix(terms.curved, table) for table in asked]) @ coefficients(
+        matrix(terms.curved, released[rows]), y[rows]
+    )
+    joined = np.column_stack([np.ones(len(guesses)), guesses, np.clip(bent, low, high), nearest])
+    ends = np.cumsum([table.height for table in asked])[:-1]
+    return [_joined_error(x, as_numbers(table[target])) for x, table in zip(np.split(joined, ends), asked, strict=True)]
+
+
+def _joined_error(guesses: Floats, truth: Floats) -> float:
+    """Relative error of the forest, or of all guesses together where people are enough."""
+    if len(truth) < RECORDS_PER_TERM * guesses.shape[1]:
+        return _relative(guesses[:, 1], truth)
+    scaled = (guesses[:, 1:] - truth.mean()) / max(float(truth.std()), 1e-300)
+    return _best_linear(np.column_stack([guesses[:, 0], scaled]), truth - truth.mean())
 
 
 def _spread_out(table: pl.DataFrame, target: str) -> pl.DataFrame:

@@ -18,12 +18,14 @@ from equipoise.risk._snoopers import (
     Terms,
     best_fit_errors,
     crossed_tree_errors,
+    flexible_errors,
     learnt_errors,
+    learnt_forest_errors,
     neighbour_errors,
     tree_errors,
 )
 
-SNOOPERS = ("mean", "linked record", "best linear", "all columns", "curved", "nearest", "trees")
+SNOOPERS = ("mean", "linked record", "best linear", "all columns", "curved", "nearest", "flexible", "trees")
 Errors = dict[str, float]
 
 
@@ -39,27 +41,31 @@ class ValueDisclosure:
       values of covariance S its R^2 is (S (S + N)^-1 S)_jj / S_jj, which the release and its law tell the public;
     - by the best sum of bent lines in all released columns ("curved"): up to four bends a number, and 20 categories of
       every other column, while there are 30 records for each term;
+    - by a random forest, whose trees guess for records they have not seen, and by Bayes' rule with the values of all
+      other people as the prior, joined with the numbers by the best linear rule ("flexible"; on at most 3,000 records
+      drawn by a public seed);
     - with `trees`, by boosted trees that learn from other people's pairs of records, in three folds (extra `learn`).
-    The rules over all columns are fitted to the originals: they are the least upper bound of what any intruder reaches
+    The linear and curved rules are fitted to the originals: they are the least upper bound of what any intruder reaches
     by a rule of that form, from public moments, from the law or by luck. With few records for each column that bound is
     loose, never low. Copies of the same people (`Roles.sample`) are averaged first; for several releases, see
     `attacks.averaged`. `snooper="own"` leaves the first three, as in the source.
 
     A fully synthetic file has nobody's record: the snooper knows a person's other columns (`known`; all that the
-    release holds unless given) and learns x from the synthetic records, by linear and curved regression and by the
-    nearest records ("nearest": one, or the mean of five), tried on the people of the original. With a holdout the
-    baseline is the success of the same snooper with people who are not in the file: what is no more than that is
-    learnt about everybody.
+    release holds unless given) and learns x from the synthetic records, by linear and curved regression, by a
+    random forest ("flexible") and by the nearest records ("nearest": one, or the mean of five), tried on the people of
+    the original. With a holdout the baseline is the success of the same snooper with people who are not in the file:
+    what is no more than that is learnt about everybody.
 
     value = 1 - MSE / Var(x) of the strongest, the reciprocal-MSE risk on a scale from 0 (nothing but the mean) to 1
     (the value itself). The detail has a row per column: the relative MSE of each snooper, `risk`, who is `strongest`,
     and `baseline`.
 
     Source: Duncan and Keller-McNulty (2000), risk as the reciprocal of the snooper's mean squared error; Kim (1986) and
-    Fuller (1993), *Masking procedures for microdata disclosure limitation*, for prediction from all masked columns.
+    Fuller (1993), *Masking procedures for microdata disclosure limitation*, for prediction from all masked columns;
+    Breiman (2001), *Random forests*.
     Misleads when the person is not found, when few values that matter hide behind an average over all, and where
     columns combine in ways that are neither sums nor found by trees. Cost: O(records x terms^2), at most records / 30
-    terms beside the columns, in memory; synthetic files that for every column.
+    terms beside the columns, and a forest of about a second, in memory; synthetic files that for every column.
 
     >>> records = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.0]}), eq.Roles(numeric="x"))
     >>> ValueDisclosure().measure(records, records).value
@@ -102,11 +108,13 @@ class ValueDisclosure:
         every = tuple(dict.fromkeys((*columns, *_usable(released, original))))
         released_table, original_table = _people(released, original, every)
         originals = floats(original_table, columns)
-        errors = [_errors(y, x) for y, x in zip(floats(released_table, columns).T, originals.T, strict=True)]
+        masked = floats(released_table, columns)
+        errors = [_errors(y, x) for y, x in zip(masked.T, originals.T, strict=True)]
         if self.snooper == "strongest":
             terms = Terms.of(released_table, every)
-            _add(errors, "all columns", best_fit_errors(terms.linear, released_table, originals))
+            _add(errors, "all columns", linear := best_fit_errors(terms.linear, released_table, originals))
             _add(errors, "curved", best_fit_errors(terms.curved, released_table, originals))
+            _add(errors, "flexible", flexible_errors(terms, released_table, masked, originals, linear))
             if self.trees:
                 _add(errors, "trees", crossed_tree_errors(terms.linear, released_table, originals))
         return [_row(column, error) for column, error in zip(columns, errors, strict=True)]
@@ -137,6 +145,7 @@ class ValueDisclosure:
             _add(errors, "all columns", learnt_errors(terms.linear, released, target, people))
             _add(errors, "curved", learnt_errors(terms.curved, released, target, people))
             _add(errors, "nearest", neighbour_errors(terms.curved, released, target, people))
+            _add(errors, "flexible", learnt_forest_errors(terms, released, target, people))
             if self.trees:
                 _add(errors, "trees", tree_errors(terms.linear, released, target, people))
         row = _row(target, errors[0])
