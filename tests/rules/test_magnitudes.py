@@ -99,9 +99,10 @@ def test_zeros_and_requests() -> None:
         pl.DataFrame({"c": ["a", "b", "e"], "n": [2, 3, 0], "value": [0, 9, 0], "requested": [0, 4, 0]}), ("c",)
     )
     assert Zero().flag(cells).to_list() == [True, False, False]
-    assert Request().flag(cells).to_list() == [False, True, False]
+    assert Request(0.0).flag(cells).to_list() == [False, True, False]
     assert Request(0.5).flag(cells).to_list() == [False, False, False]
-    assert Request(0.4).levels(cells)["upper"].to_list() == pytest.approx([0, 1, 0])
+    assert Request(0.4).levels(cells)["upper"].to_list() == pytest.approx([0, 1.8, 0])
+    assert Request(0.5, n=4).flag(cells).to_list() == [False, True, False]
 
 
 def test_rules_together() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.structural_zeros import structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
 from equipoise.ground.arrays import Booleans, Floats
@@ -38,7 +39,7 @@ def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
     """
     value = amount(table)
     low, high = limits(table)
-    low, high = np.minimum(low, value), np.maximum(high, value)
+    low, high = np.minimum(low, value), np.where(structural(table), value, np.maximum(high, value))
     if len(table) > MAX_CELLS:
         note = f"The relations of a table of more than {MAX_CELLS:,} cells were not used to narrow its intervals."
         return low, high, (note,)
