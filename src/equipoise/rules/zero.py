@@ -47,5 +47,7 @@ class Zero(Together):
     def explain(self, cell: Mapping[str, Any]) -> str:
         value = cell["value"] if "value" in cell else cell.get("total", cell["n"])
         if value or not (self.empty or cell["n"]) or cell.get("structural"):
-            return "Safe: it is not 0, or nobody can be there." if self.empty else "Safe: it is not 0, or nobody is there."
+            return (
+                "Safe: it is not 0, or nobody can be there." if self.empty else "Safe: it is not 0, or nobody is there."
+            )
         return "Sensitive: it is 0 and has contributors." if cell["n"] else "Sensitive: nobody is there."

@@ -43,7 +43,8 @@ class Round:
       add up with other numbers).
 
     Source: Cox (1987), *A constructive procedure for unbiased controlled rounding*; Salazar-Gonzalez, Lowthian, Young
-    et al. (2004) for the nearest in hierarchies; Fellegi (1975) for random rounding; Langsrud and Heldal (2018) for small counts.
+    et al. (2004) for the nearest in hierarchies; Fellegi (1975) for random rounding; Langsrud and Heldal (2018) for
+    small counts.
     Does not guard against an intruder who takes the nearest multiple for granted: of cells no relation forced away he
     knows the value to within half a base (`aim="random"` leaves him a base each way); against tables of the same
     records rounded with other seeds, which average; nor, when random, against margins that contradict each other: they
@@ -68,7 +69,9 @@ class Round:
         if self.small and not self.controlled:
             raise ParameterError("small keeps the table additive: it cannot be had with controlled=False.")
         if self.keep is not None and self.controlled:
-            raise ParameterError("keep leaves cells that are no multiples: the table cannot add up, say controlled=False.")
+            raise ParameterError(
+                "keep leaves cells that are no multiples: the table cannot add up, say controlled=False."
+            )
 
     def apply(self, data: Table, draws: Draws) -> Table:
         table, values = whole(data, "Round")
@@ -144,7 +147,6 @@ class Round:
             return f"{which} rounded at random to a multiple of {self.base} next to it, unbiased"
         aim = "as near as possible to the values" if self.aim == "nearest" else "at random, unbiased"
         return f"cells rounded to multiples of {self.base} that add up, {aim}"
-
 
 
 def fair_coin(draws: Draws) -> Coin:

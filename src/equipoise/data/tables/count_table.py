@@ -59,8 +59,8 @@ def table(
     other columns; combinations without records too, up to a million cells, beyond that only the occupied. Cost: one
     pass over the records, then for each axis one join with its nodes and one grouping.
 
-    `structural` names cells that nobody can be in, which everybody knows ("sex=m & pregnant=yes", or a column of marks):
-    the column `structural` marks them.
+    `structural` names cells that nobody can be in, which everybody knows ("sex=m & pregnant=yes", or a column of
+    marks): the column `structural` marks them.
 
     With `ready` the records are the cells of an existing table, one in each row; `tables.Ready` gives the roles of its
     columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
@@ -252,7 +252,8 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
             parts = _largest(parts, keys, top)
     if needed.holding:
         sums = sums.with_columns(
-            pl.when(pl.col(name) > 0).then(pl.col("__eq_wx")).otherwise(0.0).alias(name) for name in ("__eq_r", "__eq_r2")
+            pl.when(pl.col(name) > 0).then(pl.col("__eq_wx")).otherwise(0.0).alias(name)
+            for name in ("__eq_r", "__eq_r2")
         )
     contributors = pl.len() if needed.holding else pl.col("__eq_n").sum()
     alone = [pl.when(pl.len() == 1).then(pl.col("__eq_holder").min()).otherwise(-1)] if needed.holding else []

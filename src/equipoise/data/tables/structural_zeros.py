@@ -60,7 +60,9 @@ def _with_labels(table: Table, text: str) -> Booleans:
         place = table.place(column)
         axis, nodes = table.axes[place], table.nodes[place]
         if label not in axis.nodes.to_list():
-            raise ParameterError(f"Column {column!r} of the table has no label {label!r}, said to be a structural zero.")
+            raise ParameterError(
+                f"Column {column!r} of the table has no label {label!r}, said to be a structural zero."
+            )
         members = axis.members
         group = members.filter(pl.col("node") == axis.nodes.to_list().index(label))["leaf"].to_list()
         outside = members.filter(~pl.col("leaf").is_in(group))["node"].unique().to_list()
