@@ -37,19 +37,19 @@ def unbiased(additive: Additive, low: Floats, parts: Floats, coin: Coin) -> Floa
     for rows, cells in components(matrix, np.flatnonzero(parts > 0)):
         if len(rows) ** 2 * len(cells) > MAX_WORK:
             return None
-        _Walk(matrix[rows], y, coin, steps).run(cells)
+        _FairWalk(matrix[rows], y, coin, steps).run(cells)
     margins = np.unique(additive.totals[additive.needed])
     if (left := np.flatnonzero(~_is_whole(y))).size:
         if len(margins) ** 2 * (len(left) + len(margins)) > MAX_WORK:
             return None
-        walk = _Walk(matrix, y, coin, steps)
+        walk = _FairWalk(matrix, y, coin, steps)
         walk.run(left)
         walk.let_go(margins)
     multiples = low + np.round(y)
     return multiples if np.abs(additive.residuals(multiples)).max(initial=0.0) < 0.5 else None
 
 
-class _Walk:
+class _FairWalk:
     """Reduced relations: `reduce @ matrix` has a unit column for the cell that each row stands for (`holder`)."""
 
     def __init__(self, matrix: Any, y: Floats, coin: Coin, steps: Iterator[int]) -> None:
