@@ -25,7 +25,7 @@ def cells(folder: Path) -> dict[tuple[str, str], str]:
 
 
 def test_from_the_command_line_and_verified(file: Path) -> None:
-    """The empty cells of the full group are suppressed, the impossible one is published; the records give the same table."""
+    """The empty cells of the full group are suppressed, the impossible one is published, and both audits agree."""
     out = file.parent / "out"
     asked = ["table", str(file), "--by", "g,s", "--rule", RULE, "--structural", "g=b & s=r", "--out", str(out)]
     assert main(asked) == 0
