@@ -47,6 +47,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "composition": {"known": 2, "household": "area"},
     "pram_matrix": {"column": "area", "diagonal": 0.8},
     "exposed": {"rule": eq.rules.MinCount(3) | eq.rules.Zero()},
+    "groups_told": {"share": 0.3},
     "expected_loss": {"disclosure": "uniques:10", "prior": (0.5, 9.5), "domain": ("area",), "cutoff": 0.5},
     "diversity": {"sensitive": ("area",), "l": 3},
     "closeness": {"sensitive": ("area",), "t": 0.1},

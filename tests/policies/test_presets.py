@@ -132,7 +132,8 @@ def test_uk_tre_has_10_90_10_and_zeros(tmp_path: Path) -> None:
     assert exposed("uk-tre", tmp_path, amounts([10.0] * 9, even), "v") == 1
     assert exposed("uk-tre", tmp_path, amounts([10.0] * 10, even), "v") == 0
     assert exposed("uk-tre", tmp_path, amounts([1000.0, 1000.0] + [10.0] * 20, even), "v") == 1, "(2, 90)"
-    assert "zero" in str(job(tmp_path, "uk-tre").limits)
+    assert exposed("uk-tre", tmp_path, counts(a=9, b=30), None) == 1
+    assert exposed("uk-tre", tmp_path, counts(a=10, b=30), None) == 0
     assert [mask["base"] for c in job(tmp_path, "uk-tre").candidates for mask in c.masks if "base" in mask] == [5]
 
 
@@ -239,12 +240,29 @@ def test_a_table_is_released_under_it(name: str, tmp_path: Path) -> None:
         }
     )
     frame.write_parquet(tmp_path / "x.parquet")
-    value = {"value": "pay"} if name in ("abs-datalab", "eurostat-magnitude", "uk-tre") else {}
+    value = {"value": "pay"} if name == "eurostat-magnitude" else {}
     found = job(tmp_path, name, data={"path": "x.parquet"}, roles={}, table={"by": ["k", "m"], **value})
     (tmp_path / "policy.toml").write_text(found.to_toml(), encoding="utf-8")
     made = eq.balance(tmp_path / "policy.toml")
     assert not isinstance(made, eq.Release)
     assert made.verdict.accepted
+
+
+@pytest.mark.parametrize("name", ["abs-datalab", "uk-tre"])
+def test_amounts_and_counts_alike(name: str, tmp_path: Path) -> None:
+    """Rules on contributions beside rules on counts: in a table of counts every record contributes one."""
+    frame = pl.DataFrame({"k": [*"ab"] * 30 + ["a"] * 20, "m": ["x"] * 60 + ["y"] * 20, "pay": 5.0})
+    frame.write_parquet(tmp_path / "x.parquet")
+    for value in ({}, {"value": "pay"}):
+        found = job(tmp_path, name, data={"path": "x.parquet"}, roles={}, table={"by": ["k", "m"], **value})
+        (tmp_path / "policy.toml").write_text(found.to_toml(), encoding="utf-8")
+        made = eq.balance(tmp_path / "policy.toml", out=tmp_path / f"out{len(value)}")
+        assert not isinstance(made, eq.Release)
+        assert made.verdict.accepted
+        (rule,) = (measure.rule for measure in found.scales() if isinstance(measure, eq.tables.Exposed))
+        cells = eq.table(eq.Records.of(frame, eq.Roles()), ["k", "m"], *value.values())
+        flagged = cells.table.filter(rule.flag(cells)).select("k", "m").rows()
+        assert flagged == ([("b", "y")] if name == "uk-tre" else [])
 
 
 @pytest.mark.parametrize("name", ["ema", "hdx", "worldbank"])

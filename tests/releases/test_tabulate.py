@@ -120,7 +120,7 @@ def test_holding_weight_and_request() -> None:
     assert made.table.numbers("value").tolist() == bare.numbers("value").tolist()
     assert RULE.flag(made.table).to_list() == RULE.flag(bare).to_list()
     asked = firms().collect().with_columns(asked=pl.col("trade") == "E")
-    found = tabulate(eq.Records.of(asked, eq.Roles()), "trade", "turnover", rule="request", request="asked")
+    found = tabulate(eq.Records.of(asked, eq.Roles()), "trade", "turnover", rule="request:5%", request="asked")
     assert found.internal.filter(pl.col("trade") == "E")["status"].item() == "sensitive"
 
 

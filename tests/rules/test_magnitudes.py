@@ -99,9 +99,10 @@ def test_zeros_and_requests() -> None:
         pl.DataFrame({"c": ["a", "b", "e"], "n": [2, 3, 0], "value": [0, 9, 0], "requested": [0, 4, 0]}), ("c",)
     )
     assert Zero().flag(cells).to_list() == [True, False, False]
-    assert Request().flag(cells).to_list() == [False, True, False]
+    assert Request(0.0).flag(cells).to_list() == [False, True, False]
     assert Request(0.5).flag(cells).to_list() == [False, False, False]
-    assert Request(0.4).levels(cells)["upper"].to_list() == pytest.approx([0, 1, 0])
+    assert Request(0.4).levels(cells)["upper"].to_list() == pytest.approx([0, 1.8, 0])
+    assert Request(0.5, n=4).flag(cells).to_list() == [False, True, False]
 
 
 def test_rules_together() -> None:
@@ -154,3 +155,63 @@ def test_what_a_table_must_say() -> None:
 def test_shares_are_shares(make: object) -> None:
     with pytest.raises(eq.ParameterError):
         make()
+
+
+def test_requests_as_in_tau_argus() -> None:
+    """REQ(70, 40, 20) with a minimum frequency of 3, by hand after section 4.4.4 of the manual: more than 70 % (code 1)
+    or 40 % (code 2) of the cell, or a request among fewer than 3; the safety margin is 20 % of the cell."""
+    rows = [
+        *(("first", 71, 1), ("first", 29, 0), ("first", 0, 0)),
+        *(("on the line", 70, 1), ("on the line", 20, 0), ("on the line", 10, 0)),
+        *(("second", 41, 2), ("second", 30, 0), ("second", 29, 0)),
+        *(("below", 40, 2), ("below", 60, 1), ("below", 0, 0)),
+        *(("few", 1, 1), ("few", 99, 0)),
+        *(("nobody", 99, 0), ("nobody", 1, 0)),
+    ]
+    records = eq.Records.of(pl.DataFrame(rows, ["k", "x", "asked"], orient="row"), eq.Roles())
+    table = eq.table(records, "k", "x", request="asked")
+    rule = Request(0.7, 0.4, 0.2, 3)
+    found = table.table.with_columns(rule.levels(table)).filter(rule.flag(table))
+    assert found["k"].to_list() == ["few", "first", "second"]
+    assert found["upper"].to_list() == found["lower"].to_list() == pytest.approx([20.0] * 3)
+    assert eq.rules.Request(0.7, 0.4).flag(table).sum() == 2
+    assert not rule.flag(table)[0], "the total of all, of which nobody who asked has much"
+
+
+def test_a_holding_that_asked_counts_as_one() -> None:
+    frame = pl.DataFrame(
+        {"k": ["a"] * 4, "x": [4.0, 4.0, 4.0, 3.0], "firm": [1, 1, 2, 3], "asked": [True] + [False] * 3}
+    )
+    records = eq.Records.of(frame, eq.Roles())
+    assert eq.table(records, "k", "x", request="asked").numbers("requested").tolist() == [4.0, 4.0]
+    held = eq.table(records, "k", "x", request="asked", holding="firm")
+    assert held.numbers("requested").tolist() == [8.0, 8.0]
+    assert Request(0.5).flag(held).to_list() == [True, True]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e6])
+def test_levels_scale_with_the_unit(unit: float) -> None:
+    """Thousands or millions: the same cells, the same levels in another unit."""
+    columns = {
+        "n": [3, 3, 2, 4, 0],
+        "value": [100, 80, 0, 0.5, 0],
+        "top1": [90, 30, 0, 0.4, 0],
+        "top2": [9, 30, 0, 0.1, 0],
+    }
+    plain = pl.DataFrame({"c": [*"abcde"], **columns, "requested": [80, 0, 0, 0.4, 0]}, strict=False)
+    values = pl.col("value", "top1", "top2", "requested")
+    one, other = (Cells.of(plain.with_columns(values * u), ("c",)) for u in (1.0, unit))
+    for rule in (PPercent(0.2), Dominance(1, 0.6), Zero(), Zero(empty=True), Request(), MinCount(4), PriorPosterior()):
+        assert rule.flag(one).to_list() == rule.flag(other).to_list()
+        for side in ("lower", "upper"):
+            assert levels(rule, other)[side].to_list() == pytest.approx((levels(rule, one)[side] * unit).to_list())
+
+
+def test_contributions_of_counts() -> None:
+    """Beside a rule on counts, those on contributions take a record for one; alone they are refused."""
+    cells = Cells.of(pl.DataFrame({"c": [*"abcd"], "n": [1, 2, 3, 9]}), ("c",))
+    assert (MinCount(2) | PPercent(0.1)).flag(cells).to_list() == [True, True, False, False]
+    assert (MinCount(2) | Dominance(2, 0.5)).flag(cells).to_list() == [True, True, True, False]
+    for rule in (PPercent(0.1), PPercent(0.1) | Dominance(2, 0.5)):
+        with pytest.raises(eq.DataError, match="largest contributions"):
+            rule.flag(cells)

@@ -17,6 +17,7 @@ from equipoise.data.tables.table_arrays import additive, holds
 from equipoise.ground.randomness import Draws
 from equipoise.tables import Round
 from equipoise.tables._controlled_rounding import controlled, settle, split
+from equipoise.tables._unbiased_rounding import systematic, unbiased
 
 TREE = eq.Hierarchy.mapping({"0": "a", "1": "a", "2": "b", "3": "b", "4": "b"})
 TWICE = TREE | eq.Hierarchy.mapping({"0": "x", "1": "y", "2": "x", "3": "y", "4": "z"}, names=("other",))
@@ -221,3 +222,92 @@ def test_what_cannot_be_rounded() -> None:
     gone = table.protected(np.full(len(table), np.nan), pl.Series(["secondary"] * len(table)), Law("x", (), "x"))
     with pytest.raises(eq.DataError, match="suppressed"):
         Round(5).apply(gone, Draws(1))
+
+
+# --- unbiased controlled rounding -----------------------------------------------------------------------------------
+
+
+def outcomes(table: Table, base: int) -> list[tuple[float, np.ndarray]]:
+    """Every table the walk can end in, with its probability: all branches of all coins."""
+    low, part = split(table.published_values, base)
+    found, open_ = [], [((), 1.0)]
+    while open_:
+        path, weight = open_.pop()
+        asked: list[float] = []
+
+        def coin(step: int, up: float, path=path, asked=asked) -> bool:
+            asked.append(up)
+            return path[len(asked) - 1] if len(asked) <= len(path) else True
+
+        end = unbiased(additive(table), low, part, coin)
+        assert end is not None
+        for place in range(len(path), len(asked)):
+            taken = (*path, *(True for _ in range(place - len(path))), False)
+            fork = weight * float(np.prod(asked[len(path) : place])) * (1 - asked[place])
+            if fork > 0:
+                open_.append((taken, fork))
+        found.append((weight * float(np.prod(asked[len(path) :])), end))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("table", "wide"),
+    [
+        (from_grid([[1, 2], [3, 4]]), False),
+        (from_grid([[1, 2, 3], [4, 7, 13]]), False),
+        (made((2, 2, 2), 23, 1), True),
+        (made((5, 2), 31, 2, TWICE), True),
+    ],
+)
+def test_the_law_of_unbiased_rounding_by_enumeration(table: Table, wide: bool) -> None:
+    """Probabilities add up to 1, means are the values of all cells and margins, every end adds up to multiples."""
+    ends = outcomes(table, 3)
+    weight, told = np.array([w for w, _ in ends]), 3 * np.array([end for _, end in ends])
+    assert weight.sum() == pytest.approx(1)
+    assert weight @ told == pytest.approx(table.published_values)
+    for end in np.unique(told, axis=0):
+        assert np.abs(additive(table).residuals(end)).max() == 0
+        assert (end >= 0).all()
+        assert wide or (np.abs(end - table.published_values) < 3).all()
+    assert len(np.unique(told, axis=0)) > 1
+
+
+@pytest.mark.parametrize("sizes", [(5, 4), (3, 3, 2)])
+def test_means_of_unbiased_rounding_over_draws(sizes: tuple[int, ...]) -> None:
+    """200 draws: of a few dozen cells none is 4.5 standard errors off (by chance once in 3,000 runs)."""
+    table = made(sizes, 90, 7)
+    x = table.published_values
+    drawn = np.array([Round(5, aim="random").apply(table, Draws(seed)).published_values for seed in range(200)])
+    error = np.abs(drawn.mean(0) - x)
+    assert (error <= 4.5 * drawn.std(0) / np.sqrt(200) + 1e-9).all()
+
+
+def test_a_table_too_large_for_the_walk_stays_unbiased(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systematic rounding: every inner cell is up with the probability of its part, over a grid of starts."""
+    part = np.random.default_rng(1).random(30)
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    up = np.mean([systematic(part, start) for start in grid], axis=0)
+    assert up == pytest.approx(part, abs=2e-4)
+    monkeypatch.setattr("equipoise.tables._unbiased_rounding.MAX_WORK", 0)
+    table = made((5, 3), 60, 3)
+    found = Round(5, aim="random").apply(table, Draws(1))
+    by_hand(table, found.published_values)
+    assert (np.abs(found.published_values - table.published_values)[table.inner] < 5).all()
+
+
+def test_marked_cells_are_kept_and_the_audit_knows() -> None:
+    """A kept cell is known exactly, others to within a base; relations narrow them."""
+    rows = pl.DataFrame({"k": [*"abcd"], "n": [7, 2, 11, 4], "final": [False, False, True, False]})
+    table = eq.table(eq.Records.of(rows, eq.Roles()), "k", ready=True)
+    mask = Round(5, controlled=False, keep="final")
+    found = mask.apply(table, Draws(3))
+    assert found.table.filter(k="c")["published"].item() == 11
+    assert (found.table.filter(pl.col("k") != "c")["published"] % 5 == 0).all()
+    score = eq.tables.Exposed(eq.rules.MinCount(12)).measure(found, table).detail
+    known = dict(zip(score["k"], zip(score["lower"], score["upper"], strict=True), strict=True))
+    assert known["c"] == pytest.approx((11, 11))
+    assert all(low < high for k, (low, high) in known.items() if k != "c")
+    with pytest.raises(eq.ParameterError, match="controlled=False"):
+        Round(5, keep="final")
+    with pytest.raises(eq.EquipoiseError, match="nope"):
+        Round(5, controlled=False, keep="nope").apply(table, Draws(1))

@@ -1,7 +1,7 @@
 """Protection levels of sensitive cells, ties, and the combination of rules by `|` and `&`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from equipoise.ground.errors import DataError
 TIE_TOLERANCE = 1e-9
 """A deficit below this share of the cell's value is a tie: decided by the rule, not by rounding."""
 MIN_PROTECTION = 1e-4
-"""Smallest protection level of a sensitive cell, as a share of its value: it must never be known exactly."""
+"""Smallest protection level of a sensitive cell, as a share of its value (of one contribution, where that is 0)."""
 
 
 class Together:
@@ -44,6 +44,11 @@ class MagnitudeRule(Together):
     def levels(self, cells: Cells) -> pl.DataFrame:
         return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
 
+    @property
+    def ranks(self) -> int:
+        """How many of the largest contributions the rule looks at."""
+        return 1 + int(getattr(self, "coalition", 1))
+
     def _lack(self, cells: Cells) -> Floats:
         raise NotImplementedError
 
@@ -60,8 +65,22 @@ class _Several(Together):
     def __init__(self, *rules: Any) -> None:
         object.__setattr__(self, "rules", rules)
 
+    @property
+    def hides_zeros(self) -> bool:
+        """Whether one of the rules keeps empty cells from being known to be empty."""
+        return any(hides_zeros(rule) for rule in self.rules)
+
     def explain(self, cell: Mapping[str, Any]) -> str:
         return " ".join(rule.explain(cell) for rule in self.rules)
+
+    def _each(self, cells: Cells, ask: Callable[[Any, Cells], Any]) -> list[Any]:
+        """The answer of every rule; beside rules on counts, those on contributions are asked with a record as one."""
+        ranks = [rule.ranks for rule in self.rules if isinstance(rule, MagnitudeRule)]
+        counts = "top1" not in cells.more.columns and np.array_equal(amount(cells), cells.total)
+        if ranks and len(ranks) < len(self.rules) and counts:
+            tops = {f"top{k}": np.clip(cells.total - (k - 1), 0.0, 1.0) for k in range(1, max(ranks) + 1)}
+            cells = replace(cells, more=cells.more.with_columns(**tops))
+        return [ask(rule, cells) for rule in self.rules]
 
 
 @dataclass(frozen=True, init=False)
@@ -71,10 +90,10 @@ class Either(_Several):
     mark: ClassVar[str] = "|"
 
     def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", np.any([rule.flag(cells).to_numpy() for rule in self.rules], axis=0))
+        return pl.Series("unsafe", np.any(self._each(cells, _flags), axis=0))
 
     def levels(self, cells: Cells) -> pl.DataFrame:
-        return _largest([levels(rule, cells) for rule in self.rules])
+        return _largest(self._each(cells, levels))
 
 
 @dataclass(frozen=True, init=False)
@@ -84,11 +103,20 @@ class Both(_Several):
     mark: ClassVar[str] = "&"
 
     def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", np.all([rule.flag(cells).to_numpy() for rule in self.rules], axis=0))
+        return pl.Series("unsafe", np.all(self._each(cells, _flags), axis=0))
 
     def levels(self, cells: Cells) -> pl.DataFrame:
-        largest, flagged = _largest([levels(rule, cells) for rule in self.rules]), self.flag(cells)
+        largest, flagged = _largest(self._each(cells, levels)), self.flag(cells)
         return largest.select(pl.when(flagged).then(pl.all()).otherwise(0.0))
+
+
+def _flags(rule: Any, cells: Cells) -> Integers:
+    return rule.flag(cells).to_numpy()
+
+
+def hides_zeros(rule: Any) -> bool:
+    """Whether empty cells may be sensitive under a rule: then nobody knows them to be empty where suppressed."""
+    return bool(getattr(rule, "hides_zeros", False))
 
 
 def levels(rule: Any, cells: Cells) -> pl.DataFrame:
@@ -102,10 +130,21 @@ def levels(rule: Any, cells: Cells) -> pl.DataFrame:
 
 
 def protection(flagged: Integers, lack: Floats, cells: Cells) -> pl.DataFrame:
-    """Protection levels from the deficits of cells: equal up and down, at least `MIN_PROTECTION`, not below value 0."""
+    """Protection levels from the deficits of cells: equal up and down, at least `MIN_PROTECTION`, not below value 0.
+
+    They scale with the unit of the values. A cell of value 0 has the minimum of the mean contribution to the table.
+    """
     value = amount(cells)
-    upper = np.where(flagged, np.maximum(lack, MIN_PROTECTION * np.maximum(value, 1.0)), 0.0)
+    least = MIN_PROTECTION * np.where(value > 0, value, contribution(cells))
+    upper = np.where(flagged, np.maximum(lack, least), 0.0)
     return pl.DataFrame({"lower": np.minimum(upper, value), "upper": upper})
+
+
+def contribution(cells: Cells) -> float:
+    """Mean contribution of a record to the table: 1 of counts, also where nothing was contributed."""
+    largest = int(np.argmax(amount(cells))) if len(cells) else 0
+    mean = float(amount(cells)[largest] / max(1, int(cells.n[largest]))) if len(cells) else 0.0
+    return mean or 1.0
 
 
 def _largest(tables: list[pl.DataFrame]) -> pl.DataFrame:

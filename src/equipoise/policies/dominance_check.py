@@ -41,9 +41,9 @@ def parts_of(rule: Any) -> tuple[Any, ...]:
 
 
 def diagnose(table: Table, rule: Rule) -> Diagnosis | None:
-    """The cells that a dominance rule misses; None where the rule has no dominance part. Cost: O(cells)."""
+    """The cells that a dominance rule misses; None where it has no dominance part, or of counts. Cost: O(cells)."""
     dominance = next((part for part in parts_of(rule) if isinstance(part, rules.Dominance)), None)
-    if dominance is None:
+    if dominance is None or "top1" not in table.more.columns:
         return None
     differences = rules.compare(table, [rule, REFERENCE_RULE])
     missed = differences.filter(pl.col(label(REFERENCE_RULE)))

@@ -359,11 +359,11 @@ def _table(findings: FileFindings, preset: Preset) -> Iterator[str]:
             f"No key has at most {MAX_TABLE_CATEGORIES} categories to make a table by: write [table] by hand."
         )
     amounts, added = findings.roles.of("numeric"), re.search(r"p-percent|dominance", preset.text)
-    if added and not amounts:
+    if preset.amounts and not amounts:
         raise DataError(f"The preset {preset.name!r} is about amounts, and no column looks like one.")
     yield "\n# The table; choose the columns it goes by, and what is added up (without value: records are counted)."
     yield "[table]"
     yield f"by = {_quoted(by)}"
-    if added:
+    if added and amounts:
         yield f"value = {_quoted(amounts[0])}"
     yield "\n# Limits and methods are those of the preset; what you write here takes their place."

@@ -19,7 +19,7 @@ JOINED_SECTIONS = ("limits", "choose", "search", "output", "waive", "slots")
 
 @dataclass(frozen=True)
 class Preset:
-    """A policy without data: what it is, its source, and what it is about: records or a table."""
+    """A policy without data: what it is, its source, and what it is about: records or a table (of amounts alone)."""
 
     name: str
     words: str
@@ -28,6 +28,7 @@ class Preset:
     text: str = field(repr=False)
     plain: Mapping[str, Any] = field(repr=False, hash=False)
     needs: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    amounts: bool = False
 
 
 @cache
@@ -48,7 +49,7 @@ def _preset(name: str, text: str, plain: dict[str, Any]) -> Preset:
     about = plain.pop("preset", {})
     return Preset(
         name, about.get("words", ""), about.get("source", ""), about.get("about", "records"), text, plain,
-        about.get("needs", {}),
+        about.get("needs", {}), about.get("amounts", False),
     )  # fmt: skip
 
 

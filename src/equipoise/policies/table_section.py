@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from equipoise import rules
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
@@ -45,6 +44,10 @@ class TableLayout:
     request: str | None = option(
         None, "Marks those who asked for protection, for the rule request.", cli="text", metavar="COLUMN", panel=TABLE
     )
+    structural: tuple[str, ...] = option(
+        (), "Cells that nobody can be in, which everybody knows: \"sex=m & pregnant=yes\", or a column that marks "
+        "them; repeat for more.", cli="names", metavar="LABELS", panel=TABLE,
+    )  # fmt: skip
     key: str | None = option(
         None, "The record keys, from 0 up to 1; drawn in secret when not given.", cli="text", metavar="COLUMN",
         panel="How it is protected",
@@ -104,7 +107,7 @@ class Tabulation(Section, TableLayout):
         records, key = with_keys(records, self.key, methods, seed)
         return table(
             records, self.by, self.value, hierarchies=trees, holding=self.holding, weight=self.weight,
-            request=self.request, key=key, top=top_of(rules), ready=self.ready_columns,
+            request=self.request, key=key, top=top_of(rules), ready=self.ready_columns, structural=self.structural,
         )  # fmt: skip
 
     def with_plain_trees(self, records: Records, folder: Path) -> "Tabulation":
@@ -133,11 +136,7 @@ def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: i
 
 def top_of(rules_in_use: Iterable[Any]) -> int:
     """The number of largest contributions that the rules need."""
-    return max([DEFAULT_TOP, *(_places(part) for rule in rules_in_use for part in parts_of(rule))])
-
-
-def _places(rule: Any) -> int:
-    return int(rule.n) if isinstance(rule, rules.Dominance) else 1 + int(getattr(rule, "coalition", 1))
+    return max([DEFAULT_TOP, *(getattr(part, "ranks", 0) for rule in rules_in_use for part in parts_of(rule))])
 
 
 def refuse_labels(columns: Iterable[str]) -> None:

@@ -183,7 +183,7 @@ def parse(text: str, verb: Verb) -> Any:
     >>> parse("uniques(k=3)", "measure"), parse("top-code:salary,1e5,median", "mask")
     (Uniques(k=3), TopCode(column='salary', at=100000.0, replace_by='median'))
     >>> parse("p-percent:10% | min-count:3", "rule")
-    Either(rules=(PPercent(p=0.1, coalition=1), MinCount(n=3, margin=0.2)))
+    Either(rules=(PPercent(p=0.1, coalition=1), MinCount(n=3, margin=0.2, holdings=None)))
     """
     text = text.strip()
     if verb == "rule" and (mark := next((sign for sign in "|&" if sign in text), "")):

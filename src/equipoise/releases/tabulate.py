@@ -150,7 +150,7 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     original = table(
         keyed, options.by, options.value, hierarchies=options.hierarchies, holding=options.holding,
         weight=options.weight, request=options.request, key=key, top=top_of((rule, *rules_of(others))),
-        ready=options.ready,
+        ready=options.ready, structural=options.structural,
     )  # fmt: skip
     if options.ready:
         original = without(without(original, "published"), "status")

@@ -142,7 +142,9 @@ class Tabulated:
             status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
         )  # fmt: skip
         return cells.with_columns(
-            code=pl.when(pl.col("n") == 0).then(EMPTY_CELL_CODE).otherwise("code"),
+            code=pl.when((pl.col("n") == 0) & (pl.col("status") == "published"))
+            .then(EMPTY_CELL_CODE)
+            .otherwise("code"),
             n=pl.when(pl.col("contributors").is_not_null()).then("n"),
         )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from equipoise.rules.dominance_counterexample import compare as compare
     from equipoise.rules.dominance_counterexample import counterexample as counterexample
     from equipoise.rules.expected_loss import ExpectedLoss as ExpectedLoss
+    from equipoise.rules.group_disclosure import GroupDisclosure as GroupDisclosure
     from equipoise.rules.k_map import KMap as KMap
     from equipoise.rules.marked import Marked as Marked
     from equipoise.rules.min_count import MinCount as MinCount

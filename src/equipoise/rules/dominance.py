@@ -34,6 +34,10 @@ class Dominance(MagnitudeRule):
         whole_number(self.n, "n")
         share(self.k, "k")
 
+    @property
+    def ranks(self) -> int:
+        return self.n
+
     def explain(self, cell: Mapping[str, Any]) -> str:
         part, value = one(cell, lambda c: (float(tops(c, self.n)[0]), float(amount(c)[0])))
         who = "largest contributor holds" if self.n == 1 else f"{self.n} largest contributors hold"

@@ -1,36 +1,53 @@
-"""Zero rule: cells of value 0 that have contributors."""
+"""Zero rule: cells of value 0 that have contributors; where told so, cells without any."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from equipoise.data.cells import Cells, amount
-from equipoise.methods.protection_levels import Together, one, protection, refuse_uncounted
+from equipoise.data.tables.structural_zeros import structural
+from equipoise.methods.protection_levels import Together, contribution, protection, refuse_uncounted
 
 
 @dataclass(frozen=True, slots=True)
 class Zero(Together):
     """A cell is sensitive when it has contributors and its value is 0: each of them is known to have contributed 0.
 
-    A cell without contributors is not: nobody is there. Protection: the minimum, upwards; nothing lies below 0.
+    With `empty` also a cell that nobody is in, of counts as of amounts: it tells that nobody has that combination.
+    Empty cells are then unknown to an attacker where suppressed, and may be suppressed to protect others. Structural
+    zeros (`eq.table(..., structural=)`) are never sensitive: everybody knows them. Protection, upwards (nothing lies
+    below 0): of an empty cell one record, which is the mean contribution to the table; of others the minimum.
 
-    Source: Hundepool et al. (2012), section 4.2; Massell (1999) on 0-cells.
-    Misleads when zeros are known to everybody (structural zeros): publish those.
+    Source: Hundepool et al. (2012), section 4.2; Massell (1999) on 0-cells; `zeros_are_disclosive` of the ACRO checker.
+    Misleads when most cells are empty: then little is published. `GroupDisclosure` asks less.
 
-    >>> cells = Cells.of(pl.DataFrame({"cell": ["a", "b"], "n": [3, 2], "value": [0, 7]}))
-    >>> Zero().flag(cells).to_list()
-    [True, False]
+    >>> cells = Cells.of(pl.DataFrame({"cell": ["a", "b", "c"], "n": [3, 2, 0], "value": [0, 7, 0]}))
+    >>> Zero().flag(cells).to_list(), Zero(empty=True).flag(cells).to_list()
+    ([True, False, False], [True, False, True])
     """
+
+    empty: bool = False
+
+    @property
+    def hides_zeros(self) -> bool:
+        return self.empty
 
     def flag(self, cells: Cells) -> pl.Series:
         refuse_uncounted(cells)
-        return pl.Series("unsafe", (cells.n > 0) & (amount(cells) == 0))
+        zero = amount(cells) == 0
+        return pl.Series("unsafe", zero & ~structural(cells) if self.empty else zero & (cells.n > 0))
 
     def levels(self, cells: Cells) -> pl.DataFrame:
-        return protection(self.flag(cells).to_numpy(), amount(cells) * 0, cells)
+        record = np.where(cells.n == 0, contribution(cells), 0.0)
+        return protection(self.flag(cells).to_numpy(), record, cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
-        unsafe = one(cell, lambda c: bool(self.flag(c)[0]))
-        return "Sensitive: it is 0 and has contributors." if unsafe else "Safe: it is not 0, or nobody is there."
+        value = cell["value"] if "value" in cell else cell.get("total", cell["n"])
+        if value or not (self.empty or cell["n"]) or cell.get("structural"):
+            return (
+                "Safe: it is not 0, or nobody can be there." if self.empty else "Safe: it is not 0, or nobody is there."
+            )
+        return "Sensitive: it is 0 and has contributors." if cell["n"] else "Sensitive: nobody is there."

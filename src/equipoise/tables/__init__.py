@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from equipoise.tables.cell_key import CellKey as CellKey
     from equipoise.tables.distance import Distance as Distance
     from equipoise.tables.exposed import Exposed as Exposed
+    from equipoise.tables.groups_told import GroupsTold as GroupsTold
     from equipoise.tables.kept_margins import KeptMargins as KeptMargins
     from equipoise.tables.rebuild import Rebuild as Rebuild
     from equipoise.tables.round import Round as Round

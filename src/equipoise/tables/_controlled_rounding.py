@@ -87,16 +87,16 @@ def _nearest(additive: Additive, low: Floats, aims: Floats, cost: Floats, second
     if np.abs(right_side[~touched]).max(initial=0.0) > 0.5:
         return None
     up, bound = np.zeros(len(low)), float(aims.sum())
-    for rows, members in components(columns):
+    for rows, cells in components(matrix.tocsc(), free):
         program = Program(
-            columns[rows][:, members], cost[free[members]], np.zeros(len(members)), np.ones(len(members)),
+            matrix[rows][:, cells], cost[cells], np.zeros(len(cells)), np.ones(len(cells)),
             right_side[rows], right_side[rows],
         )  # fmt: skip
-        answer = _solved(program, cost[free[members]], seconds)
+        answer = _solved(program, cost[cells], seconds)
         if answer is None:
             return None
-        up[free[members]] = np.round(answer.values)
-        bound += answer.bound - TIES * len(members)
+        up[cells] = np.round(answer.values)
+        bound += answer.bound - TIES * len(cells)
     return _verified(additive, Rounded(low + up, 0, _cost(up, aims), bound))
 
 
@@ -142,18 +142,18 @@ def _verified(additive: Additive, rounded: Rounded) -> Rounded:
     return rounded
 
 
-def components(matrix: Any) -> list[tuple[Integers, Integers]]:
-    """The rows and columns of each connected part of a sparse matrix that has columns."""
+def components(matrix: Any, cells: Integers) -> list[tuple[Integers, Integers]]:
+    """The relations and the cells of each connected part of these cells; a cell in no relation is one by itself."""
     import scipy.sparse as sparse
     from scipy.sparse.csgraph import connected_components
 
-    rows, columns = matrix.shape
-    places = matrix.tocoo()
-    graph = sparse.coo_array((np.ones(places.nnz), (places.row, places.col + rows)), shape=(rows + columns,) * 2)
+    rows, places = matrix.shape[0], matrix[:, cells].tocoo()
+    size = rows + len(cells)
+    graph = sparse.coo_array((np.ones(places.nnz), (places.row, places.col + rows)), shape=(size, size))
     number, part = connected_components(graph, directed=False)
     order = np.argsort(part, kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(part, minlength=number))[:-1])
-    return [(group[group < rows], group[group >= rows] - rows) for group in groups if group[-1] >= rows]
+    return [(group[group < rows], cells[group[group >= rows] - rows]) for group in groups if group[-1] >= rows]
 
 
 def settle(holds: Any, parts: Floats, draws: Floats) -> Integers:

@@ -1,9 +1,11 @@
 """Round a table."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 
 from equipoise.data.records import Law
 from equipoise.data.tables.table import Table
@@ -12,7 +14,9 @@ from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
 from equipoise.methods.parameters import above, check_fields
-from equipoise.tables._controlled_rounding import controlled, settle, split
+from equipoise.tables._controlled_rounding import EXACT, controlled, settle, split
+from equipoise.tables._unbiased_rounding import Coin, systematic, unbiased
+from equipoise.tables.audits.changed_tables import kept_cells
 
 Aim = Literal["nearest", "random"]
 
@@ -24,19 +28,23 @@ class Round:
     With q the multiple of the base at or below a value x and f = (x - q) / base its remainder:
 
     - controlled (the default): every cell goes to q or q + base, multiples stay, and every relation of the table still
-      holds; among such tables one near the aims: sum of abs(r - x) least (`aim="nearest"`), or as few cells as possible
-      away from what random rounding would give (`aim="random"`, which uses the whole interval and is nearly unbiased).
-      In three and more dimensions there may be no such table: then cells may go 1, 2 or 4 bases further. A program in
-      whole numbers on HiGHS, each connected part by itself, until near its bound or for `seconds`; where that
-      finds nothing, inner cells are rounded so that margins stay near, and margins are their sums. The law says which
-      it was, with the gap that was left.
+      holds. `aim="nearest"`: sum of abs(r - x) least. In three and more dimensions there may be no such table: then
+      cells may go 1, 2 or 4 bases further. A program in whole numbers on HiGHS, each connected part by itself, until
+      near its bound or for `seconds`; where that finds nothing, inner cells are rounded so that margins stay near, and
+      margins are their sums. The law says which it was, with the gap that was left. `aim="random"`: one of them by a
+      random walk of fair steps, E r = x in every cell and margin. In two-way tables with a hierarchy in one column at
+      most, all cells end next to their values; else some margins may end further away, and in very large tables inner
+      cells are rounded systematically and margins are their sums: the mean stays x.
     - random (`controlled=False`): up with probability f, each cell by itself: E r = x, and the variance is
       base^2 f (1 - f). The table does not add up any more.
     - `small`: only inner counts above 0 and below the base are changed, to 0 or the base, so that margins stay near,
       and margins are sums of inner cells: everything adds up, and no inner count is small.
+    - `keep` names a column that marks cells which are published as they are (with `controlled=False`: multiples do not
+      add up with other numbers).
 
     Source: Cox (1987), *A constructive procedure for unbiased controlled rounding*; Salazar-Gonzalez, Lowthian, Young
-    et al. (2004) for hierarchies; Fellegi (1975) for random rounding; Langsrud and Heldal (2018) for small counts.
+    et al. (2004) for the nearest in hierarchies; Fellegi (1975) for random rounding; Langsrud and Heldal (2018) for
+    small counts.
     Does not guard against an intruder who takes the nearest multiple for granted: of cells no relation forced away he
     knows the value to within half a base (`aim="random"` leaves him a base each way); against tables of the same
     records rounded with other seeds, which average; nor, when random, against margins that contradict each other: they
@@ -53,12 +61,17 @@ class Round:
     small: bool = False
     aim: Aim = "nearest"
     seconds: float = 30.0
+    keep: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, base=2)
         above(self.seconds, "seconds")
         if self.small and not self.controlled:
             raise ParameterError("small keeps the table additive: it cannot be had with controlled=False.")
+        if self.keep is not None and self.controlled:
+            raise ParameterError(
+                "keep leaves cells that are no multiples: the table cannot add up, say controlled=False."
+            )
 
     def apply(self, data: Table, draws: Draws) -> Table:
         table, values = whole(data, "Round")
@@ -70,10 +83,23 @@ class Round:
         low, part = split(values, self.base)
         if not self.controlled:
             rounded = self.base * (low + (number < part))
+            if self.keep is not None:
+                rounded = np.where(kept_cells(table, self.keep), values, rounded)
             return changed(table, rounded, self._law("The cells do not add up any more."))
-        aims = part if self.aim == "nearest" else (number < part) * (1.0 - ALMOST) + ALMOST * (part > 0)
-        rounded, note, parameters = self._controlled(table, low, np.where(part > 0, aims, 0.0), draws)
+        if self.aim == "random":
+            rounded, note, parameters = self._at_random(table, low, part, draws)
+        else:
+            rounded, note, parameters = self._controlled(table, low, part, draws)
         return changed(table, rounded, self._law(note, parameters))
+
+    def _at_random(self, table: Table, low: Floats, part: Floats, draws: Draws) -> tuple[Floats, str, dict[str, Any]]:
+        multiples, inner = unbiased(additive(table), low, part, fair_coin(draws)), table.inner
+        if multiples is None:
+            start = float(draws.child(0).uniform(pl.Series([0]))[0])
+            multiples = np.round(holds(table) @ (low[inner] + systematic(part[inner], start)))
+        beyond = int(np.abs(multiples - low - part).max(initial=0.0) + EXACT)
+        note = f"Margins are up to {beyond} bases further than the nearest multiples." if beyond else ""
+        return self.base * multiples, note, {"beyond": beyond, "additive": True, "unbiased": True}
 
     def _controlled(self, table: Table, low: Floats, aims: Floats, draws: Draws) -> tuple[Floats, str, dict[str, Any]]:
         solution = controlled(additive(table), low, aims, draws.uniform(labels(table), 1), self.seconds)
@@ -106,6 +132,7 @@ class Round:
 
     def _law(self, note: str = "", more: dict[str, Any] | None = None) -> Law:
         parameters = {"base": self.base, "kind": self._kind, "additive": False} | (more or {})
+        parameters |= {"keep": self.keep} if self.keep is not None else {}
         return Law("round", (), f"{self.words()}. {note}".rstrip(), parameters)
 
     @property
@@ -116,10 +143,21 @@ class Round:
         if self.small:
             return f"inner counts below {self.base} changed to 0 or {self.base}, margins added up again"
         if not self.controlled:
-            return f"every cell rounded at random to a multiple of {self.base} next to it, unbiased"
-        aim = "as near as possible to the values" if self.aim == "nearest" else "as near as possible to random rounding"
+            which = "every cell" if self.keep is None else "cells that are not marked"
+            return f"{which} rounded at random to a multiple of {self.base} next to it, unbiased"
+        aim = "as near as possible to the values" if self.aim == "nearest" else "at random, unbiased"
         return f"cells rounded to multiples of {self.base} that add up, {aim}"
 
 
-ALMOST = 1e-3
-"""What keeps a cell that was drawn down from being taken for a multiple."""
+def fair_coin(draws: Draws) -> Coin:
+    """Heads of each step with its probability, by the secret seed."""
+
+    @cache
+    def block(number: int) -> Floats:
+        return draws.child(1).uniform(pl.Series(np.arange(number * COINS, (number + 1) * COINS)))
+
+    return lambda step, probability: bool(block(step // COINS)[step % COINS] < probability)
+
+
+COINS = 4096
+"""How many numbers are drawn at once."""

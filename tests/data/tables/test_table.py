@@ -50,15 +50,17 @@ def looped(frame: pl.DataFrame, holding: str | None = None, weight: str | None =
             for row, (x, w) in zip(rows, parts, strict=True):
                 sums[row[holding]] += x * w
             largest = [(x, 1.0) for x in sums.values()]
+            asked = [sums[row[holding]] for row in rows if row["asked"] and row["turnover"]]
         else:
             largest = parts
+            asked = [row["turnover"] for row in rows if row["asked"]]
         told[key] = {
             "n": len(rows),
             "total": sum(w for _, w in parts),
             "value": sum(x * w for x, w in parts),
             "contributors": len({row[holding] for row in rows}) if holding else len(rows),
             "tops": expanded(largest),
-            "requested": max((row["turnover"] for row in rows if row["asked"]), default=0.0),
+            "requested": max(asked, default=0.0),
         }
     return told
 

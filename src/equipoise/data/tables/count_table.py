@@ -15,14 +15,19 @@ from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.ready_table import Ready, ready_cells
+from equipoise.data.tables.structural_zeros import with_structural
 from equipoise.data.tables.table import Table, labelled_cells
 from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.ground.packed_keys import MAX_PACKED_ID, code
 
+SECOND_REQUEST = 2
+"""Code in the column of requests of those to whom the second share of the request rule applies."""
 DEFAULT_TOP = 3
 """Number of largest contributions that a table keeps by default."""
 KEY_UNITS = 10**10
 """Record keys are added up in whole units of 1 / KEY_UNITS, so that no order of addition changes a cell's key."""
+REQUESTS = pl.col("__eq_r", "__eq_r2")
+"""Largest contributions by those who asked for protection."""
 
 
 def table(
@@ -37,6 +42,7 @@ def table(
     key: str | None = None,
     top: int = DEFAULT_TOP,
     ready: bool | Ready = False,
+    structural: str | Sequence[str] = (),
 ) -> Table:
     """Count, add up and rank records into a table with all its margins.
 
@@ -45,12 +51,16 @@ def table(
     records of one holding in a cell are one contribution, and `holder` is the number of the only one, -1 where there
     are several. With a weight w a contribution x counts as w contributions of x each, as in tau-ARGUS: top1 + ... +
     topk = sum of x times the share of its w that falls within the first k. With a `request` column `requested` is the
-    largest contribution by a record in which that column is not 0 or false. With a `key` column of record keys in [0,
+    largest contribution by a record (or holding) in which that column is not 0 or false, and `requested2` that by those
+    with 2, who are then left out of `requested`. With a `key` column of record keys in [0,
     1), the `key` of a cell is the fractional part of their sum.
 
     Every value of a column, every group of its hierarchy and the total are rows of the table, crossed with those of the
     other columns; combinations without records too, up to a million cells, beyond that only the occupied. Cost: one
     pass over the records, then for each axis one join with its nodes and one grouping.
+
+    `structural` names cells that nobody can be in, which everybody knows ("sex=m & pregnant=yes", or a column of
+    marks): the column `structural` marks them.
 
     With `ready` the records are the cells of an existing table, one in each row; `tables.Ready` gives the roles of its
     columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
@@ -64,7 +74,8 @@ def table(
     columns = names(by, "by")
     if ready:
         _refuse_with_ready(holding=holding, weight=weight or records.roles.weight, request=request, key=key)
-        return _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
+        cells = _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
+        return with_structural(cells, structural)
     if records.source and records.source.format == "tab":
         raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
     if not columns:
@@ -77,7 +88,7 @@ def table(
     trees = {**records.roles.hierarchies, **(hierarchies or {})}
     pieces = list(_pieces(records, needed, top))
     axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
-    return _built(axes, _coded(pieces, axes, needed), needed, top)
+    return with_structural(_built(axes, _coded(pieces, axes, needed), needed, top), structural)
 
 
 def _refuse_with_ready(**columns: str | None) -> None:
@@ -128,10 +139,11 @@ class _Needed:
         x = pl.col(self.value).cast(pl.Float64) if self.value else pl.lit(1.0)
         w = pl.col(self.weight).cast(pl.Float64) if self.weight else pl.lit(1.0)
         holder = [pl.col(self.holding).alias("__eq_holder")] if self.holding else []
-        requested = pl.col(self.request).cast(pl.Float64).fill_null(0.0) != 0 if self.request else pl.lit(value=False)
-        asked_for = pl.when(requested).then(x).otherwise(0.0).alias("__eq_r")
+        code = pl.col(self.request).cast(pl.Float64).fill_null(0.0) if self.request else pl.lit(0.0)
+        asked = {"__eq_r": (code != 0) & (code != SECOND_REQUEST), "__eq_r2": code == SECOND_REQUEST}
+        requested = [pl.when(who).then(x).otherwise(0.0).alias(name) for name, who in asked.items()]
         rows = piece.select(
-            *self.by, *holder, x.alias("__eq_x"), w.alias("__eq_w"), asked_for, self._units(piece).alias("__eq_k")
+            *self.by, *holder, x.alias("__eq_x"), w.alias("__eq_w"), *requested, self._units(piece).alias("__eq_k")
         )
         for name, column in (("__eq_x", self.value), ("__eq_w", self.weight)):
             self._refuse_values(rows[name], column)
@@ -176,7 +188,7 @@ def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
     """
     keys = list(needed.by)
     wx = (pl.col("__eq_w") * pl.col("__eq_x")).sum().alias("__eq_wx")
-    sums = (pl.len().alias("__eq_n"), pl.col("__eq_w").sum(), wx, pl.col("__eq_k").sum(), pl.col("__eq_r").max())
+    sums = (pl.len().alias("__eq_n"), pl.col("__eq_w").sum(), wx, pl.col("__eq_k").sum(), REQUESTS.max())
     if needed.holding:
         holdings = plain.group_by([*keys, "__eq_holder"], maintain_order=True).agg(*sums)
         return holdings.with_columns(__eq_x=pl.col("__eq_wx"), __eq_v=pl.lit(1.0))
@@ -191,6 +203,7 @@ def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
         "__eq_wx": none,
         "__eq_k": pl.lit(0, dtype=pl.Int64),
         "__eq_r": none,
+        "__eq_r2": none,
     }
     return pl.concat([cells, largest.with_columns(**nothing).select(cells.columns)])
 
@@ -225,8 +238,8 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
     keys = [axis.name for axis in axes]
     if prod(len(axis) for axis in axes) > MAX_PACKED_ID:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
-    added = (pl.col("__eq_n", "__eq_w", "__eq_wx", "__eq_k").sum(), pl.col("__eq_r").max())
-    sums = rows.select(*keys, "__eq_n", "__eq_w", "__eq_wx", "__eq_k", "__eq_r", *_holder(needed))
+    added = (pl.col("__eq_n", "__eq_w", "__eq_wx", "__eq_k").sum(), REQUESTS.max())
+    sums = rows.select(*keys, "__eq_n", "__eq_w", "__eq_wx", "__eq_k", REQUESTS, *_holder(needed))
     parts = rows.filter(pl.col("__eq_v") > 0).select(*keys, "__eq_x", "__eq_v", *_holder(needed))
     for axis in axes:
         sums = _up(sums, axis).group_by([*keys, *_holder(needed)], maintain_order=True).agg(*added)
@@ -237,6 +250,11 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
             )
         else:
             parts = _largest(parts, keys, top)
+    if needed.holding:
+        sums = sums.with_columns(
+            pl.when(pl.col(name) > 0).then(pl.col("__eq_wx")).otherwise(0.0).alias(name)
+            for name in ("__eq_r", "__eq_r2")
+        )
     contributors = pl.len() if needed.holding else pl.col("__eq_n").sum()
     alone = [pl.when(pl.len() == 1).then(pl.col("__eq_holder").min()).otherwise(-1)] if needed.holding else []
     cells = sums.group_by(keys, maintain_order=True).agg(
@@ -283,6 +301,7 @@ def _labelled_table(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed
     }
     rest: dict[str, Any] = {name: cells[name].fill_null(0.0) for name in tops if name in cells.columns}
     rest |= {"requested": cells["__eq_r"]} if needed.request else {}
+    rest |= {"requested2": cells["__eq_r2"]} if needed.request and (cells["__eq_r2"] > 0).any() else {}
     rest |= {"holder": cells["__eq_holder"]} if needed.holding else {}
     rest |= {"key": (cells["__eq_k"] % KEY_UNITS) / KEY_UNITS} if needed.key else {}
     for axis in axes:

@@ -8,12 +8,13 @@ import polars as pl
 
 from equipoise.data.records import Law
 from equipoise.data.tables.linked_tables import Union
+from equipoise.data.tables.structural_zeros import structural
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
-from equipoise.methods.protection_levels import levels
+from equipoise.methods.protection_levels import hides_zeros, levels
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     forced = union.gathered([_marks(table, mask.withhold) for table in tables])
     guards = [levels(mask.rule, table) for table in tables]
     lower, upper = (union.gathered([table[side].to_numpy() for table in guards]) for side in ("lower", "upper"))
-    low, high = _limits(union, mask)
+    zeros = _known_zeros(union, mask)
+    low, high = _limits(union, mask, zeros)
     try:
         pattern = suppress(
-            union.additive, union.values, flagged & ~union.empty, lpl=lower, upl=upper,
+            union.additive, union.values, flagged & ~zeros, lpl=lower, upl=upper,
             cost=union.gathered([_costs(table, mask.cost) for table in tables]), low=low, high=high,
-            forced=forced & ~union.empty & ~flagged, forbidden=_must_publish(union, mask),
+            forced=forced & ~zeros & ~flagged, forbidden=_must_publish(union, mask) | zeros,
             singletons=union.knowers if mask.singletons else None,
             method=mask.method, seconds=mask.seconds, progress=progress,
         )  # fmt: skip
@@ -42,9 +44,16 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=True)]
 
 
-def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
-    """What the attacker knows beforehand: nothing is negative, empty cells are zero, and the limits given."""
-    low, high = np.zeros(union.cells), np.where(union.empty, 0.0, np.inf)
+def _known_zeros(union: Union, mask: "Suppress") -> Any:
+    """Cells that everybody knows to be empty: all empty ones, or where the rule hides them the structural zeros."""
+    if not hides_zeros(mask.rule):
+        return union.empty
+    return union.empty & union.gathered([structural(table) for table in union.tables])
+
+
+def _limits(union: Union, mask: "Suppress", zeros: Any) -> tuple[Floats, Floats]:
+    """What the attacker knows beforehand: nothing is negative, some cells are zero, and the limits given."""
+    low, high = np.zeros(union.cells), np.where(zeros, 0.0, np.inf)
     if mask.limits is not None:
         below, above = (union.gathered([table.numbers(name) for table in union.tables]) for name in mask.limits)
         low, high = np.maximum(low, below), np.minimum(high, above)
@@ -52,9 +61,8 @@ def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
 
 
 def _must_publish(union: Union, mask: "Suppress") -> Any:
-    """Cells that must be published: the user's, and those known to be zero."""
-    marks = union.gathered([_marks(table, mask.publish) for table in union.tables])
-    return marks | union.empty
+    """Cells that the user wants published."""
+    return union.gathered([_marks(table, mask.publish) for table in union.tables])
 
 
 def _marks(table: Table, column: str | None) -> Any:

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.cell_status import marked
+from equipoise.data.tables.structural_zeros import structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
 from equipoise.ground.arrays import Booleans, Floats
-from equipoise.ground.errors import DataError
+from equipoise.ground.errors import DataError, require_columns
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
 from equipoise.tables.audits.attacker_intervals import audit
@@ -38,7 +40,7 @@ def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
     """
     value = amount(table)
     low, high = limits(table)
-    low, high = np.minimum(low, value), np.maximum(high, value)
+    low, high = np.minimum(low, value), np.where(structural(table), value, np.maximum(high, value))
     if len(table) > MAX_CELLS:
         note = f"The relations of a table of more than {MAX_CELLS:,} cells were not used to narrow its intervals."
         return low, high, (note,)
@@ -73,7 +75,15 @@ def limits(table: Table) -> tuple[Floats, Floats]:
     if law.parameters["kind"] == "small":
         return _small(table, published, base)
     far = base * (1 + int(law.parameters.get("beyond", 0)))
+    if column := law.parameters.get("keep"):
+        far = np.where(kept_cells(table, str(column)), 0.0, far)
     return np.maximum(published - far, 0.0), published + far
+
+
+def kept_cells(table: Table, column: str) -> Booleans:
+    """Cells that a column marks to be published as they are."""
+    require_columns((column,), table.more.columns)
+    return marked(table.more[column]).to_numpy()
 
 
 def _small(table: Table, published: Floats, base: float) -> tuple[Floats, Floats]:

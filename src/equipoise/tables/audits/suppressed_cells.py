@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.tables.linked_tables import Union
+from equipoise.data.tables.structural_zeros import structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import as_table
 from equipoise.ground.errors import DataError, ParameterError
@@ -79,7 +80,7 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
     exact = counts and int(hidden.sum()) <= MAX_WHOLE if whole is None else whole
     if exact and not counts:
         raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
-    high = np.where(union.empty, 0.0, np.inf)
+    high = np.where(union.empty & union.gathered([structural(table) for table in tables]), 0.0, np.inf)
     return union, intervals_of(union.additive, union.values, hidden, high=high, integer=exact)
 
 

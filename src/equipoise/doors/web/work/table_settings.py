@@ -34,7 +34,7 @@ def rule_of(settings: Mapping[str, Any]) -> Any:
     """The combined rule of the settings.
 
     >>> rule_of({"rules": [{"use": "min_count", "n": 3}, {"use": "zero"}], "join": "|"})
-    Either(rules=(MinCount(n=3, margin=0.2), Zero()))
+    Either(rules=(MinCount(n=3, margin=0.2, holdings=None), Zero(empty=False)))
     """
     parts = [_build(step, "rule") for step in settings["rules"]]
     if not parts:
