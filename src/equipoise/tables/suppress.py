@@ -9,7 +9,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule
-from equipoise.methods.parameters import check_fields
+from equipoise.methods.parameters import check_fields, whole_number
 from equipoise.tables._suppression.suppress_tables import suppress_tables
 
 
@@ -49,7 +49,8 @@ class Suppress:
     rule: Rule
     cost: str = "value"
     method: Literal["fast", "optimal"] = "fast"
-    singletons: bool = False
+    singletons: bool = True
+    coalition: int = 1
     publish: str | None = None
     withhold: str | None = None
     limits: tuple[str, str] | None = None
@@ -59,6 +60,9 @@ class Suppress:
         check_fields(self)
         if self.limits is not None and len(self.limits) != 2:
             raise ParameterError("limits names two columns: what is known of each cell from below and from above.")
+        whole_number(self.coalition, "coalition")
+        if self.coalition > 1 and not self.singletons:
+            raise ParameterError("A coalition is of contributors who are alone in cells: not without singletons.")
         if not self.seconds > 0:
             raise ParameterError(f"seconds must be above 0, got {self.seconds!r}.")
 

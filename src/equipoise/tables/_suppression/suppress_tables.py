@@ -1,6 +1,7 @@
 """Cell suppression of one or several linked tables, and the proof that the pattern protects."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
-from equipoise.methods.protection_levels import levels
+from equipoise.tables._suppression.guarded_cells import guards, limits_of, marks
+from equipoise.tables._suppression.insider_guard import widened
+from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
 if TYPE_CHECKING:
@@ -24,41 +27,38 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     """The tables with primary and the cheapest secondary suppression, protected together and proven."""
     union = Union.of(tables)
     union.additive.check(union.values)
-    flagged = union.gathered([mask.rule.flag(table).to_numpy() for table in tables])
-    forced = union.gathered([_marks(table, mask.withhold) for table in tables])
-    guards = [levels(mask.rule, table) for table in tables]
-    lower, upper = (union.gathered([table[side].to_numpy() for table in guards]) for side in ("lower", "upper"))
+    flagged, lower, upper = (
+        union.gathered(part) for part in zip(*(guards(table, mask.rule, mask) for table in tables), strict=True)
+    )
     low, high = _limits(union, mask)
+    cost, published = union.gathered([_costs(table, mask.cost) for table in tables]), _must_publish(union, mask)
     try:
         pattern = suppress(
-            union.additive, union.values, flagged & ~union.empty, lpl=lower, upl=upper,
-            cost=union.gathered([_costs(table, mask.cost) for table in tables]), low=low, high=high,
-            forced=forced & ~union.empty & ~flagged, forbidden=_must_publish(union, mask),
-            singletons=union.knowers if mask.singletons else None,
+            union.additive, union.values, flagged & ~union.empty, lpl=lower, upl=upper, cost=cost, low=low, high=high,
+            forbidden=published, singletons=union.knowers if mask.singletons else None,
             method=mask.method, seconds=mask.seconds, progress=progress,
         )  # fmt: skip
     except InfeasibleError as problem:
         raise InfeasibleError(_infeasible_text(union, problem)) from None
+    if mask.singletons and flagged.any():
+        hidden = widened(
+            union, SuppressionTable.of(union.additive, union.values, low, high), pattern.suppressed, ~published,
+            below=np.where(flagged, lower, 0.0), above=np.where(flagged, upper, 0.0), cost=cost,
+            coalition=mask.coalition, progress=progress,
+        )  # fmt: skip
+        pattern = replace(pattern, suppressed=hidden)
     return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=True)]
 
 
 def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
-    """What the attacker knows beforehand: nothing is negative, empty cells are zero, and the limits given."""
-    low, high = np.zeros(union.cells), np.where(union.empty, 0.0, np.inf)
-    if mask.limits is not None:
-        below, above = (union.gathered([table.numbers(name) for table in union.tables]) for name in mask.limits)
-        low, high = np.maximum(low, below), np.minimum(high, above)
-    return low, high
+    """What the attacker knows of each cell beforehand, by all tables."""
+    low, high = zip(*(limits_of(table, mask.limits) for table in union.tables), strict=True)
+    return union.gathered(low), np.where(union.empty, 0.0, union.gathered(high, np.minimum))
 
 
 def _must_publish(union: Union, mask: "Suppress") -> Any:
     """Cells that must be published: the user's, and those known to be zero."""
-    marks = union.gathered([_marks(table, mask.publish) for table in union.tables])
-    return marks | union.empty
-
-
-def _marks(table: Table, column: str | None) -> Any:
-    return np.zeros(len(table), dtype=np.bool_) if column is None else table.numbers(column) != 0
+    return union.gathered([marks(table, mask.publish) for table in union.tables]) | union.empty
 
 
 def _costs(table: Table, cost: str) -> Floats:
