@@ -30,6 +30,8 @@ FLOOR_TOLERANCE = 1e-9
 """Share of a cell by which a move may go below what somebody has in it: the solver's rounding."""
 MAX_INSIDER_WORK = 6_000_000_000
 """Work (`Program.work`) of an audit against contributors: some 40 seconds; cells not reached by then are said."""
+MAX_MOVES = 40
+"""Moves kept for each sensitive cell, the latest."""
 Members = frozenset[int]
 
 
@@ -83,17 +85,18 @@ class Inside:
     """The inner cells of each cell of linked tables."""
 
     def __init__(self, union: Union) -> None:
-        self.union, self.parts = union, [holds(table) for table in union.tables]
+        self.parts = [holds(table) for table in union.tables]
         self.inner = [
             place[np.flatnonzero(table.inner)] for table, place in zip(union.tables, union.places, strict=True)
         ]
+        self.rows = [np.full(union.cells, -1, dtype=np.int64) for _ in union.tables]
+        for row, place in zip(self.rows, union.places, strict=True):
+            row[place] = np.arange(len(place))
 
     def of(self, cell: int) -> Iterator[Integers]:
         """The inner cells of a cell, in each table that has it."""
-        for part, inner, place in zip(self.parts, self.inner, self.union.places, strict=True):
-            spot = np.flatnonzero(place == cell)
-            if len(spot):
-                row = int(spot[0])
+        for part, inner, rows in zip(self.parts, self.inner, self.rows, strict=True):
+            if (row := int(rows[cell])) >= 0:
                 yield inner[part.indices[part.indptr[row] : part.indptr[row + 1]]]
 
 
@@ -242,7 +245,9 @@ class InsiderAudit:
 
     def note(self, move: TableMove) -> None:
         for cell in np.intersect1d(move.cells, self.sensitive, assume_unique=True).tolist():
-            self.moves.setdefault(cell, []).append(move)
+            moves = self.moves.setdefault(cell, [])
+            moves.append(move)
+            del moves[:-MAX_MOVES]
 
 
 class _Question:

@@ -35,18 +35,19 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     try:
         pattern = suppress(
             union.additive, union.values, flagged & ~union.empty, lpl=lower, upl=upper, cost=cost, low=low, high=high,
-            forbidden=published, singletons=union.knowers if mask.singletons else None,
+            forbidden=published, singletons=union.knowers if mask.singletons and mask.method == "optimal" else None,
             method=mask.method, seconds=mask.seconds, progress=progress,
         )  # fmt: skip
     except InfeasibleError as problem:
         raise InfeasibleError(_infeasible_text(union, problem)) from None
     if mask.singletons and flagged.any():
-        hidden = widened(
+        guarded = widened(
             union, SuppressionTable.of(union.additive, union.values, low, high), pattern.suppressed, ~published,
             below=np.where(flagged, lower, 0.0), above=np.where(flagged, upper, 0.0), cost=cost,
             coalition=mask.coalition, progress=progress,
         )  # fmt: skip
-        pattern = replace(pattern, suppressed=hidden)
+        spent = float(cost[guarded.suppressed & ~pattern.primary].sum())
+        pattern = replace(pattern, suppressed=guarded.suppressed, weaker=guarded.weaker, cost=spent)
     return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=True)]
 
 
@@ -90,15 +91,17 @@ def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress"
     status = pl.Series("status", np.where(primary, "sensitive", np.where(hidden, "secondary", "published")))
     words = (
         f"{int(primary.sum()):,} sensitive cells suppressed, and {int((hidden & ~primary).sum()):,} secondary cells so "
-        "that nobody can compute them within their protection levels"
+        "that an outsider cannot compute them to within their protection levels"
     )
-    if not mask.singletons and (hidden & (table.numbers("contributors") == 1)).any():
+    if mask.singletons:
+        words += ", nor a contributor or holding who is alone in suppressed cells or knows what he has in them"
+        words += f", nor {mask.coalition} who are alone in cells together" if mask.coalition > 1 else ""
+    elif (hidden & (table.numbers("contributors") == 1)).any():
         words += "; a contributor who is alone in a suppressed cell and knows his own may compute more (singletons)"
     if (weaker := int(np.isin(place, pattern.weaker).sum())) > 0:
-        words += (
-            f"; {weaker:,} of them are guarded to less than their levels against a contributor who is alone in another "
-            "suppressed cell and knows his own, because no pattern guards them better"
-        )
+        words += f"; {weaker:,} of them are guarded to less than their levels against one of these who contribute"
+    if mask.limits is not None:
+        words += "; the limits that an attacker knows beforehand were counted with"
     parameters = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(pattern.gap, 4)}
     law = Law("suppress", table.by, words, parameters, detail=mask)
     return table.protected(np.where(hidden, np.nan, table.published_values), status, law)
