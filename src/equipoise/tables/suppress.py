@@ -24,8 +24,8 @@ class Suppress:
     1 (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which
     must be. A withheld cell is guarded like a sensitive one, to a fifth of its value both ways.
 
-    With `singletons` each sensitive cell keeps its levels for those who contribute, too: a contributor or holding who is
-    alone in other cells, one or several, and knows them; one of several in a cell, who knows what he has in it; of
+    With `singletons` each sensitive cell keeps its levels for those who contribute, too: a contributor or holding who
+    is alone in other cells, one or several, and knows them; one of several in a cell, who knows what he has in it; of
     counts a respondent, who knows that he is counted; and so many of those who are alone, pooled, as `coalition` says.
     Against somebody inside the sensitive cell the lower level is asked for as far as the rest of it goes. Where no
     pattern gives a level, a tenth of the farthest possible is asked for, and the law and the audit say how many cells

@@ -1,8 +1,8 @@
 """Feasible moves of suppressed cells under what somebody knows beyond the published table, by linear programming.
 
-To an attacker every table a + y is possible with y = 0 on published cells, matrix @ y = 0 and -down <= y <= up. Who knows
-some cells holds these still; who knows that a cell is at least so large has less room below. Suppressed cells fall
-apart into components; each has one program, which keeps its last basis.
+To an attacker every table a + y is possible with y = 0 on published cells, matrix @ y = 0 and -down <= y <= up. Who
+knows some cells holds these still; who knows that a cell is at least so large has less room below. Suppressed cells
+fall apart into components; each has one program, which keeps its last basis.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Further secondary suppressions against those who contribute, where a pattern leaves them more than it should.
 
-What is suppressed more takes nothing from anybody's uncertainty: every table that was possible stays possible, and who is
-alone in a cell knew it before. So each demand that is not met by its kind of contributor is met by its cheapest move.
+What is suppressed more takes nothing from anybody's uncertainty: every table that was possible stays possible, and who
+is alone in a cell knew it before. So each demand that is not met is met by its cheapest move.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ def widened(
     union: Union, table: SuppressionTable, suppressed: Booleans, usable: Booleans, *, below: Floats, above: Floats,
     cost: Floats, coalition: int, progress: Progress | None = None,
 ) -> GuardedPattern:  # fmt: skip
-    """The pattern with what else it takes to guard against every kind of contributor, as far as cells may be suppressed.
+    """The pattern with what else it takes to guard against every kind of contributor, as far as cells may be used.
 
     Where no pattern gives a level, `WEAK_LEVEL_SHARE` of the farthest possible is asked for. Cost: the audit against
     contributors, again after each round, and one small program for each demand that failed.
@@ -55,7 +55,7 @@ def widened(
 
 
 class _Meeting:
-    """Demands that a pattern does not meet, each met by its cheapest move; those that no pattern meets are remembered."""
+    """Demands that a pattern does not meet, each met by its cheapest move; what no pattern meets is remembered."""
 
     def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats) -> None:
         self.table, self.usable, self.cost = table, usable, cost

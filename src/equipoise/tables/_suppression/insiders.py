@@ -1,9 +1,9 @@
-"""What contributors can compute of sensitive cells with what they know themselves: alone in cells, among others, pooled.
+"""What contributors can compute of sensitive cells with what they know themselves: alone, among others, pooled.
 
-Somebody who is alone in cells K knows them: y = 0 on K. Somebody who contributes c to an inner cell a among others knows
-x_a >= c: y_a >= -(x_a - c). Against each of them a sensitive cell s must rise by its upper level, and fall by its lower
-one as far as it is not his own: min(l, x_s - c_s), with c_s what he contributes to it himself. For the cell that he is in
-these are the levels of the rule, which has counted with what its contributors know of it.
+Somebody who is alone in cells K knows them: y = 0 on K. Somebody who contributes c to an inner cell a among others
+knows x_a >= c: y_a >= -(x_a - c). Against each of them a sensitive cell s must rise by its upper level, and fall by its
+lower one as far as it is not his own: min(l, x_s - c_s), with c_s what he contributes to it himself. For the cell that
+he is in these are the levels of the rule, which has counted with what its contributors know of it.
 
 Few programs are needed. A move that leaves somebody's cells still proves the demand against him; only those whose cells
 the kept moves touch are asked about. With coalitions of size k the same is asked again of those whom the best move
@@ -21,8 +21,8 @@ from equipoise.data.tables.table_arrays import holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import TableMove
-from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.feasible_moves import NO_CELLS, WHOLE_TOLERANCE, Component, components
+from equipoise.tables._suppression.problem import SuppressionTable
 
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which a move may fall short: rounding, not disclosure."""
@@ -36,7 +36,7 @@ Members = frozenset[int]
 
 
 class Failure(NamedTuple):
-    """A demand that is not met: `cell` should move by `level` in a direction (`sign`) with this knowledge held still."""
+    """A demand that is not met: `cell` should move by `level` in a direction (`sign`) with what is known held still."""
 
     cell: int
     sign: int
@@ -50,8 +50,8 @@ class GuardedCells:
     """How far each of `cells` can still move in the eyes of the worst placed: up to its levels, or what is less.
 
     `share` is that distance as a share of what is asked, the smaller of both ways; `exact` marks cells that somebody
-    knows; `unsettled` those for which the audit stopped early; `failures` are what is asked and not met. `programs` says
-    what it took.
+    knows; `unsettled` those for which the audit stopped early; `failures` are what is asked and not met. `programs`
+    says what it took.
     """
 
     cells: Integers
@@ -224,7 +224,8 @@ class InsiderAudit:
 
     def against(self, minds: Minds, size: int = 1) -> GuardedCells:
         """The least that each sensitive cell keeps against any `size` of these people together."""
-        before, rows = sum(part.programs for part in self.components), []
+        before = sum(part.programs for part in self.components)
+        rows: list[tuple[int, float, float, float, bool, bool]] = []
         failures: list[Failure] = []
         for component in self.components:
             for cell in np.intersect1d(component.cells, self.sensitive).tolist():
@@ -234,10 +235,11 @@ class InsiderAudit:
                     rows.append(question.answer(size))
                     failures += question.failures
         programs = sum(part.programs for part in self.components) - before
-        columns = list(zip(*rows, strict=True)) if rows else [()] * 6
-        kinds = (np.int64, np.float64, np.float64, np.float64, np.bool_, np.bool_)
-        arrays = (np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True))
-        return GuardedCells(*arrays, tuple(failures), programs)
+        cells, down, up, share, exact, unsettled = (np.array([row[i] for row in rows]) for i in range(6))
+        return GuardedCells(
+            cells.astype(np.int64), down, up, share, exact.astype(np.bool_), unsettled.astype(np.bool_),
+            tuple(failures), programs,
+        )  # fmt: skip
 
     @property
     def spent(self) -> bool:
@@ -319,7 +321,7 @@ class _Question:
         return self._ask(sign, level, members)
 
     def _proves(self, move: TableMove, sign: int, level: float, members: Members) -> Members | None:
-        """Whom a move touches, taken as far as the level; None where it falls short or one of the members prevents it."""
+        """Whom a move touches, taken as far as the level; None where it falls short or one of the members knows."""
         if move.far(self.cell, sign) < level * (1 - LEVEL_TOLERANCE):
             return None
         by = move.scaled(self.cell, sign, level)

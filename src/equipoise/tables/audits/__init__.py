@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from equipoise.ground.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
+    from equipoise.tables.audits.certificate import Attackers as Attackers
     from equipoise.tables.audits.certificate import Certificate as Certificate
     from equipoise.tables.audits.certificate import certify as certify
     from equipoise.tables.audits.exposure import Exposure as Exposure

@@ -14,10 +14,10 @@ from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule
 from equipoise.methods.parameters import whole_number
 from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of
+from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of
 from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
-from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of
 
 Attacker = Literal["everybody", "outsider", "lone contributor", "contributor", "coalition"]
 
@@ -112,7 +112,7 @@ def insider_rows(table: Table, place: Any, kind: str, guarded: GuardedCells) -> 
     return cells.with_columns(
         against=pl.lit(kind), lower=value - guarded.down[chosen], upper=value + guarded.up[chosen],
         exact=pl.Series(guarded.exact[chosen] & (not bound)), exposed=pl.Series(exposed),
-        reached=pl.Series(np.where(guarded.unsettled, np.nan, np.clip(guarded.share, 0.0, 1.0))[chosen]),
+        reached=pl.Series(np.where(guarded.unsettled, np.nan, np.clip(guarded.share, 0.0, 1.0))[chosen]).fill_nan(None),
     )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def _in_whole_numbers(union: Union, hidden: Any, whole: bool | None) -> bool:
 
 
 def known_limits(union: Union) -> tuple[Any, Any]:
-    """What the attacker knows of each cell beforehand: the limits that the suppressions were made for, of all tables."""
+    """What the attacker knows of each cell beforehand: the limits that the suppressions were made for."""
     masks = [suppression_of(table) for table in union.tables]
     pairs = [limits_of(table, mask.limits if mask else None) for table, mask in zip(union.tables, masks, strict=True)]
     low, high = zip(*pairs, strict=True)
@@ -180,7 +180,7 @@ def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | N
     reached = np.minimum(_share(upper - value, above), _share(value - lower, below))
     return _labels(table, value).with_columns(
         against=pl.lit("outsider"), lower=lower, upper=upper, exact=pl.Series(ranges.disclosed()[place]),
-        exposed=pl.Series(exposed), reached=pl.Series(np.where(flagged, reached, np.nan)),
+        exposed=pl.Series(exposed), reached=pl.Series(np.where(flagged, reached, np.nan)).fill_nan(None),
     ).filter(pl.Series(hidden))  # fmt: skip
 
 
