@@ -1,5 +1,6 @@
 """Certificate of a released table: the interval of every cell that needs protection, and whom the audit covers."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -54,6 +55,14 @@ class Attackers:
             not_cover=(*rest, f"contributors who use {tables} too, and tables that are not in the register"),
         )  # fmt: skip
 
+    def as_stated(self, against: Sequence[str], not_against: Sequence[str]) -> "Attackers":
+        """With the register that a statement was made with, where it is the same but for that."""
+        number = re.search(r"the ([\d,]+) earlier tables", " ".join(against))
+        many = int(number[1].replace(",", "")) if number else 1
+        ways = (self, self.with_tables(0), self.with_tables(many))
+        stated = (tuple(against), tuple(not_against))
+        return next((way for way in ways if (way.public, way.not_cover) == stated), self)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
@@ -105,13 +114,13 @@ def suppression_attackers(tables: Sequence[Table], cells: pl.DataFrame) -> Attac
     counts, held = tables[0].measured is None, any("holder" in table.more.columns for table in tables)
     limits = mask is not None and mask.limits is not None
     outsider = "an outsider who knows each value to within the limits given" if limits else "an outsider"
+    who = "holding that" if held else "respondent who" if counts else "contributor who"
+    own = "that he is counted" if counts and not held else f"what {'it' if held else 'he'} has in them"
     names = {
-        "lone contributor": f"every {'holding' if held else 'respondent' if counts else 'contributor'} who is alone in "
-        "suppressed cells and knows them",
-        "contributor": "every respondent who shares a cell and knows that he is counted" if counts and not held
-        else f"every {'holding' if held else 'contributor'} who shares cells and knows what he has in them",
+        "lone contributor": f"every {who} is alone in suppressed cells and knows them",
+        "contributor": f"every {who} shares cells and knows {own}",
         "coalition": f"any {mask.coalition if mask else 0} of those who are alone in cells, together",
-    }  # fmt: skip
+    }
     covered = _kinds(mask, union) if mask is not None and mask.singletons else ()
     against, less, short = [outsider], [], []
     for kind in covered:
