@@ -13,12 +13,16 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress
 from equipoise.tables._suppression.cheapest_move import Finder
 from equipoise.tables._suppression.feasible_moves import NO_CELLS
-from equipoise.tables._suppression.insiders import Failure, InsiderAudit, kinds_of
+from equipoise.tables._suppression.insiders import Failure, GuardedCells, InsiderAudit, Minds, Nobody, kinds_of
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SuppressionTable
 from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
 
 MAX_ROUNDS = 5
 """Times that the pattern is widened: what is suppressed for one demand mostly serves the next."""
+MAX_PRUNED = 20_000
+"""Secondary times sensitive cells up to which secondary ones are tried for removal after the pattern was widened."""
+PRUNING_TOLERANCE = 1e-9
+"""Share of its level that a cell may lose by the removal of another: rounding."""
 MAX_WIDENING_WORK = 3_000_000_000
 """Work (`Program.work`) spent at most on further cells: some 20 seconds."""
 
@@ -51,7 +55,36 @@ def widened(
             meeting.meet(failure, hidden)
         if int(hidden.sum()) == before:
             break
+    added = np.flatnonzero(hidden & (below + above <= 0))
+    if int(hidden.sum()) > int(suppressed.sum()) and len(added) * int((below + above > 0).sum()) <= MAX_PRUNED:
+        hidden = _pruned(audit, kinds, hidden, added[np.argsort(-cost[added], kind="stable")])
     return GuardedPattern(hidden, weaker)
+
+
+def _pruned(audit: InsiderAudit, kinds: dict[str, tuple[Minds, int]], hidden: Booleans, cells: Integers) -> Booleans:
+    """The pattern without secondary cells, the dearest first, that nobody's levels need."""
+    everybody = [(Nobody(), 0, 0.0), *((minds, size, 1.0) for minds, size in kinds.values())]
+    kept = [audit.against(minds, size) for minds, size, _ in everybody]
+    for cell in cells.tolist():
+        trial = hidden.copy()
+        trial[cell] = False
+        fewer = audit.without(cell, trial)
+        answers = ((fewer.against(minds, size), absent) for minds, size, absent in everybody)
+        if all(_as_good(new, old, absent) for (new, absent), old in zip(answers, kept, strict=True)):
+            hidden, audit = trial, fewer
+    return hidden
+
+
+def _as_good(new: GuardedCells, old: GuardedCells, absent: float) -> bool:
+    """Whether every sensitive cell keeps what it kept; one that nothing moves any more keeps the share `absent`.
+
+    To an outsider that is nothing; contributors then have nothing to add, and the outsider's answer decides.
+    """
+    before = dict(zip(old.cells.tolist(), old.share.tolist(), strict=True))
+    shares = dict(zip(new.cells.tolist(), new.share.tolist(), strict=True))
+    if new.unsettled.any() or (new.exact.sum() > old.exact.sum()):
+        return False
+    return all(shares.get(cell, absent) >= share - PRUNING_TOLERANCE for cell, share in before.items())
 
 
 class _Meeting:

@@ -170,6 +170,34 @@ class Alone:
         return np.maximum(self.table.values[cells] - self.least[cells], 0.0)
 
 
+class Nobody:
+    """An outsider: one who knows nothing of his own."""
+
+    def others(self, cell: int, component: Component) -> Members:
+        return frozenset()
+
+    def matter(self, cell: int, component: Component) -> bool:
+        return True
+
+    def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
+        return frozenset()
+
+    def still(self, members: Members) -> Integers:
+        return NO_CELLS
+
+    def floor(self, members: Members, cells: Integers, cell: int) -> Floats | None:
+        return None
+
+    def own(self, cell: int, members: Members) -> float:
+        return 0.0
+
+    def people(self, members: Members) -> int:
+        return 0
+
+    def theirs(self, cell: int, members: Members) -> bool:
+        return False
+
+
 class Among:
     """One of several contributors to an inner cell who knows what he has in it: `least`, of the largest of them.
 
@@ -215,6 +243,7 @@ class InsiderAudit:
         self, table: SuppressionTable, suppressed: Booleans, below: Floats, above: Floats, *, shy: Booleans,
         whole: bool = False, work: int = MAX_INSIDER_WORK, progress: Progress | None = None,
     ) -> None:  # fmt: skip
+        self.shy = shy
         self.below, self.above = np.minimum(below, table.down), np.minimum(above, table.up)
         self.table, self.whole, self.work, self.progress = table, whole, work, progress
         levels = np.where(suppressed, np.maximum(self.below, self.above), 0.0)
@@ -240,6 +269,14 @@ class InsiderAudit:
             cells.astype(np.int64), down, up, share, exact.astype(np.bool_), unsettled.astype(np.bool_),
             tuple(failures), programs,
         )  # fmt: skip
+
+    def without(self, cell: int, suppressed: Booleans) -> "InsiderAudit":
+        """The audit of a pattern that publishes one cell more; the moves that leave it still are kept."""
+        fewer = InsiderAudit(
+            self.table, suppressed, self.below, self.above, shy=self.shy, whole=self.whole, work=self.work
+        )
+        fewer.moves = {one: [m for m in moves if cell not in m.cells] for one, moves in self.moves.items()}
+        return fewer
 
     @property
     def spent(self) -> bool:
