@@ -202,7 +202,9 @@ def _gap(released: Table) -> tuple[str, ...]:
         return ()
     if gap < MIN_REPORTED_GAP:
         return ("No pattern of suppressed cells costs less: this one is proven the cheapest.",)
-    return (f"The pattern costs at most {value_text(float(gap), 'share')} more than the cheapest there can be.",)
+    beside = " against outsiders alone" if getattr(released.history[-1].detail, "singletons", False) else ""
+    share = value_text(float(gap), "share")
+    return (f"At most {share} of the cost of its secondary cells is more than the cheapest pattern{beside} needs.",)
 
 
 def refuse(certificate: Certificate, method: Any) -> None:

@@ -113,7 +113,9 @@ def suppression_attackers(tables: Sequence[Table], cells: pl.DataFrame) -> Attac
     mask, union = suppression_of(tables[0]), Union.of(tables)
     counts, held = tables[0].measured is None, any("holder" in table.more.columns for table in tables)
     limits = mask is not None and mask.limits is not None
-    outsider = "an outsider who knows each value to within the limits given" if limits else "an outsider"
+    outsider = (
+        "an outsider who knows each value roughly beforehand, as closely as was said" if limits else "an outsider"
+    )
     who = "holding that" if held else "respondent who" if counts else "contributor who"
     own = "that he is counted" if counts and not held else f"what {'it' if held else 'he'} has in them"
     names = {
@@ -169,7 +171,7 @@ def _not_covered(
             told and "lone contributor" in covered and "contributor" not in covered,
         "coalitions" if size == 1 else f"coalitions of more than {size}": True,
         "holdings (no column of holdings given)": holdings,
-        "somebody who knows values roughly beforehand (no limits given)": not limits,
+        "somebody who knows values roughly beforehand": not limits,
         OTHER_TABLES: True,
     }  # fmt: skip
     return tuple(who for who, missing in phrases.items() if missing)

@@ -14,7 +14,7 @@ from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule
 from equipoise.methods.parameters import whole_number
 from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of
-from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of
+from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of, same_contributors
 from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
@@ -73,7 +73,7 @@ def audit(
     size = _coalition(released) if coalition is None else coalition
     whole_number(size, "coalition")
     parts = insiders(union, ranges.suppressed, [rule or rule_of(released)], size, whole, against)
-    more = [insider_rows(released, union.places[0], kind, cells) for kind, cells in parts.items()]
+    more = [insider_rows(union, 0, kind, cells) for kind, cells in parts.items()]
     return pl.concat([*([rows] if against == "everybody" else []), *more] or [rows.clear()])
 
 
@@ -101,12 +101,29 @@ def insiders(
     return {kind: work.against(minds, size) for kind, (minds, size) in chosen.items()}
 
 
-def insider_rows(table: Table, place: Any, kind: str, guarded: GuardedCells) -> pl.DataFrame:
-    """The rows of one kind of contributors, for the cells of one table."""
+def contributors_together(tables: Sequence[Table], coalition: int = 1) -> pl.DataFrame:
+    """What contributors can compute of the sensitive cells of several tables together, with the number of the table."""
+    union = Union.of(tables)
+    hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
+    parts = insiders(union, hidden, [rule_of(table) for table in tables], coalition)
+    rows = [
+        insider_rows(union, number, kind, cells).with_columns(table=pl.lit(number))
+        for kind, cells in parts.items()
+        for number in range(len(union.tables))
+    ]
+    return pl.concat(rows, how="diagonal") if rows else pl.DataFrame()
+
+
+def insider_rows(union: Union, number: int, kind: str, guarded: GuardedCells) -> pl.DataFrame:
+    """The rows of one kind of contributors, for the cells of one table.
+
+    What is only a bound, of somebody who is the largest in every cell at once, is never called exact.
+    """
+    table, place = union.tables[number], union.places[number]
     spots = {cell: row for row, cell in enumerate(place.tolist())}
     chosen = np.array([cell in spots for cell in guarded.cells.tolist()], dtype=np.bool_)
     rows = np.array([spots[cell] for cell in guarded.cells[chosen].tolist()], dtype=np.int64)
-    value, bound = table.numbers("value")[rows], kind == "contributor" and "holder" in table.more.columns
+    value, bound = table.numbers("value")[rows], kind == "contributor" and same_contributors(union)
     exposed = (guarded.weaker | guarded.unsettled)[chosen]
     cells = _labels(table, table.numbers("value"))[rows]
     return cells.with_columns(
