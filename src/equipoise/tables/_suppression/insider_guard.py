@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.data.tables.linked_tables import Union
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress
-from equipoise.tables._suppression.cheapest_move import Finder
+from equipoise.tables._suppression.cheapest_move import Finder, TableMove
 from equipoise.tables._suppression.feasible_moves import NO_CELLS
 from equipoise.tables._suppression.insiders import Failure, GuardedCells, InsiderAudit, Minds, Nobody, kinds_of
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SuppressionTable
@@ -19,7 +19,7 @@ from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
 
 MAX_ROUNDS = 5
 """Times that the pattern is widened: what is suppressed for one demand mostly serves the next."""
-MAX_PRUNED = 20_000
+MAX_PRUNED = 2_000
 """Secondary times sensitive cells up to which secondary ones are tried for removal after the pattern was widened."""
 PRUNING_TOLERANCE = 1e-9
 """Share of its level that a cell may lose by the removal of another: rounding."""
@@ -45,12 +45,14 @@ def widened(
     contributors, again after each round, and one small program for each demand that failed.
     """
     hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost)
+    moves: dict[int, list[TableMove]] = {}
     for _ in range(MAX_ROUNDS):
         audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0), progress=progress)
+        audit.moves = moves
         kinds = kinds_of(union, table, hidden, coalition)
         answers = [audit.against(minds, size) for minds, size in kinds.values()]
         weaker = np.unique(np.concatenate([NO_CELLS, *(one.cells[one.weaker | one.unsettled] for one in answers)]))
-        before = int(hidden.sum())
+        before, moves = int(hidden.sum()), audit.moves
         for failure in (failure for one in answers for failure in one.failures):
             meeting.meet(failure, hidden)
         if int(hidden.sum()) == before:

@@ -118,10 +118,7 @@ class Alone:
         knower[shared] = first + np.arange(len(shared))
         self.table, self.knower, self.inside, self.least = table, knower, inside, least
         self.seats = dict(zip(knower[shared].tolist(), few[shared].tolist(), strict=True)) if few is not None else {}
-        known = np.flatnonzero(knower >= 0)
-        order = known[np.argsort(knower[known], kind="stable")]
-        groups, starts = np.unique(knower[order], return_index=True)
-        self.cells_of = dict(zip(groups.tolist(), np.split(order, starts[1:]), strict=True)) if len(groups) else {}
+        self.known = np.flatnonzero(knower >= 0)
 
     def others(self, cell: int, component: Component) -> Members:
         numbers = self.knower[component.cells]
@@ -141,7 +138,7 @@ class Alone:
         return frozenset(numbers[numbers >= 0].tolist())
 
     def still(self, members: Members) -> Integers:
-        return np.concatenate([NO_CELLS, *(self.cells_of[one] for one in members if one >= 0)])
+        return self.known[np.isin(self.knower[self.known], list(members))]
 
     def floor(self, members: Members, cells: Integers, cell: int) -> Floats | None:
         if self.least is None:
