@@ -34,21 +34,18 @@ def components(table: SuppressionTable, suppressed: Booleans, levels: Floats, sh
     starts = np.flatnonzero(np.diff(label[order], prepend=-1))
     for group in np.split(order, starts[1:]) if len(order) else []:
         columns = np.sort(group)
-        demanded = levels[cells[columns]]
-        if (demanded > 0).any():
-            yield Component(table, cells[columns], matrix[:, columns], demanded, shy[cells[columns]])
+        if (levels[cells[columns]] > 0).any():
+            yield Component(table, cells[columns], matrix[:, columns], shy[cells[columns]])
 
 
 class Component:
-    """Suppressed cells that hang together: a column for the rise and one for the fall of each, in units of `unit`."""
+    """Suppressed cells that hang together: a column for the rise and the fall of each, in units of the level."""
 
-    def __init__(self, table: SuppressionTable, cells: Integers, matrix: Any, levels: Floats, shy: Booleans) -> None:
+    def __init__(self, table: SuppressionTable, cells: Integers, matrix: Any, shy: Booleans) -> None:
         rows = matrix.tocsr()
         self.table, self.cells, self.shy = table, cells, shy
         self.matrix = rows[np.flatnonzero(np.diff(rows.indptr))]
-        self.unit = float(levels[levels > 0].min())
-        widest = MAX_ROOM * float(levels.max()) / self.unit
-        self.up, self.down = (np.minimum(room[cells] / self.unit, widest) for room in (table.up, table.down))
+        self.up, self.down, self.unit = table.up[cells], table.down[cells], 1.0
         self.kept: Program | None = None
         self.programs = 0
 
@@ -71,11 +68,12 @@ class Component:
         a change in whole numbers.
         """
         spot, held = int(self.spots(np.array([cell]))[0]), self.spots(still)
-        fall = self.down if floor is None else np.minimum(self.down, floor / self.unit)
-        if spot in held or (room := (self.up if sign > 0 else fall)[spot]) <= 0:
+        fall = self.down if floor is None else np.minimum(self.down, floor)
+        if spot in held or (room := float((self.up if sign > 0 else fall)[spot])) <= 0:
             return 0.0, None
-        target = min(level / self.unit, float(room))
-        high = np.concatenate([self.up, fall])
+        self.unit = level
+        target = min(1.0, room / level)
+        high = np.minimum(np.concatenate([self.up, fall]) / level, MAX_ROOM)
         high[held] = high[held + len(self.cells)] = 0.0
         column, other = (spot, spot + len(self.cells)) if sign > 0 else (spot + len(self.cells), spot)
         high[column], high[other] = target, 0.0
@@ -96,15 +94,18 @@ class Component:
 
     def _solve(self, low: Floats, high: Floats, charges: Floats) -> Solution | None:
         self.programs += 1
+        import scipy.sparse as sparse
+
         every = np.arange(len(high))
         if self.kept is None:
-            import scipy.sparse as sparse
-
             self.kept = Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high)
             self.kept.sharpen()
         self.kept.bound(every, low, high)
         self.kept.charge(every, charges)
-        return self.kept.solve()
+        try:
+            return self.kept.solve()
+        except EngineError:
+            return Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high).solve()
 
     def _checked(
         self, answer: Solution, cell: int, low: Floats, high: Floats, column: int, whole: bool
