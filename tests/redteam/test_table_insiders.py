@@ -41,7 +41,7 @@ class Register:
 
     def level(self, parts: dict[int, float]) -> float:
         """By the p% rule, or of counts below three as far as three."""
-        ranked, total = sorted(parts.values(), reverse=True) + [0.0, 0.0], sum(parts.values())
+        ranked, total = [*sorted(parts.values(), reverse=True), 0.0, 0.0], sum(parts.values())
         if self.p is None:
             return 3 - total if 0 < total < 3 else 0.0
         lack = self.p * ranked[0] - (total - ranked[0] - ranked[1])
@@ -163,7 +163,7 @@ def test_every_respondent_of_counts(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_pair_of_lone_contributors(seed: int) -> None:
-    """Two who are alone in cells, and the two of one cell, pool what they know. Of holdings it errs on the safe side."""
+    """Two who are alone in cells, and the two of one cell, pool what they know; of holdings on the safe side."""
     holding = bool(seed % 2)
     made = register(seed, owners=14 if holding else None, n=26)
     table = released(made, holding=holding)

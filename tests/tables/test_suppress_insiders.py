@@ -104,7 +104,7 @@ def test_a_withheld_cell_is_protected() -> None:
 
 
 def test_the_audit_knows_the_limits_of_the_pattern() -> None:
-    """Each value is known to within a quarter beforehand: the intervals say so, and the levels are kept all the same."""
+    """Each value is known to within a quarter beforehand: the intervals say so, and the levels are kept."""
     values = [sum(x for _, x, _ in FIRMS), 100.0, 150.0, *(sum(x for k, x, _ in FIRMS if k == one) for one in "rs")]
     table = table_of(FIRMS, below=[0.75 * v for v in values], above=[1.25 * v for v in values])
     known = Suppress(PPercent(0.1), limits=("below", "above")).apply(table, Draws(1))
