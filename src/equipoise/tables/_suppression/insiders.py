@@ -12,17 +12,19 @@ against a part of the coalition touches: whoever it does not touch takes nothing
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table_arrays import holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import TableMove
 from equipoise.tables._suppression.feasible_moves import NO_CELLS, WHOLE_TOLERANCE, Component, components
 from equipoise.tables._suppression.problem import SuppressionTable
+
+if TYPE_CHECKING:
+    from equipoise.data.tables.linked_tables import Union
 
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which a move may fall short: rounding, not disclosure."""
@@ -84,7 +86,7 @@ class Minds(Protocol):
 class Inside:
     """The inner cells of each cell of linked tables."""
 
-    def __init__(self, union: Union) -> None:
+    def __init__(self, union: "Union") -> None:
         self.parts = [holds(table) for table in union.tables]
         self.inner = [
             place[np.flatnonzero(table.inner)] for table, place in zip(union.tables, union.places, strict=True)
@@ -100,7 +102,7 @@ class Inside:
                 yield inner[part.indices[part.indptr[row] : part.indptr[row + 1]]]
 
 
-class Alone:
+class AloneInCells:
     """Contributors and holdings who are alone in cells: `knower` says who, -1 where nobody is.
 
     `few` says how many they are in an inner cell that they know when all of them are in the coalition (0: that is not
@@ -195,7 +197,7 @@ class Nobody:
         return False
 
 
-class Among:
+class AmongOthers:
     """One of several contributors to an inner cell who knows what he has in it: `least`, of the largest of them.
 
     Who has less knows less. Exact where every contributor is in one inner cell alone.
@@ -257,7 +259,7 @@ class InsiderAudit:
             for cell in np.intersect1d(component.cells, self.sensitive).tolist():
                 report(self.progress, len(rows), len(self.sensitive), "auditing against those who contribute")
                 if minds.matter(cell, component):
-                    question = _Question(self, component, minds, cell)
+                    question = _CellQuestion(self, component, minds, cell)
                     rows.append(question.answer(size))
                     failures += question.failures
         programs = sum(part.programs for part in self.components) - before
@@ -286,7 +288,7 @@ class InsiderAudit:
             del moves[:-MAX_MOVES]
 
 
-class _Question:
+class _CellQuestion:
     """One sensitive cell: how far it gets both ways against the members of every coalition."""
 
     def __init__(self, audit: InsiderAudit, component: Component, minds: Minds, cell: int) -> None:
@@ -374,23 +376,26 @@ class _Question:
 
 
 def kinds_of(
-    union: Union, table: SuppressionTable, suppressed: Booleans, coalition: int = 1
+    union: "Union", table: SuppressionTable, suppressed: Booleans, coalition: int = 1
 ) -> dict[str, tuple[Minds, int]]:
     """Everybody who contributes, by kind, and how many of them pool; the kinds that the tables tell about."""
     if not counted(union):
         return {}
     knower, inside, least = np.where(suppressed, union.knowers, -1), Inside(union), least_known(union)
-    kinds: dict[str, tuple[Minds, int]] = {"lone contributor": (Alone(table, knower, inside), 1)}
+    kinds: dict[str, tuple[Minds, int]] = {"lone contributor": (AloneInCells(table, knower, inside), 1)}
     if least is not None:
         several = same_contributors(union)
-        kinds["contributor"] = (Alone(table, knower, inside, least) if several else Among(table, least, inside), 1)
+        kinds["contributor"] = (
+            AloneInCells(table, knower, inside, least) if several else AmongOthers(table, least, inside),
+            1,
+        )
     if coalition > 1:
         few = np.where(suppressed, few_together(union, coalition), 0)
-        kinds[f"coalition of {coalition}"] = (Alone(table, knower, inside, few=few), coalition)
+        kinds[f"coalition of {coalition}"] = (AloneInCells(table, knower, inside, few=few), coalition)
     return kinds
 
 
-def least_known(union: Union) -> Floats | None:
+def least_known(union: "Union") -> Floats | None:
     """What the largest of several contributors to each inner cell has in it; None where the tables do not say.
 
     Of plain counts that is one: himself.
@@ -408,12 +413,12 @@ def least_known(union: Union) -> Floats | None:
     return np.asarray(union.gathered(parts), dtype=np.float64)
 
 
-def counted(union: Union) -> bool:
+def counted(union: "Union") -> bool:
     """Whether the tables say how many contribute to their cells."""
     return not any(bool(np.isnan(table.numbers("contributors")).any()) for table in union.tables)
 
 
-def few_together(union: Union, size: int) -> Integers:
+def few_together(union: "Union", size: int) -> Integers:
     """How many are in an inner cell whose contributors make a coalition of at most this size by themselves; else 0.
 
     Nothing of tables in which a contributor is in several cells: they do not say which.
@@ -425,6 +430,6 @@ def few_together(union: Union, size: int) -> Integers:
     return np.asarray(union.gathered([few]), dtype=np.int64)
 
 
-def same_contributors(union: Union) -> bool:
+def same_contributors(union: "Union") -> bool:
     """Whether a contributor may be in several inner cells: a holding, or a record in several tables."""
     return len(union.tables) > 1 or any("holder" in table.more.columns for table in union.tables)
