@@ -84,7 +84,7 @@ def folder(made: Path) -> Path:
 
 
 def test_python_and_the_command_line_agree(run: Run, made: Path, tmp_path: Path) -> None:
-    args = firms(made, *RULE, "--holding", "holding", "--weight", "w", "--cost", "cells")
+    args = firms(made, *RULE, "--holding", "holding", "--weight", "w", "--cost", "cells", "--outsiders-only")
     told = json.loads(run(*args, "--out", tmp_path / "cli", "--json"))
     records = eq.read(made / "firms.csv", eq.Roles(weight="w"))
     method = eq.tables.Suppress(eq.rules.PPercent(0.1), cost="cells", singletons=False)
@@ -137,7 +137,9 @@ def test_the_screen(run: Run, made: Path, tmp_path: Path) -> None:
         "Table: turnover by region, industry from firms.csv, 30 cells",
         "suppressed:",
         "of the value;",
-        "Audit: passed",
+        "Audit: passed against an outsider every contributor who is alone in suppressed cells and knows them",
+        "Not against coalitions",
+        "somebody who has other tables of this data (no register given)",
     ]
     order += [
         "Sensitive cells",
@@ -198,6 +200,7 @@ def test_the_public_folder_tells_no_status_and_no_parameter(folder: Path) -> Non
     """Neither which suppressed cell is sensitive, nor its value, nor the parameters of the rule, nor who was there."""
     inside = pl.read_csv(folder / "private" / "table.csv")
     hidden = inside.filter(pl.col("published").is_null() & (pl.col("value") > 999))["value"].to_list()
+    hidden = [value for value in hidden if value not in set(inside["published"])]
     assert hidden
     for name in ("table.csv", "report.html", "evidence.json"):
         text = (folder / "public" / name).read_text(encoding="utf-8")

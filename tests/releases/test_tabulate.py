@@ -67,7 +67,7 @@ def test_the_whole_way_and_a_dense_audit() -> None:
     levels = RULE.levels(found.table)
     sensitive = np.flatnonzero(RULE.flag(found.table).to_numpy())
     assert found.counts["sensitive"] == len(sensitive) > 2
-    audit = {tuple(row[c] for c in found.table.by): row for row in found.audit.iter_rows(named=True)}
+    audit = {tuple(row[c] for c in found.table.by): row for row in found.outsider.iter_rows(named=True)}
     for place in sensitive.tolist():
         low, high = dense(found.table, place)
         value, labels = float(found.table.numbers("value")[place]), found.table.table.select(found.table.by).row(place)
@@ -80,7 +80,7 @@ def test_the_whole_way_and_a_dense_audit() -> None:
 def test_what_is_told_adds_up() -> None:
     found = tabulate(firms(), ["region", "trade"], "turnover", rule="p-percent:10% | min-count:3")
     counts, statuses = found.counts, found.internal["status"]
-    assert counts["suppressed"] == counts["sensitive"] + counts["secondary"] == found.audit.height
+    assert counts["suppressed"] == counts["sensitive"] + counts["secondary"] == found.outsider.height
     assert counts["suppressed"] == found.public["published"].null_count()
     assert counts["suppressed"] == (found.public["status"] == "suppressed").sum()
     assert counts["cells"] == found.public.height == 5 * 6
@@ -159,7 +159,7 @@ def test_rounded_counts_are_audited() -> None:
 
 
 def test_a_base_that_is_too_small_is_refused() -> None:
-    with pytest.raises(eq.RefusedError, match=r"anybody can compute \d+ sensitive cells to within .* larger base"):
+    with pytest.raises(eq.RefusedError, match=r"an outsider can compute \d+ sensitive cells to within .* larger base"):
         tabulate(firms(), ["region", "trade"], "turnover", rule=RULE, method=eq.tables.Round(2))
 
 
@@ -189,7 +189,7 @@ def test_a_failed_audit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         return data.protected(told, status, Law("suppress", data.by, ""))
 
     monkeypatch.setattr(eq.tables.Suppress, "apply", bad)
-    with pytest.raises(eq.RefusedError, match=r"the audit failed: anybody can compute \d+ cells? exactly"):
+    with pytest.raises(eq.RefusedError, match=r"the audit failed: an outsider can compute \d+ cells? exactly"):
         tabulate(firms(), ["region", "trade"], "turnover", rule=RULE)
 
 

@@ -132,8 +132,8 @@ def test_rules_and_methods_as_they_are_written() -> None:
         assert rule_text(rule) == text
         assert parse(rule_text(rule), "rule") == rule
     assert method_text(Round(3, controlled=False)) == "round to 3, not controlled"
-    assert method_text(Suppress(P10, method="optimal", singletons=True)) == (
-        "suppress by p-percent:10%, method optimal, singletons"
+    assert method_text(Suppress(P10, method="optimal", singletons=False)) == (
+        "suppress by p-percent:10%, method optimal, not singletons"
     )
 
 

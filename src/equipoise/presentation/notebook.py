@@ -106,7 +106,9 @@ def attack_html(attack: "Attack") -> str:
 def tabulated_html(tabulated: "Tabulated") -> str:
     """A protected table: the outcome and its counts. No cell."""
     rows = [[name, number(many)] for name, many in tabulated.counts.items()]
-    notes = [paragraph(note, faint=True) for note in tabulated.notes]
+    audit = tabulated.attackers
+    whom = f"Audit passed against {'; '.join(audit.internal)}. Not against {'; '.join(audit.not_cover)}."
+    notes = [paragraph(note, faint=True) for note in (whom, *tabulated.notes)]
     return card(" × ".join(tabulated.table.by), paragraph(tabulated.words), grid(["Cells", "Number"], rows), *notes)
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import date
 from html import unescape
 from pathlib import Path
@@ -234,15 +235,17 @@ def _audited(private: Path, evidence: Evidence) -> Check:
         return Check("audit", None, "Numbers were changed: they are audited when the table is made again.")
     try:
         table = cells_of(private)
-        intervals, recorded = audit(table), pl.read_csv(private / "audit.csv", infer_schema_length=None)
+        intervals = audit(table, against="outsider")
+        recorded = pl.read_csv(private / "audit.csv", infer_schema_length=None)
     except (EquipoiseError, OSError, pl.exceptions.PolarsError):
         return Check("audit", None, f"{CELLS} could not be read back.")
-    faults = ["A suppressed cell can be computed exactly."] if intervals["exact"].any() else []
+    recorded = recorded.filter(pl.col("against") == "outsider") if "against" in recorded.columns else recorded
+    faults = ["An outsider can compute a suppressed cell exactly."] if intervals["exact"].any() else []
     if recorded.height != intervals.height:
         faults.append("Other cells are suppressed than were audited.")
     elif recorded.height and not _close(intervals, recorded, table.by):
         faults.append("The intervals of suppressed cells are not those of the audit.")
-    return failing("audit", faults, "Audited again, no suppressed cell can be computed.")
+    return failing("audit", faults, "Audited again, an outsider can compute no suppressed cell exactly.")
 
 
 def _close(intervals: pl.DataFrame, recorded: pl.DataFrame, by: tuple[str, ...]) -> bool:
@@ -277,5 +280,9 @@ def _same_table_report(public: Path, evidence: Evidence, table: Tabulated) -> Ch
     path = public / "report.html"
     stored = path.read_text(encoding="utf-8") if path.is_file() else ""
     title = unescape(heading[1]) if (heading := PAGE_TITLE.search(stored)) else None
+    audit = evidence["audit"]
+    if isinstance(audit, dict):
+        attackers = table.attackers.as_stated(audit.get("against", ()), audit.get("not_against", ()))
+        table = replace(table, attackers=attackers)
     text = page(table, "", public=True, title=title, signed=(public / SIGNATURE).is_file())
     return _same_page(PAGE_DAY.sub("", stored), PAGE_DAY.sub("", text))

@@ -183,7 +183,8 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
         )
     if joint.exact or joint.close:
         raise RefusedError(_reason(joint, len(earlier), table.suppresses))
-    return replace(table, notes=(*table.notes, *_joint_notes(len(earlier), others, joint.related)))
+    notes = (*table.notes, *_joint_notes(len(earlier), others, joint.related))
+    return replace(table, notes=notes, attackers=table.attackers.with_tables(len(earlier)))
 
 
 def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
@@ -192,8 +193,8 @@ def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
     cells = exact if joint.exact else close
     tip = "Protect them together with eq.protect_tables, or publish" if suppresses else "Publish"
     return (
-        f"Nothing was published: together with {_earlier(earlier)} anybody can compute {cells}. {tip} the same groups "
-        "as before."
+        f"Nothing was published: together with {_earlier(earlier)} an outsider can compute {cells}. {tip} the same "
+        "groups as before."
     )
 
 
@@ -259,7 +260,11 @@ class TableContents:
             "rule": kinds(table),
             "words": table.public_words,
             "cells": {"total": table.counts["cells"], "suppressed": table.counts["suppressed"]},
-            "audit": "passed",
+            "audit": {
+                "verdict": "passed",
+                "against": list(table.attackers.public),
+                "not_against": list(table.attackers.not_cover),
+            },
             "output": [{"file": name, "sha256": hash_of(public / name)} for name in TABLE_FILES],
             "files": hashes(public),
         }

@@ -29,7 +29,7 @@ from equipoise.releases.table_release import TableContents, audited_together, wr
 from equipoise.releases.tabulated import Tabulated, certified, refuse
 from equipoise.search.table_comparison import beside, compared_methods
 from equipoise.tables import Adjust, CellKey, Round, Suppress, audit, difference
-from equipoise.tables.audits import Certificate
+from equipoise.tables.audits import Attackers, Certificate, contributors_together, suppression_attackers
 
 HOW = "How it is protected"
 """Where the command line lists the options of protection."""
@@ -165,10 +165,11 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Linked(Sequence[Table]):
-    """Tables that were protected together, in the order given, with the audit over all of them."""
+    """Tables that were protected together, in the order given, with the audit over all of them and whom it covers."""
 
     tables: tuple[Table, ...]
     audit: pl.DataFrame
+    attackers: Attackers = Attackers()
 
     def __getitem__(self, place: Any) -> Any:
         return self.tables[place]
@@ -180,7 +181,8 @@ class Linked(Sequence[Table]):
         return len(self.tables)
 
     def __repr__(self) -> str:
-        return f"Linked({len(self)} tables, {self.audit.height:,} suppressed cells)"
+        suppressed = int((self.audit["against"] == "outsider").sum())
+        return f"Linked({len(self)} tables, {suppressed:,} suppressed cells)"
 
 
 def protect_tables(tables: Sequence[Table], method: Suppress | None = None) -> Linked:
@@ -188,7 +190,8 @@ def protect_tables(tables: Sequence[Table], method: Suppress | None = None) -> L
 
     Cells that tables share are suppressed in all or none. `method` is `tables.Suppress(rule)`; without it amounts are
     protected by the p% rule at 10 %, counts by at least three records. All are then audited as one
-    (`tables.difference`), and RefusedError is raised where a cell can be computed.
+    (`tables.difference`), against those who contribute as well, and RefusedError is raised where a cell can be
+    computed; `attackers` says whom that covers.
 
     >>> from equipoise.data.roles import Roles
     >>> people = Records.of(pl.DataFrame({"k": [*"aaaaabbbbcc"], "s": [*"fmfmffmfmff"]}), Roles())
@@ -202,6 +205,8 @@ def protect_tables(tables: Sequence[Table], method: Suppress | None = None) -> L
     if not isinstance(method, Suppress):
         raise ParameterError("method must be tables.Suppress: only suppressed cells can be protected together.")
     released = method.together(originals)
-    cells = difference(released[0], released[1:]) if len(released) > 1 else audit(released[0])
+    cells = difference(released[0], released[1:]) if len(released) > 1 else audit(released[0], against="outsider")
+    if method.singletons:
+        cells = pl.concat([cells, contributors_together(released, method.coalition)], how="diagonal")
     refuse(Certificate(cells), method)
-    return Linked(tuple(released), cells)
+    return Linked(tuple(released), cells, suppression_attackers(released, cells))

@@ -17,7 +17,7 @@ from equipoise.presentation.notebook import tabulated_html
 from equipoise.presentation.numbers import number, value_text
 from equipoise.search.table_comparison import TableComparison
 from equipoise.tables import Adjust, CellKey, Round, Suppress
-from equipoise.tables.audits import Certificate, KnownTable, certify, view_of
+from equipoise.tables.audits import Attackers, Certificate, KnownTable, certify, view_of
 
 STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "secondary": 11}
 EMPTY_CELL_CODE = 14
@@ -28,9 +28,10 @@ MIN_REPORTED_GAP = 1e-4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tabulated:
-    """A protected table with its certificate: every audited cell and the interval an attacker can compute for it.
+    """A protected table with its certificate: every audited cell and the interval each kind of attacker can compute.
 
-    `audit` and all that tells sensitive cells from secondary ones is internal; `public` is what may be published.
+    `audit` and all that tells sensitive cells from secondary ones is internal; `public` is what may be published;
+    `attackers` says whom the audit covers, and whom not.
     """
 
     table: Table
@@ -41,6 +42,7 @@ class Tabulated:
     notes: tuple[str, ...] = ()
     seed: int = field(default=0, repr=False)
     compared: TableComparison | None = None
+    attackers: Attackers = Attackers()
 
     @property
     def suppresses(self) -> bool:
@@ -58,17 +60,27 @@ class Tabulated:
         return self.table.more["status"]
 
     @cached_property
+    def outsider(self) -> pl.DataFrame:
+        """The audit against an outsider: one row for each cell."""
+        return self.audit.filter(pl.col("against") == "outsider")
+
+    @cached_property
     def counts(self) -> dict[str, int]:
-        """Cells, those that are sensitive, suppressed, secondary or changed, and those that failed the audit: none."""
+        """Cells, those that are sensitive, suppressed, secondary or changed, and those that failed the audit: none.
+
+        `weaker` are sensitive cells that keep less than their level against somebody who contributes.
+        """
+        weaker = self.audit.filter(pl.col("against") != "outsider", "exposed").select(self.table.by).unique()
         cells = {name: int((self.statuses == name).sum()) for name in ("sensitive", "secondary", "changed")}
         return {
             "cells": len(self.table),
-            "sensitive": cells["sensitive"] if self.suppresses else self.audit.height,
+            "sensitive": cells["sensitive"] if self.suppresses else self.outsider.height,
             "suppressed": cells["sensitive"] + cells["secondary"],
             "secondary": cells["secondary"],
             "changed": cells["changed"],
-            "exposed": int(self.audit["exposed"].sum()),
-            "exact": int(self.audit["exact"].sum()),
+            "exposed": int(self.outsider["exposed"].sum()),
+            "exact": int(self.outsider["exact"].sum()),
+            "weaker": weaker.height,
         }
 
     @property
@@ -81,7 +93,7 @@ class Tabulated:
     @property
     def narrowest(self) -> float | None:
         """The smallest width of a sensitive cell's interval, as a share of the cell."""
-        cells = self.audit.filter(pl.col("status") == "sensitive") if self.suppresses else self.audit
+        cells = self.outsider.filter(pl.col("status") == "sensitive") if self.suppresses else self.outsider
         widths = cells.select(w=(pl.col("upper") - pl.col("lower")) / pl.col("value")).filter(pl.col("w").is_finite())
         return None if widths.is_empty() else float(widths["w"].min())  # type: ignore[arg-type]
 
@@ -110,8 +122,12 @@ class Tabulated:
         if self.audit.is_empty():
             return "none was sensitive"
         if self.rule is None:
-            return "no small cell can be computed exactly"
-        return "every sensitive cell is uncertain by at least its protection level"
+            return "an outsider can compute no small cell exactly"
+        whom = " and to everybody who contributes" if len(self.attackers.against) + len(self.attackers.less) > 1 else ""
+        certain = f"every sensitive cell is uncertain by at least its protection level to an outsider{whom}"
+        if not (weaker := self.counts["weaker"]):
+            return certain
+        return f"{certain}, but for {_cells(weaker, 'sensitive ')} that {'keeps' if weaker == 1 else 'keep'} less"
 
     @property
     def public_words(self) -> str:
@@ -120,7 +136,7 @@ class Tabulated:
         if self.suppresses:
             return (
                 f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed to protect those who contributed; "
-                "they cannot be computed from what is published."
+                "an outsider cannot compute them from what is published."
             )
         law = self.table.history[-1]
         return law.words[:1].upper() + law.words[1:].rstrip(".") + "."
@@ -161,6 +177,7 @@ class Tabulated:
             "narrowest": self.narrowest,
             "warning": self.diagnosis.words if self.diagnosis else None,
             "notes": list(self.notes),
+            "audit": {"against": list(self.attackers.internal), "not_against": list(self.attackers.not_cover)},
             "compared": self.compared.to_plain() if self.compared else None,
         }
 
@@ -177,7 +194,7 @@ def certified(original: Table, released: Table, method: Any, rule: Rule | None, 
     refuse(certificate, method)
     diagnosis = diagnose(original, rule) if rule is not None else None
     notes = (*(_gap(released) if isinstance(method, Suppress) else ()), *certificate.notes)
-    return Tabulated(released, certificate.cells, method, rule, diagnosis, notes, seed)
+    return Tabulated(released, certificate.cells, method, rule, diagnosis, notes, seed, attackers=certificate.attackers)
 
 
 def _gap(released: Table) -> tuple[str, ...]:
@@ -187,12 +204,14 @@ def _gap(released: Table) -> tuple[str, ...]:
         return ()
     if gap < MIN_REPORTED_GAP:
         return ("No pattern of suppressed cells costs less: this one is proven the cheapest.",)
-    return (f"The pattern costs at most {value_text(float(gap), 'share')} more than the cheapest there can be.",)
+    beside = " against outsiders alone" if getattr(released.history[-1].detail, "singletons", False) else ""
+    share = value_text(float(gap), "share")
+    return (f"At most {share} of the cost of its secondary cells is more than the cheapest pattern{beside} needs.",)
 
 
 def refuse(certificate: Certificate, method: Any) -> None:
     """Nothing is published when the audit fails."""
-    if not certificate.exact and not certificate.exposed:
+    if not certificate.exact and not certificate.exposed and not certificate.insiders:
         return
     failures = [f"{_cells(certificate.exact)} exactly"] if certificate.exact else []
     if certificate.exposed:
@@ -202,8 +221,10 @@ def refuse(certificate: Certificate, method: Any) -> None:
         CellKey: "allow larger changes, or suppress cells",
         Adjust: "let other cells move further, or suppress cells",
     }.get(type(method), "publish coarser groups")
-    cells = " and ".join(failures)
-    raise RefusedError(f"Nothing was published, the audit failed: anybody can compute {cells}. Instead, {tip}.")
+    people = [f"an outsider can compute {' and '.join(failures)}"] if failures else []
+    if certificate.insiders:
+        people.append(f"somebody who contributes can compute {_cells(certificate.insiders, 'sensitive ')} exactly")
+    raise RefusedError(f"Nothing was published, the audit failed: {'; '.join(people)}. Instead, {tip}.")
 
 
 def _cells(many: int, what: str = "") -> str:

@@ -9,7 +9,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import Rule
-from equipoise.methods.parameters import check_fields
+from equipoise.methods.parameters import check_fields, whole_number
 from equipoise.tables._suppression.suppress_tables import suppress_tables
 
 
@@ -22,21 +22,24 @@ class Suppress:
     levels l and u the pattern leaves a possible table with x + u or more and one with x - l or less; both are kept as
     proof and checked without the solver. `cost` is what suppressing a cell loses: its `value`, its `count` of records,
     1 (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which
-    must be.
+    must be. A withheld cell is guarded like a sensitive one, to a fifth of its value both ways.
 
-    With `singletons` each sensitive cell keeps its levels for a contributor, too, who is alone in other cells and so
-    knows those. Where no pattern can do that (he is in the sensitive cell himself, so that to him only the rest of it
-    is unknown), it stays open to him by a tenth of what it could be if all else were suppressed; where even that is
-    nothing he cannot be kept from it. The law says how many cells have less than their levels. Off by default: the
-    rules' own levels count on outsiders and on the contributors of the cell, and published optima do so, too.
+    With `singletons` each sensitive cell keeps its levels for those who contribute, too: a contributor or holding who
+    is alone in other cells, one or several, and knows them; one of several in a cell, who knows what he has in it; of
+    counts a respondent, who knows that he is counted; and so many of those who are alone, pooled, as `coalition` says.
+    Against somebody inside the sensitive cell the lower level is asked for as far as the rest of it goes. Where no
+    pattern gives a level, a tenth of the farthest possible is asked for, and the law and the audit say how many cells
+    have less than their levels. Without it only outsiders are guarded against, as published optima do.
 
-    `method="fast"` finds for each sensitive cell its cheapest move and takes out what is not needed; "optimal" adds
-    cutting planes until the cheapest pattern is proven or the `seconds` are spent; the law says the gap.
+    `method="fast"` finds for each sensitive cell its cheapest move and takes out what is not needed, then adds what it
+    takes against those who contribute; "optimal" adds cutting planes until the cheapest pattern is proven or the
+    `seconds` are spent; the law says the gap.
 
     Source: Fischetti and Salazar-Gonzalez (2001), *Solving the cell suppression problem on tabular data with linear
     constraints*; Hundepool et al. (2012), section 4.4. Does not guard against what is published elsewhere
-    (`tables.difference`), contributors who pool what they know, or an attacker who knows that counts are whole: see
-    `tables.audit`. Cost: about one small program for each sensitive cell; 10,000 cells in seconds, 100,000 in minutes.
+    (`tables.difference`), larger coalitions, somebody who knows values more closely beforehand than `limits` say, or an
+    attacker who knows that counts are whole: see `tables.audit`. Cost: about one small program for each sensitive cell,
+    and some three tenths more with `singletons`; 10,000 cells in seconds, 100,000 in minutes.
 
     >>> people = pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]})
     >>> made = eq.table(eq.Records.of(people, eq.Roles("k")), "k")
@@ -49,7 +52,8 @@ class Suppress:
     rule: Rule
     cost: str = "value"
     method: Literal["fast", "optimal"] = "fast"
-    singletons: bool = False
+    singletons: bool = True
+    coalition: int = 1
     publish: str | None = None
     withhold: str | None = None
     limits: tuple[str, str] | None = None
@@ -59,6 +63,9 @@ class Suppress:
         check_fields(self)
         if self.limits is not None and len(self.limits) != 2:
             raise ParameterError("limits names two columns: what is known of each cell from below and from above.")
+        whole_number(self.coalition, "coalition")
+        if self.coalition > 1 and not self.singletons:
+            raise ParameterError("A coalition is of contributors who are alone in cells: not without singletons.")
         if not self.seconds > 0:
             raise ParameterError(f"seconds must be above 0, got {self.seconds!r}.")
 

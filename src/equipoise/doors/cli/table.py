@@ -34,7 +34,12 @@ Cost = Annotated[
     str | None, o.option("What suppressing a cell loses: value (the default), count or cells.", "NAME", HOW)
 ]
 Way = Annotated[str | None, o.option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
-Insiders = Annotated[bool, o.switch("--singletons", "Guard also against who is alone in a cell and knows it.", HOW)]
+Insiders = Annotated[
+    bool, o.switch("--outsiders-only", "Do not guard against those who contribute and know their own cells.", HOW)
+]
+Pooled = Annotated[
+    int | None, o.option("Guard against so many together of those who are alone in cells: 1 unless given.", "SIZE", HOW)
+]
 Base = Annotated[int | None, o.option("Round to multiples of this that add up, in place of suppression.", "BASE", HOW)]
 Keyed = Annotated[
     bool, o.switch("--cell-key", "Change counts by the keys of their records, in place of suppression.", HOW)
@@ -57,13 +62,14 @@ def table(
     *,
     cost: Cost = None,
     method: Way = None,
-    singletons: Insiders = False,
+    outsiders_only: Insiders = False,
+    coalition: Pooled = None,
     round: Base = None,
     cell_key: Keyed = False,
     as_json: o.AsJson = False,
     **options: Any,
 ) -> None:
-    """Make a table with its margins in which nobody can compute a sensitive cell, with the proof.
+    """Make a table with its margins in which no outsider or contributor can compute a sensitive cell, with the proof.
 
     equipoise table firms.csv --by region,industry --value turnover --rule p-percent:10% --out DIR
     """
@@ -97,13 +103,13 @@ def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
         return {"rule": rule, "method": CellKey() if options["cell_key"] else Round(options["round"])}
     if rule is None:
         raise ParameterError("Say which cells are sensitive with --rule p-percent:10%, or change all with --round 5.")
-    parts = {name: options[name] for name in ("cost", "method") if options[name]}
-    return {"rule": rule, "method": Suppress(rule, singletons=options["singletons"], **parts)}
+    parts = {name: options[name] for name in ("cost", "method", "coalition") if options[name] is not None}
+    return {"rule": rule, "method": Suppress(rule, singletons=not options["outsiders_only"], **parts)}
 
 
 def _refuse_unused(options: Mapping[str, Any]) -> None:
     """Refuse what says how to suppress cells where none are."""
-    for name in ("cost", "method", "singletons"):
+    for name in ("cost", "method", "outsiders_only", "coalition"):
         if options[name]:
             raise ParameterError(
                 f"--{name.replace('_', '-')} is about suppressing cells: not with --round, --cell-key."

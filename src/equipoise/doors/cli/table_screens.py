@@ -39,8 +39,10 @@ def _value(score: Score) -> str:
 
 
 def audit(out: Console, tabulated: Tabulated) -> None:
-    """The audit that was passed, in numbers."""
-    title(out, "Audit: passed")
+    """The audit that was passed: against whom, against whom not, and in numbers."""
+    listed(out, "Audit: passed against", map(flat, tabulated.attackers.internal))
+    listed(out, "Not against", map(flat, tabulated.attackers.not_cover))
+    title(out, "In numbers, for an outsider")
     rows = table("", "")
     rows.show_header = False
     for name, number in certificate(tabulated):
@@ -100,7 +102,7 @@ def plain_release(release: TableRelease) -> dict[str, Any]:
         "scores": scores(release.trial.scores),
         "limits": dict(release.policy.limits),
         "candidates": candidates(release),
-        "table": {name: plain[name] for name in ("words", "by", "value", "rule", "counts", "notes")},
+        "table": {name: plain[name] for name in ("words", "by", "value", "rule", "counts", "audit", "notes")},
         "compared": plain["compared"],
         "warnings": [{"rule": w.rule, "words": w.words.replace("\xa0", " ")} for w in release.table.warnings],
         "folder": str(release.folder),

@@ -32,6 +32,8 @@ def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
         **page_facts(f"{what[:1].upper()}{what[1:]} by {listed(tabulated.table.by)}"),
         "lead": tabulated.public_words if public else tabulated.words,
         "suppresses": tabulated.suppresses,
+        "against": tabulated.attackers.public if public else tabulated.attackers.internal,
+        "not_against": tabulated.attackers.not_cover,
         "grid": grid(tabulated, public),
         **charted(map=map_of(tabulated.compared) if tabulated.compared and not public else None),
         **({"methods": []} if public else {"source": source, **_internal(tabulated)}),
@@ -194,6 +196,8 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
             ("Cells that need protection", number(counts["sensitive"])),
         ]
     rows += [("Known exactly", number(counts["exact"])), ("Known to within their level", number(counts["exposed"]))]
+    if counts["weaker"]:
+        rows += [("Less than their level to somebody who contributes", number(counts["weaker"]))]
     widths = _relative(tabulated)
     if not widths.is_empty():
         least, middle = widths.min(), widths.median()
@@ -203,14 +207,14 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
 
 
 def _relative(tabulated: Tabulated) -> pl.Series:
-    audit = tabulated.audit.filter(pl.col("status") == "sensitive") if tabulated.suppresses else tabulated.audit
+    audit = tabulated.outsider.filter(pl.col("status") == "sensitive") if tabulated.suppresses else tabulated.outsider
     wide = (audit["upper"] - audit["lower"]) / audit["value"]
     return wide.filter(wide.is_finite())
 
 
 def _narrow(tabulated: Tabulated) -> list[Facts]:
     """The cells with the narrowest feasibility intervals, relative to their values."""
-    intervals = tabulated.audit.with_columns(width=(pl.col("upper") - pl.col("lower")) / pl.col("value"))
+    intervals = tabulated.outsider.with_columns(width=(pl.col("upper") - pl.col("lower")) / pl.col("value"))
     narrowest = intervals.filter(pl.col("value") > 0).sort("width", *tabulated.table.by).head(MAX_INTERVAL_ROWS)
     return [
         {

@@ -1,6 +1,7 @@
 """Cell suppression of one or several linked tables, and the proof that the pattern protects."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,13 +9,14 @@ import polars as pl
 
 from equipoise.data.records import Law
 from equipoise.data.tables.linked_tables import Union
-from equipoise.data.tables.structural_zeros import structural
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
-from equipoise.methods.protection_levels import hides_zeros, levels
+from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks
+from equipoise.tables._suppression.insider_guard import widened
+from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
 if TYPE_CHECKING:
@@ -25,48 +27,37 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     """The tables with primary and the cheapest secondary suppression, protected together and proven."""
     union = Union.of(tables)
     union.additive.check(union.values)
-    flagged = union.gathered([mask.rule.flag(table).to_numpy() for table in tables])
-    forced = union.gathered([_marks(table, mask.withhold) for table in tables])
-    guards = [levels(mask.rule, table) for table in tables]
-    lower, upper = (union.gathered([table[side].to_numpy() for table in guards]) for side in ("lower", "upper"))
-    zeros = _known_zeros(union, mask)
-    low, high = _limits(union, mask, zeros)
+    flagged, lower, upper = (
+        union.gathered(part) for part in zip(*(guards(table, mask.rule, mask) for table in tables), strict=True)
+    )
+    low, high = _limits(union, mask)
+    zeros = union.gathered([known_zeros(table, mask.rule) for table in tables])
+    published = union.gathered([marks(table, mask.publish) for table in tables]) | zeros
+    cost = union.gathered([_costs(table, mask.cost) for table in tables])
     try:
         pattern = suppress(
-            union.additive, union.values, flagged & ~zeros, lpl=lower, upl=upper,
-            cost=union.gathered([_costs(table, mask.cost) for table in tables]), low=low, high=high,
-            forced=forced & ~zeros & ~flagged, forbidden=_must_publish(union, mask) | zeros,
-            singletons=union.knowers if mask.singletons else None,
+            union.additive, union.values, flagged & ~zeros, lpl=lower, upl=upper, cost=cost, low=low, high=high,
+            forbidden=published, singletons=union.knowers if mask.singletons and mask.method == "optimal" else None,
             method=mask.method, seconds=mask.seconds, progress=progress,
         )  # fmt: skip
     except InfeasibleError as problem:
         raise InfeasibleError(_infeasible_text(union, problem)) from None
+    if mask.singletons and flagged.any():
+        guarded = widened(
+            union, SuppressionTable.of(union.additive, union.values, low, high), pattern.suppressed, ~published,
+            below=np.where(flagged, lower, 0.0), above=np.where(flagged, upper, 0.0), cost=cost,
+            coalition=mask.coalition, progress=progress,
+        )  # fmt: skip
+        spent = float(cost[guarded.suppressed & ~pattern.primary].sum())
+        pattern = replace(pattern, suppressed=guarded.suppressed, weaker=guarded.weaker, cost=spent)
     return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=True)]
 
 
-def _known_zeros(union: Union, mask: "Suppress") -> Any:
-    """Cells that everybody knows to be empty: all empty ones, or where the rule hides them the structural zeros."""
-    if not hides_zeros(mask.rule):
-        return union.empty
-    return union.empty & union.gathered([structural(table) for table in union.tables])
-
-
-def _limits(union: Union, mask: "Suppress", zeros: Any) -> tuple[Floats, Floats]:
-    """What the attacker knows beforehand: nothing is negative, some cells are zero, and the limits given."""
-    low, high = np.zeros(union.cells), np.where(zeros, 0.0, np.inf)
-    if mask.limits is not None:
-        below, above = (union.gathered([table.numbers(name) for table in union.tables]) for name in mask.limits)
-        low, high = np.maximum(low, below), np.minimum(high, above)
-    return low, high
-
-
-def _must_publish(union: Union, mask: "Suppress") -> Any:
-    """Cells that the user wants published."""
-    return union.gathered([_marks(table, mask.publish) for table in union.tables])
-
-
-def _marks(table: Table, column: str | None) -> Any:
-    return np.zeros(len(table), dtype=np.bool_) if column is None else table.numbers(column) != 0
+def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
+    """What the attacker knows of each cell beforehand, by all tables."""
+    pairs = [limits_of(table, mask.limits, known_zeros(table, mask.rule)) for table in union.tables]
+    low, high = zip(*pairs, strict=True)
+    return union.gathered(low), union.gathered(high, np.minimum)
 
 
 def _costs(table: Table, cost: str) -> Floats:
@@ -98,15 +89,17 @@ def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress"
     status = pl.Series("status", np.where(primary, "sensitive", np.where(hidden, "secondary", "published")))
     words = (
         f"{int(primary.sum()):,} sensitive cells suppressed, and {int((hidden & ~primary).sum()):,} secondary cells so "
-        "that nobody can compute them within their protection levels"
+        "that an outsider cannot compute them to within their protection levels"
     )
-    if not mask.singletons and (hidden & (table.numbers("contributors") == 1)).any():
+    if mask.singletons:
+        words += ", nor a contributor or holding who is alone in suppressed cells or knows what he has in them"
+        words += f", nor {mask.coalition} who are alone in cells together" if mask.coalition > 1 else ""
+    elif (hidden & (table.numbers("contributors") == 1)).any():
         words += "; a contributor who is alone in a suppressed cell and knows his own may compute more (singletons)"
     if (weaker := int(np.isin(place, pattern.weaker).sum())) > 0:
-        words += (
-            f"; {weaker:,} of them are guarded to less than their levels against a contributor who is alone in another "
-            "suppressed cell and knows his own, because no pattern guards them better"
-        )
+        words += f"; {weaker:,} of them are guarded to less than their levels against one of these who contribute"
+    if mask.limits is not None:
+        words += "; the limits that an attacker knows beforehand were counted with"
     parameters = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(pattern.gap, 4)}
     law = Law("suppress", table.by, words, parameters, detail=mask)
     return table.protected(np.where(hidden, np.nan, table.published_values), status, law)

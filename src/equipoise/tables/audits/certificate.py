@@ -1,42 +1,180 @@
-"""Certificate of a released table: the interval of every cell that needs protection, whatever was done to it."""
+"""Certificate of a released table: the interval of every cell that needs protection, and whom the audit covers."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule
+from equipoise.tables._suppression.guarded_cells import suppression_of
+from equipoise.tables._suppression.insiders import counted, least_known
 from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
 
+OTHER_TABLES = "somebody who has other tables of this data (no register given)"
+
+
+@dataclass(frozen=True)
+class Attackers:
+    """Whom an audit was passed `against`, against whom with `less` than the levels, and whom it does `not_cover`.
+
+    Each is a phrase without numbers, fit to be published; `short` says of those in `less` how many cells have how much.
+    """
+
+    against: tuple[str, ...] = ()
+    less: tuple[str, ...] = ()
+    short: tuple[str, ...] = ()
+    not_cover: tuple[str, ...] = ()
+
+    @property
+    def internal(self) -> tuple[str, ...]:
+        """Everybody covered, with what is short of the levels."""
+        return (*self.against, *(f"{who}: {words}" for who, words in zip(self.less, self.short, strict=True)))
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Everybody covered, without numbers."""
+        return (*self.against, *(f"{who}, some cells to less than their full level" for who in self.less))
+
+    def with_tables(self, earlier: int) -> "Attackers":
+        """After an audit together with so many earlier tables of a register, by an outsider."""
+        rest = tuple(who for who in self.not_cover if who != OTHER_TABLES)
+        if not earlier:
+            return replace(
+                self, not_cover=(*rest, "somebody who has other tables of this data than those of the register")
+            )
+        tables = "the earlier table" if earlier == 1 else f"the {earlier:,} earlier tables"
+        return replace(
+            self, against=(*self.against, f"an outsider who has {tables} of this data too"),
+            not_cover=(*rest, f"contributors who use {tables} too, and tables that are not in the register"),
+        )  # fmt: skip
+
+    def as_stated(self, against: Sequence[str], not_against: Sequence[str]) -> "Attackers":
+        """With the register that a statement was made with, where it is the same but for that."""
+        number = re.search(r"the ([\d,]+) earlier tables", " ".join(against))
+        many = int(number[1].replace(",", "")) if number else 1
+        ways = (self, self.with_tables(0), self.with_tables(many))
+        stated = (tuple(against), tuple(not_against))
+        return next((way for way in ways if (way.public, way.not_cover) == stated), self)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
-    """A row of `cells` per audited cell with its interval, and `notes` on what the audit used and did not."""
+    """A row of `cells` per audited cell and kind of attacker with its interval, `notes` on what the audit used and did
+    not, and whom it covers."""
 
     cells: pl.DataFrame
     notes: tuple[str, ...] = ()
+    attackers: Attackers = Attackers()
 
     @property
     def exact(self) -> int:
-        """Cells that anybody can compute exactly."""
-        return int(self.cells["exact"].sum())
+        """Cells that an outsider can compute exactly."""
+        return int(self._outsider["exact"].sum())
 
     @property
     def exposed(self) -> int:
-        """Sensitive cells that anybody can compute to within their protection levels."""
-        return int(self.cells["exposed"].sum())
+        """Sensitive cells that an outsider can compute to within their protection levels."""
+        return int(self._outsider["exposed"].sum())
+
+    @property
+    def insiders(self) -> int:
+        """Sensitive cells that somebody who contributes can compute exactly."""
+        labels = [name for name in self.cells.columns if name not in AUDIT_COLUMNS]
+        return self.cells.filter(pl.col("against") != "outsider", "exact").select(labels).unique().height
+
+    @property
+    def _outsider(self) -> pl.DataFrame:
+        return self.cells.filter(pl.col("against") == "outsider")
+
+
+AUDIT_COLUMNS = ("status", "value", "against", "lower", "upper", "exact", "exposed", "reached", "published")
+"""What an audit says of a cell beside its labels."""
 
 
 def certify(released: Table, rule: Rule | None) -> Certificate:
     """Audit a table: its suppressed cells where it has any, else all that the rule flags, or small ones without it."""
     if released.history and released.history[-1].mask == "suppress":
-        cells = audit(released, rule)
-        return Certificate(cells, _on_whole_numbers(released, cells.height))
+        mask = suppression_of(released)
+        cells = audit(released, rule, against="everybody" if mask is not None and mask.singletons else "outsider")
+        suppressed = int(np.isnan(released.published_values).sum())
+        return Certificate(cells, _on_whole_numbers(released, suppressed), suppression_attackers([released], cells))
     return changed_cells(released, rule)
+
+
+def suppression_attackers(tables: Sequence[Table], cells: pl.DataFrame) -> Attackers:
+    """Whom the audit of suppressed tables covers, in words."""
+    mask, union = suppression_of(tables[0]), Union.of(tables)
+    counts, held = tables[0].measured is None, any("holder" in table.more.columns for table in tables)
+    limits = mask is not None and mask.limits is not None
+    outsider = (
+        "an outsider who knows each value roughly beforehand, as closely as was said" if limits else "an outsider"
+    )
+    who = "holding that" if held else "respondent who" if counts else "contributor who"
+    own = "that he is counted" if counts and not held else f"what {'it' if held else 'he'} has in them"
+    names = {
+        "lone contributor": f"every {who} is alone in suppressed cells and knows them",
+        "contributor": f"every {who} shares cells and knows {own}",
+        "coalition": f"any {mask.coalition if mask else 0} of those who are alone in cells, together",
+    }
+    covered = _kinds(mask, union) if mask is not None and mask.singletons else ()
+    against, less, short = [outsider], [], []
+    for kind in covered:
+        rows = cells.filter(pl.col("against").str.starts_with(kind))
+        lacking = rows.filter("exposed")
+        if lacking.is_empty():
+            against.append(names[kind])
+        else:
+            less.append(names[kind])
+            short.append(_short(cells, lacking))
+    open_to = _not_covered(mask, union, covered, names, limits=limits, holdings=not counts and not held)
+    return Attackers(tuple(against), tuple(less), tuple(short), open_to)
+
+
+def _kinds(mask: object, union: Union) -> tuple[str, ...]:
+    """The kinds of contributors that the tables tell about."""
+    if not counted(union):
+        return ()
+    several = ("coalition",) if getattr(mask, "coalition", 1) > 1 else ()
+    return ("lone contributor", *(("contributor",) if least_known(union) is not None else ()), *several)
+
+
+def _short(cells: pl.DataFrame, lacking: pl.DataFrame) -> str:
+    sensitive = cells.filter((pl.col("against") == "outsider") & pl.col("reached").is_not_null()).height
+    unsettled = int(lacking["reached"].null_count())
+    few = lacking.filter(pl.col("reached").is_not_null())
+    words = []
+    if few.height:
+        keep = "keeps" if few.height == 1 else "keep"
+        words.append(f"{few.height:,} of {sensitive:,} sensitive cells {keep} less than the level, the least "
+                     f"{float(few['reached'].min()):.0%} of it")  # type: ignore[arg-type]  # fmt: skip
+    if unsettled:
+        words.append(f"{unsettled:,} of {sensitive:,} sensitive cells were not audited, for that took too long")
+    return "; ".join(words)
+
+
+def _not_covered(
+    mask: object, union: Union, covered: tuple[str, ...], names: dict[str, str], *, limits: bool, holdings: bool
+) -> tuple[str, ...]:
+    """Whom the audit says nothing about."""
+    size, told = getattr(mask, "coalition", 1), counted(union)
+    phrases = {
+        f"{names['lone contributor']} (singletons is off)": told and "lone contributor" not in covered,
+        "contributors who know their own cells (the table does not say how many are in each)": not told,
+        "contributors who know their part of a cell (the table does not say the largest)":
+            told and "lone contributor" in covered and "contributor" not in covered,
+        "coalitions" if size == 1 else f"coalitions of more than {size}": True,
+        "holdings (no column of holdings given)": holdings,
+        "somebody who knows values roughly beforehand": not limits,
+        OTHER_TABLES: True,
+    }  # fmt: skip
+    return tuple(who for who, missing in phrases.items() if missing)
 
 
 def _on_whole_numbers(released: Table, suppressed: int) -> tuple[str, ...]:
@@ -58,9 +196,16 @@ def changed_cells(released: Table, rule: Rule | None) -> Certificate:
     low, high, notes = narrowed(released)
     sensitive, below, above = guarded(released, rule)
     value = amount(released)
-    exposed = Exposure(sensitive, value, low, high, below, above).exposed
+    exposed = Exposure(sensitive, value, low, high, below, above)
     exact = sensitive & (high - low <= 1e-9 * np.maximum(1.0, value))
     cells = released.table.select(*released.by, "status").with_columns(
-        value=value, lower=low, upper=high, exact=pl.Series(exact), exposed=pl.Series(exposed)
-    )
-    return Certificate(cells.filter(pl.Series(sensitive)), notes)
+        value=value, against=pl.lit("outsider"), lower=low, upper=high, exact=pl.Series(exact),
+        exposed=pl.Series(exposed.exposed), reached=pl.Series(1 - exposed.shortfall),
+    )  # fmt: skip
+    attackers = Attackers(
+        ("an outsider who knows the method and how far it may change a number",), not_cover=(
+            "contributors, who know their own values", "coalitions",
+            "somebody who knows values roughly beforehand", OTHER_TABLES,
+        )
+    )  # fmt: skip
+    return Certificate(cells.filter(pl.Series(sensitive)), notes, attackers)

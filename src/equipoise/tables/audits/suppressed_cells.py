@@ -1,7 +1,7 @@
 """Audit of suppressed cells: what an attacker can compute from tables that suppress them, one or several."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -11,10 +11,16 @@ from equipoise.data.tables.structural_zeros import structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import as_table
 from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule
-from equipoise.methods.protection_levels import levels
+from equipoise.methods.parameters import whole_number
+from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of
+from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of, same_contributors
+from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
+
+Attacker = Literal["everybody", "outsider", "lone contributor", "contributor", "coalition"]
 
 MAX_WHOLE = 300
 """Suppressed cells up to which counts are audited in whole numbers."""
@@ -22,26 +28,110 @@ LEVEL_TOLERANCE = 1e-6
 """Share of its level by which an interval may fall short: rounding, not disclosure."""
 
 
-def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) -> pl.DataFrame:
-    """The exact interval an attacker can compute for every suppressed cell of a table.
+def audit(
+    table: Table, rule: Rule | None = None, *, whole: bool | None = None, against: Attacker = "everybody",
+    coalition: int | None = None,
+) -> pl.DataFrame:  # fmt: skip
+    """The interval that an outsider can compute for every suppressed cell, and contributors for every sensitive one.
 
-    One row per suppressed cell: its labels, `status`, true `value`, `lower` and `upper`, the least and the most it can
-    be given all that is published, `exact` where they are the same, and `exposed` where the interval does not reach the
-    protection levels of the `rule` (that of the suppression unless given). These are data: internal.
+    One row per cell and kind of attacker: its labels, `status`, true `value`, `lower` and `upper`, the least and the
+    most it can be given all that is published, `exact` where they are the same, and `exposed` where the interval does
+    not reach the protection levels of the `rule` (that of the suppression unless given; a cell withheld by hand has a
+    level of a fifth). `reached` is the share of these levels that is kept. These are data: internal. `against` is one
+    of:
+
+    - outsider: knows what is published, the relations, that nothing is negative, that empty cells are zero, and the
+      `limits` of the suppression;
+    - lone contributor: a contributor or holding who is alone in suppressed cells, one or several, and knows them;
+    - contributor: one of several in a cell, who knows what he has in it; of counts a respondent, who knows that he is
+      counted. Exact where each is in one inner cell; of holdings, and in linked tables, he is taken to be the largest
+      in every cell at once, so that the true level may be higher;
+    - coalition: as many lone contributors as `coalition` says (that of the suppression unless given) who pool what
+      they know, or all contributors of a cell where they are no more (not of holdings).
+
+    Rows of the last three say the worst of all such people, name none, and reach no farther than the levels. Against
+    somebody inside the sensitive cell the lower level is asked for only as far as the rest of it goes.
 
     With `whole` tables of counts are searched in whole numbers, which may be narrower; done unless told for up to 300
-    suppressed cells. Misleads when the attacker knows more than that values are not negative and empty cells zero; of
-    larger tables of counts in three and more dimensions the linear intervals can be too wide.
-    Cost: at most two linear programs for each suppressed cell, split into what hangs together.
+    suppressed cells. Misleads when an attacker knows more than is said above; of larger tables of counts in three and
+    more dimensions the linear intervals can be too wide. Cost: at most two linear programs for each suppressed cell,
+    split into what hangs together; against contributors about two for each sensitive cell, and one for each of those
+    whose cells no other move leaves still.
 
     >>> from equipoise.ground.randomness import Draws
     >>> people = eq.Records.of(pl.DataFrame({"k": ["a"] * 9 + ["b"] * 4 + ["c"]}), eq.Roles("k"))
     >>> made = eq.tables.Suppress(eq.rules.MinCount(3)).apply(eq.table(people, "k"), Draws(1))
-    >>> audit(made).select("k", "lower", "upper", "exposed").rows()
-    [('b', 0.0, 5.0, False), ('c', 0.0, 5.0, False)]
+    >>> audit(made).select("k", "against", "lower", "upper", "exposed").rows()
+    [('b', 'outsider', 0.0, 5.0, False), ('c', 'outsider', 0.0, 5.0, False), ('c', 'contributor', 0.0, 3.0, False)]
     """
-    union, ranges = intervals([as_table(table, "audit")], whole)
-    return verdicts(table, union.places[0], ranges, rule or rule_of(table))
+    if against not in get_args(Attacker):
+        raise ParameterError(f"'against' is one of {', '.join(get_args(Attacker))}, not {against!r}.")
+    released = as_table(table, "audit")
+    union, ranges = intervals([released], whole)
+    rows = verdicts(released, union.places[0], ranges, rule or rule_of(released))
+    if against == "outsider":
+        return rows
+    size = _coalition(released) if coalition is None else coalition
+    whole_number(size, "coalition")
+    parts = insiders(union, ranges.suppressed, [rule or rule_of(released)], size, whole, against)
+    more = [insider_rows(union, 0, kind, cells) for kind, cells in parts.items()]
+    return pl.concat([*([rows] if against == "everybody" else []), *more] or [rows.clear()])
+
+
+def _coalition(table: Table) -> int:
+    mask = suppression_of(table)
+    return mask.coalition if mask is not None else 1
+
+
+def insiders(
+    union: Union, suppressed: Any, rules: Sequence[Rule | None], coalition: int = 1, whole: bool | None = None,
+    against: Attacker = "everybody", progress: Progress | None = None,
+) -> dict[str, GuardedCells]:  # fmt: skip
+    """What each kind of contributors leaves of the levels of sensitive cells: the kinds that the tables tell about."""
+    tables = [guards(table, rule, suppression_of(table)) for table, rule in zip(union.tables, rules, strict=True)]
+    flagged, below, above = (union.gathered(part) for part in zip(*tables, strict=True))
+    low, high = known_limits(union)
+    system = SuppressionTable.of(union.additive, union.values, np.minimum(low, union.values), high)
+    below, above = (np.where(flagged, side, 0.0) for side in (below, above))
+    if not (suppressed & flagged).any():
+        return {}
+    kinds = kinds_of(union, system, suppressed, coalition)
+    shy, exact = suppressed & (union.knowers >= 0), _in_whole_numbers(union, suppressed, whole)
+    work = InsiderAudit(system, suppressed, below, above, shy=shy, whole=exact, progress=progress)
+    chosen = {kind: one for kind, one in kinds.items() if against in ("everybody", kind, kind.split()[0])}
+    return {kind: work.against(minds, size) for kind, (minds, size) in chosen.items()}
+
+
+def contributors_together(tables: Sequence[Table], coalition: int = 1) -> pl.DataFrame:
+    """What contributors can compute of the sensitive cells of several tables together, with the number of the table."""
+    union = Union.of(tables)
+    hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
+    parts = insiders(union, hidden, [rule_of(table) for table in tables], coalition)
+    rows = [
+        insider_rows(union, number, kind, cells).with_columns(table=pl.lit(number))
+        for kind, cells in parts.items()
+        for number in range(len(union.tables))
+    ]
+    return pl.concat(rows, how="diagonal") if rows else pl.DataFrame()
+
+
+def insider_rows(union: Union, number: int, kind: str, guarded: GuardedCells) -> pl.DataFrame:
+    """The rows of one kind of contributors, for the cells of one table.
+
+    What is only a bound, of somebody who is the largest in every cell at once, is never called exact.
+    """
+    table, place = union.tables[number], union.places[number]
+    spots = {cell: row for row, cell in enumerate(place.tolist())}
+    chosen = np.array([cell in spots for cell in guarded.cells.tolist()], dtype=np.bool_)
+    rows = np.array([spots[cell] for cell in guarded.cells[chosen].tolist()], dtype=np.int64)
+    value, bound = table.numbers("value")[rows], kind == "contributor" and same_contributors(union)
+    exposed = (guarded.weaker | guarded.unsettled)[chosen]
+    cells = _labels(table, table.numbers("value"))[rows]
+    return cells.with_columns(
+        against=pl.lit(kind), lower=value - guarded.down[chosen], upper=value + guarded.up[chosen],
+        exact=pl.Series(guarded.exact[chosen] & (not bound)), exposed=pl.Series(exposed),
+        reached=pl.Series(np.where(guarded.unsettled, np.nan, np.clip(guarded.share, 0.0, 1.0))[chosen]).fill_nan(None),
+    )  # fmt: skip
 
 
 def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = None) -> pl.DataFrame:
@@ -76,32 +166,54 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
                   for table, p in zip(tables, union.places, strict=True))  # fmt: skip
     if changes:
         raise DataError(f"{changes:,} published cells differ from the table's values: audit is for suppressed cells.")
-    counts = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in tables)
+    low, high = known_limits(union)
+    exact = _in_whole_numbers(union, hidden, whole)
+    return union, intervals_of(union.additive, union.values, hidden, low=low, high=high, integer=exact)
+
+
+def _in_whole_numbers(union: Union, hidden: Any, whole: bool | None) -> bool:
+    """Whether counts are searched in whole numbers."""
+    counts = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in union.tables)
     exact = counts and int(hidden.sum()) <= MAX_WHOLE if whole is None else whole
     if exact and not counts:
         raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
-    high = np.where(union.empty & union.gathered([structural(table) for table in tables]), 0.0, np.inf)
-    return union, intervals_of(union.additive, union.values, hidden, high=high, integer=exact)
+    return exact
+
+
+def known_limits(union: Union) -> tuple[Any, Any]:
+    """What the attacker knows of each cell beforehand: the limits that the suppressions were made for, and zeros."""
+    pairs = []
+    for table in union.tables:
+        mask, told = suppression_of(table), ~np.isnan(table.published_values) | structural(table)
+        pairs.append(limits_of(table, mask.limits if mask else None, (table.n == 0) & told))
+    low, high = zip(*pairs, strict=True)
+    return union.gathered(low), union.gathered(high, np.minimum)
 
 
 def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
     """A row per suppressed cell: its interval, whether it is known exactly, and whether within its protection level."""
     hidden = np.isnan(table.published_values)
     lower, upper, value = ranges.lower[place], ranges.upper[place], table.numbers("value")
-    exposed = np.zeros(len(table), dtype=np.bool_)
-    if rule is not None:
-        distances = levels(rule, table)
-        slack = LEVEL_TOLERANCE * np.maximum(1.0, distances["upper"].to_numpy())
-        high, low = value + distances["upper"].to_numpy(), value - distances["lower"].to_numpy()
-        exposed = rule.flag(table).to_numpy() & ((upper < high - slack) | (lower > low + slack))
-    cells = table.table.select(*table.by, *(("status",) if "status" in table.more.columns else ()), value=value)
-    return cells.with_columns(
-        lower=lower, upper=upper, exact=pl.Series(ranges.disclosed()[place]), exposed=pl.Series(exposed)
-    ).filter(pl.Series(hidden))
+    flagged, below, above = guards(table, rule, suppression_of(table))
+    slack = LEVEL_TOLERANCE * np.maximum(1.0, above)
+    exposed = flagged & ((upper < value + above - slack) | (lower > value - below + slack))
+    reached = np.minimum(_share(upper - value, above), _share(value - lower, below))
+    return _labels(table, value).with_columns(
+        against=pl.lit("outsider"), lower=lower, upper=upper, exact=pl.Series(ranges.disclosed()[place]),
+        exposed=pl.Series(exposed), reached=pl.Series(np.where(flagged, reached, np.nan)).fill_nan(None),
+    ).filter(pl.Series(hidden))  # fmt: skip
+
+
+def _share(distance: Any, level: Any) -> Any:
+    """How much of its level each cell keeps, at most all."""
+    return np.clip(np.divide(distance, level, out=np.ones(len(level)), where=level > 0), 0.0, 1.0)
+
+
+def _labels(table: Table, value: Any) -> pl.DataFrame:
+    return table.table.select(*table.by, *(("status",) if "status" in table.more.columns else ()), value=value)
 
 
 def rule_of(table: Table) -> Rule | None:
     """The rule that the table was last protected by."""
-    laws = [law.detail for law in table.history if law.mask == "suppress"]
-    rule = getattr(laws[-1], "rule", None) if laws else None
-    return rule if isinstance(rule, Rule) else None
+    mask = suppression_of(table)
+    return mask.rule if mask is not None and isinstance(mask.rule, Rule) else None

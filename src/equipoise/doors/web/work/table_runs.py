@@ -57,7 +57,7 @@ def protected(table: Table, method: Any, recipe: Recipe, progress: Progress) -> 
 def result_facts(tabulated: Tabulated, source: str) -> Plain:
     """What the page says of a protected table."""
     facts = table_facts(tabulated, source, public=False)
-    names = ("grid", "certificate", "narrow", "warnings", "notes", "done", "suppresses")
+    names = ("grid", "certificate", "narrow", "warnings", "notes", "done", "suppresses", "against", "not_against")
     return {**{name: facts[name] for name in names}, "counts": tabulated.counts, "words": sentence(tabulated)}
 
 
@@ -74,7 +74,7 @@ def sentence(tabulated: Tabulated) -> str:
         outcome = rest if more else "no other has to be suppressed for them"
     else:
         outcome = f"{number(many['changed'])} of the published numbers differ from the truth"
-    last = "; an intruder can bound each sensitive cell no closer than asked" if many["sensitive"] else ""
+    last = "; an outsider can bound each sensitive cell no closer than asked" if many["sensitive"] else ""
     return f"{first}; {outcome}{last}."
 
 

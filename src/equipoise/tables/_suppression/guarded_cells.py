@@ -1,0 +1,66 @@
+"""Which cells of a table must stay uncertain and how far, and what an attacker is said to know of each beforehand."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.data.cells import amount
+from equipoise.data.tables.structural_zeros import structural
+from equipoise.data.tables.table import Table
+from equipoise.ground.arrays import Booleans, Floats
+from equipoise.methods.method import Rule
+from equipoise.methods.protection_levels import hides_zeros, levels, protection
+
+if TYPE_CHECKING:
+    from equipoise.tables.suppress import Suppress
+
+WITHHELD_MARGIN = 0.2
+"""Share of its value by which a cell withheld by hand stays uncertain both ways: the margin of `MinCount`."""
+
+
+def suppression_of(table: Table) -> "Suppress | None":
+    """The suppression that the table was last protected by, where it is known."""
+    details = [law.detail for law in table.history if law.mask == "suppress"]
+    return details[-1] if details and hasattr(details[-1], "rule") else None
+
+
+def marks(table: Table, column: str | None) -> Booleans:
+    """The cells that a column marks by a number other than 0; none without a column."""
+    return np.zeros(len(table), dtype=np.bool_) if column is None else np.asarray(table.numbers(column) != 0)
+
+
+def known_zeros(table: Table, rule: Rule | None) -> Booleans:
+    """Cells that everybody knows to be empty: all empty ones, or where the rule hides them the structural zeros."""
+    empty: Booleans = table.n == 0
+    return empty & structural(table) if hides_zeros(rule) else empty
+
+
+def limits_of(table: Table, columns: tuple[str, str] | None, zeros: Booleans) -> tuple[Floats, Floats]:
+    """What the attacker knows of each cell beforehand: not negative, which are zero, and the limits given."""
+    low, high = np.zeros(len(table)), np.where(zeros, 0.0, np.inf)
+    if columns is None:
+        return low, high
+    below, above = (table.numbers(name) for name in columns)
+    return np.maximum(low, below), np.minimum(high, above)
+
+
+def guards(table: Table, rule: Rule | None, mask: "Suppress | None") -> tuple[Booleans, Floats, Floats]:
+    """Which cells are guarded, and how far below and above: by the rule, or because they are withheld by hand.
+
+    A withheld cell keeps the share `WITHHELD_MARGIN` of its value both ways, as far as the attacker's own limits go.
+    """
+    flagged, below, above = np.zeros(len(table), dtype=np.bool_), np.zeros(len(table)), np.zeros(len(table))
+    if rule is not None:
+        distances = levels(rule, table)
+        flagged = rule.flag(table).to_numpy()
+        below, above = (distances[side].to_numpy() for side in ("lower", "upper"))
+    withheld: Any = marks(table, mask.withhold if mask else None) & (table.n > 0)
+    if not withheld.any():
+        return flagged, below, above
+    value, (low, high) = amount(table), limits_of(table, mask.limits if mask else None, table.n == 0)
+    margin = protection(withheld, WITHHELD_MARGIN * value, table)
+    fall, rise = (
+        np.minimum(margin["lower"].to_numpy(), value - low),
+        np.minimum(margin["upper"].to_numpy(), high - value),
+    )
+    return flagged | withheld, np.maximum(below, fall), np.maximum(above, rise)

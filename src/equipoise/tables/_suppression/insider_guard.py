@@ -1,0 +1,116 @@
+"""Further secondary suppressions against those who contribute, where a pattern leaves them more than it should.
+
+What is suppressed more takes nothing from anybody's uncertainty: every table that was possible stays possible, and who
+is alone in a cell knew it before. So each demand that is not met is met by its cheapest move.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from equipoise.data.tables.linked_tables import Union
+from equipoise.ground.arrays import Booleans, Floats, Integers
+from equipoise.ground.progress import Progress
+from equipoise.tables._suppression.cheapest_move import Finder, TableMove
+from equipoise.tables._suppression.feasible_moves import NO_CELLS
+from equipoise.tables._suppression.insiders import Failure, GuardedCells, InsiderAudit, Minds, Nobody, kinds_of
+from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SuppressionTable
+from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
+
+MAX_ROUNDS = 5
+"""Times that the pattern is widened: what is suppressed for one demand mostly serves the next."""
+MAX_PRUNED = 2_000
+"""Secondary times sensitive cells up to which secondary ones are tried for removal after the pattern was widened."""
+PRUNING_TOLERANCE = 1e-9
+"""Share of its level that a cell may lose by the removal of another: rounding."""
+MAX_WIDENING_WORK = 3_000_000_000
+"""Work (`Program.work`) spent at most on further cells: some 20 seconds."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GuardedPattern:
+    """All suppressed cells, and those among them that somebody who contributes still knows too closely."""
+
+    suppressed: Booleans
+    weaker: Integers
+
+
+def widened(
+    union: Union, table: SuppressionTable, suppressed: Booleans, usable: Booleans, *, below: Floats, above: Floats,
+    cost: Floats, coalition: int, progress: Progress | None = None,
+) -> GuardedPattern:  # fmt: skip
+    """The pattern with what else it takes to guard against every kind of contributor, as far as cells may be used.
+
+    Where no pattern gives a level, `WEAK_LEVEL_SHARE` of the farthest possible is asked for. Cost: the audit against
+    contributors, again after each round, and one small program for each demand that failed.
+    """
+    hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost)
+    moves: dict[int, list[TableMove]] = {}
+    for _ in range(MAX_ROUNDS):
+        audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0), progress=progress)
+        audit.moves = moves
+        kinds = kinds_of(union, table, hidden, coalition)
+        answers = [audit.against(minds, size) for minds, size in kinds.values()]
+        weaker = np.unique(np.concatenate([NO_CELLS, *(one.cells[one.weaker | one.unsettled] for one in answers)]))
+        before, moves = int(hidden.sum()), audit.moves
+        for failure in (failure for one in answers for failure in one.failures):
+            meeting.meet(failure, hidden)
+        if int(hidden.sum()) == before:
+            break
+    added = np.flatnonzero(hidden & (below + above <= 0))
+    if int(hidden.sum()) > int(suppressed.sum()) and len(added) * int((below + above > 0).sum()) <= MAX_PRUNED:
+        hidden = _pruned(audit, kinds, hidden, added[np.argsort(-cost[added], kind="stable")])
+    return GuardedPattern(hidden, weaker)
+
+
+def _pruned(audit: InsiderAudit, kinds: dict[str, tuple[Minds, int]], hidden: Booleans, cells: Integers) -> Booleans:
+    """The pattern without secondary cells, the dearest first, that nobody's levels need."""
+    everybody = [(Nobody(), 0, 0.0), *((minds, size, 1.0) for minds, size in kinds.values())]
+    kept = [audit.against(minds, size) for minds, size, _ in everybody]
+    for cell in cells.tolist():
+        trial = hidden.copy()
+        trial[cell] = False
+        fewer = audit.without(cell, trial)
+        answers = ((fewer.against(minds, size), absent) for minds, size, absent in everybody)
+        if all(_as_good(new, old, absent) for (new, absent), old in zip(answers, kept, strict=True)):
+            hidden, audit = trial, fewer
+    return hidden
+
+
+def _as_good(new: GuardedCells, old: GuardedCells, absent: float) -> bool:
+    """Whether every sensitive cell keeps what it kept; one that nothing moves any more keeps the share `absent`.
+
+    To an outsider that is nothing; contributors then have nothing to add, and the outsider's answer decides.
+    """
+    before = dict(zip(old.cells.tolist(), old.share.tolist(), strict=True))
+    shares = dict(zip(new.cells.tolist(), new.share.tolist(), strict=True))
+    if new.unsettled.any() or (new.exact.sum() > old.exact.sum()):
+        return False
+    return all(shares.get(cell, absent) >= share - PRUNING_TOLERANCE for cell, share in before.items())
+
+
+class _Meeting:
+    """Demands that a pattern does not meet, each met by its cheapest move; what no pattern meets is remembered."""
+
+    def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats) -> None:
+        self.table, self.usable, self.cost = table, usable, cost
+        self.work, self.hopeless = 0, set[tuple[int, int, bytes]]()
+
+    def meet(self, failure: Failure, hidden: Booleans) -> None:
+        """Suppress what the cheapest move needs that meets a demand, or a weaker one."""
+        key = (failure.cell, failure.sign, failure.still.tobytes())
+        if self.work > MAX_WIDENING_WORK or key in self.hopeless:
+            return
+        table = self.table
+        if failure.floor is not None:
+            table = replace(table, down=np.minimum(table.down, failure.floor))
+        finder = Finder(table, self.usable, self.cost, np.array([failure.level]))
+        move = finder.cheapest(failure.cell, failure.sign, failure.level, hidden, failure.still)
+        if move is None:
+            self.hopeless.add(key)
+            weak = WEAK_LEVEL_SHARE * finder.farthest(failure.cell, failure.sign, failure.level, failure.still)
+            if weak > MOVE_TOLERANCE * failure.level:
+                move = finder.cheapest(failure.cell, failure.sign, weak, hidden, failure.still)
+        if move is not None:
+            hidden[move.cells] = True
+        self.work += int(finder.work)
