@@ -14,6 +14,7 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
+from equipoise.data.tables.record_sets import CountedRecords
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.data.tables.table import Table, labelled_cells
 from equipoise.ground.errors import DataError, ParameterError, require_columns
@@ -77,7 +78,8 @@ def table(
     trees = {**records.roles.hierarchies, **(hierarchies or {})}
     pieces = list(_pieces(records, needed, top))
     axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
-    return _built(axes, _coded(pieces, axes, needed), needed, top)
+    counted = _built(axes, _coded(pieces, axes, needed), needed, top)
+    return replace(counted, behind=CountedRecords(records, value, weight))
 
 
 def _refuse_with_ready(**columns: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,12 +20,16 @@ class Table(Cells):
 
     Beside `n` and `total`, cells have a `value`, `contributors` and `top1`, `top2`, ..., the largest contributions.
     Once protected they also have the `published` value (null where suppressed) and a `status`: published, sensitive
-    (suppressed by a rule), secondary (suppressed to protect others), changed; `history` has the laws.
+    (suppressed by a rule), secondary (suppressed to protect others), changed; `history` has the laws. `behind` tells
+    which records its cells hold (`record_sets`), `beside` what was published of them before (`KnownTable`); both stay
+    in memory.
     """
 
     axes: tuple[Axis, ...] = ()
     measured: str | None = None
     history: tuple[Law, ...] = ()
+    behind: Any = None
+    beside: tuple[Any, ...] = ()
 
     @property
     def records(self) -> int:

@@ -64,7 +64,7 @@ def additive(table: Table) -> Additive:
     """
     import scipy.sparse as sparse
 
-    keys, strides = _packed(table)
+    keys, strides = packed_cells(table)
     order = np.argsort(keys, kind="stable")
     parts = [_along(table, axis, keys, order, strides) for axis in range(len(table.axes))]
     totals = np.concatenate([totals for totals, _, _ in parts])
@@ -77,7 +77,7 @@ def additive(table: Table) -> Additive:
     return Additive(matrix, totals, _needed(table, [totals for totals, _, _ in parts]))
 
 
-def _packed(table: Table) -> tuple[Integers, list[int]]:
+def packed_cells(table: Table) -> tuple[Integers, list[int]]:
     """Mixed-radix number of each cell, and the stride of each axis."""
     strides, step = [], 1
     for axis in table.axes:
@@ -128,7 +128,7 @@ def holds(table: Table) -> Any:
     """
     import scipy.sparse as sparse
 
-    keys, strides = _packed(table)
+    keys, strides = packed_cells(table)
     inner = np.flatnonzero(table.inner)
     rows = pl.DataFrame({"inner": np.arange(len(inner)), "key": np.zeros(len(inner), dtype=np.int64)})
     for axis, nodes, stride in zip(table.axes, table.nodes, strides, strict=True):

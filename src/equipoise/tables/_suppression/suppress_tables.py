@@ -33,7 +33,7 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
         pattern = suppress(
             union.additive, union.values, flagged & ~union.empty, lpl=lower, upl=upper,
             cost=union.gathered([_costs(table, mask.cost) for table in tables]), low=low, high=high,
-            forced=forced & ~union.empty & ~flagged, forbidden=_must_publish(union, mask),
+            forced=(forced & ~union.empty & ~flagged) | union.atoms, forbidden=_must_publish(union, mask),
             singletons=union.knowers if mask.singletons else None,
             method=mask.method, seconds=mask.seconds, progress=progress,
         )  # fmt: skip
@@ -47,7 +47,7 @@ def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
     low, high = np.zeros(union.cells), np.where(union.empty, 0.0, np.inf)
     if mask.limits is not None:
         below, above = (union.gathered([table.numbers(name) for table in union.tables]) for name in mask.limits)
-        low, high = np.maximum(low, below), np.minimum(high, above)
+        low, high = np.maximum(low, below), np.minimum(high, np.where(union.atoms, np.inf, above))
     return low, high
 
 

@@ -118,7 +118,7 @@ def joint(tables: Sequence[KnownTable]) -> tuple[int, int, bool]:
     """
     union, low, high = intervals(tables)
     counts = [_exact_and_close(view, low[place], high[place]) for view, place in zip(tables, union.places, strict=True)]
-    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MAX_CELLS
+    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.table_cells <= MAX_CELLS
 
 
 def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
@@ -129,10 +129,10 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
     """
     union = Union.of([view.table for view in tables])
     low = np.minimum(union.gathered([view.low for view in tables]), union.values)
-    high = np.maximum(union.gathered([view.high for view in tables], np.minimum), union.values)
-    if union.cells > MAX_CELLS:
+    high = np.maximum(union.gathered([view.high for view in tables], np.minimum, np.inf), union.values)
+    if union.table_cells > MAX_CELLS:
         return union, low, high
-    ranges = audit(union.additive, union.values, low < high, low=low, high=high)
+    ranges = audit(union.additive, union.values, low < high, low=low, high=high, targets=~union.atoms)
     return union, ranges.lower, ranges.upper
 
 

@@ -17,6 +17,8 @@ from equipoise.tables.audits.attacker_intervals import audit as intervals_of
 
 MAX_WHOLE = 300
 """Suppressed cells up to which counts are audited in whole numbers."""
+MAX_WHOLE_CELLS = 3_000
+"""Cells and classes of records of linked tables up to which counts are audited in whole numbers."""
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which an interval may fall short: rounding, not disclosure."""
 
@@ -46,8 +48,11 @@ def audit(table: Table, rule: Rule | None = None, *, whole: bool | None = None) 
 def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = None) -> pl.DataFrame:
     """What the comparison of two releases, or of overlapping tables, gives away: an audit over all of them together.
 
-    A cell published in any of them is known. One row per cell that a table suppresses, as in `audit`, with `published`,
-    whether another table publishes it. Tables must be made from the same records; what they share must agree.
+    A cell is the set of records that it holds, whatever its columns and labels: it is known when any table publishes a
+    cell with the same records and values, and all sums that follow hold (`Union`). Of ready tables, whose records are
+    not known, cells are the same by their columns and labels, and must have the same value. One row per cell that a
+    table suppresses, as in `audit`, with `published`, whether another table publishes it; a table that nothing was done
+    to publishes everything.
     """
     others = [new] if isinstance(new, Table) else list(new)
     if not others:
@@ -59,10 +64,11 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
         cells = verdicts(table, place, ranges, rule or rule_of(table))
         public = ~ranges.suppressed[place]
         hidden = pl.Series(table.published_values).is_nan().to_numpy()
+        sensitive = pl.col("status") == "sensitive" if "status" in cells.columns else pl.lit(value=False)
         parts.append(
             cells.with_columns(pl.Series("published", public[hidden]), pl.lit(number).alias("table"))
             .with_columns(exact=pl.col("exact") | pl.col("published"))
-            .with_columns(exposed=pl.col("exposed") | (pl.col("published") & (pl.col("status") == "sensitive")))
+            .with_columns(exposed=pl.col("exposed") | (pl.col("published") & sensitive))
         )
     return pl.concat(parts, how="diagonal")
 
@@ -76,11 +82,12 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
     if changes:
         raise DataError(f"{changes:,} published cells differ from the table's values: audit is for suppressed cells.")
     counts = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in tables)
-    exact = counts and int(hidden.sum()) <= MAX_WHOLE if whole is None else whole
+    unknown = int((hidden & ~union.atoms).sum())
+    exact = counts and unknown <= MAX_WHOLE and union.cells <= MAX_WHOLE_CELLS if whole is None else whole
     if exact and not counts:
         raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
     high = np.where(union.empty, 0.0, np.inf)
-    return union, intervals_of(union.additive, union.values, hidden, high=high, integer=exact)
+    return union, intervals_of(union.additive, union.values, hidden, high=high, integer=exact, targets=~union.atoms)
 
 
 def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:

@@ -1,0 +1,241 @@
+"""The sets of records in the cells of linked tables: which are equal, and which are sums of others.
+
+Every unit, a record with what it adds, gets a random number of 128 bits, and cells add up those of their units, each
+half modulo 2^64. Equal sums mean equal sets: of m cells two different ones have the same sum with a chance of at most
+m^2 / 2^129. The numbers are drawn afresh each time and are never kept.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from equipoise.data.tables.additivity import Additive
+from equipoise.data.tables.record_sets import Members, members_of, numbered_units
+from equipoise.data.tables.table import Table
+from equipoise.data.tables.table_arrays import holds
+from equipoise.ground.arrays import Booleans, Floats, Integers
+from equipoise.ground.packed_keys import group
+from equipoise.ground.solver import Program
+
+MAX_PAIRS = 20_000_000
+"""Overlaps of cells, over all pairs of tables, up to which sums between pairs of tables are looked for."""
+KEY = ["first", "second", "time", "name"]
+"""Identity of a cell: its sum in two halves, its number among cells of the table with the same; else its labels."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Atoms:
+    """Unknowns beside the cells of the tables, numbered after them, and the sums that were found.
+
+    Cell `parts[i]` is one of those that add up to `heads[i]`. `values` has those of the `count` new unknowns, not a
+    number where what a record adds is not known.
+    """
+
+    heads: Integers
+    parts: Integers
+    values: Floats
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    @property
+    def pairs(self) -> tuple[Integers, Integers]:
+        return self.heads, self.parts
+
+    def relations(self, cells: int) -> Additive:
+        import scipy.sparse as sparse
+
+        totals, rows = np.unique(self.heads, return_inverse=True)
+        places = np.concatenate([rows, np.arange(len(totals))]), np.concatenate([self.parts, totals])
+        signs = np.concatenate([np.ones(len(rows)), -np.ones(len(totals))])
+        matrix = sparse.csr_array(sparse.coo_array((signs, places), shape=(len(totals), cells)))
+        return Additive(matrix, totals, np.ones(len(totals), dtype=np.bool_))
+
+    def filled(self, values: Floats) -> Floats:
+        """The values with those of the atoms; where they are not known, some that add up."""
+        first = len(values) - self.count
+        values[first:] = self.values
+        unknown = np.flatnonzero(np.isnan(values))
+        if len(unknown):
+            matrix = self.relations(len(values)).matrix
+            rest = -(matrix @ np.nan_to_num(values))
+            rows = np.flatnonzero(np.diff(matrix[:, unknown].tocsr().indptr))
+            constant = np.concatenate([np.zeros(len(unknown)), [1.0]])
+            import scipy.sparse as sparse
+
+            columns = sparse.hstack([matrix[rows][:, unknown], sparse.csr_array(-rest[rows][:, None])])
+            low, high = constant.copy(), np.concatenate([np.full(len(unknown), np.inf), [1.0]])
+            answer = Program(sparse.csr_array(columns), np.zeros(len(constant)), low, high).solve()
+            values[unknown] = np.maximum(answer.values[:-1], 0.0)
+        return values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellSets:
+    """The sets of the cells of several tables; `members` are None of tables whose records are not known."""
+
+    tables: tuple[Table, ...]
+    members: tuple[Members | None, ...]
+
+    @classmethod
+    def of(cls, tables: Sequence[Table]) -> "CellSets | None":
+        """None where there are no two tables whose records can be compared."""
+        members = members_of(tables)
+        if sum(one is not None for one in members) < 2:
+            return None
+        return cls(tuple(tables), tuple(numbered_units(tables, members)))
+
+    @cached_property
+    def linked(self) -> list[int]:
+        """The tables whose records are known."""
+        return [i for i, one in enumerate(self.members) if one is not None]
+
+    @cached_property
+    def units(self) -> int:
+        return 1 + max(int(one.units.max(initial=-1)) for one in self.members if one is not None)
+
+    @cached_property
+    def numbers(self) -> tuple[Any, Any]:
+        """Two random words for each unit."""
+        random = np.random.default_rng(secrets.randbits(128))
+        return tuple(random.integers(0, 1 << 64, self.units, dtype=np.uint64) for _ in range(2))  # type: ignore
+
+    @cached_property
+    def sums_of(self) -> dict[int, tuple[Any, Any, Integers]]:
+        """For each linked table the two sums of each cell, and its number of units."""
+        return {i: self._sums(i) for i in self.linked}
+
+    def _sums(self, table: int) -> tuple[Any, Any, Integers]:
+        one, inside = self.members[table], holds(self.tables[table])
+        assert one is not None
+        inner = np.flatnonzero(self.tables[table].inner)
+        sums = []
+        for words in (*self.numbers, np.ones(self.units, dtype=np.uint64)):
+            own = np.zeros(len(self.tables[table]), dtype=np.uint64)
+            np.add.at(own, one.cells, words[one.units])
+            sums.append(_row_sums(inside, own[inner]))
+        return sums[0], sums[1], sums[2].astype(np.int64)
+
+    def keys(self, table: int, names: pl.Series) -> pl.DataFrame:
+        """The identity of each cell: its set, or its labels where it has no records."""
+        first, second, size = self.sums_of[table]
+        empty = pl.Series(size == 0)
+        frame = pl.DataFrame({"first": first, "second": second, "name": names})
+        frame = frame.with_columns(name=pl.when(empty).then("name").otherwise(pl.lit("")))
+        return frame.with_columns(time=pl.int_range(pl.len()).over("first", "second", "name")).select(KEY)
+
+    def atoms(self, places: Sequence[Integers], most: int) -> Atoms | None:
+        """The classes of units that all tables treat alike, as unknowns; None where there are more than `most`."""
+        cells = [self._cell_of_unit(i) for i in self.linked]
+        classes, first = group([cell + 1 for cell in cells], [len(self.tables[i]) + 1 for i in self.linked])
+        if len(first) > most + sum(len(self.tables[i]) for i in self.linked):
+            return None
+        number, values = self._places(classes, len(first), places)
+        if len(values) > most:
+            return None
+        heads, parts = [], []
+        for i, cell in zip(self.linked, cells, strict=True):
+            inside = cell[first] >= 0
+            heads.append(places[i][cell[first][inside]])
+            parts.append(number[inside])
+        return Atoms(*_sums_once(heads, parts), values)
+
+    def _cell_of_unit(self, table: int) -> Integers:
+        one = self.members[table]
+        assert one is not None
+        cell = np.full(self.units, -1, dtype=np.int64)
+        cell[one.units] = one.cells
+        return cell
+
+    def _places(self, classes: Integers, count: int, places: Sequence[Integers]) -> tuple[Integers, Floats]:
+        """The number of each atom, that of a cell with the same set where there is one; and the values of others."""
+        sums = []
+        for words in self.numbers:
+            sums.append(np.zeros(count, dtype=np.uint64))
+            np.add.at(sums[-1], classes, words)
+        cells = [pl.DataFrame({"first": self.sums_of[i][0], "second": self.sums_of[i][1], "place": places[i]})
+                 .filter(pl.Series(self.sums_of[i][2] > 0)) for i in self.linked]  # fmt: skip
+        known = pl.concat(cells).group_by("first", "second").agg(pl.col("place").min())
+        atoms = pl.DataFrame({"first": sums[0], "second": sums[1]})
+        number = atoms.join(known, on=["first", "second"], how="left", maintain_order="left")["place"]
+        new = number.is_null().to_numpy()
+        start = 1 + max(int(place.max()) for place in places)
+        numbers = number.fill_null(0).to_numpy().copy()
+        numbers[new] = start + np.arange(int(new.sum()))
+        return numbers, self._values(classes, count)[new]
+
+    def _values(self, classes: Integers, count: int) -> Floats:
+        """What the units of each atom add up to; not a number where one is not known."""
+        value = np.full(self.units, np.nan)
+        for one in self.members:
+            if one is not None and one.values is not None:
+                value[one.units] = one.values
+        return np.bincount(classes, value, count)
+
+    def sums(self, places: Sequence[Integers]) -> Atoms:
+        """Cells of one table that are unions of inner cells of another, for every pair of tables."""
+        heads: list[Integers] = []
+        parts: list[Integers] = []
+        work = 0
+        for i in self.linked:
+            inside, size = holds(self.tables[i]), self.sums_of[i][2]
+            for j in self.linked:
+                overlaps = self._overlaps(i, j) if i != j else None
+                if overlaps is None or (work := work + overlaps.nnz * len(self.tables[i].axes)) > MAX_PAIRS:
+                    continue
+                cell, part = _unions(inside @ overlaps, size, self.sums_of[j][2][self.tables[j].inner])
+                heads.append(places[i][cell])
+                parts.append(places[j][np.flatnonzero(self.tables[j].inner)[part]])
+        return Atoms(*_sums_once(heads, parts), np.zeros(0))
+
+    def _overlaps(self, one: int, two: int) -> Any:
+        """How many units each inner cell of a table has in common with each of another."""
+        import scipy.sparse as sparse
+
+        first, second = (self._cell_of_unit(i) for i in (one, two))
+        both = (first >= 0) & (second >= 0)
+        inner = [_inner_numbers(self.tables[i]) for i in (one, two)]
+        places = inner[0][first[both]], inner[1][second[both]]
+        shape = tuple(int(self.tables[i].inner.sum()) for i in (one, two))
+        return sparse.csr_array(sparse.coo_array((np.ones(int(both.sum())), places), shape=shape))
+
+
+def _inner_numbers(table: Table) -> Integers:
+    return np.cumsum(table.inner) - 1
+
+
+def _unions(common: Any, size: Integers, other: Integers) -> tuple[Integers, Integers]:
+    """Cells whose units are those of two or more whole cells of the other table, with these."""
+    common = common.tocoo()
+    rows, columns = common.row, common.col
+    broken: Booleans = np.zeros(len(size), dtype=np.bool_)
+    broken[rows[common.data != other[columns]]] = True
+    broken |= np.bincount(rows, common.data, len(size)) != size
+    broken |= np.bincount(rows, minlength=len(size)) < 2
+    whole = ~broken[rows]
+    return rows[whole], columns[whole]
+
+
+def _sums_once(heads: Sequence[Integers], parts: Sequence[Integers]) -> tuple[Integers, Integers]:
+    """The sums of all tables, each set of parts of a cell once, without cells that are their own only part."""
+    seen: set[int] = set()
+    kept: list[tuple[Integers, Integers]] = []
+    for head, part in zip(heads, parts, strict=True):
+        new = (head != part) & ~np.isin(head, np.fromiter(seen, dtype=np.int64, count=len(seen)))
+        kept.append((head[new], part[new]))
+        seen.update(np.unique(head[new]).tolist())
+    nothing = np.zeros(0, dtype=np.int64)
+    return np.concatenate([nothing, *(h for h, _ in kept)]), np.concatenate([nothing, *(p for _, p in kept)])
+
+
+def _row_sums(matrix: Any, words: Any) -> Any:
+    """For each row of a 0/1 matrix the sum of the words of its columns, modulo 2^64."""
+    gathered = np.concatenate([words[matrix.indices], np.zeros(1, dtype=np.uint64)])
+    sums = np.add.reduceat(gathered, np.minimum(matrix.indptr[:-1], len(gathered) - 1))
+    return np.where(np.diff(matrix.indptr) > 0, sums, np.uint64(0))
