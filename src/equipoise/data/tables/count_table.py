@@ -14,8 +14,8 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
-from equipoise.data.tables.record_sets import CountedRecords
 from equipoise.data.tables.ready_table import Ready, ready_cells
+from equipoise.data.tables.record_sets import CountedRecords
 from equipoise.data.tables.table import Table, labelled_cells
 from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.ground.packed_keys import MAX_PACKED_ID, code

@@ -160,9 +160,18 @@ def contributions(frame: pl.DataFrame, source: CountedRecords) -> tuple[Floats, 
     return values, values.view(np.uint64)
 
 
-def counted_members(table: Table) -> Members | None:
-    """The members of one table that was counted from records, a unit for each of their rows."""
-    return members_of([table])[0]
+def counted_members(table: Table, ids: pl.Series | None = None) -> Members | None:
+    """The members of a table that was counted from records, a unit for each row; or for each of these ids, in order."""
+    source = table.behind
+    if not isinstance(source, CountedRecords):
+        return None
+    name = source.records.roles.id if ids is not None else None
+    file = _File.of(source.records, tuple(dict.fromkeys((*table.by, *source.columns, *([name] if name else [])))))
+    members = file.members(table)
+    if members is None or ids is None:
+        return members
+    rows = _matched(_texts(file.frame.select(name)).to_series(), _texts(ids.to_frame()).to_series()) if name else None
+    return None if rows is None or (rows < 0).any() else members.at(rows, members.units, members.space)
 
 
 def cells_of_rows(table: Table, columns: Sequence[Coded]) -> Integers | None:
