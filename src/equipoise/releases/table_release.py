@@ -149,7 +149,6 @@ class TableCase:
         )  # fmt: skip
         return TableRelease(folder, table, verdict, job.policy())
 
-
     def _stored(self, table: Tabulated) -> Job:
         """The policy that makes the table again: with the register where there are earlier tables beside it."""
         job, book = self.job.again(self.records), self.job.registered()

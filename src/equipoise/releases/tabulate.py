@@ -15,7 +15,7 @@ from equipoise.data.tables.count_table import table
 from equipoise.data.tables.ready_table import Ready
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import without
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedError
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.randomness import Draws, new_seed
@@ -162,7 +162,12 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     original = with_earlier_tables(original, cast(Any, options.register), records, weight=weight)
     report(options.progress, 0, 1, "protecting the table")
     more = (options.progress,) if isinstance(method, Suppress) else ()
-    released = method.apply(original, Draws(seed), *more)
+    try:
+        released = method.apply(original, Draws(seed), *more)
+    except InfeasibleError as problem:
+        if original.beside:
+            raise RefusedError(f"Nothing was published: {problem}") from None
+        raise
     tabulated = certified(original, released, method, rule, seed)
     if not others:
         return tabulated

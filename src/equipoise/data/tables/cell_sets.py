@@ -6,7 +6,7 @@ m^2 / 2^129. The numbers are drawn afresh each time and are never kept.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,8 +22,8 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.packed_keys import group
 from equipoise.ground.solver import Program
 
-MAX_PAIRS = 20_000_000
-"""Overlaps of cells, over all pairs of tables, up to which sums between pairs of tables are looked for."""
+MAX_PAIRS = 50_000_000
+"""Units times pairs of tables up to which sums between pairs of tables are looked for."""
 KEY = ["first", "second", "time", "name"]
 """Identity of a cell: its sum in two halves, its number among cells of the table with the same; else its labels."""
 
@@ -179,20 +179,58 @@ class CellSets:
         return np.bincount(classes, value, count)
 
     def sums(self, places: Sequence[Integers]) -> Atoms:
-        """Cells of one table that are unions of inner cells of another, for every pair of tables."""
+        """Cells of one table that are unions of inner cells of another, where columns of one are groups of another's.
+
+        Whether they are is told by the records: every value of the one lies in one value of the other.
+        """
         heads: list[Integers] = []
         parts: list[Integers] = []
         work = 0
-        for i in self.linked:
+        for i, j in self._nested():
+            if (work := work + self.units) > MAX_PAIRS:
+                break
             inside, size = holds(self.tables[i]), self.sums_of[i][2]
-            for j in self.linked:
-                overlaps = self._overlaps(i, j) if i != j else None
-                if overlaps is None or (work := work + overlaps.nnz * len(self.tables[i].axes)) > MAX_PAIRS:
-                    continue
-                cell, part = _unions(inside @ overlaps, size, self.sums_of[j][2][self.tables[j].inner])
-                heads.append(places[i][cell])
-                parts.append(places[j][np.flatnonzero(self.tables[j].inner)[part]])
+            cell, part = _unions(inside @ self._overlaps(i, j), size, self.sums_of[j][2][self.tables[j].inner])
+            heads.append(places[i][cell])
+            parts.append(places[j][np.flatnonzero(self.tables[j].inner)[part]])
         return Atoms(*_sums_once(heads, parts), np.zeros(0))
+
+    def _nested(self) -> list[tuple[int, int]]:
+        """Pairs of tables of which a column of the first, or its groups, are groups of values of the second's."""
+        levels = [(i, codes, leaf) for i in self.linked for codes, leaf in self._levels(i)]
+        kinds = [self._kind(codes) for _, codes, _ in levels]
+        distinct = {kind: codes for kind, (_, codes, _) in zip(kinds, levels, strict=True)}
+        coarser = {
+            (one, two)
+            for one, first in distinct.items()
+            for two, second in distinct.items()
+            if one != two and _refines(second, first)
+        }
+        return sorted(
+            {
+                (levels[i][0], levels[j][0])
+                for i, one in enumerate(kinds)
+                for j, two in enumerate(kinds)
+                if levels[i][0] != levels[j][0] and levels[j][2] and (one, two) in coarser
+            }
+        )
+
+    def _levels(self, table: int) -> Iterator[tuple[Integers, bool]]:
+        """The value of each unit in each column of a table, and its groups; -1 for units that it has not."""
+        cell, own = self._cell_of_unit(table), self.tables[table]
+        for axis, nodes in zip(own.axes, own.nodes, strict=True):
+            leaf_of = np.full(len(axis), -1, dtype=np.int64)
+            leaf_of[axis.places] = np.arange(axis.leaves)
+            leaf = leaf_of[nodes[cell]]
+            for chain in axis.chains:
+                for depth, step in enumerate(chain[:-1]):
+                    yield np.where(cell < 0, -1, step[leaf]), depth == 0
+
+    def _kind(self, codes: Integers) -> int:
+        """A number that tells partitions of the units apart: the same whatever its parts are called."""
+        sums = np.zeros(codes.max() + 2, dtype=np.uint64)
+        np.add.at(sums, codes + 1, self.numbers[0])
+        return hash(tuple(np.sort(sums[1:][sums[1:] > 0]).tolist()))
 
     def _overlaps(self, one: int, two: int) -> Any:
         """How many units each inner cell of a table has in common with each of another."""
@@ -204,6 +242,14 @@ class CellSets:
         places = inner[0][first[both]], inner[1][second[both]]
         shape = tuple(int(self.tables[i].inner.sum()) for i in (one, two))
         return sparse.csr_array(sparse.coo_array((np.ones(int(both.sum())), places), shape=shape))
+
+
+def _refines(fine: Integers, coarse: Integers) -> bool:
+    """Whether every part of one partition lies in one part of another; units that either lacks do not count."""
+    both = (fine >= 0) & (coarse >= 0)
+    size = int(coarse.max()) + 1
+    pairs = np.bincount(fine[both] * size + coarse[both], minlength=1)
+    return bool(both.any()) and np.count_nonzero(pairs) == len(np.unique(fine[both]))
 
 
 def _inner_numbers(table: Table) -> Integers:

@@ -9,6 +9,7 @@ person with a revised value is another unit, and so are counts and amounts.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from equipoise.data.records import Records
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import packed_cells
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import Coded, code, group
+from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, code, group
 from equipoise.ground.randomness import Draws, new_seed
 
 MIN_SHARED = 0.5
@@ -182,9 +183,14 @@ def cells_of_rows(table: Table, columns: Sequence[Coded]) -> Integers | None:
     wanted = sum(
         (axis.places * stride)[coded.codes] for axis, stride, coded in zip(table.axes, strides, columns, strict=True)
     )
-    order = np.argsort(keys, kind="stable")
-    spot = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    rows = order[spot]
+    places = prod(len(axis) for axis in table.axes)
+    if places <= MAX_DENSE_PLACES:
+        row_of = np.zeros(places, dtype=np.int64)
+        row_of[keys] = np.arange(len(keys))
+        rows = row_of[wanted]
+    else:
+        order = np.argsort(keys, kind="stable")
+        rows = order[np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)]
     if (keys[rows] != wanted).any() or (np.bincount(rows, minlength=len(keys)) != table.n)[table.inner].any():
         return None
     return rows.astype(np.int32 if len(keys) < 1 << 31 else np.int64)

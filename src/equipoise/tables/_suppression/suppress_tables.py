@@ -88,9 +88,7 @@ def _computed(union: Union, pattern: Suppression, low: Floats, high: Floats, ear
     return targets & ranges.disclosed()
 
 
-def _limits(
-    union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]
-) -> tuple[Floats, Floats]:
+def _limits(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> tuple[Floats, Floats]:
     """What the attacker knows beforehand: nothing is negative, empty cells are zero, and the limits given.
 
     Of what was published before he knows each cell, or what the law leaves of it.
