@@ -5,7 +5,7 @@ treat alike; only what these classes add up to is unknown, and not negative. Not
 """
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,7 @@ from scipy.sparse import csr_array
 import equipoise as eq
 
 P, COUNT = 0.15, 4
-SEEDS = range(8)
-MANY = range(100, 300)
+SEEDS = range(100, 300)
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,8 @@ def broken(frame: pl.DataFrame, drawn: list[Plan], published: list[dict[tuple[st
                 ]
             low, high = known[members]
             top = np.inf if high.status == 3 else -high.fun
-            assert low.status == 0 and high.status in (0, 3)
+            assert low.status == 0
+            assert high.status in (0, 3)
             slack = 1e-5 * max(1.0, value)
             if numbers[labels] is not None or top < value + needed[1] - slack or top - low.fun <= slack:
                 failures.append(f"{labels}: {low.fun:.4f} {value:.4f} {top:.4f} needs {needed}")
@@ -196,7 +196,49 @@ def attack_in_order(seed: int, folder: Path) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.evidence(every=25)
 def test_tables_that_are_protected_together(seed: int) -> None:
-    made, failures = attack_together(seed)
+    released, failures = attack_together(seed)
+    assert released
     assert not failures
-    assert made or seed not in (0, 1, 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.evidence(every=25)
+def test_tables_that_are_released_in_order(seed: int, tmp_path: Path) -> None:
+    released, failures = attack_in_order(seed, tmp_path)
+    assert released
+    assert not failures
+
+
+def test_the_attacker_finds_what_labels_hide() -> None:
+    """Tables matched by their labels alone are broken: without that the tests above would show nothing."""
+    hits = 0
+    for seed in (101, 113, 134):
+        frame, groups = people(seed)
+        drawn = plans(seed, groups)
+        records = eq.Records.of(frame, eq.Roles())
+        tables = [replace(plan.table(records), behind=None) for plan in drawn]
+        rule = eq.rules.MinCount(COUNT) if drawn[0].value is None else eq.rules.PPercent(P)
+        linked = eq.protect_tables(tables, eq.tables.Suppress(rule))
+        hits += bool(broken(frame, drawn, [numbers_of(table) for table in linked]))
+    assert hits == 3
+
+
+def test_a_group_that_is_a_column_elsewhere(tmp_path: Path) -> None:
+    """Counties in regions, then regions alone, on the command line with one register."""
+    from equipoise.doors.cli import main
+
+    frame, _ = people(113)
+    file = tmp_path / "people.csv"
+    frame.write_csv(file)
+    groups = dict(zip(frame["county"], frame["zone"], strict=True))
+    drawn = [Plan(("county", "trade"), groups, None), Plan(("branch", "zone"), None, None), Plan(("cty",), None, None)]
+    published = []
+    for number, plan in enumerate(drawn):
+        out, tree = tmp_path / str(number), ["--hierarchy", "county=columns:zone"] if plan.groups else []
+        args = ["table", str(file), "--by", ",".join(plan.by), *tree, "--rule", f"min-count:{COUNT}"]
+        assert main([*args, "--register", str(tmp_path / "register.json"), "--out", str(out)]) == 0
+        rows = pl.read_parquet(out / "public" / "table.parquet").select(*plan.by, "published").rows()
+        published.append({tuple(row[:-1]): row[-1] for row in rows})
+    assert not broken(frame, drawn, published)

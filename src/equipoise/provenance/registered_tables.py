@@ -59,7 +59,8 @@ def with_earlier_tables(new: Table, register: Register | None, records: Records,
     view = register.view(records)
     members = _own(new, view)
     releases = {_folder(one.entry["table"]): one for one in view.earlier if one.entry["kind"] == "table"}
-    views, rows = [], []
+    views: list[KnownTable] = []
+    rows: list[tuple[pl.DataFrame | None, EarlierRelease | None]] = []
     for entry in entries:
         earlier = releases.get(_folder(entry))
         kept = _members(register, entry, earlier) if members is not None and earlier is not None else None

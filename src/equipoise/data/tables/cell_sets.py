@@ -19,6 +19,7 @@ from equipoise.data.tables.record_sets import Members, members_of, numbered_unit
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
+from equipoise.ground.errors import DataError
 from equipoise.ground.packed_keys import group
 from equipoise.ground.solver import Program
 
@@ -59,21 +60,25 @@ class Atoms:
 
     def filled(self, values: Floats) -> Floats:
         """The values with those of the atoms; where they are not known, some that add up."""
-        first = len(values) - self.count
-        values[first:] = self.values
+        values[len(values) - self.count :] = self.values
         unknown = np.flatnonzero(np.isnan(values))
         if len(unknown):
-            matrix = self.relations(len(values)).matrix
-            rest = -(matrix @ np.nan_to_num(values))
-            rows = np.flatnonzero(np.diff(matrix[:, unknown].tocsr().indptr))
-            constant = np.concatenate([np.zeros(len(unknown)), [1.0]])
-            import scipy.sparse as sparse
-
-            columns = sparse.hstack([matrix[rows][:, unknown], sparse.csr_array(-rest[rows][:, None])])
-            low, high = constant.copy(), np.concatenate([np.full(len(unknown), np.inf), [1.0]])
-            answer = Program(sparse.csr_array(columns), np.zeros(len(constant)), low, high).solve()
-            values[unknown] = np.maximum(answer.values[:-1], 0.0)
+            values[unknown] = self._possible(np.nan_to_num(values), unknown)
         return values
+
+    def _possible(self, values: Floats, unknown: Integers) -> Floats:
+        """Values of the unknown atoms, not negative, with which all sums hold: the others' are in column one more."""
+        import scipy.sparse as sparse
+
+        matrix = self.relations(len(values)).matrix
+        columns = sparse.csr_array(sparse.hstack([matrix[:, unknown], sparse.csr_array((matrix @ values)[:, None])]))
+        rows = np.flatnonzero(np.diff(sparse.csr_array(matrix[:, unknown]).indptr))
+        low, high = np.zeros(len(unknown) + 1), np.full(len(unknown) + 1, np.inf)
+        low[-1] = high[-1] = 1.0
+        answer = Program(columns[rows], np.zeros(len(low)), low, high).solve()
+        if answer is None:
+            raise DataError("Earlier tables of these records do not add up with this one: were their values revised?")
+        return np.maximum(answer.values[:-1], 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +181,7 @@ class CellSets:
         for one in self.members:
             if one is not None and one.values is not None:
                 value[one.units] = one.values
-        return np.bincount(classes, value, count)
+        return np.asarray(np.bincount(classes, value, count), dtype=np.float64)
 
     def sums(self, places: Sequence[Integers]) -> Atoms:
         """Cells of one table that are unions of inner cells of another, where columns of one are groups of another's.

@@ -198,9 +198,8 @@ def cells_of_rows(table: Table, columns: Sequence[Coded]) -> Integers | None:
 
 def same_rows(one: Records, two: Records) -> Integers | None:
     """The row of the first file of each record of the second, -1 for none; None where nothing tells."""
-    names = one.roles.id, two.roles.id
-    if names[0] and names[1]:
-        ids = [_texts(records.collect(name)).to_series() for records, name in zip((one, two), names, strict=True)]
+    if one.roles.id and two.roles.id:
+        ids = [_texts(records.collect(str(records.roles.id))).to_series() for records in (one, two)]
         return _matched(*ids) if not any(text.null_count() or text.is_duplicated().any() for text in ids) else None
     if not in_order(one) or not in_order(two):
         return None

@@ -34,6 +34,10 @@ Cost = Annotated[
     str | None, o.option("What suppressing a cell loses: value (the default), count or cells.", "NAME", HOW)
 ]
 Way = Annotated[str | None, o.option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
+Like = Annotated[
+    str | None,
+    o.option("The last period's release: what it suppressed costs less to suppress again.", "FOLDER", HOW),
+]
 Insiders = Annotated[bool, o.switch("--singletons", "Guard also against who is alone in a cell and knows it.", HOW)]
 Base = Annotated[int | None, o.option("Round to multiples of this that add up, in place of suppression.", "BASE", HOW)]
 Keyed = Annotated[
@@ -57,6 +61,7 @@ def table(
     *,
     cost: Cost = None,
     method: Way = None,
+    like: Like = None,
     singletons: Insiders = False,
     round: Base = None,
     cell_key: Keyed = False,
@@ -97,13 +102,13 @@ def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
         return {"rule": rule, "method": CellKey() if options["cell_key"] else Round(options["round"])}
     if rule is None:
         raise ParameterError("Say which cells are sensitive with --rule p-percent:10%, or change all with --round 5.")
-    parts = {name: options[name] for name in ("cost", "method") if options[name]}
+    parts = {name: options[name] for name in ("cost", "method", "like") if options[name]}
     return {"rule": rule, "method": Suppress(rule, singletons=options["singletons"], **parts)}
 
 
 def _refuse_unused(options: Mapping[str, Any]) -> None:
     """Refuse what says how to suppress cells where none are."""
-    for name in ("cost", "method", "singletons"):
+    for name in ("cost", "method", "like", "singletons"):
         if options[name]:
             raise ParameterError(
                 f"--{name.replace('_', '-')} is about suppressing cells: not with --round, --cell-key."

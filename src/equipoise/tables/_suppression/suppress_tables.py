@@ -14,6 +14,7 @@ from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
 from equipoise.methods.protection_levels import levels
+from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     )
     low, high = _limits(union, mask, len(tables), earlier)
     free = [np.zeros(len(view.table)) for view in earlier]
-    costs = union.gathered([*(_costs(table, mask.cost) for table in tables), *free])
+    costs = union.gathered([*(_costs(table, mask) for table in tables), *free])
     try:
         for _ in range(MAX_ROUNDS):
             pattern = suppress(
@@ -118,15 +119,18 @@ def _marks(table: Table, column: str | None) -> Any:
     return np.zeros(len(table), dtype=np.bool_) if column is None else table.numbers(column) != 0
 
 
-def _costs(table: Table, cost: str) -> Floats:
-    """What it costs to suppress each cell: its value, its records, one, or a column of the user's."""
-    if cost == "cells":
-        return np.ones(len(table))
-    name = "n" if cost == "count" else cost
-    costs = table.numbers(name)
+def _costs(table: Table, mask: "Suppress") -> Floats:
+    """What it costs to suppress each cell: its value, its records, one, or a column of the user's.
+
+    What was suppressed in the last period costs a small share of it.
+    """
+    name = "n" if mask.cost == "count" else mask.cost
+    costs = np.ones(len(table)) if mask.cost == "cells" else table.numbers(name)
     if not (np.isfinite(costs) & (costs >= 0)).all():
-        raise DataError(f"The cost {cost!r} must be a number of at least 0 in every cell.")
-    return costs
+        raise DataError(f"The cost {mask.cost!r} must be a number of at least 0 in every cell.")
+    if mask.like is None:
+        return costs
+    return np.where(suppressed_before(table, mask.like), LIKE_COST_SHARE * costs, costs)
 
 
 def _infeasible_text(union: Union, problem: InfeasibleError, earlier: Sequence["KnownTable"]) -> str:
