@@ -196,7 +196,7 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
         )
     if joint.exact or joint.close:
         raise RefusedError(_reason(joint, len(earlier), table.suppresses))
-    return replace(table, notes=(*table.notes, *_joint_notes(len(earlier), others, joint.related)))
+    return replace(table, notes=(*table.notes, *_joint_notes(len(earlier), others, joint)))
 
 
 def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
@@ -214,10 +214,13 @@ def _earlier(many: int) -> str:
     return f"{number(many)} earlier {'table' if many == 1 else 'tables'} of this data"
 
 
-def _joint_notes(earlier: int, others: int, related: bool) -> tuple[str, ...]:
+def _joint_notes(earlier: int, others: int, joint: JointAudit) -> tuple[str, ...]:
     """What was audited and what was not."""
     notes = (f"Audited together with {_earlier(earlier)}.",) if earlier else ()
-    if earlier and not related:
+    if earlier and not joint.complete:
+        words = "All tables together have too many classes of records to use every sum: cells of the same records were "
+        notes = (*notes, f"{words}taken for one, and columns that are groups of another's were added up.")
+    if earlier and not joint.related:
         notes = (*notes, "All tables together have too many cells to use how they add up: shared cells were compared.")
     if others:
         act = "counts or adds up" if others == 1 else "count or add up"

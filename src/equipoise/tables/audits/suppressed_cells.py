@@ -57,7 +57,11 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
     others = [new] if isinstance(new, Table) else list(new)
     if not others:
         raise ParameterError("Give at least one other table to compare with.")
-    tables = [as_table(table, "difference") for table in (old, *others)]
+    return compared([as_table(table, "difference") for table in (old, *others)], rule)[1]
+
+
+def compared(tables: Sequence[Table], rule: Rule | None = None) -> tuple[Union, pl.DataFrame]:
+    """Tables as one system, and a row per cell that one of them suppresses (`difference`)."""
     union, ranges = intervals(tables)
     parts = []
     for number, (table, place) in enumerate(zip(tables, union.places, strict=True)):
@@ -70,7 +74,7 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
             .with_columns(exact=pl.col("exact") | pl.col("published"))
             .with_columns(exposed=pl.col("exposed") | (pl.col("published") & sensitive))
         )
-    return pl.concat(parts, how="diagonal")
+    return union, pl.concat(parts, how="diagonal")
 
 
 def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals]:
