@@ -9,19 +9,20 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from equipoise.data.tables.additivity import Additive
-from equipoise.data.tables.record_sets import Members, members_of, numbered_units
-from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError
 from equipoise.ground.packed_keys import group
 from equipoise.ground.solver import Program
+
+if TYPE_CHECKING:
+    from equipoise.data.tables.record_sets import Members
+    from equipoise.data.tables.table import Table
 
 MAX_PAIRS = 50_000_000
 """Units times pairs of tables up to which sums between pairs of tables are looked for."""
@@ -83,18 +84,15 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellSets:
-    """The sets of the cells of several tables; `members` are None of tables whose records are not known."""
+    """The sets of the cells of several tables.
 
-    tables: tuple[Table, ...]
-    members: tuple[Members | None, ...]
+    `members` are those of each table, their units numbered alike, and None where its records are not known; `inside`
+    has for those that are the matrix of cells by inner cells.
+    """
 
-    @classmethod
-    def of(cls, tables: Sequence[Table]) -> "CellSets | None":
-        """None where there are no two tables whose records can be compared."""
-        members = members_of(tables)
-        if sum(one is not None for one in members) < 2:
-            return None
-        return cls(tuple(tables), tuple(numbered_units(tables, members)))
+    tables: "tuple[Table, ...]"
+    members: "tuple[Members | None, ...]"
+    inside: tuple[Any, ...]
 
     @cached_property
     def linked(self) -> list[int]:
@@ -117,7 +115,7 @@ class CellSets:
         return {i: self._sums(i) for i in self.linked}
 
     def _sums(self, table: int) -> tuple[Any, Any, Integers]:
-        one, inside = self.members[table], holds(self.tables[table])
+        one, inside = self.members[table], self.inside[table]
         assert one is not None
         inner = np.flatnonzero(self.tables[table].inner)
         sums = []
@@ -194,7 +192,7 @@ class CellSets:
         for i, j in self._nested():
             if (work := work + self.units) > MAX_PAIRS:
                 break
-            inside, size = holds(self.tables[i]), self.sums_of[i][2]
+            inside, size = self.inside[i], self.sums_of[i][2]
             cell, part = _unions(inside @ self._overlaps(i, j), size, self.sums_of[j][2][self.tables[j].inner])
             heads.append(places[i][cell])
             parts.append(places[j][np.flatnonzero(self.tables[j].inner)[part]])
@@ -257,7 +255,7 @@ def _refines(fine: Integers, coarse: Integers) -> bool:
     return bool(both.any()) and np.count_nonzero(pairs) == len(np.unique(fine[both]))
 
 
-def _inner_numbers(table: Table) -> Integers:
+def _inner_numbers(table: "Table") -> Integers:
     return np.cumsum(table.inner) - 1
 
 

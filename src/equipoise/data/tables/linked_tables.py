@@ -16,8 +16,9 @@ import polars as pl
 from equipoise.data.cells import amount
 from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.cell_sets import KEY, Atoms, CellSets
+from equipoise.data.tables.record_sets import members_of, numbered_units
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import additive
+from equipoise.data.tables.table_arrays import additive, holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError
 
@@ -45,7 +46,7 @@ class Union:
     @classmethod
     def of(cls, tables: Sequence[Table], atoms: int = MAX_ATOMS) -> "Union":
         """Refuses tables whose cells of the same labels differ in value where their records are not known."""
-        sets = CellSets.of(tables) if len(tables) > 1 else None
+        sets = _sets(tables)
         names = [_names(table) for table in tables]
         places = _numbered(names, sets)
         union = cls(tuple(tables), places)
@@ -130,6 +131,15 @@ class Union:
                 np.maximum.at(codes, parts[self.atoms[parts]], codes[heads[self.atoms[parts]]])
             return np.where(alone, codes, -1).astype(np.int64)
         return _same_person(relations, alone)
+
+
+def _sets(tables: Sequence[Table]) -> CellSets | None:
+    """The sets of the cells; None where there are no two tables whose records can be compared."""
+    members = members_of(tables) if len(tables) > 1 else []
+    if sum(one is not None for one in members) < 2:
+        return None
+    inside = (None if one is None else holds(table) for one, table in zip(members, tables, strict=True))
+    return CellSets(tuple(tables), tuple(numbered_units(tables, members)), tuple(inside))
 
 
 def _numbered(names: Sequence[pl.Series], sets: CellSets | None) -> tuple[Integers, ...]:

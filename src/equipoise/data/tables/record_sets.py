@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from equipoise.data.aligned_files import in_order
 from equipoise.data.records import Records
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import packed_cells
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, code, group
 from equipoise.ground.randomness import Draws, new_seed
@@ -179,7 +178,7 @@ def cells_of_rows(table: Table, columns: Sequence[Coded]) -> Integers | None:
     """The row of the table that each record is in, by the codes of its values; None where they do not fit."""
     if any(coded.size != axis.leaves for coded, axis in zip(columns, table.axes, strict=True)):
         return None
-    keys, strides = packed_cells(table)
+    keys, strides = table.packed
     wanted = sum(
         (axis.places * stride)[coded.codes] for axis, stride, coded in zip(table.axes, strides, columns, strict=True)
     )

@@ -44,6 +44,15 @@ class Table(Cells):
             nodes.append(np.array([number[label] for label in values.to_list()], dtype=np.int64)[codes])
         return tuple(nodes)
 
+    @property
+    def packed(self) -> tuple[Integers, list[int]]:
+        """Mixed-radix number of each cell, and the stride of each axis."""
+        strides, step = [], 1
+        for axis in self.axes:
+            strides.append(step)
+            step *= len(axis)
+        return np.sum([n * s for n, s in zip(self.nodes, strides, strict=True)], axis=0), strides
+
     @cached_property
     def inner(self) -> Integers:
         """Inner cells: those that are no margin in any direction."""
