@@ -160,7 +160,7 @@ def test_what_cannot_be_protected_is_named() -> None:
         Suppress("p-percent")
     with pytest.raises(eq.DataError, match="tables with margins"):
         Suppress(MinCount(3)).apply(eq.count(eq.Records.of(people, eq.Roles("k"))), Draws(1))
-    other = eq.table(eq.Records.of(people.head(8), eq.Roles("k")), "k")
+    other = replace(eq.table(eq.Records.of(people.head(8), eq.Roles("k")), "k"), behind=None)
     with pytest.raises(eq.DataError, match="same records"):
         Suppress(MinCount(3)).together([made, other])
     with pytest.raises(eq.DataError, match="top=3"):

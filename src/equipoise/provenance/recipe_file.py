@@ -86,8 +86,10 @@ class StoredTable:
     options: Mapping[str, Any]
 
 
-def table_recipe_text(records: Records, layout: StoredTableLayout, *, method: Any, rule: Rule | None) -> str:
-    """What makes a table again, as JSON; the seed is kept apart."""
+def table_recipe_text(
+    records: Records, layout: StoredTableLayout, *, method: Any, rule: Rule | None, register: Any = None
+) -> str:
+    """What makes a table again, as JSON; the seed is kept apart. The `register` is that of earlier tables beside it."""
     trees = layout.hierarchies or {}
     plain = {
         "format": FORMAT,
@@ -98,6 +100,7 @@ def table_recipe_text(records: Records, layout: StoredTableLayout, *, method: An
         "ready": asdict(layout.ready) if isinstance(layout.ready, Ready) else layout.ready,
         "method": to_plain(method),
         "rule": label(rule) if isinstance(rule, Rule) else None,
+        **({"register": str(Path(register.path).resolve()), "asset": register.asset} if register else {}),
     }
     return json.dumps(plain, indent=2, default=str) + "\n"
 
@@ -131,5 +134,6 @@ def _table(plain: Mapping[str, Any]) -> StoredTable:
     options = {
         **plain["table"], "hierarchies": trees or None, "method": _method(plain["method"]), "ready": ready,
         "rule": parse(plain["rule"], "rule") if plain["rule"] else None,
+        **{name: plain[name] for name in ("register", "asset") if name in plain},
     }  # fmt: skip
     return StoredTable(plain.get("path"), plain["roles"], options)

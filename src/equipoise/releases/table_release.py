@@ -25,7 +25,7 @@ from equipoise.policies.table_section import rules_of
 from equipoise.presentation.numbers import number
 from equipoise.presentation.pages import page
 from equipoise.provenance.fingerprint import hash_of, keyed_hash
-from equipoise.provenance.registered_tables import earlier_tables, keep_table
+from equipoise.provenance.registered_tables import keep_table, with_earlier_tables
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import parse
 from equipoise.recipe.recipe import Recipe
@@ -88,6 +88,10 @@ class TableCase:
         return book.table_seed(self.records) if book else None
 
     @property
+    def weight(self) -> str | None:
+        return (self.job.table.weight if self.job.table else None) or self.records.roles.weight
+
+    @property
     def depends(self) -> dict[str, Any]:
         """What the table is made of beside the records."""
         assert self.job.table is not None
@@ -101,6 +105,7 @@ class TableCase:
         recipes = recipes_of(job, records, seed)
         methods = [mask for recipe in recipes for mask in recipe.masks]
         original = layout.made(records, job.folder, methods, rules_of((*methods, *measures)), seed)
+        original = with_earlier_tables(original, job.registered(), self.records, weight=self.weight)
         raw = original_trial(original, measures)
         return Plan(original, measures, recipes, candidates_of(job, records, seed)[1], lambda: (raw, None))
 
@@ -133,16 +138,23 @@ class TableCase:
         progress: Progress | None = None,
     ) -> TableRelease:  # fmt: skip
         """Release the chosen trial; with a register it is audited together with the earlier tables of the data."""
-        job, weight = self.job, (self.job.table.weight if self.job.table else None) or self.records.roles.weight
+        job, weight = self.job, self.weight
         table, verdict = self.certified(plan, trials, chosen, seed)
         table = audited_together(table, job.registered(), self.records, weight)
         write_table(
             TableContents(table, self.records, Path(job.data.path).name, job.title), folder, overwrite=overwrite,
-            texts={"policy.toml": job.again(self.records).to_toml(),
+            texts={"policy.toml": self._stored(table).to_toml(),
                    "journal.jsonl": journal_text(trials, chosen, trials.left_out)},
             sign=job.folder / job.output.sign if job.output.sign else None, register=job.registered(), weight=weight,
         )  # fmt: skip
         return TableRelease(folder, table, verdict, job.policy())
+
+    def _stored(self, table: Tabulated) -> Job:
+        """The policy that makes the table again: with the register where there are earlier tables beside it."""
+        job, book = self.job.again(self.records), self.job.registered()
+        if book is None or not table.table.beside:
+            return job
+        return replace(job, register=str(Path(book.path).resolve()), asset=book.asset)
 
 
 def table_measures(job: Job) -> tuple[Measure, ...]:
@@ -174,7 +186,8 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
     needed = [column for column in (table.table.measured, weight) if column]
     beside = beside_records(table.table, needed, register.view(records)) if table.suppresses else ()
     table = replace(table, notes=(*table.notes, *beside))
-    earlier, others = earlier_tables(register, records, measured=table.table.measured, weight=weight)
+    earlier = table.table.beside
+    others = len(register.tables(records)) - len(earlier)
     joint = together(table.known_cells, earlier) if earlier else JointAudit(0, 0, True)
     if joint.changed:
         raise RefusedError(
@@ -183,7 +196,7 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
         )
     if joint.exact or joint.close:
         raise RefusedError(_reason(joint, len(earlier), table.suppresses))
-    notes = (*table.notes, *_joint_notes(len(earlier), others, joint.related))
+    notes = (*table.notes, *_joint_notes(len(earlier), others, joint))
     return replace(table, notes=notes, attackers=table.attackers.with_tables(len(earlier)))
 
 
@@ -202,10 +215,13 @@ def _earlier(many: int) -> str:
     return f"{number(many)} earlier {'table' if many == 1 else 'tables'} of this data"
 
 
-def _joint_notes(earlier: int, others: int, related: bool) -> tuple[str, ...]:
+def _joint_notes(earlier: int, others: int, joint: JointAudit) -> tuple[str, ...]:
     """What was audited and what was not."""
     notes = (f"Audited together with {_earlier(earlier)}.",) if earlier else ()
-    if earlier and not related:
+    if earlier and not joint.complete:
+        words = "All tables together have too many classes of records to use every sum: cells of the same records were "
+        notes = (*notes, f"{words}taken for one, and columns that are groups of another's were added up.")
+    if earlier and not joint.related:
         notes = (*notes, "All tables together have too many cells to use how they add up: shared cells were compared.")
     if others:
         act = "counts or adds up" if others == 1 else "count or add up"

@@ -15,13 +15,14 @@ from equipoise.data.tables.count_table import table
 from equipoise.data.tables.ready_table import Ready
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import without
-from equipoise.ground.errors import ParameterError
+from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedError
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.randomness import Draws, new_seed
 from equipoise.methods.method import Rule
 from equipoise.policies.table_section import TableLayout, refuse_labels, refuse_names, rules_of, top_of, with_keys
 from equipoise.provenance.recipe_file import RECIPE, table_recipe_text
+from equipoise.provenance.registered_tables import with_earlier_tables
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.release_folder import refuse_existing
@@ -135,7 +136,10 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
         source = Path(records.source.path).name if records.source else "the table"
         write_table(
             TableContents(tabulated, records, source), Path(place), overwrite=options.overwrite,
-            texts={RECIPE: table_recipe_text(records, options, method=tabulated.method, rule=tabulated.rule)},
+            texts={RECIPE: table_recipe_text(
+                records, options, method=tabulated.method, rule=tabulated.rule,
+                register=register if tabulated.table.beside else None,
+            )},
             sign=options.sign, register=register, weight=weight,
         )  # fmt: skip
     return tabulated
@@ -154,9 +158,16 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     )  # fmt: skip
     if options.ready:
         original = without(without(original, "published"), "status")
+    weight = options.weight or records.roles.weight
+    original = with_earlier_tables(original, cast(Any, options.register), records, weight=weight)
     report(options.progress, 0, 1, "protecting the table")
     more = (options.progress,) if isinstance(method, Suppress) else ()
-    released = method.apply(original, Draws(seed), *more)
+    try:
+        released = method.apply(original, Draws(seed), *more)
+    except InfeasibleError as problem:
+        if original.beside:
+            raise RefusedError(f"Nothing was published: {problem}") from None
+        raise
     tabulated = certified(original, released, method, rule, seed)
     if not others:
         return tabulated

@@ -22,7 +22,9 @@ class Suppress:
     levels l and u the pattern leaves a possible table with x + u or more and one with x - l or less; both are kept as
     proof and checked without the solver. `cost` is what suppressing a cell loses: its `value`, its `count` of records,
     1 (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which
-    must be. A withheld cell is guarded like a sensitive one, to a fifth of its value both ways.
+    must be. A withheld cell is guarded like a sensitive one, to a fifth of its value both ways. `like` is the last
+    period's released table (its folder or file), or a column that marks what it suppressed: that costs a twentieth now,
+    so that patterns stay where they can.
 
     With `singletons` each sensitive cell keeps its levels for those who contribute, too: a contributor or holding who
     is alone in other cells, one or several, and knows them; one of several in a cell, who knows what he has in it; of
@@ -58,6 +60,7 @@ class Suppress:
     withhold: str | None = None
     limits: tuple[str, str] | None = None
     seconds: float = 300.0
+    like: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -73,7 +76,7 @@ class Suppress:
         return self.together([data], progress)[0]
 
     def together(self, tables: "list[Table]", progress: Progress | None = None) -> list[Table]:
-        """Several tables of the same records protected at once: what they share is one cell in all of them."""
+        """Several tables of the same records protected at once: cells that hold the same records are one in all."""
         if not tables:
             raise ParameterError("There is no table to protect.")
         return suppress_tables([as_table(table, "Suppress") for table in tables], self, progress)

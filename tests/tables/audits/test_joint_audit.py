@@ -12,7 +12,7 @@ from equipoise.provenance.seed_register import Register
 from equipoise.releases.tabulated import Tabulated
 from equipoise.releases.verify import verify
 from equipoise.tables import CellKey, Round
-from equipoise.tables.audits.joint_audit import KnownTable, frame, intervals, joint, otherwise, read_back
+from equipoise.tables.audits.joint_audit import JointAudit, KnownTable, frame, intervals, joint, otherwise, read_back
 
 CELLS = [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m")]
 
@@ -63,13 +63,13 @@ def test_exact_and_too_close_by_hand() -> None:
         )
 
     wide, b_near = told([10, 0, 0], [10, 10, 10]), told([0, 0, 6], [99, 99, 7])
-    assert joint([wide]) == (0, 0, True)
-    assert joint([b_near]) == (0, 0, True)
-    assert joint([wide, b_near]) == (0, 2, True)
+    assert joint([wide]) == JointAudit(0, 0, True)
+    assert joint([b_near]) == JointAudit(0, 0, True)
+    assert joint([wide, b_near]) == JointAudit(0, 2, True)
     exact = told([0, 0, 6], [99, 99, 6])
-    assert joint([wide, exact]) == (2, 0, True)
+    assert joint([wide, exact]) == JointAudit(2, 0, True)
     plain = KnownTable(table, "round", nothing, wide.low, wide.high, guarded, nothing, nothing)
-    assert joint([plain, told([0, 0, 6], [99, 99, 7])])[1] == 1
+    assert joint([plain, told([0, 0, 6], [99, 99, 7])]).close == 1
 
 
 def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_rounding_what_was_suppressed_is_refused(people: eq.Records, tmp_path: P
 
 def test_suppressing_what_was_rounded_is_refused(people: eq.Records, tmp_path: Path) -> None:
     made(people, tmp_path, "one", ["k", "s"], method=Round(2))
-    with pytest.raises(eq.RefusedError, match="too closely"):
+    with pytest.raises(eq.RefusedError, match="beside the tables that were published before"):
         made(people, tmp_path, "two", ["k", "s"], rule="min-count:6")
 
 

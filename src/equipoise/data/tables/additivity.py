@@ -84,7 +84,7 @@ class Additive:
         return cls(matrix, totals, grid.needed([part.totals for part in parts]))
 
     @classmethod
-    def linked(cls, tables: Sequence["Additive"], places: Sequence[Integers]) -> "Additive":
+    def linked(cls, tables: Sequence["Additive"], places: Sequence[Integers], cells: int | None = None) -> "Additive":
         """Linked tables as one: `places[t][j]` is the number of table t's cell j; shared cells have one number.
 
         >>> total = Additive.of([((0, 1, 2), (-1, 1, 1))], cells=3)
@@ -93,7 +93,7 @@ class Additive:
         """
         import scipy.sparse as sparse
 
-        size = 1 + max(int(place.max(initial=-1)) for place in places)
+        size = 1 + max(int(place.max(initial=-1)) for place in places) if cells is None else cells
         blocks = []
         for table, place in zip(tables, places, strict=True):
             if len(place) != table.cells or len(np.unique(place)) != len(place):
@@ -103,6 +103,14 @@ class Additive:
         totals = [np.where(t.totals < 0, -1, place[t.totals]) for t, place in zip(tables, places, strict=True)]
         matrix = sparse.csr_array(sparse.vstack(blocks))
         return cls(matrix, np.concatenate(totals), np.concatenate([table.needed for table in tables]))
+
+    def joined(self, more: "Additive") -> "Additive":
+        """These relations and more between the same cells."""
+        import scipy.sparse as sparse
+
+        matrix = sparse.csr_array(sparse.vstack([self.matrix, more.matrix]))
+        totals, needed = np.concatenate([self.totals, more.totals]), np.concatenate([self.needed, more.needed])
+        return Additive(matrix, totals, needed)
 
     @cached_property
     def base(self) -> Any:

@@ -15,6 +15,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.ready_table import Ready, ready_cells
+from equipoise.data.tables.record_sets import CountedRecords
 from equipoise.data.tables.structural_zeros import with_structural
 from equipoise.data.tables.table import Table, labelled_cells
 from equipoise.ground.errors import DataError, ParameterError, require_columns
@@ -88,7 +89,8 @@ def table(
     trees = {**records.roles.hierarchies, **(hierarchies or {})}
     pieces = list(_pieces(records, needed, top))
     axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
-    return with_structural(_built(axes, _coded(pieces, axes, needed), needed, top), structural)
+    counted = _built(axes, _coded(pieces, axes, needed), needed, top)
+    return with_structural(replace(counted, behind=CountedRecords(records, value, weight)), structural)
 
 
 def _refuse_with_ready(**columns: str | None) -> None:

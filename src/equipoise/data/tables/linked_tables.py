@@ -1,4 +1,9 @@
-"""Linked tables as one system of cells: cells that several tables share are one cell."""
+"""Linked tables as one system of cells: cells that hold the same records are one cell, and sums follow from inclusion.
+
+The common refinement of all tables, the classes of records that every table treats alike (atoms), gives all relations:
+a cell is the sum of its atoms, which nobody publishes and which are not negative. Up to `MAX_ATOMS` they are cells of
+the system; beyond that it has the cells of equal sets and the sums that are found between pairs of tables.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,59 +15,88 @@ import polars as pl
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.additivity import Additive
+from equipoise.data.tables.cell_sets import KEY, Atoms, CellSets
+from equipoise.data.tables.record_sets import members_of, numbered_units
 from equipoise.data.tables.table import Table
-from equipoise.data.tables.table_arrays import additive
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.data.tables.table_arrays import additive, holds
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError
 
 VALUE_TOLERANCE = 1e-6
 """Share by which the value of a shared cell may differ between two tables."""
+MAX_ATOMS = 20_000
+"""Classes of records, beside the cells, up to which they are cells of the system."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Union:
-    """Linked tables of the same records, and the number of each of their cells among all.
+    """Linked tables, and the number of each of their cells among all; after those of cells come those of atoms.
 
-    Two cells are one when they have the same labels apart from totals: so the margin of a table by region and size
-    over size is the cell of a table by region alone.
+    Two cells are one when they hold the same records with the same values (`record_sets`). Cells without records, and
+    those of tables whose records are not known, are one when they have the same labels apart from totals: so the margin
+    of a table by region and size over size is the cell of a table by region alone. `complete` says that all sums that
+    follow are in the system.
     """
 
     tables: tuple[Table, ...]
     places: tuple[Integers, ...]
+    extra: Atoms | None = None
+    complete: bool = True
 
     @classmethod
-    def of(cls, tables: Sequence[Table]) -> "Union":
-        """Refuses tables whose shared cells differ in value, naming the columns."""
+    def of(cls, tables: Sequence[Table], atoms: int = MAX_ATOMS) -> "Union":
+        """Refuses tables whose cells of the same labels differ in value where their records are not known."""
+        sets = _sets(tables)
         names = [_names(table) for table in tables]
-        distinct = pl.concat(names).unique(maintain_order=True)
-        number = pl.DataFrame({"name": distinct, "place": np.arange(len(distinct))})
-        places = [name.to_frame().join(number, on="name", how="left", maintain_order="left")["place"] for name in names]
-        union = cls(tuple(tables), tuple(place.to_numpy() for place in places))
+        places = _numbered(names, sets)
+        union = cls(tuple(tables), places)
+        if sets is not None:
+            extra = sets.atoms(places, atoms)
+            union = cls(union.tables, places, extra or sets.sums(places), extra is not None)
         union._refuse_different()
         return union
 
+    @cached_property
+    def table_cells(self) -> int:
+        """How many cells the tables have together."""
+        return 1 + max(int(place.max()) for place in self.places)
+
     @property
     def cells(self) -> int:
-        return 1 + max(int(place.max()) for place in self.places)
+        return self.table_cells + (self.extra.count if self.extra else 0)
+
+    @cached_property
+    def atoms(self) -> Booleans:
+        """Which cells of the system are in no table: nobody publishes them."""
+        return np.arange(self.cells) >= self.table_cells
 
     @cached_property
     def additive(self) -> Additive:
         parts = [additive(table) for table in self.tables]
-        return parts[0] if len(parts) == 1 else Additive.linked(parts, self.places)
+        if len(parts) == 1:
+            return parts[0]
+        own = Additive.linked(parts, self.places, self.cells)
+        return own if self.extra is None else own.joined(self.extra.relations(self.cells))
 
     @cached_property
     def values(self) -> Floats:
-        return self.gathered([amount(table) for table in self.tables])
+        values: Floats = self.gathered([amount(table) for table in self.tables])
+        return values if self.extra is None else self.extra.filled(values)
 
-    def gathered(self, parts: Sequence[Any], how: Any = np.maximum) -> Any:
-        """One number for each cell from those of the tables, combined by `how`: the largest by default."""
+    def gathered(self, parts: Sequence[Any], how: Any = np.maximum, atoms: float = 0.0) -> Any:
+        """One number for each cell from those of the tables, combined by `how`: the largest by default.
+
+        The atoms have the number `atoms`, or are not marked.
+        """
         first = np.asarray(parts[0])
         numbers = np.full(self.cells, np.nan if first.dtype.kind == "f" else False)
         for place, part in zip(self.places, parts, strict=True):
             earlier = numbers[place]
             unknown = np.isnan(earlier) if first.dtype.kind == "f" else ~earlier.astype(np.bool_)
             numbers[place] = np.where(unknown, part, how(earlier, part))
-        return numbers if first.dtype.kind == "f" else numbers.astype(np.bool_)
+        if first.dtype.kind == "f":
+            return np.where(self.atoms, atoms, numbers)
+        return numbers.astype(np.bool_)
 
     def _refuse_different(self) -> None:
         for place, table in zip(self.places, self.tables, strict=True):
@@ -77,19 +111,71 @@ class Union:
     @cached_property
     def empty(self) -> Any:
         """Cells without records: known to be zero."""
-        return self.gathered([table.n.astype(np.float64) for table in self.tables]) == 0
+        return self.gathered([table.n.astype(np.float64) for table in self.tables], atoms=1.0) == 0
 
     @cached_property
     def knowers(self) -> Integers:
         """For each cell the number of the contributor who is alone in it, -1 where there are several or none.
 
-        By the code of the holding; without one, a record that is alone in a cell is the one alone in its margins.
+        By the code of the holding; without one, a record that is alone in a cell is the one alone in its margins. Who
+        is alone in a cell knows its atoms.
         """
         alone = self.gathered([table.numbers("contributors") for table in self.tables]) == 1
+        relations = self.additive
+        if self.extra is not None:
+            heads, parts = self.extra.pairs
+            alone[parts[alone[heads] & self.atoms[parts]]] = True
         if all("holder" in table.more.columns for table in self.tables):
-            codes = self.gathered([table.numbers("holder") for table in self.tables])
+            codes = self.gathered([table.numbers("holder") for table in self.tables], atoms=-1.0)
+            if self.extra is not None:
+                np.maximum.at(codes, parts[self.atoms[parts]], codes[heads[self.atoms[parts]]])
             return np.where(alone, codes, -1).astype(np.int64)
-        return _same_person(self.additive, alone)
+        return _same_person(relations, alone)
+
+
+def _sets(tables: Sequence[Table]) -> CellSets | None:
+    """The sets of the cells; None where there are no two tables whose records can be compared."""
+    members = members_of(tables) if len(tables) > 1 else []
+    if sum(one is not None for one in members) < 2:
+        return None
+    inside = (None if one is None else holds(table) for one, table in zip(members, tables, strict=True))
+    return CellSets(tuple(tables), tuple(numbered_units(tables, members)), tuple(inside))
+
+
+def _numbered(names: Sequence[pl.Series], sets: CellSets | None) -> tuple[Integers, ...]:
+    """The number of each cell of each table: by its set of records, else by its labels."""
+    if len(names) == 1:
+        return (np.arange(len(names[0])),)
+    places: dict[int, Integers] = {}
+    known = pl.DataFrame(schema={"name": pl.String, "place": pl.Int64})
+    if sets is not None:
+        keys = {i: sets.keys(i, names[i]) for i in sets.linked}
+        distinct = pl.concat(keys.values()).unique(maintain_order=True).with_row_index("place")
+        for i, frame in keys.items():
+            place = frame.join(distinct, on=KEY, how="left", maintain_order="left")["place"].cast(pl.Int64)
+            places[i] = place.to_numpy()
+            known = _known(known, names[i], places[i])
+    for i in range(len(names)):
+        if i not in places:
+            places[i] = _by_name(names[i], known)
+            known = _known(known, names[i], places[i])
+    return tuple(places[i] for i in range(len(names)))
+
+
+def _known(known: pl.DataFrame, names: pl.Series, places: Integers) -> pl.DataFrame:
+    more = pl.DataFrame({"name": names, "place": places})
+    return pl.concat([known, more]).unique("name", keep="first", maintain_order=True)
+
+
+def _by_name(names: pl.Series, known: pl.DataFrame) -> Integers:
+    """The numbers of cells with known labels, and new ones for the others."""
+    rows = names.alias("name").to_frame().join(known, on="name", how="left", maintain_order="left")
+    place = rows.select(pl.when(pl.col("place").is_first_distinct()).then("place"))["place"]
+    start = 1 + int(known["place"].max() if known.height else -1)  # type: ignore[arg-type]
+    fresh = place.is_null().to_numpy()
+    numbers = place.fill_null(0).to_numpy().copy()
+    numbers[fresh] = start + np.arange(int(fresh.sum()))
+    return numbers
 
 
 def _names(table: Table) -> pl.Series:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,12 +20,16 @@ class Table(Cells):
 
     Beside `n` and `total`, cells have a `value`, `contributors` and `top1`, `top2`, ..., the largest contributions.
     Once protected they also have the `published` value (null where suppressed) and a `status`: published, sensitive
-    (suppressed by a rule), secondary (suppressed to protect others), changed; `history` has the laws.
+    (suppressed by a rule), secondary (suppressed to protect others), changed; `history` has the laws. `behind` tells
+    which records its cells hold (`record_sets`), `beside` what was published of them before (`KnownTable`); both stay
+    in memory.
     """
 
     axes: tuple[Axis, ...] = ()
     measured: str | None = None
     history: tuple[Law, ...] = ()
+    behind: Any = None
+    beside: tuple[Any, ...] = ()
 
     @property
     def records(self) -> int:
@@ -38,6 +43,15 @@ class Table(Cells):
             number = dict(zip(axis.nodes.to_list(), range(len(axis)), strict=True))
             nodes.append(np.array([number[label] for label in values.to_list()], dtype=np.int64)[codes])
         return tuple(nodes)
+
+    @property
+    def packed(self) -> tuple[Integers, list[int]]:
+        """Mixed-radix number of each cell, and the stride of each axis."""
+        strides, step = [], 1
+        for axis in self.axes:
+            strides.append(step)
+            step *= len(axis)
+        return np.sum([n * s for n, s in zip(self.nodes, strides, strict=True)], axis=0), strides
 
     @cached_property
     def inner(self) -> Integers:

@@ -64,7 +64,7 @@ def additive(table: Table) -> Additive:
     """
     import scipy.sparse as sparse
 
-    keys, strides = _packed(table)
+    keys, strides = table.packed
     order = np.argsort(keys, kind="stable")
     parts = [_along(table, axis, keys, order, strides) for axis in range(len(table.axes))]
     totals = np.concatenate([totals for totals, _, _ in parts])
@@ -75,15 +75,6 @@ def additive(table: Table) -> Additive:
     places = (np.concatenate([rows, np.arange(len(totals))]), np.concatenate([columns, totals]))
     matrix = sparse.csr_array(sparse.coo_array((signs, places), shape=(len(totals), len(table))))
     return Additive(matrix, totals, _needed(table, [totals for totals, _, _ in parts]))
-
-
-def _packed(table: Table) -> tuple[Integers, list[int]]:
-    """Mixed-radix number of each cell, and the stride of each axis."""
-    strides, step = [], 1
-    for axis in table.axes:
-        strides.append(step)
-        step *= len(axis)
-    return np.sum([n * s for n, s in zip(table.nodes, strides, strict=True)], axis=0), strides
 
 
 def _along(
@@ -128,7 +119,7 @@ def holds(table: Table) -> Any:
     """
     import scipy.sparse as sparse
 
-    keys, strides = _packed(table)
+    keys, strides = table.packed
     inner = np.flatnonzero(table.inner)
     rows = pl.DataFrame({"inner": np.arange(len(inner)), "key": np.zeros(len(inner), dtype=np.int64)})
     for axis, nodes, stride in zip(table.axes, table.nodes, strides, strict=True):

@@ -34,6 +34,10 @@ Cost = Annotated[
     str | None, o.option("What suppressing a cell loses: value (the default), count or cells.", "NAME", HOW)
 ]
 Way = Annotated[str | None, o.option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
+Like = Annotated[
+    str | None,
+    o.option("The last period's release: what it suppressed costs less to suppress again.", "FOLDER", HOW),
+]
 Insiders = Annotated[
     bool, o.switch("--outsiders-only", "Do not guard against those who contribute and know their own cells.", HOW)
 ]
@@ -62,6 +66,7 @@ def table(
     *,
     cost: Cost = None,
     method: Way = None,
+    like: Like = None,
     outsiders_only: Insiders = False,
     coalition: Pooled = None,
     round: Base = None,
@@ -103,13 +108,13 @@ def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
         return {"rule": rule, "method": CellKey() if options["cell_key"] else Round(options["round"])}
     if rule is None:
         raise ParameterError("Say which cells are sensitive with --rule p-percent:10%, or change all with --round 5.")
-    parts = {name: options[name] for name in ("cost", "method", "coalition") if options[name] is not None}
+    parts = {name: options[name] for name in ("cost", "method", "like", "coalition") if options[name] is not None}
     return {"rule": rule, "method": Suppress(rule, singletons=not options["outsiders_only"], **parts)}
 
 
 def _refuse_unused(options: Mapping[str, Any]) -> None:
     """Refuse what says how to suppress cells where none are."""
-    for name in ("cost", "method", "outsiders_only", "coalition"):
+    for name in ("cost", "method", "like", "outsiders_only", "coalition"):
         if options[name]:
             raise ParameterError(
                 f"--{name.replace('_', '-')} is about suppressing cells: not with --round, --cell-key."

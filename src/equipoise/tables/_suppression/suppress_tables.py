@@ -16,71 +16,171 @@ from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
 from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks
 from equipoise.tables._suppression.insider_guard import widened
+from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
 if TYPE_CHECKING:
+    from equipoise.tables.audits.joint_audit import KnownTable
     from equipoise.tables.suppress import Suppress
 
 
+MAX_ROUNDS = 5
+"""How often a pattern is made again because an earlier secondary cell could be computed with it."""
+LEAST_MOVE = 1e-4
+"""Share of its value by which an earlier secondary cell must stay uncertain; a count by one."""
+
+
 def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progress | None = None) -> list[Table]:
-    """The tables with primary and the cheapest secondary suppression, protected together and proven."""
-    union = Union.of(tables)
+    """The tables with primary and the cheapest secondary suppression, protected together and proven.
+
+    What was published before of the same records (`Table.beside`) stays: cells that are known cannot be suppressed,
+    those that are not are suppressed already, and the sensitive ones among them keep their levels.
+    """
+    earlier: tuple[KnownTable, ...] = tables[0].beside
+    union = Union.of([*tables, *(view.table for view in earlier)])
     union.additive.check(union.values)
     flagged, lower, upper = (
-        union.gathered(part) for part in zip(*(guards(table, mask.rule, mask) for table in tables), strict=True)
+        union.gathered(part)
+        for part in zip(*(guards(table, mask.rule, mask) for table in tables), *map(_needs, earlier), strict=True)
     )
-    low, high = _limits(union, mask)
-    zeros = union.gathered([known_zeros(table, mask.rule) for table in tables])
-    published = union.gathered([marks(table, mask.publish) for table in tables]) | zeros
-    cost = union.gathered([_costs(table, mask.cost) for table in tables])
+    zeros = _zeros(union, mask, len(tables), earlier)
+    low, high = _limits(union, mask, len(tables), earlier)
+    hidden_before = union.gathered([*(np.zeros(len(t), dtype=np.bool_) for t in tables), *map(_hidden, earlier)])
+    published = _must_publish(union, mask, len(tables), earlier) | zeros
+    costs = union.gathered([*(_costs(table, mask) for table in tables), *(np.zeros(len(v.table)) for v in earlier)])
     try:
-        pattern = suppress(
-            union.additive, union.values, flagged & ~zeros, lpl=lower, upl=upper, cost=cost, low=low, high=high,
-            forbidden=published, singletons=union.knowers if mask.singletons and mask.method == "optimal" else None,
-            method=mask.method, seconds=mask.seconds, progress=progress,
-        )  # fmt: skip
+        for _ in range(MAX_ROUNDS):
+            pattern = suppress(
+                union.additive, union.values, flagged & ~zeros, lpl=lower, upl=upper, cost=costs, low=low, high=high,
+                forced=(hidden_before & ~zeros & ~flagged) | union.atoms, forbidden=published,
+                singletons=union.knowers if mask.singletons and mask.method == "optimal" else None,
+                method=mask.method, seconds=mask.seconds, progress=progress,
+            )  # fmt: skip
+            exact = _computed(union, pattern, low, high, earlier)
+            if not exact.any():
+                break
+            counts = tables[0].measured is None
+            flagged, upper = flagged | exact, np.where(exact, 1.0 if counts else LEAST_MOVE * union.values, upper)
     except InfeasibleError as problem:
-        raise InfeasibleError(_infeasible_text(union, problem)) from None
+        raise InfeasibleError(_infeasible_text(union, problem, earlier)) from None
     if mask.singletons and flagged.any():
-        guarded = widened(
-            union, SuppressionTable.of(union.additive, union.values, low, high), pattern.suppressed, ~published,
-            below=np.where(flagged, lower, 0.0), above=np.where(flagged, upper, 0.0), cost=cost,
-            coalition=mask.coalition, progress=progress,
-        )  # fmt: skip
-        spent = float(cost[guarded.suppressed & ~pattern.primary].sum())
-        pattern = replace(pattern, suppressed=guarded.suppressed, weaker=guarded.weaker, cost=spent)
-    return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=True)]
+        system = SuppressionTable.of(union.additive, union.values, low, high)
+        levels = tuple(np.where(flagged, level, 0.0) for level in (lower, upper))
+        pattern = _guarded(tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask)
+    return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=False)]
 
 
-def _limits(union: Union, mask: "Suppress") -> tuple[Floats, Floats]:
-    """What the attacker knows of each cell beforehand, by all tables."""
-    pairs = [limits_of(table, mask.limits, known_zeros(table, mask.rule)) for table in union.tables]
-    low, high = zip(*pairs, strict=True)
-    return union.gathered(low), union.gathered(high, np.minimum)
+def _guarded(
+    tables: Sequence[Table], union: Union, system: SuppressionTable, pattern: Suppression, *, usable: Any,
+    levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None,
+) -> Suppression:  # fmt: skip
+    """The pattern with what else it takes against those who contribute to these tables.
+
+    Earlier tables do not say who contributes to them: beside those the new ones are widened by themselves.
+    """
+    own, cells = union, np.arange(union.cells)
+    if len(union.tables) > len(tables):
+        own = Union.of(tables)
+        cells = np.zeros(own.cells, dtype=np.int64)
+        for place, joint in zip(own.places, union.places, strict=False):
+            cells[place] = joint
+        parts = (np.where(own.atoms, free, part[cells]) for part, free in ((system.up, np.inf), (system.down, np.inf)))
+        up, down = parts
+        system = SuppressionTable(own.additive, own.values, up, np.where(own.atoms, own.values, down))
+    below, above = (np.where(own.atoms, 0.0, level[cells]) for level in levels)
+    guarded = widened(
+        own, system, pattern.suppressed[cells] | own.atoms, usable[cells] | own.atoms, below=below, above=above,
+        cost=np.where(own.atoms, 0.0, costs[cells]), coalition=mask.coalition, progress=progress,
+    )  # fmt: skip
+    if own is union:
+        suppressed, weaker = guarded.suppressed, guarded.weaker
+    else:
+        suppressed, weaker = pattern.suppressed.copy(), cells[guarded.weaker]
+        suppressed[cells[guarded.suppressed & ~own.atoms]] = True
+    spent = float(costs[suppressed & ~pattern.primary].sum())
+    return replace(pattern, suppressed=suppressed, weaker=weaker, cost=spent)
 
 
-def _costs(table: Table, cost: str) -> Floats:
-    """What it costs to suppress each cell: its value, its records, one, or a column of the user's."""
-    if cost == "cells":
-        return np.ones(len(table))
-    name = "n" if cost == "count" else cost
-    costs = table.numbers(name)
+def _needs(view: "KnownTable") -> tuple[Any, Floats, Floats]:
+    """The cells of an earlier table that must keep their levels, and these."""
+    return view.guarded & (view.below + view.above > 0), view.below, view.above
+
+
+def _hidden(view: "KnownTable") -> Any:
+    """The cells of an earlier table that nobody knows."""
+    return view.low < view.high
+
+
+def _computed(union: Union, pattern: Suppression, low: Floats, high: Floats, earlier: Sequence["KnownTable"]) -> Any:
+    """Cells that an earlier table suppresses to protect others and that could be computed with this pattern."""
+    if not earlier:
+        return np.zeros(union.cells, dtype=np.bool_)
+    secondary = [np.zeros(len(table), dtype=np.bool_) for table in union.tables[: -len(earlier)]]
+    targets = union.gathered([*secondary, *(_hidden(view) & view.guarded for view in earlier)])
+    targets &= pattern.suppressed & ~pattern.primary & ~union.empty
+    from equipoise.tables.audits.attacker_intervals import audit
+
+    ranges = audit(union.additive, union.values, pattern.suppressed, low=low, high=high, targets=targets)
+    return targets & ranges.disclosed()
+
+
+def _zeros(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> Any:
+    """Cells that everybody knows to be empty: by these tables, and not hidden by an earlier one."""
+    hidden = [*(np.zeros(len(table), dtype=np.bool_) for table in union.tables[:new]), *map(_hidden, earlier)]
+    known = [*(known_zeros(table, mask.rule) for table in union.tables[:new]), *(v.table.n == 0 for v in earlier)]
+    return union.gathered(known) & ~union.gathered(hidden)
+
+
+def _limits(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> tuple[Floats, Floats]:
+    """What the attacker knows beforehand: nothing is negative, some cells are zero, and the limits given.
+
+    Of what was published before he knows each cell, or what the law leaves of it.
+    """
+    pairs = [limits_of(table, mask.limits, np.zeros(len(table), dtype=np.bool_)) for table in union.tables[:new]]
+    free = [np.full(len(view.table), np.inf) for view in earlier]
+    low = union.gathered([*(below for below, _ in pairs), *(0.0 * view.low for view in earlier)])
+    high = union.gathered([*(above for _, above in pairs), *free], np.minimum, np.inf)
+    if earlier:
+        tables = [np.zeros(len(table)) for table in union.tables[:new]]
+        known = union.gathered([*tables, *(view.low for view in earlier)])
+        most = union.gathered([*(table + np.inf for table in tables), *(v.high for v in earlier)], np.minimum, np.inf)
+        low = np.maximum(low, np.minimum(known, union.values))
+        high = np.minimum(high, np.maximum(most, union.values))
+    return low, np.where(_zeros(union, mask, new, earlier), 0.0, high)
+
+
+def _must_publish(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> Any:
+    """Cells that must be published: the user's, and those that were published before."""
+    published = [*(marks(table, mask.publish) for table in union.tables[:new]), *(~_hidden(view) for view in earlier)]
+    return union.gathered(published)
+
+
+def _costs(table: Table, mask: "Suppress") -> Floats:
+    """What it costs to suppress each cell: its value, its records, one, or a column of the user's.
+
+    What was suppressed in the last period costs a small share of it.
+    """
+    name = "n" if mask.cost == "count" else mask.cost
+    costs = np.ones(len(table)) if mask.cost == "cells" else table.numbers(name)
     if not (np.isfinite(costs) & (costs >= 0)).all():
-        raise DataError(f"The cost {cost!r} must be a number of at least 0 in every cell.")
-    return costs
+        raise DataError(f"The cost {mask.cost!r} must be a number of at least 0 in every cell.")
+    if mask.like is None:
+        return costs
+    return np.where(suppressed_before(table, mask.like), LIKE_COST_SHARE * costs, costs)
 
 
-def _infeasible_text(union: Union, problem: InfeasibleError) -> str:
+def _infeasible_text(union: Union, problem: InfeasibleError, earlier: Sequence["KnownTable"]) -> str:
     """What cannot be protected, and where: by columns and labels' places, never by value."""
     if problem.cell is None:
         return str(problem)
+    beside = " beside the tables that were published before" if earlier else ""
     for table, place in zip(union.tables, union.places, strict=True):
         spot = np.flatnonzero(place == problem.cell)
         if len(spot):
             row = table.table.select(table.by).row(int(spot[0]), named=True)
             labels = ", ".join(f"{column} = {value}" for column, value in row.items())
-            return f"No pattern protects the cell {labels}: publish less, or allow it to be known more closely."
+            return f"No pattern protects the cell {labels}{beside}: publish less, or allow it to be known more closely."
     return str(problem)
 
 

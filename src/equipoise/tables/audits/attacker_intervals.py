@@ -48,13 +48,14 @@ class AttackerIntervals:
 
 def audit(
     additive: Additive, values: Any, suppressed: Any, *, low: Any = 0.0, high: Any = np.inf, integer: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | None = None, targets: Any = None,
 ) -> AttackerIntervals:  # fmt: skip
     """The exact interval of every suppressed cell, for an attacker who knows low <= x <= high beforehand.
 
     `integer` asks for tables of whole numbers (counts), for up to 3,000 unknowns that hang together: the interval may
     be narrower than the linear one. A contributor who knows some cells is audited by leaving them out of
-    `suppressed`. Cost: at most two programs for each suppressed cell, in the component it is in.
+    `suppressed`. Only the intervals of the `targets`, where given, are exact. Cost: at most two programs for each
+    target, in the component it is in.
 
     Misleads when the attacker knows more than the limits say.
 
@@ -71,9 +72,10 @@ def audit(
     lower, upper = table.values.copy(), table.values.copy()
     cells = np.flatnonzero(hidden & table.movable)
     system = _System.of(table, cells)
+    wanted = np.unique(system.owner if targets is None else system.owner[np.asarray(targets)[cells]])
     programs = 0
     for component in system.components(progress):
-        programs += component.settle(integer)
+        programs += component.settle(integer, np.isin(component.columns, wanted))
         system.down[component.columns], system.up[component.columns] = -component.least, component.most
     fall, rise = system.spread()
     lower[cells], upper[cells] = table.values[cells] - fall, table.values[cells] + rise
@@ -180,8 +182,10 @@ class _Component:
         self.least, self.most = np.zeros(len(columns)), np.zeros(len(columns))
         self.outer_low, self.outer_high = implied(self.matrix, low, high)
 
-    def settle(self, whole: bool) -> int:
-        """Find all bounds; says how many programs that took."""
+    def settle(self, whole: bool, wanted: Booleans) -> int:
+        """Find the bounds of the wanted unknowns; says how many programs that took."""
+        if not wanted.any():
+            return 0
         if whole and len(self.columns) > MAX_WHOLE:
             raise ParameterError(f"An audit in whole numbers takes up to {MAX_WHOLE:,} unknowns that hang together.")
         low, high = self.low / self.unit, self.high / self.unit
@@ -190,7 +194,7 @@ class _Component:
         self.solved, slack = 0, BOUND_TOLERANCE * self.unit
         if not whole:
             self._sweep()
-        for column in range(len(self.columns)):
+        for column in np.flatnonzero(wanted).tolist():
             if self.most[column] < self.outer_high[column] - slack:
                 self._extreme(column, 1.0, whole)
             if self.least[column] > self.outer_low[column] + slack:

@@ -19,7 +19,7 @@ from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.tables.audits.attacker_intervals import audit
 from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
-from equipoise.tables.audits.suppressed_cells import difference
+from equipoise.tables.audits.suppressed_cells import compared
 
 EXACT_TOLERANCE = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
@@ -48,13 +48,15 @@ class KnownTable:
 class JointAudit:
     """Guarded cells of all tables that follow `exact`, those known too `close`, and whether relations were used.
 
-    `changed` counts the cells that were published before with another change.
+    `changed` counts the cells that were published before with another change; `complete` says that every sum that
+    follows from the records was used (`Union`).
     """
 
     exact: int
     close: int
     related: bool
     changed: int = 0
+    complete: bool = True
 
 
 def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
@@ -74,12 +76,13 @@ def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
     where a cell was changed before by another number: whoever has both can average.
     """
     if all(view.method == "suppress" for view in (new, *earlier)):
-        cells = difference(new.table, [view.table for view in earlier])
+        union, cells = compared([new.table, *(view.table for view in earlier)])
         close = sum(_short(cells.filter(pl.col("table") == i), view) for i, view in enumerate(earlier, start=1))
-        return JointAudit(int(cells["exact"].sum()), int(cells["exposed"].sum()) + close, True)
+        exact, exposed = int(cells["exact"].sum()), int(cells["exposed"].sum())
+        return JointAudit(exact, exposed + close, True, complete=union.complete)
     if other := otherwise(new, earlier):
         return JointAudit(0, 0, True, other)
-    return JointAudit(*joint([new, *earlier]))
+    return joint([new, *earlier])
 
 
 def _short(cells: pl.DataFrame, view: KnownTable) -> int:
@@ -110,7 +113,7 @@ def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
     return np.where(hidden, 0.0, value), np.where(hidden, np.inf, value)
 
 
-def joint(tables: Sequence[KnownTable]) -> tuple[int, int, bool]:
+def joint(tables: Sequence[KnownTable]) -> JointAudit:
     """The guarded cells of all tables that can be computed exactly, and too closely; and whether relations were used.
 
     With [a, b] what a cell x can be by everything that is published, and l, u its levels: exact where b = a, too close
@@ -118,7 +121,8 @@ def joint(tables: Sequence[KnownTable]) -> tuple[int, int, bool]:
     """
     union, low, high = intervals(tables)
     counts = [_exact_and_close(view, low[place], high[place]) for view, place in zip(tables, union.places, strict=True)]
-    return sum(exact for exact, _ in counts), sum(close for _, close in counts), union.cells <= MAX_CELLS
+    exact, close = (sum(side) for side in zip(*counts, strict=True))
+    return JointAudit(exact, close, union.table_cells <= MAX_CELLS, complete=union.complete)
 
 
 def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
@@ -129,10 +133,10 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
     """
     union = Union.of([view.table for view in tables])
     low = np.minimum(union.gathered([view.low for view in tables]), union.values)
-    high = np.maximum(union.gathered([view.high for view in tables], np.minimum), union.values)
-    if union.cells > MAX_CELLS:
+    high = np.maximum(union.gathered([view.high for view in tables], np.minimum, np.inf), union.values)
+    if union.table_cells > MAX_CELLS:
         return union, low, high
-    ranges = audit(union.additive, union.values, low < high, low=low, high=high)
+    ranges = audit(union.additive, union.values, low < high, low=low, high=high, targets=~union.atoms)
     return union, ranges.lower, ranges.upper
 
 

@@ -24,6 +24,8 @@ Attacker = Literal["everybody", "outsider", "lone contributor", "contributor", "
 
 MAX_WHOLE = 300
 """Suppressed cells up to which counts are audited in whole numbers."""
+MAX_WHOLE_CELLS = 3_000
+"""Cells and classes of records of linked tables up to which counts are audited in whole numbers."""
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which an interval may fall short: rounding, not disclosure."""
 
@@ -137,25 +139,33 @@ def insider_rows(union: Union, number: int, kind: str, guarded: GuardedCells) ->
 def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = None) -> pl.DataFrame:
     """What the comparison of two releases, or of overlapping tables, gives away: an audit over all of them together.
 
-    A cell published in any of them is known. One row per cell that a table suppresses, as in `audit`, with `published`,
-    whether another table publishes it. Tables must be made from the same records; what they share must agree.
+    A cell is the set of records that it holds, whatever its columns and labels: it is known when any table publishes a
+    cell with the same records and values, and all sums that follow hold (`Union`). Of ready tables, whose records are
+    not known, cells are the same by their columns and labels, and must have the same value. One row per cell that a
+    table suppresses, as in `audit`, with `published`, whether another table publishes it; a table that nothing was done
+    to publishes everything.
     """
     others = [new] if isinstance(new, Table) else list(new)
     if not others:
         raise ParameterError("Give at least one other table to compare with.")
-    tables = [as_table(table, "difference") for table in (old, *others)]
+    return compared([as_table(table, "difference") for table in (old, *others)], rule)[1]
+
+
+def compared(tables: Sequence[Table], rule: Rule | None = None) -> tuple[Union, pl.DataFrame]:
+    """Tables as one system, and a row per cell that one of them suppresses (`difference`)."""
     union, ranges = intervals(tables)
     parts = []
     for number, (table, place) in enumerate(zip(tables, union.places, strict=True)):
         cells = verdicts(table, place, ranges, rule or rule_of(table))
         public = ~ranges.suppressed[place]
         hidden = pl.Series(table.published_values).is_nan().to_numpy()
+        sensitive = pl.col("status") == "sensitive" if "status" in cells.columns else pl.lit(value=False)
         parts.append(
             cells.with_columns(pl.Series("published", public[hidden]), pl.lit(number).alias("table"))
             .with_columns(exact=pl.col("exact") | pl.col("published"))
-            .with_columns(exposed=pl.col("exposed") | (pl.col("published") & (pl.col("status") == "sensitive")))
+            .with_columns(exposed=pl.col("exposed") | (pl.col("published") & sensitive))
         )
-    return pl.concat(parts, how="diagonal")
+    return union, pl.concat(parts, how="diagonal")
 
 
 def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals]:
@@ -168,13 +178,15 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
         raise DataError(f"{changes:,} published cells differ from the table's values: audit is for suppressed cells.")
     low, high = known_limits(union)
     exact = _in_whole_numbers(union, hidden, whole)
-    return union, intervals_of(union.additive, union.values, hidden, low=low, high=high, integer=exact)
+    ranges = intervals_of(union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms)
+    return union, ranges
 
 
 def _in_whole_numbers(union: Union, hidden: Any, whole: bool | None) -> bool:
     """Whether counts are searched in whole numbers."""
     counts = bool((union.values == np.round(union.values)).all()) and all(t.measured is None for t in union.tables)
-    exact = counts and int(hidden.sum()) <= MAX_WHOLE if whole is None else whole
+    unknown = int((hidden & ~union.atoms).sum())
+    exact = counts and unknown <= MAX_WHOLE and union.cells <= MAX_WHOLE_CELLS if whole is None else whole
     if exact and not counts:
         raise ParameterError("Only a table of whole counts can be audited in whole numbers.")
     return exact
@@ -187,7 +199,7 @@ def known_limits(union: Union) -> tuple[Any, Any]:
         mask, told = suppression_of(table), ~np.isnan(table.published_values) | structural(table)
         pairs.append(limits_of(table, mask.limits if mask else None, (table.n == 0) & told))
     low, high = zip(*pairs, strict=True)
-    return union.gathered(low), union.gathered(high, np.minimum)
+    return union.gathered(low), union.gathered(high, np.minimum, np.inf)
 
 
 def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:

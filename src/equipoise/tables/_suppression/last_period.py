@@ -1,0 +1,48 @@
+"""Last period's pattern as a preference: what was suppressed then costs less to suppress again.
+
+A cell that was suppressed in one period and is published in the next is estimated by it, so a pattern should stay where
+it can. It is a preference: nothing is suppressed that no sensitive cell needs.
+"""
+
+from pathlib import Path
+
+import polars as pl
+
+from equipoise.data.tables.table import Table
+from equipoise.ground.arrays import Booleans
+from equipoise.ground.errors import DataError, require_columns
+
+LIKE_COST_SHARE = 0.05
+"""Share of its cost that a cell keeps when it was suppressed in the last period."""
+
+
+def suppressed_before(table: Table, like: str) -> Booleans:
+    """Which cells the last period's table suppressed: by a column of marks, or a released table with these labels.
+
+    A cell that it does not have was not suppressed.
+    """
+    if like in table.more.columns:
+        return table.numbers(like) != 0
+    old = _read(Path(like))
+    require_columns((*table.by, "published"), dict.fromkeys(old.columns))
+    marks = old.select(*(pl.col(column).cast(pl.String) for column in table.by), before=pl.col("published").is_null())
+    if marks.select(table.by).is_duplicated().any():
+        raise DataError("The table of the last period has cells twice: each combination of labels once.")
+    labels = table.table.select(pl.col(table.by).cast(pl.String))
+    rows = labels.join(marks, on=list(table.by), how="left", maintain_order="left", nulls_equal=True)
+    before: Booleans = rows["before"].fill_null(value=False).to_numpy()
+    return before
+
+
+def _read(path: Path) -> pl.DataFrame:
+    """A table.csv or table.parquet, by its path or that of its release folder."""
+    places = (path / "public" / "table.parquet", path / "table.parquet", path / "table.csv", path)
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
+        raise DataError(f"Cannot read {str(path)!r}: like is the released table of the last period, or its folder.")
+    try:
+        if file.suffix == ".parquet":
+            return pl.read_parquet(file)
+        return pl.read_csv(file, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError):
+        raise DataError(f"Cannot read {str(file)!r}: it is no table as CSV or Parquet.") from None
