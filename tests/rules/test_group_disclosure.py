@@ -87,7 +87,7 @@ def test_the_group_of_twenty() -> None:
     assert rule.levels(table).row(4) == (1.0, 0.0)
     assert rule.levels(table).row(5) == (0.0, 1.0)
     released = Suppress(rule).apply(table, Draws(1))
-    found = eq.tables.audit(released)
+    found = eq.tables.audit(released, against="outsider")
     assert found["lower"].to_list() == [13, 0, 5, 0]
     assert found["upper"].to_list() == [20, 7, 12, 7]
     before = Suppress(MinCount(3)).apply(table, Draws(1))
@@ -155,7 +155,7 @@ def test_nothing_about_a_group_follows_from_a_protected_table(seed: int, sizes: 
     assert GroupsTold(k, columns=("d1",)).measure(released, table).value == 0.0
     hidden = released.table["published"].is_null().to_numpy()
     assert not (hidden & np.array(marks)).any()
-    assert not eq.tables.audit(released)["exposed"].any()
+    assert not eq.tables.audit(released, against="outsider")["exposed"].any()
 
 
 def test_the_attack_agrees_with_one_over_inner_cells() -> None:

@@ -17,6 +17,7 @@ from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
 
+WITH_TABLES = "an outsider who has"
 OTHER_TABLES = "somebody who has other tables of this data (no register given)"
 
 
@@ -51,15 +52,23 @@ class Attackers:
             )
         tables = "the earlier table" if earlier == 1 else f"the {earlier:,} earlier tables"
         return replace(
-            self, against=(*self.against, f"an outsider who has {tables} of this data too"),
+            self, against=(*self.against, f"{WITH_TABLES} {tables} of this data too"),
             not_cover=(*rest, f"contributors who use {tables} too, and tables that are not in the register"),
+        )  # fmt: skip
+
+    def _without_tables(self) -> "Attackers":
+        """Without what `with_tables` said."""
+        return replace(
+            self, against=tuple(who for who in self.against if not who.startswith(WITH_TABLES)),
+            not_cover=tuple(who for who in self.not_cover if "register" not in who),
         )  # fmt: skip
 
     def as_stated(self, against: Sequence[str], not_against: Sequence[str]) -> "Attackers":
         """With the register that a statement was made with, where it is the same but for that."""
         number = re.search(r"the ([\d,]+) earlier tables", " ".join(against))
         many = int(number[1].replace(",", "")) if number else 1
-        ways = (self, self.with_tables(0), self.with_tables(many))
+        alone = self._without_tables()
+        ways = (self, alone.with_tables(0), alone.with_tables(many))
         stated = (tuple(against), tuple(not_against))
         return next((way for way in ways if (way.public, way.not_cover) == stated), self)
 
