@@ -1,9 +1,8 @@
 """Moves that meet many demands at once, within the cells that are suppressed already.
 
-Maximise sum over unmet demands of min(s_k y_k / level_k, 1), one direction s_k for each cell, subject to matrix @ y = 0,
-the rooms of the suppressed cells, and nothing else moved. One interior-point program answers for a large share of all
-demands; the directions are drawn anew (a fixed stream) until little is gained. Where contributors know their own
-cells, only those of some may move, and each demand needs moves that no contributor but its own is in.
+Maximise sum over unmet demands of min(s_k y_k / level_k, 1), one direction s_k for each cell, subject to
+matrix @ y = 0 and the rooms of the suppressed cells, nothing else moved. One interior-point program answers for a large
+share of all demands; the directions are drawn anew (a fixed stream) until little is gained.
 
 Source: the attacker's programs of Fischetti and Salazar-Gonzalez (2000), section 2, added up.
 """
@@ -57,7 +56,9 @@ class BulkMoves:
         unit = float(np.median(level))
         widest = MAX_BULK_ROOM * float(level.max()) / unit
         up, down = (np.minimum(room[self.cells] / unit, widest) for room in (self.table.up, self.table.down))
-        change, work = capped(self.matrix, -down, up, spots, sign * level / unit, progress, "meeting many demands at once")
+        change, work = capped(
+            self.matrix, -down, up, spots, sign * level / unit, progress, "meeting many demands at once"
+        )
         self.work += work
         if change is None:
             return None

@@ -27,10 +27,16 @@ MAX_WHOLE_ENTRIES = 200_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
 PART_CELLS = (400, 3_600)
 """Cells of the parts looked at first in larger tables."""
+MAX_SIMPLEX_CELLS = 2_500
+"""Cells of a later part from which on an interior point says which of them to look at."""
 MAX_WHOLE_WORK = 2_000_000_000
 """Work spent at most on moves of a whole large table with the cells of a contributor still."""
-INTERIOR_SHARE = 1e-6
+FREE_CHARGE = 0.02
+"""Share of the mean charge that suppressed cells are charged in an interior-point program, or all would move."""
+INTERIOR_SHARE = 1e-3
 """Share of the level by which a cell moves in an interior-point answer if it moves at all."""
+PROGRAM_EFFORT = 50_000
+"""Work that making one program is worth."""
 MAX_ROOM = 1e6
 """Rooms beyond this many levels are cut: no move needs them."""
 RELATION_TOLERANCE = 1e-6
@@ -127,6 +133,11 @@ class Finder:
                 break
         return far
 
+    @property
+    def effort(self) -> int:
+        """Work, and what it takes to make a program: a measure of time that is the same on every machine."""
+        return self.work + PROGRAM_EFFORT * self.programs
+
     def _spend(self, part: "_Part") -> None:
         self.programs, self.work = self.programs + part.solved, self.work + part.program.work
         part.solved = part.program.work = 0
@@ -157,10 +168,14 @@ class Finder:
         """Programs to look for a move in, the small ones first; in a large table what an interior point moves, last."""
         if self._large:
             for number, size in enumerate(PART_CELLS[:1] if nearby else PART_CELLS):
-                yield from self._part(self._around(cell, level, free, size, number), cell, level, still)
+                cells = self._around(cell, level, free, size, number)
+                if number and len(cells) > MAX_SIMPLEX_CELLS:
+                    cells = self._moved(cells, cell, sign, level, free, still)
+                yield from self._part(cells, cell, level, still)
             if nearby or (len(still) and self.whole_work > MAX_WHOLE_WORK):
                 return
-            yield from self._part(self._moved(cell, sign, level, free, still), cell, level, still)
+            everything = np.flatnonzero(self.usable)
+            yield from self._part(self._moved(everything, cell, sign, level, free, still), cell, level, still)
             if len(still):
                 return
         whole = self._whole()
@@ -174,15 +189,16 @@ class Finder:
             self.spare = part.program
             yield part
 
-    def _moved(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> Integers:
-        """The cells that an interior-point answer moves, over the whole table; none when it finds no answer."""
-        everything = np.setdiff1d(np.flatnonzero(self.usable), still)
-        part = _Part.of(self, everything, level, cell, interior=True)
+    def _moved(
+        self, among: Integers, cell: int, sign: int, level: float, free: Booleans, still: Integers
+    ) -> Integers:  # fmt: skip
+        """The cells that an interior-point answer moves, among many; none when it finds no answer."""
+        part = _Part.of(self, np.setdiff1d(among, still), level, cell, interior=True)
         if part is None:
             return np.zeros(0, dtype=np.int64)
         cells = part.moved(cell, sign, level, free, self.progress)
         self.whole_work += part.program.work
-        self._spend(part)
+        self.bulk_work, part.program.work = self.bulk_work + part.program.work, 0
         return cells
 
     def _around(self, cell: int, level: float, free: Booleans, size: int, number: int) -> Integers:
@@ -196,7 +212,7 @@ class Finder:
             alive = _Entries.alive(self.columns, cells)[1]
             if alive.sum() >= self.ways.enough or size >= PART_CELLS[-1]:
                 break
-            size *= 3
+            size = min(3 * size, PART_CELLS[-1])
         cells = cells[alive | (cells == cell)]
         if number == 0 and len(cells) <= PART_CELLS[0]:
             self.near[cell] = cells
@@ -225,10 +241,12 @@ class _Part:
         return cls(finder, cells[alive], entries, unit, **options)
 
     def moved(self, cell: int, sign: int, level: float, free: Booleans, progress: Progress | None) -> Integers:
-        """The cells that move in a cheapest move inside the best face, without a basis."""
+        """The cells that move in a cheapest move, without a basis."""
         amount, spot = level / self.unit, int(np.searchsorted(self.cells, cell))
         self._hold(spot, sign, amount, np.zeros(0, dtype=np.int64))
-        self.program.charge(np.arange(2 * len(self.cells)), self._charges(free[self.cells], amount))
+        charges = self._charges(free[self.cells], amount)
+        uneven = 1 + np.random.default_rng(cell).random(len(charges))
+        self.program.charge(np.arange(len(charges)), charges + FREE_CHARGE * charges.mean() * uneven)
         values = self.program.inner(progress, "looking at the whole table")
         if values is None:
             return np.zeros(0, dtype=np.int64)
@@ -347,7 +365,8 @@ class _Entries:
 
     def sums(self, change: Floats) -> Floats:
         """By how much each relation misses zero."""
-        return np.bincount(self.rows, self.data * np.repeat(change, self.counts), self.relations)
+        sums: Floats = np.bincount(self.rows, self.data * np.repeat(change, self.counts), self.relations).astype(float)
+        return sums
 
 
 def living(matrix: Any) -> Booleans:

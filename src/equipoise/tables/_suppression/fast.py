@@ -5,6 +5,7 @@ kept moves prove it: each is another possible table that takes a primary past it
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from equipoise.tables._suppression.singletons import Knowers
 
 MAX_DEMANDS = 40
 """A secondary cell that more demands than this rely on is not tried for removal."""
-MAX_REMOVAL_WORK = 3_000_000_000
-"""Work (`Program.work`) spent at most on taking cells out: some 20 seconds."""
-MIN_REMOVAL_WORK, REMOVAL_SHARE = 200_000_000, 3
-"""Work on taking cells out that is always allowed, and as a multiple of that of the first pattern."""
+MAX_REMOVAL_EFFORT = 2_900_000_000
+"""Effort (`Finder.effort`) spent at most on taking cells out: some 50 seconds."""
+REMOVAL_EFFORT_PER_CELL = 400_000
+"""The same for each secondary cell of the first pattern: about five small programs."""
 MAX_QUICK_DEMANDS = 2_000
 """Demands left that are met without reports when the work is stopped."""
 FINDING = "finding cells to suppress"
@@ -46,6 +47,7 @@ class Cover:
         self.users: dict[int, set[int]] = {}
         self.free: Booleans = fixed.copy()
         self.total = 0.0
+        self.alive = partial(report, None, 0, 0, "")
 
     def met(self, demand: int) -> bool:
         return bool(self.moves[demand]) and not self.in_the_way(demand)
@@ -79,6 +81,7 @@ class Cover:
         cell, level = int(self.demands.cell[demand]), float(self.demands.level[demand])
         banned = NO_CELLS if without is None else np.array([without])
         while not self.met(demand):
+            self.alive()
             moves = (
                 self._cheapest(demand, level, np.concatenate([banned, still]), nearby or without is not None)
                 for still, nearby in self._stills(demand)
@@ -181,13 +184,15 @@ class Cover:
         cells = self.secondary()
         order = cells[np.lexsort((cells, -self.cost[cells]))].tolist()
         improved = False
-        stop = self.finder.work + min(MAX_REMOVAL_WORK, MIN_REMOVAL_WORK + REMOVAL_SHARE * self.finder.work)
+        stop = self.finder.effort + min(MAX_REMOVAL_EFFORT, REMOVAL_EFFORT_PER_CELL * len(order))
         for number, cell in enumerate(order):
-            report(progress, number, len(order), "taking out what is not needed")
-            if self.finder.work > stop:
+            self.alive = partial(report, progress, number, len(order), "taking out what is not needed")
+            self.alive()
+            if self.finder.effort > stop:
                 break
             if 0 < len(self.users[cell]) <= MAX_DEMANDS:
                 improved |= self._without(cell)
+        self.alive = partial(report, None, 0, 0, "")
         report(progress, len(order), len(order), "taking out what is not needed")
         return improved
 
@@ -198,15 +203,21 @@ class Cover:
     def _again(self, affected: list[int], without: int | None) -> bool:
         before, slack = self.total, SHORTFALL * self.total
         states = [self._drop(demand) for demand in affected]
-        for demand in affected:
-            if not self.met(demand) and (not self.meet(demand, without) or self.total >= before - slack):
-                break
-        else:
-            if self.total < before - slack:
-                return True
-        for demand, old in zip(affected, states, strict=True):
+        try:
+            cheaper = all(
+                self.met(demand) or (self.meet(demand, without) and self.total < before - slack) for demand in affected
+            )
+        except Cancelled:
+            self._restore_all(affected, states)
+            raise
+        if not cheaper or self.total >= before - slack:
+            self._restore_all(affected, states)
+            return False
+        return True
+
+    def _restore_all(self, demands: list[int], states: list[tuple[list[TableMove], frozenset[int]]]) -> None:
+        for demand, old in zip(demands, states, strict=True):
             self._restore(demand, old)
-        return False
 
     def secondary(self) -> Integers:
         """The cells that are suppressed for the sake of others."""

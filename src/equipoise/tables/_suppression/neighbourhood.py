@@ -39,14 +39,14 @@ class Neighbourhood:
     def around(self, cell: int, level: float, free: Booleans, size: int) -> Integers:
         """Some `size` cells, sorted, the cell among them: half of them the nearest, half a sub-grid.
 
-        With the suppressed cells that two of their relations touch: what is suppressed already costs nothing.
+        With some suppressed cells that many of their relations touch: these cost nothing.
         """
         near = self.nearest(cell, level, free, size // 2)
         cells = np.union1d(near, self.grid(cell, level, free, size - size // 2))
         members = self.members.of(np.unique(self.relations.of(cells)[0]))[0]
-        members, counts = np.unique(members[free[members]], return_counts=True)
-        shared = members[(counts >= 2) & self.usable[members]]
-        return np.union1d(cells, shared)
+        members, counts = np.unique(members[free[members] & self.usable[members]], return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:size]
+        return np.union1d(cells, members[order[counts[order] >= 2]])
 
     def nearest(self, cell: int, level: float, free: Booleans, size: int) -> Integers:
         """The `size` nearest usable cells, sorted, the cell among them."""
@@ -72,7 +72,7 @@ class Neighbourhood:
             reached = np.union1d(reached, changed)
             if len(reached) > size:
                 reached = reached[np.argpartition(far[reached], size - 1)[:size]]
-            frontier = changed[np.isin(changed, reached)]
+            frontier = changed[far[changed] <= far[reached].max()]
             if not len(frontier):
                 break
         for cells in touched:

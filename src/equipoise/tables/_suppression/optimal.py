@@ -236,7 +236,9 @@ class CutSearch:
 
     @property
     def finished(self) -> bool:
-        return self.seconds_left <= 0 or self.best.total - self.bound <= max(self.gap, WHOLE_TOLERANCE) * self.best.total
+        return (
+            self.seconds_left <= 0 or self.best.total - self.bound <= max(self.gap, WHOLE_TOLERANCE) * self.best.total
+        )
 
     @property
     def seconds_left(self) -> float:

@@ -28,6 +28,8 @@ MANY_UNKNOWNS = 1_500
 """Unknowns that hang together from which on bounds are first looked for many at once, by interior point."""
 MAX_SWEEPS = 12
 """Such programs at most."""
+MAX_ALONE = 60
+"""Bounds in each direction that are then looked for alone."""
 MIN_SWEEP_SHARE = 50
 """A sweep must settle one bound in as many unknowns, or it was the last."""
 INTERIOR_TOLERANCE = 1e-6
@@ -271,27 +273,37 @@ class _Component:
             budget.left, self.program.work = budget.left - self.program.work, 0
 
     def _sweep_inside(self, progress: Progress | None) -> None:
-        """Tables far out in many unknowns at once, by interior point: directions drawn, open bounds alone count."""
-        draw = np.random.default_rng(len(self.columns))
-        outer = self.outer_high - self.outer_low
-        width = np.where(np.isfinite(outer) & (outer > 0), outer, self.unit)
-        low, high = self.low / self.unit, self.high / self.unit
+        """Tables far out in many unknowns at once, by interior point: directions drawn, open bounds alone count.
+
+        Where it was said how far is enough, the last ones alone.
+        """
+        draw, count = np.random.default_rng(len(self.columns)), len(self.columns)
         for number in range(MAX_SWEEPS):
             up, down = self._open(1.0), self._open(-1.0)
-            before, spots = int(up.sum() + down.sum()), np.flatnonzero(up | down)
-            if not before:
-                return
-            rising = (up & ~(down & (draw.random(len(up)) < 0.5)))[spots]
-            far = np.where(rising, np.minimum(self.rise[spots], width[spots]), -np.minimum(-self.fall[spots], width[spots]))
+            before = int(up.sum() + down.sum())
+            rising = up & ~(down & (draw.random(count) < 0.5))
             what = f"computing the attacker's intervals (sweep {number + 1})"
-            values, _ = capped(self.matrix, low, high, spots, far * (1 + INTERIOR_TOLERANCE) / self.unit, progress, what)
-            self.solved += 1
-            if values is None:
-                return
-            self._attain(values * self.unit, width)
-            least = 1 if np.isfinite(self.rise).all() else max(1, len(up) // MIN_SWEEP_SHARE)
+            if not before or not self._reach(np.flatnonzero(up | down), rising, progress, what):
+                break
+            least = 1 if np.isfinite(self.rise).all() else max(1, count // MIN_SWEEP_SHARE)
             if before - int(self._open(1.0).sum() + self._open(-1.0).sum()) < least:
-                return
+                break
+        for rises in (True, False) if np.isfinite(self.rise).all() else ():
+            for spot in np.flatnonzero(self._open(1.0 if rises else -1.0))[:MAX_ALONE].tolist():
+                self._reach(np.array([spot]), np.full(count, rises), progress, "computing the last intervals")
+
+    def _reach(self, spots: Integers, rising: Booleans, progress: Progress | None, what: str) -> bool:
+        """Note a table that is far out in these unknowns, upwards or downwards; False when the solver finds none."""
+        outer = self.outer_high - self.outer_low
+        width = np.where(np.isfinite(outer) & (outer > 0), outer, self.unit)
+        far = np.where(rising, np.minimum(self.rise, width), -np.minimum(-self.fall, width))[spots]
+        low, high = self.low / self.unit, self.high / self.unit
+        far *= (1 + INTERIOR_TOLERANCE) / self.unit
+        values, _ = capped(self.matrix, low, high, spots, far, progress, what)
+        self.solved += 1
+        if values is not None:
+            self._attain(values * self.unit, width)
+        return values is not None
 
     def _attain(self, values: Floats, width: Floats) -> None:
         """Note a table; what it attains but for the solver's rounding it attains."""
