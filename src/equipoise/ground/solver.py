@@ -59,7 +59,7 @@ class Program:
 
     def __init__(
         self, matrix: Any, cost: Floats, low: Floats, high: Floats, below: Any = 0.0, above: Any = 0.0, *,
-        primal: bool = False, interior: bool = False, after: "Program | None" = None,
+        primal: bool = False, interior: bool = False, corner: bool = False, after: "Program | None" = None,
     ) -> None:  # fmt: skip
         import highspy
 
@@ -81,7 +81,8 @@ class Program:
             "random_seed": 1,
         }
         options |= {"simplex_strategy": 4} if primal else {}
-        options |= {"solver": "ipm", "presolve": "on", "run_crossover": "off"} if interior else {}
+        crossing = "on" if corner else "off"
+        options |= {"solver": "ipm", "presolve": "on", "run_crossover": crossing} if interior else {}
         for name, value in options.items():
             self.highs.setOptionValue(name, value)
         self._pass(matrix.tocsc(), cost, low, high, below, above)
@@ -161,7 +162,7 @@ class Program:
         return self._read(status)
 
     def inner(self, progress: Progress | None = None, what: str = "") -> Floats | None:
-        """A solution inside the best face, by interior point without a basis; None when the solver finds none.
+        """A solution inside the best face (at a `corner` if so made), by interior point; None when there is none.
 
         Reports its iterations. What is returned meets the rows to the solver's rounding: check it before it is used.
         """

@@ -25,15 +25,15 @@ from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, Sup
 
 MAX_WHOLE_ENTRIES = 200_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
-PART_CELLS = (400, 3_600)
+PART_CELLS = (400, 1_200, 3_600)
 """Cells of the parts looked at first in larger tables."""
 MAX_SIMPLEX_CELLS = 2_500
 """Cells of a later part from which on an interior point says which of them to look at."""
 MAX_WHOLE_WORK = 2_000_000_000
 """Work spent at most on moves of a whole large table with the cells of a contributor still."""
-FREE_CHARGE = 0.02
+FREE_CHARGE = 1e-3
 """Share of the mean charge that suppressed cells are charged in an interior-point program, or all would move."""
-INTERIOR_SHARE = 1e-3
+INTERIOR_SHARE = 1e-6
 """Share of the level by which a cell moves in an interior-point answer if it moves at all."""
 PROGRAM_EFFORT = 50_000
 """Work that making one program is worth."""
@@ -193,7 +193,7 @@ class Finder:
         self, among: Integers, cell: int, sign: int, level: float, free: Booleans, still: Integers
     ) -> Integers:  # fmt: skip
         """The cells that an interior-point answer moves, among many; none when it finds no answer."""
-        part = _Part.of(self, np.setdiff1d(among, still), level, cell, interior=True)
+        part = _Part.of(self, np.setdiff1d(among, still), level, cell, interior=True, corner=True)
         if part is None:
             return np.zeros(0, dtype=np.int64)
         cells = part.moved(cell, sign, level, free, self.progress)
