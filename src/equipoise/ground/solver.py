@@ -11,12 +11,22 @@ import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import EngineError
+from equipoise.ground.progress import Progress, report
 
 TIGHT_TOLERANCE = 1e-9
 """Feasibility tolerance of the solver where a first answer was not exact enough."""
 
 START_STEPS = 20
 """Cost of starting the solver, in steps of the simplex method."""
+
+INTERIOR_STEPS = 300
+"""Cost of one iteration of the interior-point method, in steps of the simplex method."""
+
+COLUMN_WISE, MINIMISE = 1, 1
+"""The solver's numbers for a matrix by columns and for a minimum."""
+
+EXPECTED_ITERATIONS = 60
+"""Iterations of the interior-point method that progress is measured by."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +48,8 @@ class Program:
     """A linear program: minimise cost @ x, subject to below <= matrix @ x <= above and low <= x <= high.
 
     Cost: that of the simplex method from the last basis; the matrix is held once. `work` counts steps times columns: a
-    measure of time that is the same on every machine.
+    measure of time that is the same on every machine. `after` is a program with the same options that is no longer
+    needed: its solver is used again, which saves starting one.
 
     >>> import scipy.sparse as sparse
     >>> program = Program(sparse.csc_array([[1.0, 1.0]]), np.array([1.0, 2.0]), np.zeros(2), np.full(2, 3.0), 4.0, 4.0)
@@ -48,7 +59,7 @@ class Program:
 
     def __init__(
         self, matrix: Any, cost: Floats, low: Floats, high: Floats, below: Any = 0.0, above: Any = 0.0, *,
-        primal: bool = False,
+        primal: bool = False, interior: bool = False, corner: bool = False, after: "Program | None" = None,
     ) -> None:  # fmt: skip
         import highspy
 
@@ -56,7 +67,12 @@ class Program:
         self.rows, self.columns = matrix.shape
         self.fresh = True
         self.work = 0
-        self.highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self.what = ""
+        if after is not None:
+            self.highs: Any = after.highs
+            self._pass(matrix.tocsc(), cost, low, high, below, above)
+            return
+        self.highs = highspy.Highs()  # type: ignore[no-untyped-call]
         options: dict[str, Any] = {
             "output_flag": False,
             "presolve": "off",
@@ -64,19 +80,20 @@ class Program:
             "threads": 1,
             "random_seed": 1,
         }
-        for name, value in (options | ({"simplex_strategy": 4} if primal else {})).items():
+        options |= {"simplex_strategy": 4} if primal else {}
+        crossing = "on" if corner else "off"
+        options |= {"solver": "ipm", "presolve": "on", "run_crossover": crossing} if interior else {}
+        for name, value in options.items():
             self.highs.setOptionValue(name, value)
-        self._pass(highspy, matrix.tocsc(), cost, low, high, below, above)
+        self._pass(matrix.tocsc(), cost, low, high, below, above)
 
-    def _pass(self, highspy: Any, matrix: Any, cost: Floats, low: Floats, high: Floats, below: Any, above: Any) -> None:
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = matrix.shape
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, low, high
-        lp.row_lower_ = np.broadcast_to(np.asarray(below, dtype=float), self.rows)
-        lp.row_upper_ = np.broadcast_to(np.asarray(above, dtype=float), self.rows)
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        self.highs.passModel(lp)
+    def _pass(self, matrix: Any, cost: Floats, low: Floats, high: Floats, below: Any, above: Any) -> None:
+        rows = [np.broadcast_to(np.asarray(side, dtype=float), self.rows) for side in (below, above)]
+        self.highs.passModel(
+            self.columns, self.rows, matrix.nnz, COLUMN_WISE, MINIMISE, 0.0, cost, low, high, *rows,
+            matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data,
+            np.zeros(self.columns, dtype=np.int32),
+        )  # fmt: skip
 
     def bound(self, columns: Integers, low: Floats, high: Floats) -> None:
         """Change the limits of some columns."""
@@ -136,14 +153,47 @@ class Program:
         fresh, self.fresh = self.fresh, False
         self.highs.run()
         status = self.highs.getModelStatus()
-        if not fresh and status not in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
+        ends = (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit, self.kinds.kInterrupt)
+        if not fresh and status not in ends:
             self.highs.clearSolver()
             self.highs.run()
             status = self.highs.getModelStatus()
         self.work += (START_STEPS + max(int(self.highs.getInfo().simplex_iteration_count), 0)) * self.columns
         return self._read(status)
 
+    def inner(self, progress: Progress | None = None, what: str = "") -> Floats | None:
+        """A solution inside the best face (at a `corner` if so made), by interior point; None when there is none.
+
+        Reports its iterations. What is returned meets the rows to the solver's rounding: check it before it is used.
+        """
+        if progress is not None:
+            self.watch(progress, what)
+        self.highs.run()
+        self.work += INTERIOR_STEPS * max(int(self.highs.getInfo().ipm_iteration_count), 1) * self.columns
+        self._refuse_interrupted()
+        values = np.array(self.highs.getSolution().col_value)
+        return values if self.highs.getModelStatus() == self.kinds.kOptimal and len(values) else None
+
+    def watch(self, progress: Progress, what: str) -> None:
+        """Report a sign of life at every iteration, and stop with `Cancelled` when the answer is False."""
+        import highspy
+
+        def sign(kind: Any, message: str, given: Any, answer: Any, data: Any) -> None:
+            count = max(int(given.ipm_iteration_count), 0)
+            answer.user_interrupt = progress(min(count, EXPECTED_ITERATIONS - 1), EXPECTED_ITERATIONS, what) is False
+
+        self.what = what
+        self.highs.setCallback(sign, None)
+        kinds = highspy.cb.HighsCallbackType
+        for kind in (kinds.kCallbackIpmInterrupt, kinds.kCallbackSimplexInterrupt, kinds.kCallbackMipInterrupt):
+            self.highs.startCallback(kind)
+
+    def _refuse_interrupted(self) -> None:
+        if self.highs.getModelStatus() == self.kinds.kInterrupt:
+            report(lambda *_: False, 0, 1, self.what)
+
     def _read(self, status: Any) -> Solution | None:
+        self._refuse_interrupted()
         if status in (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit):
             return self._answer(status == self.kinds.kOptimal)
         if status == self.kinds.kInfeasible:

@@ -290,6 +290,82 @@ def test_nothing_to_protect_and_stopping() -> None:
         suppress(additive, values, np.arange(5) == 1, upl=1, lpl=1, progress=lambda *_: False)
 
 
+def test_stopped_while_it_is_made_cheaper_the_pattern_protects() -> None:
+    t = random_table([DEEP, DEEP], 3)
+
+    def stop(count: int, total: int, what: str) -> bool:
+        return not what.startswith("taking out")
+
+    found = attempt(t, progress=stop)
+    assert_protected(t, found.suppressed)
+    assert found.cost >= attempt(t).cost
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 1e-9, 1e9])
+def test_the_unit_does_not_change_the_pattern(unit: float) -> None:
+    t = random_table([FLAT, DEEP], 4)
+    other = t | {name: t[name] * unit for name in ("values", "upl", "lpl", "low", "high")}
+    one, two = attempt(t, singletons=t["singletons"]), attempt(other, singletons=t["singletons"])
+    assert (one.suppressed == two.suppressed).all()
+    assert two.cost == pytest.approx(one.cost * unit)
+    wide = audit(other["additive"], other["values"], two.suppressed, low=other["low"], high=other["high"])
+    assert not wide.disclosed()[t["primary"]].any()
+
+
+def large_table(seed: int) -> dict[str, Any]:
+    """A 9 x 9 x 9 table of which a third is primary: demands are met in bulk, moves found in neighbourhoods."""
+    draw, tree = np.random.default_rng(seed), np.array([-1] + [0] * 9)
+    values = np.zeros((10, 10, 10))
+    values[1:, 1:, 1:] = draw.integers(1, 40, (9, 9, 9))
+    for axis in range(3):
+        values = np.moveaxis(np.tensordot(_ancestors(tree), values, (1, axis)), 0, axis)
+    values = values.ravel()
+    primary = values < 14
+    level = np.where(primary, np.ceil(values / 5), 0.0)
+    return {
+        "additive": Additive.over([tree] * 3), "values": values, "primary": primary, "lpl": level, "upl": level,
+        "low": np.zeros(len(values)), "high": np.full(len(values), np.inf),
+        "singletons": primary & (draw.random(len(values)) < 0.3),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("lone", [False, True])
+def test_demands_met_in_bulk_are_met(lone: bool) -> None:
+    """By SciPy over the hidden cells: every ninth primary, for outsiders and for contributors alone in a cell."""
+    t = large_table(1)
+    found = attempt(t, singletons=t["singletons"] if lone else None)
+    assert found.witnesses.shape[0] < len(found.cell) / 2
+    assert not len(found.weaker)
+    hidden = np.flatnonzero(found.suppressed)
+    matrix = t["additive"].matrix[:, hidden]
+    knowers = [-1, *np.flatnonzero(t["singletons"])[::12]] if lone else [-1]
+    for cell, knower in product(np.flatnonzero(t["primary"])[::9], knowers):
+        bounds = np.stack([np.where(hidden == knower, 0.0, -t["values"][hidden]),
+                           np.where(hidden == knower, 0.0, np.inf)], axis=1)  # fmt: skip
+        for sign in (1, -1) if cell != knower else ():
+            far = linprog(-sign * (hidden == cell), A_eq=matrix, b_eq=np.zeros(matrix.shape[0]), bounds=bounds)
+            assert far.status == 3 or -far.fun >= t["upl"][cell] * (1 - 1e-6), (cell, sign, knower)
+
+
+def test_large_components_are_audited_in_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals far enough for the levels, never wider than the exact ones, and exact where nothing says otherwise."""
+    t = large_table(2)
+    hidden = suppress(t["additive"], t["values"], t["primary"], lpl=t["lpl"], upl=t["upl"]).suppressed
+    exact = audit(t["additive"], t["values"], hidden)
+    monkeypatch.setattr("equipoise.tables.audits.attacker_intervals.MANY_UNKNOWNS", 20)
+    monkeypatch.setattr("equipoise.tables.audits.attacker_intervals.MAX_EXACT_ENTRIES", 0)
+    swept = audit(t["additive"], t["values"], hidden, enough=(t["lpl"], t["upl"]))
+    slack = 1e-5 * np.maximum(1.0, t["values"])
+    assert swept.programs < 20 < exact.programs
+    assert (swept.lower >= exact.lower - slack).all()
+    assert (swept.upper <= exact.upper + slack).all()
+    assert (swept.upper >= t["values"] + t["upl"] - slack)[t["primary"]].all()
+    assert (swept.lower <= t["values"] - t["lpl"] + slack)[t["primary"]].all()
+    assert not exact.inner.any()
+    sure = ~swept.inner
+    assert (np.abs(swept.width - exact.width)[sure] <= 4 * slack[sure]).all()
+
+
 def test_the_same_pattern_every_time() -> None:
     t = random_table([DEEP, DEEP], 3)
     one, two = attempt(t), attempt(t)

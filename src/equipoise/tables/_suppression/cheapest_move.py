@@ -18,15 +18,25 @@ import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
+from equipoise.ground.progress import Progress
 from equipoise.ground.solver import Program, Solution
+from equipoise.tables._suppression.neighbourhood import Lists, Neighbourhood
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, SuppressionTable
 
 MAX_WHOLE_ENTRIES = 200_000
 """Cells times relations up to which a program holds the whole table, and is kept."""
-PART_CELLS = (400, 3_000)
+PART_CELLS = (400, 1_200, 3_600)
 """Cells of the parts looked at first in larger tables."""
-MAX_DIRECT_CELLS = 20_000
-"""Cells of a table up to which the whole comes right after the first part."""
+MAX_SIMPLEX_CELLS = 2_500
+"""Cells of a later part from which on an interior point says which of them to look at."""
+MAX_WHOLE_WORK = 2_000_000_000
+"""Work spent at most on moves of a whole large table with the cells of a contributor still."""
+FREE_CHARGE = 1e-3
+"""Share of the mean charge that suppressed cells are charged in an interior-point program, or all would move."""
+INTERIOR_SHARE = 1e-6
+"""Share of the level by which a cell moves in an interior-point answer if it moves at all."""
+PROGRAM_EFFORT = 50_000
+"""Work that making one program is worth."""
 MAX_ROOM = 1e6
 """Rooms beyond this many levels are cut: no move needs them."""
 RELATION_TOLERANCE = 1e-6
@@ -64,10 +74,13 @@ class TableMove:
         reach = self.reach()[0 if sign > 0 else 1][np.searchsorted(self.cells, cell)]
         return float(reach) * (1 + SHORTFALL)
 
+    def change(self, cell: int) -> float:
+        """By how much one of its cells changes."""
+        return float(self.by[np.searchsorted(self.cells, cell)])
+
     def scaled(self, cell: int, sign: int, level: float) -> Floats:
         """The change of each of its cells when `cell` moves by `level` in a direction."""
-        at = self.by[np.searchsorted(self.cells, cell)]
-        return self.by * (sign * level / at)
+        return self.by * (sign * level / self.change(cell))
 
 
 @dataclass(eq=False, repr=False)
@@ -78,55 +91,130 @@ class Finder:
     usable: Booleans
     cost: Floats
     levels: Floats
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         self.usable = self.usable & self.table.movable
         self.kept: _Part | None = None
         self.near: dict[int, Integers] = {}
-        self.ways: Ways | None = None
-        self.programs = self.work = 0
+        self.ways: Neighbourhood | None = None
+        self.columns, self.rows = Lists(self.table.additive.by_cell), Lists(self.table.additive.base)
+        self.spare: Program | None = None
+        self.programs = self.work = self.whole_work = self.bulk_work = 0
 
-    def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> TableMove | None:
-        """The cheapest move of a cell by its level, with the cells of `still` unmoved; None when there is none."""
+    def cheapest(
+        self, cell: int, sign: int, level: float, free: Booleans, still: Integers, *, nearby: bool = False
+    ) -> TableMove | None:  # fmt: skip
+        """The cheapest move of a cell by its level, with the cells of `still` unmoved; None when there is none.
+
+        With `nearby` a large table is not searched beyond the first part.
+        """
         if level > (self.table.up if sign > 0 else self.table.down)[cell] * (1 + SHORTFALL) or cell in still:
             return None
-        for part in self._parts(cell, level, free, still):
+        for part in self._parts(cell, sign, level, free, still, nearby):
             move = part.cheapest(cell, sign, level, free, still)
-            self.programs, self.work = self.programs + part.solved, self.work + part.program.work
-            part.solved = part.program.work = 0
+            self._spend(part)
             if move is not None:
                 return move
         return None
 
-    def farthest(self, cell: int, sign: int, level: float, still: Integers) -> float:
-        """How far a cell can move, up to its level, when everything that may be is suppressed but `still`."""
-        part = self._whole()
-        return 0.0 if part is None or cell in still else part.farthest(cell, sign, level, still)
+    def farthest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> float:
+        """How far a cell can move, up to its level, when everything that may be is suppressed but `still`.
+
+        In growing parts until one reaches the level; of a large table not in the whole.
+        """
+        if cell in still or self._alone(cell, still):
+            return 0.0
+        far = 0.0
+        for part in self._parts(cell, sign, level, free, still):
+            far = max(far, part.farthest(cell, sign, level, still))
+            self._spend(part)
+            if far >= level * (1 - SHORTFALL):
+                break
+        return far
+
+    @property
+    def effort(self) -> int:
+        """Work, and what it takes to make a program: a measure of time that is the same on every machine."""
+        return self.work + PROGRAM_EFFORT * self.programs
+
+    def _spend(self, part: "_Part") -> None:
+        self.programs, self.work = self.programs + part.solved, self.work + part.program.work
+        part.solved = part.program.work = 0
+
+    def _alone(self, cell: int, still: Integers) -> bool:
+        """Whether a relation of the cell has no other cell that could move."""
+        for relation in self.columns.row(cell).tolist():
+            members = self.rows.row(relation)
+            members = members[(members != cell) & self.usable[members]]
+            if np.isin(members, still).all():
+                return True
+        return False
 
     def _whole(self) -> "_Part | None":
         if self.kept is None:
             self.kept = _Part.of(self, np.flatnonzero(self.usable), float(self.levels.min()))
+            if self.kept is not None and self.progress is not None and self._large:
+                self.kept.program.watch(self.progress, "looking at the whole table")
         return self.kept
 
-    def _parts(self, cell: int, level: float, free: Booleans, still: Integers) -> Iterator["_Part"]:
-        if self.table.cells * self.table.additive.base.shape[0] > MAX_WHOLE_ENTRIES:
-            for number, size in enumerate(PART_CELLS if self.table.cells > MAX_DIRECT_CELLS else PART_CELLS[:1]):
+    @property
+    def _large(self) -> bool:
+        return bool(self.table.cells * self.table.additive.base.shape[0] > MAX_WHOLE_ENTRIES)
+
+    def _parts(
+        self, cell: int, sign: int, level: float, free: Booleans, still: Integers, nearby: bool = False
+    ) -> Iterator["_Part"]:  # fmt: skip
+        """Programs to look for a move in, the small ones first; in a large table what an interior point moves, last."""
+        if self._large:
+            for number, size in enumerate(PART_CELLS[:1] if nearby else PART_CELLS):
                 cells = self._around(cell, level, free, size, number)
-                part = _Part.of(self, cells[np.isin(cells, still, invert=True)], level, cell)
-                if part is not None:
-                    yield part
+                if number and len(cells) > MAX_SIMPLEX_CELLS:
+                    cells = self._moved(cells, cell, sign, level, free, still)
+                yield from self._part(cells, cell, level, still)
+            if nearby or (len(still) and self.whole_work > MAX_WHOLE_WORK):
+                return
+            everything = np.flatnonzero(self.usable)
+            yield from self._part(self._moved(everything, cell, sign, level, free, still), cell, level, still)
+            if len(still):
+                return
         whole = self._whole()
         if whole is not None:
             yield whole
 
+    def _part(self, cells: Integers, cell: int, level: float, still: Integers) -> Iterator["_Part"]:
+        loose = cells[np.isin(cells, still, invert=True)] if len(still) else cells
+        part = _Part.of(self, loose, level, cell, after=self.spare) if len(loose) else None
+        if part is not None:
+            self.spare = part.program
+            yield part
+
+    def _moved(
+        self, among: Integers, cell: int, sign: int, level: float, free: Booleans, still: Integers
+    ) -> Integers:  # fmt: skip
+        """The cells that an interior-point answer moves, among many; none when it finds no answer."""
+        part = _Part.of(self, np.setdiff1d(among, still), level, cell, interior=True, corner=True)
+        if part is None:
+            return np.zeros(0, dtype=np.int64)
+        cells = part.moved(cell, sign, level, free, self.progress)
+        self.whole_work += part.program.work
+        self.bulk_work, part.program.work = self.bulk_work + part.program.work, 0
+        return cells
+
     def _around(self, cell: int, level: float, free: Booleans, size: int, number: int) -> Integers:
-        """The nearest cells, remembered where they are few."""
+        """The cells of a neighbourhood; the first one is widened until enough of it is alive, and remembered."""
         if number == 0 and cell in self.near:
             return self.near[cell]
         if self.ways is None:
-            self.ways = Ways(self.table, self.usable, self.cost)
-        cells = self.ways.nearest(cell, level, free, size)
-        if number == 0:
+            self.ways = Neighbourhood(self.table, self.usable, self.cost)
+        while True:
+            cells = self.ways.around(cell, level, free, size)
+            alive = _Entries.alive(self.columns, cells)[1]
+            if alive.sum() >= self.ways.enough or size >= PART_CELLS[-1]:
+                break
+            size = min(3 * size, PART_CELLS[-1])
+        cells = cells[alive | (cells == cell)]
+        if number == 0 and len(cells) <= PART_CELLS[0]:
             self.near[cell] = cells
         return cells
 
@@ -134,27 +222,43 @@ class Finder:
 class _Part:
     """A program over some cells, each with a column for its rise and one for its fall, in units of `unit`."""
 
-    def __init__(self, finder: Finder, cells: Integers, matrix: Any, unit: float) -> None:
-        import scipy.sparse as sparse
-
+    def __init__(self, finder: Finder, cells: Integers, entries: "_Entries", unit: float, **options: Any) -> None:
         self.finder, self.table, self.cells, self.unit, self.solved = finder, finder.table, cells, unit, 0
         widest = MAX_ROOM * max(1.0, float(finder.levels.max()) / unit)
         self.up, self.down = (np.minimum(room[cells] / unit, widest) for room in (finder.table.up, finder.table.down))
-        self.matrix = matrix
-        count = 2 * len(cells)
-        rooms = np.concatenate([self.up, self.down])
-        self.program = Program(sparse.hstack([matrix, -matrix]), np.zeros(count), np.zeros(count), rooms)
+        self.entries = entries
+        nothing, rooms = np.zeros(2 * len(cells)), np.concatenate([self.up, self.down])
+        self.program = Program(entries.both_ways(), nothing, nothing, rooms, **options)
 
     @classmethod
-    def of(cls, finder: Finder, cells: Integers, unit: float, cell: int | None = None) -> "_Part | None":
+    def of(
+        cls, finder: Finder, cells: Integers, unit: float, cell: int | None = None, **options: Any
+    ) -> "_Part | None":  # fmt: skip
         """The part without its dead ends: cells that some relation ties to nothing else. None if `cell` is one."""
-        matrix = finder.table.additive.by_cell[:, cells]
-        alive = living(matrix)
+        entries, alive = _Entries.alive(finder.columns, cells)
         if cell is not None and not alive[np.searchsorted(cells, cell)]:
             return None
-        matrix = matrix[:, np.flatnonzero(alive)].tocsr()
-        rows = np.flatnonzero(np.diff(matrix.indptr))
-        return cls(finder, cells[alive], matrix[rows], unit)
+        return cls(finder, cells[alive], entries, unit, **options)
+
+    def moved(self, cell: int, sign: int, level: float, free: Booleans, progress: Progress | None) -> Integers:
+        """The cells that move in a cheapest move, without a basis."""
+        amount, spot = level / self.unit, int(np.searchsorted(self.cells, cell))
+        self._hold(spot, sign, amount, np.zeros(0, dtype=np.int64))
+        charges = self._charges(free[self.cells], amount)
+        uneven = 1 + np.random.default_rng(cell).random(len(charges))
+        self.program.charge(np.arange(len(charges)), charges + FREE_CHARGE * charges.mean() * uneven)
+        values = self.program.inner(progress, "looking at the whole table")
+        if values is None:
+            return np.zeros(0, dtype=np.int64)
+        rise, fall = np.split(values, 2)
+        return self.cells[np.abs(rise - fall) > INTERIOR_SHARE * amount]
+
+    def _charges(self, free: Booleans, amount: float) -> Floats:
+        """What each rise and each fall is charged, by the amount moved."""
+        cost = self.finder.cost[self.cells]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            charges = [np.where(free, 0.0, cost / np.minimum(amount, room)) for room in (self.up, self.down)]
+        return np.nan_to_num(np.concatenate(charges), nan=0.0, posinf=0.0)
 
     def cheapest(self, cell: int, sign: int, level: float, free: Booleans, still: Integers) -> TableMove | None:
         spot = int(np.searchsorted(self.cells, cell))
@@ -184,10 +288,8 @@ class _Part:
 
     def _twice(self, free: Booleans, cell: int, level: float) -> TableMove | None:
         amount, cost = level / self.unit, self.finder.cost[self.cells]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            charges = [np.where(free, 0.0, cost / np.minimum(amount, room)) for room in (self.up, self.down)]
         self.program.restart()
-        first = self._solve(np.nan_to_num(np.concatenate(charges), nan=0.0, posinf=0.0))
+        first = self._solve(self._charges(free, amount))
         if first is None:
             return None
         distance = np.abs(self._change(first))
@@ -214,7 +316,7 @@ class _Part:
     def _move(self, answer: Solution, cell: int, level: float) -> TableMove:
         change = self._change(answer)
         change[np.abs(change) <= MOVE_TOLERANCE * level / self.unit] = 0.0
-        if np.abs(self.matrix @ change).max(initial=0.0) > RELATION_TOLERANCE * level / self.unit:
+        if np.abs(self.entries.sums(change)).max(initial=0.0) > RELATION_TOLERANCE * level / self.unit:
             raise EngineError(f"The solver's answer for cell {cell} does not add up.")
         spot = int(np.searchsorted(self.cells, cell))
         change[spot] = np.sign(change[spot]) * level / self.unit
@@ -233,50 +335,53 @@ class _Part:
         self.program.bound(np.concatenate([spots, spots + len(self.cells)]), np.zeros(2 * len(spots)), rooms)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Entries:
+    """The relations of some cells, numbered from 0: `counts[j]` entries for cell j, one after the other."""
+
+    rows: Integers
+    data: Floats
+    counts: Integers
+    relations: int
+
+    @classmethod
+    def alive(cls, columns: Lists, cells: Integers) -> tuple["_Entries", Booleans]:
+        """The entries of cells that are no dead ends, and which these are."""
+        places, counts = columns.places(cells)
+        relations, rows = np.unique(columns.indices[places], return_inverse=True)
+        owners = np.repeat(np.arange(len(cells)), counts)
+        alive = _living(rows, owners, len(relations), len(cells))
+        kept = alive[owners]
+        relations, rows = np.unique(rows[kept], return_inverse=True)
+        return cls(rows, columns.data[places[kept]], counts[alive], len(relations)), alive
+
+    def both_ways(self) -> Any:
+        """A column for the rise of each cell, and one for its fall."""
+        import scipy.sparse as sparse
+
+        starts = np.concatenate([[0], np.cumsum(np.tile(self.counts, 2))])
+        data, rows = np.concatenate([self.data, -self.data]), np.tile(self.rows, 2)
+        return sparse.csc_array((data, rows, starts), shape=(self.relations, 2 * len(self.counts)))
+
+    def sums(self, change: Floats) -> Floats:
+        """By how much each relation misses zero."""
+        sums: Floats = np.bincount(self.rows, self.data * np.repeat(change, self.counts), self.relations).astype(float)
+        return sums
+
+
 def living(matrix: Any) -> Booleans:
     """Columns that are not alone in any row, once those that are have gone. O(entries) for each round of leaving."""
     entries = matrix.tocoo()
-    rows, columns = entries.row, entries.col
-    alive = np.ones(matrix.shape[1], dtype=np.bool_)
+    return _living(entries.row, entries.col, *matrix.shape)
+
+
+def _living(rows: Integers, columns: Integers, relations: int, cells: int) -> Booleans:
+    alive = np.ones(cells, dtype=np.bool_)
     while True:
-        count = np.bincount(rows, minlength=matrix.shape[0])
+        count = np.bincount(rows, minlength=relations)
         lone = columns[count[rows] == 1]
         if not len(lone):
             return alive
         alive[lone] = False
         live = alive[columns]
         rows, columns = rows[live], columns[live]
-
-
-class Ways:
-    """Distances between cells: a step goes from a cell through one of its relations to another, and costs that."""
-
-    def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats) -> None:
-        import scipy.sparse as sparse
-
-        matrix = table.additive.matrix
-        self.table, self.usable, self.cost = table, usable, cost
-        self.graph = sparse.csr_array(sparse.block_array([[None, abs(matrix.T)], [abs(matrix), None]]))
-        self.entries = slice(int(self.graph.indptr[table.cells]), None)
-        self.graph.data[: self.entries.start] = 0.0
-        self.step = float(np.median(cost[usable])) * 0.1 if usable.any() else 1.0
-        self.limit = 20 * self.step
-
-    def nearest(self, cell: int, level: float, free: Booleans, size: int) -> Integers:
-        """The `size` nearest usable cells, sorted, the cell among them. One search over the parts reached."""
-        from scipy.sparse.csgraph import dijkstra
-
-        room = np.maximum(self.table.up, self.table.down)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.where(free, 0.0, self.cost * np.maximum(1.0, level / room)) + self.step
-        step[~self.usable] = np.inf
-        self.graph.data[self.entries] = step[self.graph.indices[self.entries]]
-        while True:
-            far = dijkstra(self.graph, indices=cell, limit=self.limit)[: self.table.cells]
-            reached = np.flatnonzero(np.isfinite(far))
-            if len(reached) >= size or self.limit > 1e300 or len(reached) == self.usable.sum():
-                break
-            self.limit *= 2
-        if len(reached) > 8 * size:
-            self.limit /= 2
-        return np.sort(reached[np.lexsort((reached, far[reached]))[:size]])

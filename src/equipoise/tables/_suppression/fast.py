@@ -5,20 +5,28 @@ kept moves prove it: each is another possible table that takes a primary past it
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.ground.errors import EngineError
+from equipoise.ground.errors import Cancelled, EngineError
 from equipoise.ground.progress import Progress, report
+from equipoise.tables._suppression.bulk_moves import meet_many
 from equipoise.tables._suppression.cheapest_move import Finder, TableMove
 from equipoise.tables._suppression.problem import SHORTFALL, Demands, unprotectable
 from equipoise.tables._suppression.singletons import Knowers
 
 MAX_DEMANDS = 40
 """A secondary cell that more demands than this rely on is not tried for removal."""
-MAX_REMOVAL_WORK = 3_000_000_000
-"""Work (`Program.work`) spent at most on taking cells out: some 20 seconds."""
+MAX_REMOVAL_EFFORT = 2_900_000_000
+"""Effort (`Finder.effort`) spent at most on taking cells out: some 50 seconds."""
+REMOVAL_EFFORT_PER_CELL = 400_000
+"""The same for each secondary cell of the first pattern: about five small programs."""
+MAX_QUICK_DEMANDS = 2_000
+"""Demands left that are met without reports when the work is stopped."""
+FINDING = "finding cells to suppress"
+NOBODY: frozenset[int] = frozenset()
 NO_CELLS = np.zeros(0, dtype=np.int64)
 
 
@@ -33,73 +41,97 @@ class Cover:
         self.knowers = Knowers(demands, finder) if knowers is None else knowers
         self.cost = finder.cost if cost is None else cost
         self.moves: list[list[TableMove]] = [[] for _ in range(len(demands))]
-        self.open: list[frozenset[int]] = [frozenset()] * len(demands)
+        self.open: list[frozenset[int]] = [NOBODY] * len(demands)
+        self.own = demands.knower[demands.cell].tolist()
         self.leaning: list[set[int]] = [set() for _ in range(len(demands))]
         self.users: dict[int, set[int]] = {}
         self.free: Booleans = fixed.copy()
         self.total = 0.0
+        self.alive = partial(report, None, 0, 0, "")
 
     def met(self, demand: int) -> bool:
-        return bool(self.moves[demand]) and not self.open[demand]
+        return bool(self.moves[demand]) and not self.in_the_way(demand)
+
+    def in_the_way(self, demand: int) -> frozenset[int]:
+        """Contributors whose own cells are in every move of a demand; those of the cell itself do not count."""
+        return self.open[demand] - {self.own[demand]} if self.open[demand] else NOBODY
 
     def protect(self, progress: Progress | None = None) -> None:
-        """Meet every demand, the largest level first; what a move does for others counts for them."""
+        """Meet every demand, the largest level first; what a move does for others counts for them.
+
+        When `progress` says stop with few demands left, these are met without further reports.
+        """
         count = len(self.demands)
-        for demand in range(count):
-            report(progress, demand, count, "finding cells to suppress")
+        meet_many(self, progress)
+        waiting = [demand for demand in range(count) if not self.met(demand)]
+        for number, demand in enumerate(waiting):
+            try:
+                report(progress, count - len(waiting) + number, count, FINDING)
+            except Cancelled:
+                if not 0 < len(waiting) - number <= MAX_QUICK_DEMANDS or not any(self.moves):
+                    raise
+                progress = None
             if not self.met(demand) and not self.meet(demand):
                 why = "no set of cells that may be suppressed lets it move by its level"
                 raise unprotectable(int(self.demands.cell[demand]), why)
-        report(progress, count, count, "finding cells to suppress")
+        report(progress, count, count, FINDING)
 
     def meet(self, demand: int, without: int | None = None) -> bool:
         """Find moves until nobody who knows his own cells prevents it; False when there is none."""
         cell, level = int(self.demands.cell[demand]), float(self.demands.level[demand])
         banned = NO_CELLS if without is None else np.array([without])
         while not self.met(demand):
-            moves = (self._cheapest(demand, level, np.concatenate([banned, still])) for still in self._stills(demand))
+            self.alive()
+            moves = (
+                self._cheapest(demand, level, np.concatenate([banned, still]), nearby or without is not None)
+                for still, nearby in self._stills(demand)
+            )
             move = next((move for move in moves if move is not None), None)
             if move is None and not self._less(demand, banned):
                 return False
             waiting = (len(self.moves[demand]), self.open[demand])
             if move is not None:
-                self._note(move)
+                self.note(move)
                 if waiting == (len(self.moves[demand]), self.open[demand]):
                     raise EngineError(f"The solver's move of cell {cell} falls short of its level.")
         return True
 
-    def _cheapest(self, demand: int, level: float, still: Integers) -> TableMove | None:
+    def _cheapest(self, demand: int, level: float, still: Integers, nearby: bool) -> TableMove | None:
         return self.finder.cheapest(
-            int(self.demands.cell[demand]), int(self.demands.sign[demand]), level, self.free, still
+            int(self.demands.cell[demand]), int(self.demands.sign[demand]), level, self.free, still, nearby=nearby
         )
 
     def _less(self, demand: int, banned: Integers) -> bool:
         """Guard a demand to less than its level against the first in the way, if no pattern can do better."""
-        if not self.open[demand]:
+        if not self.in_the_way(demand):
             return False
-        knower = min(self.open[demand])
-        level = self.knowers.level(demand, knower)
-        if level >= self.demands.level[demand]:
+        knower = min(self.in_the_way(demand))
+        level = self.knowers.level(demand, knower, self.free)
+        if level >= self.demands.level[demand] and len(banned):
             return False
         if level > 0:
-            move = self._cheapest(demand, level, np.concatenate([banned, self.demands.cells_of[knower]]))
-            if move is None:
+            still = np.concatenate([banned, self.demands.cells_of[knower]])
+            move = self._cheapest(demand, level, still, bool(len(banned)))
+            if move is None and len(banned):
                 return False
-            self._note(move)
-            self.moves[demand].append(move)
-            self._lean(demand, move)
+            if move is None:
+                self.knowers.reached[demand, knower] = 0.0
+            else:
+                self.note(move)
+                self.moves[demand].append(move)
+                self._lean(demand, move)
         self.open[demand] -= {knower}
         return True
 
-    def _stills(self, demand: int) -> Iterable[Integers]:
-        """Cells to hold: those of all contributors in the way at once, or of the first alone."""
-        waiting = sorted(self.open[demand])
+    def _stills(self, demand: int) -> Iterable[tuple[Integers, bool]]:
+        """Cells to hold: nearby those of all contributors in the way at once, else of the first alone."""
+        waiting = sorted(self.in_the_way(demand))
         if not waiting:
-            return [NO_CELLS]
+            return [(NO_CELLS, False)]
         cells = [self.demands.cells_of[knower] for knower in waiting]
-        return [np.concatenate(cells), cells[0]] if len(cells) > 1 else cells
+        return [(np.concatenate(cells), True), (cells[0], False)] if len(cells) > 1 else [(cells[0], False)]
 
-    def _note(self, move: TableMove) -> None:
+    def note(self, move: TableMove) -> None:
         """Keep a move for every demand it helps."""
         knowers = self.demands.knower[move.cells]
         groups = frozenset(knowers[knowers >= 0].tolist())
@@ -111,11 +143,10 @@ class Cover:
                 self._help(demand, move, groups)
 
     def _help(self, demand: int, move: TableMove, groups: frozenset[int]) -> None:
-        others = groups - {int(self.demands.knower[self.demands.cell[demand]])}
         if not self.moves[demand]:
-            self.open[demand] = others
-        elif self.open[demand] - others:
-            self.open[demand] &= others
+            self.open[demand] = groups
+        elif self.open[demand] - groups:
+            self.open[demand] &= groups
         else:
             return
         self.moves[demand].append(move)
@@ -139,7 +170,7 @@ class Cover:
             if not users:
                 self.total -= float(self.cost[cell])
                 self.free[cell] = False
-        self.moves[demand], self.open[demand], self.leaning[demand] = [], frozenset(), set()
+        self.moves[demand], self.open[demand], self.leaning[demand] = [], NOBODY, set()
         return state
 
     def _restore(self, demand: int, state: tuple[list[TableMove], frozenset[int]]) -> None:
@@ -153,13 +184,15 @@ class Cover:
         cells = self.secondary()
         order = cells[np.lexsort((cells, -self.cost[cells]))].tolist()
         improved = False
-        stop = self.finder.work + MAX_REMOVAL_WORK
+        stop = self.finder.effort + min(MAX_REMOVAL_EFFORT, REMOVAL_EFFORT_PER_CELL * len(order))
         for number, cell in enumerate(order):
-            report(progress, number, len(order), "taking out what is not needed")
-            if self.finder.work > stop:
+            self.alive = partial(report, progress, number, len(order), "taking out what is not needed")
+            self.alive()
+            if self.finder.effort > stop:
                 break
             if 0 < len(self.users[cell]) <= MAX_DEMANDS:
                 improved |= self._without(cell)
+        self.alive = partial(report, None, 0, 0, "")
         report(progress, len(order), len(order), "taking out what is not needed")
         return improved
 
@@ -168,17 +201,23 @@ class Cover:
         return self._again(sorted(self.users[cell]), cell)
 
     def _again(self, affected: list[int], without: int | None) -> bool:
-        before, slack = self.total, SHORTFALL * max(1.0, self.total)
+        before, slack = self.total, SHORTFALL * self.total
         states = [self._drop(demand) for demand in affected]
-        for demand in affected:
-            if not self.met(demand) and (not self.meet(demand, without) or self.total >= before - slack):
-                break
-        else:
-            if self.total < before - slack:
-                return True
-        for demand, old in zip(affected, states, strict=True):
+        try:
+            cheaper = all(
+                self.met(demand) or (self.meet(demand, without) and self.total < before - slack) for demand in affected
+            )
+        except Cancelled:
+            self._restore_all(affected, states)
+            raise
+        if not cheaper or self.total >= before - slack:
+            self._restore_all(affected, states)
+            return False
+        return True
+
+    def _restore_all(self, demands: list[int], states: list[tuple[list[TableMove], frozenset[int]]]) -> None:
+        for demand, old in zip(demands, states, strict=True):
             self._restore(demand, old)
-        return False
 
     def secondary(self) -> Integers:
         """The cells that are suppressed for the sake of others."""
@@ -190,14 +229,22 @@ class Cover:
         suppressed[self.secondary()] = True
         return suppressed
 
-    def witnesses(self) -> tuple[Integers, Floats, list[tuple[Integers, Floats]]]:
-        """For each kept move: its demand, the level it is kept for, and the cells it changes with their changes."""
-        owners, levels, changes = [], [], []
+    def witnesses(self) -> tuple[Integers, Integers, Floats, list[tuple[Integers, Floats]]]:
+        """For each kept move: its demand, its row in a list of changes, the level it is kept for; and that list.
+
+        A row is the cells that change and by how much. A move that meets many demands as it is has one row for all.
+        """
+        owners, rows, levels, changes = [], [], [], []
+        shared: dict[int, int] = {}
         for demand, moves in enumerate(self.moves):
             cell, sign = int(self.demands.cell[demand]), int(self.demands.sign[demand])
             for move in moves:
                 level = min(float(self.demands.level[demand]), move.far(cell, sign))
+                as_it_is = sign * move.change(cell) >= level * (1 - SHORTFALL) and move.forth >= 1
+                if not as_it_is or id(move) not in shared:
+                    changes.append((move.cells, move.by if as_it_is else move.scaled(cell, sign, level)))
+                row = shared.setdefault(id(move), len(changes) - 1) if as_it_is else len(changes) - 1
                 owners.append(demand)
+                rows.append(row)
                 levels.append(level)
-                changes.append((move.cells, move.scaled(cell, sign, level)))
-        return np.array(owners, dtype=np.int64), np.array(levels), changes
+        return np.array(owners, dtype=np.int64), np.array(rows, dtype=np.int64), np.array(levels), changes

@@ -11,6 +11,7 @@ with linear constraints*.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,9 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution
-from equipoise.tables._suppression.cheapest_move import MAX_ROOM, PART_CELLS, Finder, TableMove, Ways
+from equipoise.tables._suppression.cheapest_move import MAX_ROOM, PART_CELLS, Finder, TableMove
 from equipoise.tables._suppression.fast import NO_CELLS, Cover
+from equipoise.tables._suppression.neighbourhood import Neighbourhood
 from equipoise.tables._suppression.problem import Demands, SuppressionTable
 from equipoise.tables._suppression.singletons import Knowers
 
@@ -67,7 +69,7 @@ class Separator:
     ) -> None:
         self.table, self.demands, self.fixed, self.knowers = table, demands, fixed, knowers
         self.usable = (usable | fixed) & table.movable
-        self.ways = Ways(table, self.usable, cost)
+        self.ways = Neighbourhood(table, self.usable, cost)
         self.near: dict[int, _Question] = {}
         self.lean = PUBLISHED_ROOM
         self.work = 0
@@ -113,7 +115,7 @@ class Separator:
         answer = self._ask(demand, share, still, full)
         if isinstance(answer, TableMove):
             return answer
-        level = self.knowers.level(demand, knower)
+        level = self.knowers.level(demand, knower, self.fixed)
         if level >= full:
             return answer
         everybody = np.flatnonzero(self.demands.knower >= 0)
@@ -234,27 +236,41 @@ class CutSearch:
 
     @property
     def finished(self) -> bool:
-        return self.seconds_left <= 0 or self.best.total - self.bound <= self.gap * self.best.total + WHOLE_TOLERANCE
+        return (
+            self.seconds_left <= 0 or self.best.total - self.bound <= max(self.gap, WHOLE_TOLERANCE) * self.best.total
+        )
 
     @property
     def seconds_left(self) -> float:
         return self.stop - time.process_time()
 
-    def run(self, progress: Progress | None = None) -> Optimum:
+    def run(self, progress: Progress | None = None) -> Iterator[Optimum]:
+        """The best pattern and bound after each stage, so that the last one counts when the work is stopped."""
         if len(self.cells):
             self.relax(progress)
-            self.settle(progress)
+            yield self.optimum
+            for _ in self.settle(progress):
+                yield self.optimum
         else:
             self.bound = self.best.total
-        return Optimum(self.best, min(self.bound, self.best.total))
+        yield self.optimum
 
-    def rounded(self, work: float, progress: Progress | None = None) -> Optimum:
-        """The relaxed problem, rounded, with about so much work; a little of it in whole numbers if that was quick."""
+    def rounded(self, work: float, progress: Progress | None = None) -> Iterator[Optimum]:
+        """The relaxed problem, rounded, with about so much work; a little of it in whole numbers if that was quick.
+
+        Against contributors who know their cells every question is asked several times: no more work than the pattern.
+        """
+        alone = bool((self.separator.demands.knower >= 0).any())
         if len(self.cells):
-            self.relax(progress, work)
-        if self.separator.work <= MAX_FAST_WORK and len(self.cells):
+            self.relax(progress, min(work, self.best.finder.work) if alone else work)
+            yield self.optimum
+        if self.separator.work <= MAX_FAST_WORK and len(self.cells) and not alone:
             self.gap = max(self.gap, FAST_GAP)
-            self.settle(progress, FAST_NODES, FAST_ROUNDS)
+            for _ in self.settle(progress, FAST_NODES, FAST_ROUNDS):
+                yield self.optimum
+
+    @property
+    def optimum(self) -> Optimum:
         return Optimum(self.best, min(self.bound, self.best.total))
 
     def relax(self, progress: Progress | None, work: float = np.inf) -> None:
@@ -269,7 +285,7 @@ class CutSearch:
                 return
             cuts = self._add(answer.values, master, progress, work)
         if not self.finished:
-            self._round(solved(master).values)
+            self._round(solved(master).values, progress)
 
     def _add(self, values: Floats, master: Program, progress: Progress | None, work: float) -> bool:
         cuts = self._failed(values, progress, work)
@@ -277,27 +293,32 @@ class CutSearch:
             master.demand(self._rows(cuts), np.ones(len(cuts)))
         return bool(cuts)
 
-    def settle(self, progress: Progress | None, nodes: int | None = None, rounds: float = np.inf) -> None:
-        """The cheapest pattern of whole numbers, with more cuts until it fails none."""
+    def settle(
+        self, progress: Progress | None, nodes: int | None = None, rounds: float = np.inf
+    ) -> Iterator[None]:  # fmt: skip
+        """The cheapest pattern of whole numbers, with more cuts until it fails none; pauses after each round."""
         while not self.finished and rounds > 0:
             rounds -= 1
-            answer = self._whole(nodes)
+            answer = self._whole(nodes, progress)
             self.bound = max(self.bound, min(answer.bound, self.best.total))
             if self.finished or not len(answer.values):
                 return
             cuts = self._failed(np.round(answer.values), progress)
-            self._round(np.round(answer.values))
+            self._round(np.round(answer.values), progress)
+            yield
             if not cuts and answer.complete and not self.separator.lean:
                 return
             if not cuts:
                 self.separator.lean = 0.0
 
-    def _whole(self, nodes: int | None) -> Solution:
+    def _whole(self, nodes: int | None, progress: Progress | None) -> Solution:
         everything = np.ones(len(self.cells))
         program = Program(self._rows(self.cuts), self.cost, 0 * everything, everything, 1.0, np.inf)
         program.whole(np.arange(len(self.cells)), seconds=max(self.seconds_left, 0.1), gap=self.gap / 2, nodes=nodes)
         chosen = self.best.pattern()[self.cells].astype(float)
         program.suggest(chosen)
+        if progress is not None:
+            program.watch(progress, "looking for the cheapest pattern")
         return solved(program)
 
     def _failed(self, values: Floats, progress: Progress | None, work: float = np.inf) -> list[ProtectionCut]:
@@ -316,16 +337,16 @@ class CutSearch:
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return sparse.csr_array((weights, columns, starts), shape=(len(cuts), len(self.cells)))
 
-    def _round(self, values: Floats) -> None:
+    def _round(self, values: Floats, progress: Progress | None) -> None:
         """A pattern near a mixture: cells are charged by the share that publishes them."""
         old, cost = self.best, self.best.cost
         charges = cost.copy()
         charges[self.cells] *= np.clip(1 - values, 0.0, 1.0)
-        finder = Finder(old.finder.table, old.finder.usable, charges, old.finder.levels)
+        finder = Finder(old.finder.table, old.finder.usable, charges, old.finder.levels, progress)
         cover = Cover(old.demands, finder, old.fixed, cost, old.knowers)
-        cover.protect()
+        cover.protect(progress)
         finder.cost = cost
-        cover.improve()
+        cover.improve(progress)
         if cover.total < old.total:
             self.best = cover
 

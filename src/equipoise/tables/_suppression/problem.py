@@ -47,6 +47,10 @@ class SuppressionTable:
             raise DataError(f"Cell {int(broken[0])} is not within the limits the attacker is said to know.")
         return cls(additive, numbers, upper - numbers, numbers - lower)
 
+    def scaled(self, unit: float) -> "SuppressionTable":
+        """The same table in other units."""
+        return SuppressionTable(self.additive, self.values / unit, self.up / unit, self.down / unit)
+
     @property
     def cells(self) -> int:
         return len(self.values)
@@ -97,6 +101,10 @@ class Demands:
         order = order[level[order] > 0]
         return cls(cell[order], sign[order], level[order], _knowers(singletons, table.cells))
 
+    def scaled(self, unit: float) -> "Demands":
+        """The same demands in other units."""
+        return Demands(self.cell, self.sign, self.level / unit, self.knower)
+
     def __len__(self) -> int:
         return len(self.cell)
 
@@ -114,6 +122,16 @@ class Demands:
         order = cells[np.argsort(self.knower[cells], kind="stable")]
         groups, starts = np.unique(self.knower[order], return_index=True)
         return dict(zip(groups.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def typical(numbers: Floats) -> float:
+    """The power of two nearest to the median of the positive numbers: a unit that changes no digit of them.
+
+    >>> typical(np.array([0.0, 3.0, 5.0, 9.0]))
+    4.0
+    """
+    positive = numbers[(numbers > 0) & np.isfinite(numbers)]
+    return float(2.0 ** np.round(np.log2(np.median(positive)))) if len(positive) else 1.0
 
 
 def filled(values: Any, cells: int, name: str) -> Floats:

@@ -7,15 +7,25 @@ import numpy as np
 
 from equipoise.data.tables.additivity import Additive
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.ground.errors import EngineError, ParameterError
+from equipoise.ground.errors import Cancelled, EngineError, ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, Finder
 from equipoise.tables._suppression.fast import Cover
 from equipoise.tables._suppression.optimal import CutSearch, Separator
-from equipoise.tables._suppression.problem import SHORTFALL, Demands, SuppressionTable, filled, marked, unprotectable
+from equipoise.tables._suppression.problem import (
+    SHORTFALL,
+    Demands,
+    SuppressionTable,
+    filled,
+    marked,
+    typical,
+    unprotectable,
+)
 
 MAX_PATTERN_WORK = 100_000_000
 """Work the first pattern may have taken if the relaxed problem is to be rounded too, in the fast way."""
+MAX_ROUNDED_DEMANDS = 4_000
+"""Demands up to which the relaxed problem is rounded, too, in the fast way: each round asks for all of them."""
 MAX_RELAXED_WORK = 300_000_000
 """Work the relaxed problem may take in the fast way."""
 
@@ -24,9 +34,10 @@ MAX_RELAXED_WORK = 300_000_000
 class Suppression:
     """A pattern and its certificate.
 
-    Row w of `witnesses` is another possible table, as changes to the true one: only suppressed cells change, all
-    relations and limits hold, and cell `cell[w]` changes by `sign[w]` times its level. For each primary and direction
-    there is one; where contributors know their own cells, several that leave each of them still in one. `cost` is that
+    Each row of `witnesses` is another possible table, as changes to the true one: only suppressed cells change, all
+    relations and limits hold. In row `row[w]` cell `cell[w]` changes by `sign[w]` times its level or more. For each
+    primary and direction there is such a w; where contributors know their own cells, several whose rows leave each of
+    them still in one. `cost` is that
     of the secondary cells, `bound` what no pattern can go below. `weaker` lists primaries that are guarded to less than
     their level against some contributor who knows his own cells, because no pattern gives more (`knowers`).
     """
@@ -34,6 +45,7 @@ class Suppression:
     suppressed: Booleans
     primary: Booleans
     witnesses: Any
+    row: Integers
     cell: Integers
     sign: Integers
     level: Floats
@@ -61,16 +73,17 @@ class Suppression:
 
     def verify(self, table: SuppressionTable) -> None:
         """Check every witness: no solver is asked. Raises `EngineError` for one that fails."""
-        witnesses = self.witnesses.tocoo()
-        scale = np.maximum(self.level[witnesses.row], np.abs(witnesses.data)) * RELATION_TOLERANCE
+        witnesses, least = self.witnesses.tocoo(), np.full(self.witnesses.shape[0], np.inf)
+        np.minimum.at(least, self.row, self.level)
+        scale = np.maximum(least[witnesses.row], np.abs(witnesses.data)) * RELATION_TOLERANCE
         wrong = ~self.suppressed[witnesses.col] | (witnesses.data > table.up[witnesses.col] + scale)
         wrong |= witnesses.data < -table.down[witnesses.col] - scale
-        faults = np.zeros(len(self.cell), dtype=np.bool_)
-        faults[witnesses.row[wrong]] = True
+        bad = np.zeros(len(least), dtype=np.bool_)
+        bad[witnesses.row[wrong]] = True
         missed = abs(table.additive.matrix @ self.witnesses.T).tocoo()
-        faults[missed.col[missed.data > self.level[missed.col] * 10 * RELATION_TOLERANCE]] = True
-        own = np.asarray(self.witnesses[np.arange(len(self.cell)), self.cell]).ravel() if len(self.cell) else self.level
-        faults |= self.sign * own < self.level * (1 - SHORTFALL)
+        bad[missed.col[missed.data > least[missed.col] * 10 * RELATION_TOLERANCE]] = True
+        own = np.asarray(self.witnesses[self.row, self.cell]).ravel() if len(self.cell) else self.level
+        faults = bad[self.row] | (self.sign * own < self.level * (1 - SHORTFALL))
         if faults.any():
             raise EngineError(f"The proof for cell {int(self.cell[np.flatnonzero(faults)[0]])} does not hold.")
 
@@ -89,7 +102,8 @@ def suppress(
     the others (`Demands.of`). `singletons` numbers the contributor who is alone in a cell (or marks such cells):
     against him, too, who knows his own cells, all other primaries are protected, to their levels where any pattern can
     (`Knowers` says what else). `cost` defaults to the value. Deterministic, unless the seconds run out. A primary
-    without levels is suppressed, not protected.
+    without levels is suppressed, not protected. When `progress` says stop while a pattern that protects is being made
+    cheaper, that pattern is the answer; before, `Cancelled` is raised.
 
     Does not guard against an attacker who knows more than `low` and `high`, or several contributors who pool what
     they know. Cost: about one small program for each primary, then a few for each secondary cell.
@@ -108,36 +122,44 @@ def suppress(
     _refuse_conflict(hidden | must, may_not)
     demands = Demands.of(table, hidden, lpl, upl, spl, singletons)
     price = _price(cost, table)
-    finder = Finder(table, ~may_not, _charges(price), demands.level)
-    cover = Cover(demands, finder, hidden | must)
+    unit, coin = typical(np.abs(table.values)), typical(price)
+    inner, wanted = table.scaled(unit), demands.scaled(unit)
+    finder = Finder(inner, ~may_not, _charges(price) / coin, wanted.level, progress)
+    cover = Cover(wanted, finder, hidden | must)
     cover.protect(progress)
-    cover.improve(progress)
     bound = 0.0
-    if cover.total > 0 and (method == "optimal" or finder.work <= MAX_PATTERN_WORK):
-        separator = Separator(table, demands, ~may_not, cover.fixed, finder.cost, cover.knowers)
-        search = CutSearch(cover, separator, ~may_not, seconds, gap)
-        optimum = search.run(progress) if method == "optimal" else search.rounded(MAX_RELAXED_WORK, progress)
-        cover, bound = optimum.cover, optimum.bound
-    return _result(table, cover, hidden, price, bound)
+    try:
+        cover.improve(progress)
+        quick = finder.work <= MAX_PATTERN_WORK and len(wanted) <= MAX_ROUNDED_DEMANDS
+        if cover.total > 0 and (method == "optimal" or quick):
+            separator = Separator(inner, wanted, ~may_not, cover.fixed, finder.cost, cover.knowers)
+            search = CutSearch(cover, separator, ~may_not, seconds, gap)
+            for optimum in search.run(progress) if method == "optimal" else search.rounded(MAX_RELAXED_WORK, progress):
+                cover, bound = optimum.cover, optimum.bound
+    except Cancelled:
+        pass
+    return _result(table, cover, hidden, price, bound * coin, unit, coin)
 
 
-def _result(table: SuppressionTable, cover: Cover, primary: Booleans, price: Floats, bound: float) -> Suppression:
+def _result(
+    table: SuppressionTable, cover: Cover, primary: Booleans, price: Floats, bound: float, unit: float, coin: float
+) -> Suppression:
     import scipy.sparse as sparse
 
-    owners, levels, changes = cover.witnesses()
+    owners, rows, levels, changes = cover.witnesses()
     starts = np.cumsum([0, *(len(cells) for cells, _ in changes)])
     columns = np.concatenate([cells for cells, _ in changes]) if changes else np.zeros(0, dtype=np.int64)
     by = np.concatenate([change for _, change in changes]) if changes else np.zeros(0)
-    witnesses = sparse.csr_array((by, columns, starts), shape=(len(owners), table.cells))
+    witnesses = sparse.csr_array((by * unit, columns, starts), shape=(len(changes), table.cells))
     demands, pattern = cover.demands, cover.pattern()
     spent = float(price[pattern & ~primary].sum())
     if len(cover.secondary()):
-        over = float((cover.cost - price)[table.movable & ~cover.fixed].sum())
+        over = float((cover.cost * coin - price)[table.movable & ~cover.fixed].sum())
         bound = max(0.0, bound - over) + float(price[cover.fixed & ~primary].sum())
     else:
         bound = spent
     suppression = Suppression(
-        pattern, primary, witnesses, demands.cell[owners], demands.sign[owners], levels,
+        pattern, primary, witnesses, rows, demands.cell[owners], demands.sign[owners], levels * unit,
         spent, min(spent, bound), cover.finder.programs, np.array(cover.knowers.weaker(), dtype=np.int64),
     )  # fmt: skip
     suppression.verify(table)

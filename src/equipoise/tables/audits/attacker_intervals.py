@@ -17,45 +17,69 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution, Unbounded
-from equipoise.tables._suppression.problem import SuppressionTable, marked
+from equipoise.tables._suppression.bulk_moves import capped
+from equipoise.tables._suppression.problem import SuppressionTable, filled, marked, typical
 
 BOUND_TOLERANCE = 1e-8
 """Share of the typical room within which two bounds are equal."""
 BOUND_ROUNDS = 4
 """Times that bounds are passed on through the relations."""
+MANY_UNKNOWNS = 1_500
+"""Unknowns that hang together from which on bounds are first looked for many at once, by interior point."""
+MAX_SWEEPS = 12
+"""Such programs at most."""
+MAX_ALONE = 60
+"""Bounds in each direction that are then looked for alone."""
+MIN_SWEEP_SHARE = 50
+"""A sweep must settle one bound in as many unknowns, or it was the last."""
+INTERIOR_TOLERANCE = 1e-6
+"""Share of the width within which an interior-point answer attains a bound that the relations imply."""
+MAX_EXACT_WORK = 4_000_000_000
+"""Work (`Program.work`) on bounds one by one, all components together: some 30 seconds."""
+MAX_EXACT_ENTRIES = 10_000_000
+"""Unknowns times relations of a component of many up to which its bounds are looked for one by one."""
 MAX_WHOLE = 3_000
 """Unknowns up to which whole numbers are asked for."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttackerIntervals:
-    """The values each cell can have as far as an attacker can tell: its own where it is published."""
+    """The values each cell can have as far as an attacker can tell: its own where it is published.
+
+    `inner` marks cells whose interval may be wider still (None: none is): all of a large component is not looked at one
+    by one, and what is given then is what some table found attains, so no cell is called safer than it is.
+    """
 
     lower: Floats
     upper: Floats
     suppressed: Booleans
     programs: int
+    inner: Booleans | None = None
 
     @property
     def width(self) -> Floats:
         return self.upper - self.lower
 
     def disclosed(self, tolerance: float = 1e-9) -> Booleans:
-        """Suppressed cells that can be computed exactly (to a share of their value, or of one)."""
-        scale = tolerance * np.maximum(1.0, np.abs(np.where(np.isfinite(self.upper), self.upper, 0.0)))
+        """Suppressed cells that can be computed exactly (to a share of their value, or of a typical one)."""
+        size = np.abs(np.where(np.isfinite(self.upper), self.upper, 0.0))
+        scale = tolerance * np.maximum(typical(size), size)
         return self.suppressed & (self.width <= scale)
 
 
 def audit(
     additive: Additive, values: Any, suppressed: Any, *, low: Any = 0.0, high: Any = np.inf, integer: bool = False,
-    progress: Progress | None = None, targets: Any = None,
+    progress: Progress | None = None, targets: Any = None, enough: tuple[Any, Any] | None = None,
 ) -> AttackerIntervals:  # fmt: skip
     """The exact interval of every suppressed cell, for an attacker who knows low <= x <= high beforehand.
 
     `integer` asks for tables of whole numbers (counts), for up to 3,000 unknowns that hang together: the interval may
     be narrower than the linear one. A contributor who knows some cells is audited by leaving them out of
-    `suppressed`. Only the intervals of the `targets`, where given, are exact. Cost: at most two programs for each
-    target, in the component it is in.
+    `suppressed`. Only the intervals of the `targets`, where given, are exact. Where more than 1,500 unknowns hang
+    together, `enough` says how far each cell must fall and rise: bounds beyond that are not looked for further (`inner`
+    marks them), which is all that protection levels ask. Cost: at most two programs for each target, in the component
+    it is in; in such large ones a dozen for all, then one by one up to a fixed amount of work: what is left is given as
+    far as it was found, never too wide.
 
     Misleads when the attacker knows more than the limits say.
 
@@ -72,14 +96,31 @@ def audit(
     lower, upper = table.values.copy(), table.values.copy()
     cells = np.flatnonzero(hidden & table.movable)
     system = _System.of(table, cells)
-    wanted = np.unique(system.owner if targets is None else system.owner[np.asarray(targets)[cells]])
-    programs = 0
-    for component in system.components(progress):
-        programs += component.settle(integer, np.isin(component.columns, wanted))
+    programs, budget = 0, _Budget(MAX_EXACT_WORK, progress)
+    asked = (
+        np.ones(table.cells, dtype=np.bool_) if targets is None else marked(np.asarray(targets), table.cells, "targets")
+    )
+    endless = np.where(asked, np.inf, 0.0)
+    ends = [np.minimum(endless, filled(x, table.cells, "enough")) for x in enough] if enough else [endless, endless]
+    wanted = system.wanted(endless[cells], endless[cells]), system.wanted(ends[0][cells], ends[1][cells])
+    inner = np.zeros(len(cells), dtype=np.bool_)
+    for component in system.components(wanted, progress, MAX_WHOLE if integer else MANY_UNKNOWNS):
+        programs += component.settle(integer, budget)
         system.down[component.columns], system.up[component.columns] = -component.least, component.most
+        inner[component.columns] = component.inner
     fall, rise = system.spread()
     lower[cells], upper[cells] = table.values[cells] - fall, table.values[cells] + rise
-    return AttackerIntervals(lower, upper, hidden, programs)
+    loose = np.zeros(table.cells, dtype=np.bool_)
+    loose[cells] = inner[system.owner]
+    return AttackerIntervals(lower, upper, hidden, programs, loose)
+
+
+@dataclass(eq=False, repr=False)
+class _Budget:
+    """Work that may still be spent on bounds one by one, and whom to tell."""
+
+    left: float
+    progress: Progress | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,8 +144,22 @@ class _System:
         np.minimum.at(down, owner[live], np.where(flip, rise, fall))
         return cls(_folded(table.additive.base[:, cells], owner, factor), owner, factor, up, down)
 
-    def components(self, progress: Progress | None) -> "Iterator[_Component]":
-        """Connected components of unknowns that share relations; an unknown in none keeps its bounds."""
+    def wanted(self, fall: Floats, rise: Floats) -> tuple[Floats, Floats]:
+        """How far each unknown must fall and rise at most, so that its cells do."""
+        live = np.flatnonzero(self.factor)
+        size, flip = np.abs(self.factor[live]), self.factor[live] < 0
+        down, up = np.zeros(len(self.owner)), np.zeros(len(self.owner))
+        np.maximum.at(down, self.owner[live], np.where(flip, rise[live], fall[live]) / size)
+        np.maximum.at(up, self.owner[live], np.where(flip, fall[live], rise[live]) / size)
+        return down, up
+
+    def components(
+        self, wanted: tuple[tuple[Floats, Floats], tuple[Floats, Floats]], progress: Progress | None, many: int
+    ) -> "Iterator[_Component]":
+        """Connected components of unknowns that share relations; an unknown in none keeps its bounds.
+
+        `wanted` says how far each must fall and rise in components of at most so `many` unknowns, and in larger ones.
+        """
         from scipy.sparse.csgraph import connected_components
 
         relations = np.flatnonzero(np.diff(self.matrix.indptr))
@@ -117,7 +172,10 @@ class _System:
         for number, group in enumerate(np.split(order, starts[1:]) if len(order) else []):
             report(progress, number, len(starts), "computing the attacker's intervals")
             group = np.sort(group)
-            yield _Component(by_column[:, group].tocsr(), group, -self.down[group], self.up[group])
+            fall, rise = wanted[len(group) > many]
+            yield _Component(
+                by_column[:, group].tocsr(), group, -self.down[group], self.up[group], -fall[group], rise[group]
+            )
 
     def spread(self) -> tuple[Floats, Floats]:
         """How far each cell can fall and rise."""
@@ -174,33 +232,94 @@ def _folded(matrix: Any, owner: Integers, factor: Floats) -> Any:
 class _Component:
     """Unknowns that hang together, with the least and the most each can be once `settle` has run."""
 
-    def __init__(self, matrix: Any, columns: Integers, low: Floats, high: Floats) -> None:
+    def __init__(
+        self, matrix: Any, columns: Integers, low: Floats, high: Floats, fall: Floats, rise: Floats
+    ) -> None:  # fmt: skip
         self.matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
-        self.columns, self.low, self.high = columns, low, high
+        self.columns, self.low, self.high, self.fall, self.rise = columns, low, high, fall, rise
         widths = (high - low)[np.isfinite(high - low) & (high > low)]
         self.unit = float(np.median(widths)) if len(widths) else 1.0
         self.least, self.most = np.zeros(len(columns)), np.zeros(len(columns))
         self.outer_low, self.outer_high = implied(self.matrix, low, high)
+        self.inner, self.solved_up, self.solved_down = (np.zeros(len(columns), dtype=np.bool_) for _ in range(3))
 
-    def settle(self, whole: bool, wanted: Booleans) -> int:
-        """Find the bounds of the wanted unknowns; says how many programs that took."""
-        if not wanted.any():
-            return 0
+    def settle(self, whole: bool, budget: _Budget) -> int:
+        """Find the bounds that are wanted; says how many programs that took."""
         if whole and len(self.columns) > MAX_WHOLE:
             raise ParameterError(f"An audit in whole numbers takes up to {MAX_WHOLE:,} unknowns that hang together.")
+        self.solved, many = 0, len(self.columns) > MANY_UNKNOWNS and not whole
+        if many:
+            self._sweep_inside(budget.progress)
+        affordable = not many or len(self.columns) * self.matrix.shape[0] <= MAX_EXACT_ENTRIES
+        if affordable and (self._open(1.0).any() or self._open(-1.0).any()):
+            self._one_by_one(whole, many, budget)
+        short = self.most < self.outer_high - self._slack, self.least > self.outer_low + self._slack
+        self.inner = (short[0] & ~self.solved_up) | (short[1] & ~self.solved_down)
+        self.least, self.most = np.maximum(self.least, self.low), np.minimum(self.most, self.high)
+        return self.solved
+
+    @property
+    def _slack(self) -> float:
+        return BOUND_TOLERANCE * self.unit
+
+    def _open(self, sign: float) -> Booleans:
+        """Unknowns whose bound in a direction is neither known nor far enough out."""
+        if sign > 0:
+            return (self.most < self.outer_high - self._slack) & (self.most < self.rise)
+        return (self.least > self.outer_low + self._slack) & (self.least > self.fall)
+
+    def _one_by_one(self, whole: bool, many: bool, budget: _Budget) -> None:
         low, high = self.low / self.unit, self.high / self.unit
         self.program = Program(self.matrix, np.zeros(len(low)), low, high, primal=True)
         self.program.sharpen()
-        self.solved, slack = 0, BOUND_TOLERANCE * self.unit
-        if not whole:
+        if many and budget.progress is not None:
+            self.program.watch(budget.progress, "computing the attacker's intervals")
+        if not whole and not many:
             self._sweep()
-        for column in np.flatnonzero(wanted).tolist():
-            if self.most[column] < self.outer_high[column] - slack:
-                self._extreme(column, 1.0, whole)
-            if self.least[column] > self.outer_low[column] + slack:
-                self._extreme(column, -1.0, whole)
-        self.least, self.most = np.maximum(self.least, self.low), np.minimum(self.most, self.high)
-        return self.solved
+        for column in np.flatnonzero(self._open(1.0) | self._open(-1.0)).tolist():
+            for sign in (1.0, -1.0):
+                if self._open(sign)[column] and (budget.left > 0 or not many):
+                    self._extreme(column, sign, whole)
+            budget.left, self.program.work = budget.left - self.program.work, 0
+
+    def _sweep_inside(self, progress: Progress | None) -> None:
+        """Tables far out in many unknowns at once, by interior point: directions drawn, open bounds alone count.
+
+        Where it was said how far is enough, the last ones alone.
+        """
+        draw, count = np.random.default_rng(len(self.columns)), len(self.columns)
+        for number in range(MAX_SWEEPS):
+            up, down = self._open(1.0), self._open(-1.0)
+            before = int(up.sum() + down.sum())
+            rising = up & ~(down & (draw.random(count) < 0.5))
+            what = f"computing the attacker's intervals (sweep {number + 1})"
+            if not before or not self._reach(np.flatnonzero(up | down), rising, progress, what):
+                break
+            least = 1 if np.isfinite(self.rise).all() else max(1, count // MIN_SWEEP_SHARE)
+            if before - int(self._open(1.0).sum() + self._open(-1.0).sum()) < least:
+                break
+        for rises in (True, False) if np.isfinite(self.rise).all() else ():
+            for spot in np.flatnonzero(self._open(1.0 if rises else -1.0))[:MAX_ALONE].tolist():
+                self._reach(np.array([spot]), np.full(count, rises), progress, "computing the last intervals")
+
+    def _reach(self, spots: Integers, rising: Booleans, progress: Progress | None, what: str) -> bool:
+        """Note a table that is far out in these unknowns, upwards or downwards; False when the solver finds none."""
+        outer = self.outer_high - self.outer_low
+        width = np.where(np.isfinite(outer) & (outer > 0), outer, self.unit)
+        far = np.where(rising, np.minimum(self.rise, width), -np.minimum(-self.fall, width))[spots]
+        low, high = self.low / self.unit, self.high / self.unit
+        far *= (1 + INTERIOR_TOLERANCE) / self.unit
+        values, _ = capped(self.matrix, low, high, spots, far, progress, what)
+        self.solved += 1
+        if values is not None:
+            self._attain(values * self.unit, width)
+        return values is not None
+
+    def _attain(self, values: Floats, width: Floats) -> None:
+        """Note a table; what it attains but for the solver's rounding it attains."""
+        close = INTERIOR_TOLERANCE * width
+        self.most = np.maximum(self.most, np.where(values >= self.outer_high - close, self.outer_high, values))
+        self.least = np.minimum(self.least, np.where(values <= self.outer_low + close, self.outer_low, values))
 
     def _sweep(self) -> None:
         """Two tables that are far out in many unknowns at once."""
@@ -214,6 +333,7 @@ class _Component:
 
     def _extreme(self, column: int, sign: float, whole: bool) -> None:
         spot, side = np.array([column]), self.most if sign > 0 else self.least
+        (self.solved_up if sign > 0 else self.solved_down)[column] = True
         self.program.charge(spot, np.array([-sign]))
         answer = self._solve(self.program)
         self.program.charge(spot, np.zeros(1))

@@ -26,6 +26,8 @@ MAX_WHOLE = 300
 """Suppressed cells up to which counts are audited in whole numbers."""
 MAX_WHOLE_CELLS = 3_000
 """Cells and classes of records of linked tables up to which counts are audited in whole numbers."""
+LEAST_MOVE = 1e-3
+"""Share of its value by which the audit of a large table asks a suppressed cell to be uncertain that has no level."""
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which an interval may fall short: rounding, not disclosure."""
 
@@ -69,7 +71,7 @@ def audit(
     if against not in get_args(Attacker):
         raise ParameterError(f"'against' is one of {', '.join(get_args(Attacker))}, not {against!r}.")
     released = as_table(table, "audit")
-    union, ranges = intervals([released], whole)
+    union, ranges = intervals([released], whole, rule)
     rows = verdicts(released, union.places[0], ranges, rule or rule_of(released))
     if against == "outsider":
         return rows
@@ -153,7 +155,7 @@ def difference(old: Table, new: Table | Sequence[Table], rule: Rule | None = Non
 
 def compared(tables: Sequence[Table], rule: Rule | None = None) -> tuple[Union, pl.DataFrame]:
     """Tables as one system, and a row per cell that one of them suppresses (`difference`)."""
-    union, ranges = intervals(tables)
+    union, ranges = intervals(tables, rule=rule)
     parts = []
     for number, (table, place) in enumerate(zip(tables, union.places, strict=True)):
         cells = verdicts(table, place, ranges, rule or rule_of(table))
@@ -168,8 +170,10 @@ def compared(tables: Sequence[Table], rule: Rule | None = None) -> tuple[Union, 
     return union, pl.concat(parts, how="diagonal")
 
 
-def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union, AttackerIntervals]:
-    """The attacker's interval of every cell that no table publishes."""
+def intervals(
+    tables: Sequence[Table], whole: bool | None = None, rule: Rule | None = None
+) -> tuple[Union, AttackerIntervals]:
+    """The attacker's interval of every cell that no table publishes; in large tables as far as levels ask."""
     union = Union.of(tables)
     hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
     changes = sum(int((np.abs(table.published_values - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
@@ -178,7 +182,14 @@ def intervals(tables: Sequence[Table], whole: bool | None = None) -> tuple[Union
         raise DataError(f"{changes:,} published cells differ from the table's values: audit is for suppressed cells.")
     low, high = known_limits(union)
     exact = _in_whole_numbers(union, hidden, whole)
-    ranges = intervals_of(union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms)
+    parts = [guards(table, rule or rule_of(table), suppression_of(table)) for table in tables]
+    flagged, below, above = (union.gathered(part) for part in zip(*parts, strict=True))
+    least = LEAST_MOVE * np.where(union.values > 0, union.values, 1.0)
+    enough = tuple(np.where(flagged, np.maximum(level, least), least) for level in (below, above))
+    ranges = intervals_of(
+        union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms,
+        enough=(enough[0], enough[1]),
+    )  # fmt: skip
     return union, ranges
 
 
