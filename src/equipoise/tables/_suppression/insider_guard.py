@@ -44,7 +44,8 @@ def widened(
     Where no pattern gives a level, `WEAK_LEVEL_SHARE` of the farthest possible is asked for. Cost: the audit against
     contributors, again after each round, and one small program for each demand that failed.
     """
-    hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost)
+    levels = np.concatenate([below[below > 0], above[above > 0]])
+    hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost, levels)
     moves: dict[int, list[TableMove]] = {}
     for _ in range(MAX_ROUNDS):
         audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0), progress=progress)
@@ -92,8 +93,9 @@ def _as_good(new: GuardedCells, old: GuardedCells, absent: float) -> bool:
 class _Meeting:
     """Demands that a pattern does not meet, each met by its cheapest move; what no pattern meets is remembered."""
 
-    def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats) -> None:
-        self.table, self.usable, self.cost = table, usable, cost
+    def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats, levels: Floats) -> None:
+        self.table, self.usable, self.cost, self.levels = table, usable, cost, levels
+        self.finder = Finder(table, usable, cost, levels) if len(levels) else None
         self.work, self.hopeless = 0, set[tuple[int, int, bytes]]()
 
     def meet(self, failure: Failure, hidden: Booleans) -> None:
@@ -101,16 +103,18 @@ class _Meeting:
         key = (failure.cell, failure.sign, failure.still.tobytes())
         if self.work > MAX_WIDENING_WORK or key in self.hopeless:
             return
-        table = self.table
-        if failure.floor is not None:
-            table = replace(table, down=np.minimum(table.down, failure.floor))
-        finder = Finder(table, self.usable, self.cost, np.array([failure.level]))
+        finder = self.finder
+        if finder is None or failure.floor is not None:
+            floor = np.inf if failure.floor is None else failure.floor
+            table = replace(self.table, down=np.minimum(self.table.down, floor))
+            finder = Finder(table, self.usable, self.cost, np.array([failure.level]))
+        before = int(finder.work)
         move = finder.cheapest(failure.cell, failure.sign, failure.level, hidden, failure.still)
         if move is None:
             self.hopeless.add(key)
-            weak = WEAK_LEVEL_SHARE * finder.farthest(failure.cell, failure.sign, failure.level, failure.still)
+            weak = WEAK_LEVEL_SHARE * finder.farthest(failure.cell, failure.sign, failure.level, hidden, failure.still)
             if weak > MOVE_TOLERANCE * failure.level:
                 move = finder.cheapest(failure.cell, failure.sign, weak, hidden, failure.still)
         if move is not None:
             hidden[move.cells] = True
-        self.work += int(finder.work)
+        self.work += int(finder.work) - before
