@@ -182,12 +182,15 @@ def test_without_a_register_the_headline_says_so(tmp_path: Path) -> None:
     (sentence,) = sentences(tmp_path / "one")
     one = pl.read_parquet(release.public / "data.parquet")
     two = one.drop("age").join(table.select("pay", pl.col("age").cast(pl.String)), on="pay")
-    bound = float(sentence.split("up to ")[1].split("%")[0]) / 100
+    internal = (tmp_path / "one" / "private/report.html").read_text()
+    bound = float(internal.split("could leave up to ")[1].split("%")[0]) / 100
     assert bound >= float((successes(table, one, two) > 0.999).mean())
     assert sentence.startswith("Assumes that this is the only release of these people")
     assert sentence in release.evidence["assumes"]
     for page in ("public/report.html", "private/report.html"):
         assert "only release of these people" in (tmp_path / "one" / page).read_text()
+    for name in ("report.html", "evidence.json"):  # the public part says that it holds no score of the original
+        assert "up to" not in (release.public / name).read_text().split("only release of these people")[1][:300]
 
 
 def test_real_people_are_linked_by_all_that_is_shown(

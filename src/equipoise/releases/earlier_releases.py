@@ -299,18 +299,24 @@ def facts_of(joint: JointView, recipe: Recipe, title: str) -> dict[str, Any]:
     }
 
 
-def alone_with(released: Records, original: Records) -> tuple[str, ...]:
-    """Without a register: that this is taken for the only release, and what a second one would do. O(cells)."""
-    return tuple(_alone_with(released, original))
+def alone_with(released: Records) -> tuple[str, ...]:
+    """Without a register: that this is taken for the only release, and what a second one would do.
 
-
-def _alone_with(released: Records, original: Records) -> Iterator[str]:
+    In public without a number: how many people the original's own categories leave alone is a score of the original.
+    """
     words = "Assumes that this is the only release of these people: no register was named."
-    keys = tuple(key for key in released.roles.keys if key in original.schema())
-    if keys and not released.synthetic:
-        finest = count(original, keys)
-        alone = float(finest.n[finest.members == 1].sum()) / finest.records
-        words += f" A second one with other categories could leave up to {at_most(alone)} of the records alone."
+    if released.roles.keys and not released.synthetic:
+        words += " A second one with other categories could leave people alone who are not alone here."
     if any(law.mask == "noise" for law in released.history):
         words += " A second draw of the noise would cut its standard deviation by 29 %."
-    yield words
+    return (words,)
+
+
+def most_left_alone(released: Records, original: Records) -> tuple[str, ...]:
+    """For the internal report, the number: who is alone by the keys as they were, at most. O(cells)."""
+    keys = tuple(key for key in released.roles.keys if key in original.schema())
+    if not keys or released.synthetic:
+        return ()
+    finest = count(original, keys)
+    alone = float(finest.n[finest.members == 1].sum()) / finest.records
+    return (f"A second release with other categories could leave up to {at_most(alone)} of the records alone.",)
