@@ -186,16 +186,16 @@ def _attacked(released: Records, original: Records, options: AttackOptions, agai
 def _further(files: Pair, columns: Known, *, whole: bool) -> list[Measure]:
     """Intruders who know something else: the one or two columns that tell most, by exact agreement and by distance.
 
-    Where these do not find everybody, and nobody said what is known, also those who know all numbers, and all keys and
-    numbers: by exact agreement where nothing finds more, else by every distance.
+    Where these do not find everybody, and nobody said what is known, also those who know all numbers, all keys and
+    numbers, and all columns: by exact agreement where nothing finds more, else by every distance.
     """
     if files.released.synthetic:
         return []
-    nearest = find("nearest", "measure")
-    join, share = best_join(files, _everything(files)) if files.truth != "unknown" else ((), 0.0)
+    nearest, every = find("nearest", "measure"), _everything(files)
+    join, share = best_join(files, every) if files.truth != "unknown" else ((), 0.0)
     attacks = [nearest(known=join), nearest(known=join, nominal=join)] if join and set(join) != set(columns) else []
     numbers, keys = (tuple(c for c in getattr(files.original.roles, role) if c) for role in ("numeric", "keys"))
-    wider = [known for known in (numbers, (*keys, *numbers)) if known and set(known) != set(columns)]
+    wider = [known for known in (numbers, (*keys, *numbers), every) if known and set(known) != set(columns)]
     everybody = share == 1.0 and (files.rest is None or files.rest.certain)
     for known in dict.fromkeys(wider) if whole and not everybody else ():
         by_join = files.truth != "unknown" and join_finds_most(files, known)
@@ -333,9 +333,10 @@ def _fields(kind: type) -> set[str]:
 
 
 def _everything(files: Pair) -> Known:
-    """Every column that both files hold, but the id."""
-    schema = files.released.schema()
-    return tuple(c for c in files.original.schema() if c in schema and c != files.original.roles.id)
+    """Every column that both files hold, but the id, and numbers given anew: nobody knows which is whose."""
+    schema, laws = files.released.schema(), files.released.history
+    apart = {files.original.roles.id, *(c for law in laws if law.mask == "renumber" for c in law.columns)}
+    return tuple(c for c in files.original.schema() if c in schema and c not in apart)
 
 
 def _numeric(files: Pair, columns: Iterable[str]) -> Known:
