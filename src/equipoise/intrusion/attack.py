@@ -24,7 +24,7 @@ from equipoise.ground.options import option
 from equipoise.ground.progress import Progress, tracked
 from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.intrusion import knowledge as steps
-from equipoise.intrusion.plain_join import best_join, join_finds_most
+from equipoise.intrusion.plain_join import best_join, join_finds_most, unchanged_columns
 from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, reach, scenario
 from equipoise.intrusion.who_is_who import ESTIMATED, Pair, Truth, pair
 from equipoise.methods.method import Measure, label, name_of
@@ -187,7 +187,7 @@ def _further(files: Pair, columns: Known, *, whole: bool) -> list[Measure]:
     """Intruders who know something else: the one or two columns that tell most, by exact agreement and by distance.
 
     Where these do not find everybody, and nobody said what is known, also those who know all numbers, all keys and
-    numbers, and all columns: by exact agreement where nothing finds more, else by every distance.
+    numbers, and all columns: by exact agreement in what was left unchanged, and every distance in the rest.
     """
     if files.released.synthetic:
         return []
@@ -198,11 +198,20 @@ def _further(files: Pair, columns: Known, *, whole: bool) -> list[Measure]:
     wider = [known for known in (numbers, (*keys, *numbers), every) if known and set(known) != set(columns)]
     everybody = share == 1.0 and (files.rest is None or files.rest.certain)
     for known in dict.fromkeys(wider) if whole and not everybody else ():
-        by_join = files.truth != "unknown" and join_finds_most(files, known)
-        variants = VARIANTS["nearest"] if files.truth != "unknown" else ({},)
-        variants = ({"nominal": known},) if by_join else variants
-        attacks += _variants(nearest, files, _Aim(known, (), ()), variants)
+        attacks += _variants(nearest, files, *_aimed(files, known))
     return attacks
+
+
+def _aimed(files: Pair, known: Known) -> tuple["_Aim", tuple[dict[str, Any], ...]]:
+    """How somebody who knows these columns searches: which are compared by distance, and in which ways."""
+    if files.truth == "unknown":
+        return _Aim(known, (), ()), ({},)
+    blocks = unchanged_columns(files, known)
+    rest = tuple(column for column in known if column not in blocks)
+    if not rest or join_finds_most(files, known):
+        return _Aim(known, (), ()), ({"nominal": known},)
+    within = {"blocks": blocks} if blocks else {}
+    return _Aim(rest, (), ()), tuple(variant | within for variant in VARIANTS["nearest"])
 
 
 def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:
@@ -417,10 +426,11 @@ def _compared(method: Measure) -> Known:
 
 
 def _relabelled(method: Measure, files: Pair, columns: Known) -> bool:
-    """Whether a search for the nearest record meets numbers in one file and labels in the other."""
+    """Whether a search for the nearest record meets numbers in one file and labels in the other, or joins by some."""
     sides = files.released.schema(), files.original.schema()
     kinds = [{side[column].is_numeric() for side in sides} for column in columns if all(column in s for s in sides)]
-    return name_of(type(method)) == "nearest" and files.truth != "unknown" and any(len(kind) > 1 for kind in kinds)
+    relabelled = bool(getattr(method, "blocks", None)) or any(len(kind) > 1 for kind in kinds)
+    return name_of(type(method)) == "nearest" and files.truth != "unknown" and relabelled
 
 
 def _for_all(method: Measure, score: Score, files: Pair, columns: Known) -> Score:

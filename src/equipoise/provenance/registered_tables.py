@@ -19,6 +19,7 @@ from equipoise.data.tables.table import Table
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.provenance.fingerprint import hash_of
+from equipoise.provenance.people_tokens import CONTENT
 from equipoise.provenance.seed_register import Register
 from equipoise.tables.audits import KnownTable, bounds, frame, read_back
 
@@ -73,7 +74,8 @@ def keep_table(
         "columns": by,
         "table": entry,
     }
-    register.keep(view, pl.DataFrame(view.tokens.all()), facts, {"table": entry, "seed": seed})
+    true = view.tokens.of_true_values(view.tokens.bases.get(CONTENT, ()))
+    register.keep(view, pl.DataFrame({**view.tokens.all(), **true}), facts, {"table": entry, "seed": seed})
 
 
 def _levels(released: KnownTable) -> pl.DataFrame:

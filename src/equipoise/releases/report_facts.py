@@ -29,8 +29,8 @@ class Report:
 
     `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
     of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is;
-    `revealing` the columns that single people out; `several` what holds together with other releases of these people; `second`
-    how many people a second release could leave alone, for the officer: it is a score of the original.
+    `revealing` the columns that single people out; `several` what holds together with other releases of these people;
+    `second` how many people a second release could leave alone, for the officer: it is a score of the original.
     """
 
     title: str

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -40,8 +41,8 @@ class RevealingColumns:
     The intruder knows a person's true values in these columns, and looks for the released records that agree with them:
     of a column that was recoded, or whose order was kept, those with the same code; of numbers and dates that were
     changed otherwise the nearest ones (in pairs by the distance divided by the standard deviation of the changes). That
-    a value is missing is known too: it is a value. A person is singled out where fewer than `k` released records are left, theirs among them. value = max over columns
-    and pairs of #{singled out} / n.
+    a value is missing is known too: it is a value. A person is singled out where fewer than `k` released records are
+    left, theirs among them. value = max over columns and pairs of #{singled out} / n.
 
     Keys, numbers given anew (`masks.Renumber`), what is withheld and the columns `unknown` are left out: of those the
     release assumes that nobody knows them. Where rows cannot be matched to people, every released value counts as if it
@@ -86,7 +87,7 @@ class RevealingColumns:
         schema, names = original.schema(), released.schema()
         return tuple(c for c in schema if c in names and c not in withheld and c not in anew and c not in self.unknown)
 
-    def _shares(self, columns: list["_KnownColumn"]) -> Iterator[dict[str, object]]:
+    def _shares(self, columns: list["_KnownColumn"]) -> Iterator[dict[str, Any]]:
         for column in columns:
             yield _row((column,), self.k)
         paired = sorted(columns, key=lambda column: -column.values)[:MAX_PAIRED]
@@ -177,9 +178,7 @@ def _equal(name: str, shown: pl.Series, true: pl.Series) -> _KnownColumn:
 
 def _changed(name: str, shown: Floats, true: Floats) -> _KnownColumn:
     """Numbers that were changed: as they are, as logarithms, as ranks or brought to one line, whichever finds most."""
-    scales = {
-        scale: _KnownColumn(name, *_scaled(x, y), changed=True) for scale, (x, y) in _scales(true, shown).items()
-    }
+    scales = {scale: _KnownColumn(name, *_scaled(x, y), changed=True) for scale, (x, y) in _scales(true, shown).items()}
     return replace(max(scales.values(), key=lambda column: _found((column,), k=2).mean()), scales=scales)
 
 
@@ -240,12 +239,12 @@ def _most(one: _KnownColumn, two: _KnownColumn, k: int) -> float:
     return (k - 1) * one.values * two.values / max(1, len(one.shown))
 
 
-def _row(columns: tuple[_KnownColumn, ...], k: int) -> dict[str, object]:
+def _row(columns: tuple[_KnownColumn, ...], k: int) -> dict[str, Any]:
     names, share = [column.name for column in columns], float(_found(columns, k).mean())
     return {"column": names[0], "beside": names[1] if len(names) > 1 else None, "share": share}
 
 
-def _table(rows: list[dict[str, object]], people: int) -> pl.DataFrame:
+def _table(rows: list[dict[str, Any]], people: int) -> pl.DataFrame:
     schema = {"column": pl.String, "beside": pl.String, "share": pl.Float64}
     table = pl.DataFrame(rows, schema=schema).sort("share", descending=True, maintain_order=True)
     table = table.unique(["column", "beside"], keep="first", maintain_order=True)
