@@ -170,6 +170,7 @@ def test_unchanged_columns_beside_noise(tmp_path: Path) -> None:
     best = float((np.where(alike, gaps, np.inf).argmin(axis=1) == np.arange(300)).mean())
     outcome = eq.attack(released, original, size=1)
     assert outcome.strongest.score.value >= best - SLACK
+    assert outcome.strongest.score.baseline == pytest.approx(1 / 300)
     assert not any("home" in scenario.known for scenario in outcome.scenarios)
 
 

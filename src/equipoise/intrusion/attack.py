@@ -406,11 +406,14 @@ def _measured(method: Measure, files: Pair) -> Score:
     """An attack; one on values, which needs the same people in both files, gets those.
 
     One that compares `variables` as they are is given the original in the terms of the release, and so is the search
-    for the nearest record where a number became a label, which may be missing as well.
+    for the nearest record where a number became a label, which may be missing as well. Who joins by blocks knows them:
+    guessing is among all records.
     """
     columns = _compared(method)
     if columns and ("known" not in _fields(type(method)) or _relabelled(method, files, columns)):
-        return method.measure(files.released, files.in_terms(columns))
+        score = method.measure(files.released, files.in_terms(columns))
+        joined = name_of(type(method)) == "nearest" and getattr(method, "blocks", None)
+        return replace(score, baseline=1 / files.released.height()) if joined else score
     try:
         return method.measure(files.released, files.original)
     except EngineError:
