@@ -31,7 +31,7 @@ APART, MISSING = 1e7, 1e12
 """Distance between two categories, and of a missing number from any other: beyond that of any two numbers divided by
 the scale of their noise."""
 MAX_RESCALED = 20
-"""Pairs of changed numbers that are tried in other scales too: those that single out most."""
+"""Pairs with changed numbers that are tried in other scales too: those that single out most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +95,10 @@ class RevealingColumns:
         pairs = [(_row(pair, self.k), pair) for pair in both if _most(*pair, self.k) > NEGLIGIBLE_SHARE]
         pairs.sort(key=lambda row_and_pair: -row_and_pair[0]["share"])
         yield from (row for row, _ in pairs)
-        changed = [pair for _, pair in pairs if all(column.scales for column in pair)]
+        changed = [pair for _, pair in pairs if any(column.scales for column in pair)]
         for one, two in changed[:MAX_RESCALED]:
-            for scale in sorted(one.scales.keys() & two.scales.keys()):
-                yield _row((one.scales[scale], two.scales[scale]), self.k)
+            for scale in sorted(one.scales.keys() | two.scales.keys()):
+                yield _row((one.scales.get(scale, one), two.scales.get(scale, two)), self.k)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
