@@ -156,6 +156,24 @@ def test_a_release_folder_that_is_made_again(tmp_path: Path) -> None:
     assert outcome.strongest.score.value >= best - SLACK
 
 
+def test_unchanged_columns_beside_noise(tmp_path: Path) -> None:
+    """People are looked for among the records that agree in what was left as it is; new numbers help nobody."""
+    rng = np.random.default_rng(8)
+    table = amounts(300, rng).with_columns(month=pl.Series(rng.integers(1, 13, 300)))
+    numbers = ["pay", "rent", "tax"]
+    roles = eq.Roles(["month", "sex"], numeric=numbers, household="home")
+    original = eq.read(table, roles)
+    released = eq.Recipe([eq.masks.Renumber(), eq.masks.Noise(numbers, 0.5)], 1).run(original)
+    x, y = (t.select(numbers).to_numpy().astype(float) for t in (table, released.collect()))
+    gaps = cdist(x / x.std(axis=0), y / x.std(axis=0))
+    alike = np.all([(v := table[c].to_numpy())[:, None] == v[None, :] for c in ("month", "sex", "age", "area")], axis=0)
+    best = float((np.where(alike, gaps, np.inf).argmin(axis=1) == np.arange(300)).mean())
+    outcome = eq.attack(released, original, size=1)
+    assert outcome.strongest.score.value >= best - SLACK
+    assert outcome.strongest.score.baseline == pytest.approx(1 / 300)
+    assert not any("home" in scenario.known for scenario in outcome.scenarios)
+
+
 # Real files, under masks like those of their first policies
 
 

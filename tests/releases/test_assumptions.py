@@ -15,7 +15,7 @@ TABLE = pl.DataFrame({"stay": [1, 2], "patient": [1, 2], "pid": [1, 2], "home": 
 def sentences(limits: dict[str, str] | None = None, **roles: str) -> tuple[str, ...]:
     """Without that on the columns beside the keys, which comes first."""
     first, *rest = assumptions(eq.read(TABLE, eq.Roles("age", **roles)), eq.Policy(limits or {}))  # type: ignore[arg-type]
-    assert first == "Assumes that an intruder knows the keys or two of the other columns, not more."
+    assert first == "Assumes that an intruder knows the keys or two of the other columns, not both and not more."
     return tuple(rest)
 
 

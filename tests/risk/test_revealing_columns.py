@@ -38,9 +38,31 @@ def test_unchanged_columns_are_counted_exactly(rows: list[tuple[int, int, int]])
     assert RevealingColumns().measure(file, file).value == pytest.approx(expected / len(rows), abs=1e-3)
 
 
-def test_missing_values_lead_nowhere() -> None:
+def test_that_a_value_is_missing_is_known() -> None:
     file = records(rent=[None, None, 5.0, 5.0, 5.0, 6.0])
-    assert RevealingColumns().measure(file, file).number == 1
+    assert RevealingColumns().measure(file, file).number == 3
+
+
+def test_missing_numbers_among_changed_ones() -> None:
+    """The two people without a rent are found, whatever the noise on the others, beside those nearest to their own."""
+    rng = np.random.default_rng(6)
+    file = records(rent=[None, None, *rng.normal(0, 1, 200)])
+    noisy = Recipe((Noise(("rent",), 1.0),), 1).run(file)
+    x, y = (side.collect()["rent"].to_numpy()[2:] for side in (file, noisy))
+    nearest = int((np.abs(x[:, None] - y[None, :]).argmin(axis=1) == np.arange(200)).sum())
+    assert RevealingColumns().measure(noisy, file).number >= nearest + 2
+
+
+def test_pairs_of_changed_numbers_are_tried_in_every_scale() -> None:
+    """Alone the ranks find most, together the values: noise is small beside the few large ones."""
+    rng = np.random.default_rng(5)
+    table = {c: np.exp(rng.normal(0, 1.5, 300)).tolist() for c in "ab"}
+    file = records(**table)
+    noisy = Recipe((Noise(("a", "b"), 0.4),), 1).run(file)
+    x, y = (side.collect().select("a", "b").to_numpy() for side in (file, noisy))
+    scale = np.sqrt(((x - y) ** 2).mean(axis=0))
+    gaps = (((x[:, None, :] - y[None, :, :]) / scale) ** 2).sum(axis=2)
+    assert RevealingColumns().measure(noisy, file).number >= int((gaps.argmin(axis=1) == np.arange(300)).sum())
 
 
 def test_keys_and_ids_and_declared_columns_do_not_count() -> None:

@@ -24,7 +24,7 @@ from equipoise.ground.options import option
 from equipoise.ground.progress import Progress, tracked
 from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.intrusion import knowledge as steps
-from equipoise.intrusion.plain_join import best_join, join_finds_most
+from equipoise.intrusion.plain_join import best_join, join_finds_most, unchanged_columns
 from equipoise.intrusion.scenario import SENTENCES, Known, Scenario, kind_of, known_to, reach, scenario
 from equipoise.intrusion.who_is_who import ESTIMATED, Pair, Truth, pair
 from equipoise.methods.method import Measure, label, name_of
@@ -186,23 +186,32 @@ def _attacked(released: Records, original: Records, options: AttackOptions, agai
 def _further(files: Pair, columns: Known, *, whole: bool) -> list[Measure]:
     """Intruders who know something else: the one or two columns that tell most, by exact agreement and by distance.
 
-    Where these do not find everybody, and nobody said what is known, also those who know all numbers, and all keys and
-    numbers: by exact agreement where nothing finds more, else by every distance.
+    Where these do not find everybody, and nobody said what is known, also those who know all numbers, all keys and
+    numbers, and all columns: by exact agreement in what was left unchanged, and every distance in the rest.
     """
     if files.released.synthetic:
         return []
-    nearest = find("nearest", "measure")
-    join, share = best_join(files, _everything(files)) if files.truth != "unknown" else ((), 0.0)
+    nearest, every = find("nearest", "measure"), _everything(files)
+    join, share = best_join(files, every) if files.truth != "unknown" else ((), 0.0)
     attacks = [nearest(known=join), nearest(known=join, nominal=join)] if join and set(join) != set(columns) else []
     numbers, keys = (tuple(c for c in getattr(files.original.roles, role) if c) for role in ("numeric", "keys"))
-    wider = [known for known in (numbers, (*keys, *numbers)) if known and set(known) != set(columns)]
+    wider = [known for known in (numbers, (*keys, *numbers), every) if known and set(known) != set(columns)]
     everybody = share == 1.0 and (files.rest is None or files.rest.certain)
     for known in dict.fromkeys(wider) if whole and not everybody else ():
-        by_join = files.truth != "unknown" and join_finds_most(files, known)
-        variants = VARIANTS["nearest"] if files.truth != "unknown" else ({},)
-        variants = ({"nominal": known},) if by_join else variants
-        attacks += _variants(nearest, files, _Aim(known, (), ()), variants)
+        attacks += _variants(nearest, files, *_aimed(files, known))
     return attacks
+
+
+def _aimed(files: Pair, known: Known) -> tuple["_Aim", tuple[dict[str, Any], ...]]:
+    """How somebody who knows these columns searches: which are compared by distance, and in which ways."""
+    if files.truth == "unknown":
+        return _Aim(known, (), ()), ({},)
+    blocks = unchanged_columns(files, known)
+    rest = tuple(column for column in known if column not in blocks)
+    if not rest or join_finds_most(files, known):
+        return _Aim(known, (), ()), ({"nominal": known},)
+    within = {"blocks": blocks} if blocks else {}
+    return _Aim(rest, (), ()), tuple(variant | within for variant in VARIANTS["nearest"])
 
 
 def try_out(released: Records, original: Records, *, progress: Progress | None = None) -> Attack | str:
@@ -333,9 +342,10 @@ def _fields(kind: type) -> set[str]:
 
 
 def _everything(files: Pair) -> Known:
-    """Every column that both files hold, but the id."""
-    schema = files.released.schema()
-    return tuple(c for c in files.original.schema() if c in schema and c != files.original.roles.id)
+    """Every column that both files hold, but the id, and numbers given anew: nobody knows which is whose."""
+    schema, laws = files.released.schema(), files.released.history
+    apart = {files.original.roles.id, *(c for law in laws if law.mask == "renumber" for c in law.columns)}
+    return tuple(c for c in files.original.schema() if c in schema and c not in apart)
 
 
 def _numeric(files: Pair, columns: Iterable[str]) -> Known:
@@ -396,11 +406,14 @@ def _measured(method: Measure, files: Pair) -> Score:
     """An attack; one on values, which needs the same people in both files, gets those.
 
     One that compares `variables` as they are is given the original in the terms of the release, and so is the search
-    for the nearest record where a number became a label, which may be missing as well.
+    for the nearest record where a number became a label, which may be missing as well. Who joins by blocks knows them:
+    guessing is among all records.
     """
     columns = _compared(method)
     if columns and ("known" not in _fields(type(method)) or _relabelled(method, files, columns)):
-        return method.measure(files.released, files.in_terms(columns))
+        score = method.measure(files.released, files.in_terms(columns))
+        joined = name_of(type(method)) == "nearest" and getattr(method, "blocks", None)
+        return replace(score, baseline=1 / files.released.height()) if joined else score
     try:
         return method.measure(files.released, files.original)
     except EngineError:
@@ -416,10 +429,11 @@ def _compared(method: Measure) -> Known:
 
 
 def _relabelled(method: Measure, files: Pair, columns: Known) -> bool:
-    """Whether a search for the nearest record meets numbers in one file and labels in the other."""
+    """Whether a search for the nearest record meets numbers in one file and labels in the other, or joins by some."""
     sides = files.released.schema(), files.original.schema()
     kinds = [{side[column].is_numeric() for side in sides} for column in columns if all(column in s for s in sides)]
-    return name_of(type(method)) == "nearest" and files.truth != "unknown" and any(len(kind) > 1 for kind in kinds)
+    relabelled = bool(getattr(method, "blocks", None)) or any(len(kind) > 1 for kind in kinds)
+    return name_of(type(method)) == "nearest" and files.truth != "unknown" and relabelled
 
 
 def _for_all(method: Measure, score: Score, files: Pair, columns: Known) -> Score:

@@ -67,7 +67,8 @@ def known_to(method: Measure, columns: Known) -> Known:
     """What an attack knows of a person."""
     if kind_of(method) in ("interval", "singling_out"):
         return ()
-    return getattr(method, "known", None) or getattr(method, "variables", None) or columns
+    known = getattr(method, "known", None) or getattr(method, "variables", None) or columns
+    return tuple(dict.fromkeys((*(getattr(method, "blocks", None) or ()), *known)))
 
 
 def _informed(method: Measure) -> bool:

@@ -4,7 +4,7 @@ A token is 64 bits of AES under the secret key of the register: equal in every f
 and nothing to whoever lacks the key.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,9 +21,13 @@ from equipoise.provenance.fingerprint import canonical_texts
 
 PERSON, ID, CONTENT, ROW = "__eq_person", "__eq_id", "__eq_content", "__eq_row"
 """What a record is recognised by: whose it is, its id, all its other columns; and the number of its row."""
+TRUE = "__eq_true:"
+"""Before the name of a column: the tokens of its true values, where a release shows others."""
 SEPARATOR = "\x1f"
 MIN_SHARED = 0.5
 """Share of the values of a column, and of the records, from which on two files without a common id are of one data."""
+MIN_TOLD_VALUES = 20
+"""Different values of a column from which on it is known again under another name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,10 +83,17 @@ class PeopleTokens:
 
     def of_values(self, table: pl.DataFrame) -> dict[str, Integers]:
         """A token for each value of each column: the same value of a column has the same in every release."""
-        return {column: self._value_tokens(table.select(column), column) for column in table.columns}
+        return {column: self.of_column(table[column], column) for column in table.columns}
 
-    def _value_tokens(self, column: pl.DataFrame, name: str) -> Integers:
-        coded = code(column.select(canonical_texts(column)).to_series())
+    def of_true_values(self, columns: Iterable[str]) -> dict[str, Integers]:
+        """The tokens of what is true in some columns, by which they are known again under another name."""
+        own = [column for column in columns if column in self.table.columns]
+        return {f"{TRUE}{column}": tokens for column, tokens in self.of_values(self.table.select(own)).items()}
+
+    def of_column(self, column: pl.Series, name: str) -> Integers:
+        """A token for each value, as of a column with this name."""
+        table = column.to_frame()
+        coded = code(table.select(canonical_texts(table)).to_series())
         return self.draws.tokens(_marked(name, coded.values.to_frame()))[coded.codes]
 
 
@@ -111,8 +122,8 @@ def linked(
 
     Records are recognised by their id, else by their content; where a person's record is not the same one, all records
     of the person stand for it, as one row more. Where all that fails, an intruder's way is left: rows that are alone in
-    both files in the columns that the release shows as they are, not `changed`. None where nothing tells whether
-    records are the same.
+    both files in the true values of the columns that were released, of those `changed` as far as the register has them.
+    A column may have another name. None where nothing tells whether records are the same.
     """
     places, comparable = _by_record(tokens, table, bases)
     own = tokens.of(PERSON, bases.get(PERSON, ())) if PERSON in table.columns else None
@@ -122,7 +133,7 @@ def linked(
         places = np.where((places < 0) & (others >= 0), others + table.height, places)
         table = pl.concat([table, people.select(table.columns)])
     elif not (places >= 0).any():
-        places = _by_values(tokens, table.drop(changed, strict=False))
+        places = _by_values(tokens, true_values(table, changed))
     return (table, places) if comparable or own is not None or (places >= 0).any() else None
 
 
@@ -138,17 +149,38 @@ def _by_record(tokens: PeopleTokens, table: pl.DataFrame, bases: Mapping[str, Se
 
 def _by_values(tokens: PeopleTokens, table: pl.DataFrame) -> Integers:
     """The row of each record that is alone in both files in what they share; none where few are."""
-    shared = [column for column in table.columns if column in tokens.table.columns]
-    own = tokens.of_values(tokens.table.select(shared))
-    columns = [c for c in shared if np.isin(own[c], table[c].to_numpy()).mean() >= MIN_SHARED]
+    own: dict[str, Integers] = {}
+    for column in table.columns:
+        shares = {
+            c: np.isin(values, table[column].to_numpy()).mean() for c, values in _namesakes(tokens, table, column)
+        }
+        if shares and max(shares.values()) >= MIN_SHARED:
+            own[column] = tokens.of_column(tokens.table[max(shares, key=lambda c: shares[c])], column)
     places = np.full(tokens.table.height, -1)
-    if not columns:
+    if not own:
         return places
-    one, two = _alone(pl.DataFrame({c: own[c] for c in columns})), _alone(table.select(columns))
-    pairs = one.join(two, on=columns, suffix="_two")
+    one, two = _alone(pl.DataFrame(own)), _alone(table.select(list(own)))
+    pairs = one.join(two, on=list(own), suffix="_two")
     if pairs.height >= MIN_SHARED * min(tokens.table.height, table.height):
         places[pairs[ROW].to_numpy()] = pairs[f"{ROW}_two"].to_numpy()
     return places
+
+
+def true_values(table: pl.DataFrame, changed: Sequence[str]) -> pl.DataFrame:
+    """The tokens of the true values of an earlier release, by column: those that it shows, where it shows them."""
+    shown = {c: table[c] for c in table.columns if not c.startswith("__eq_") and c not in changed}
+    true = {c.removeprefix(TRUE): table[c] for c in table.columns if c.startswith(TRUE)}
+    return pl.DataFrame({**shown, **true})
+
+
+def _namesakes(tokens: PeopleTokens, table: pl.DataFrame, column: str) -> Iterator[tuple[str, Integers]]:
+    """Own columns that a column of an earlier release may be, with their tokens: that of its name, else others."""
+    own = tokens.table
+    names = [column] if column in own.columns else [c for c in own.columns if c not in table.columns]
+    for name in names:
+        values = tokens.of_column(own[name], column)
+        if name == column or len(np.unique(values)) > MIN_TOLD_VALUES:
+            yield name, values
 
 
 def _alone(table: pl.DataFrame) -> pl.DataFrame:

@@ -161,7 +161,8 @@ def keep_table(
         "columns": by,
         "table": entry,
     }
-    register.keep(view, pl.DataFrame(view.tokens.all()), facts, {"table": entry, "seed": seed})
+    true = view.tokens.of_true_values(view.tokens.bases.get(CONTENT, ()))
+    register.keep(view, pl.DataFrame({**view.tokens.all(), **true}), facts, {"table": entry, "seed": seed})
 
 
 def _keep_members(cells: Table, view: RegisterView, stage: Path) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _assumptions(released: Records, policy: Policy, revealing: pl.DataFrame) -> 
     if unknown:
         yield f"Assumes that nobody knows {listed(unknown)}."
     if columns := _columns_words(released):
-        yield f"Assumes that an intruder knows {columns}, not more."
+        yield f"Assumes that an intruder knows {columns}."
     if policy.keep_order:
         yield "Assumes that nobody knows the order of the records, which was kept."
     yield from _unknown_records(released.roles)
@@ -76,9 +76,10 @@ def _columns_words(released: Records) -> str:
     keys = released.roles.keys
     others = [c for c in released.schema() if c not in (*keys, released.roles.id, *released.roles.direct)]
     if not keys:
-        return "two columns" if len(others) > MAX_OTHER_COLUMNS else ""
-    two = "two of the other columns" if len(others) > MAX_OTHER_COLUMNS else "the other columns"
-    return f"the keys or {two}" if others else ""
+        return "two columns, not more" if len(others) > MAX_OTHER_COLUMNS else ""
+    if len(others) > MAX_OTHER_COLUMNS:
+        return "the keys or two of the other columns, not both and not more"
+    return "the keys or the other columns, not both" if others else ""
 
 
 def _unknown_records(roles: Roles) -> Iterator[str]:

@@ -15,7 +15,6 @@ import polars as pl
 from equipoise import risk
 from equipoise.data.records import Records
 from equipoise.data.roles import Roles
-from equipoise.files import read
 from equipoise.ground.errors import EquipoiseError
 from equipoise.methods.score import Score, Scores
 from equipoise.presentation.missing_both_ways import both_ways
@@ -28,6 +27,7 @@ from equipoise.recipe.catalogue import known_method
 from equipoise.releases.codebook import codebook
 from equipoise.releases.evidence import SIGNATURE, finite, public_law, rounded, same_versions
 from equipoise.releases.release import public_report, write_data
+from equipoise.releases.reopen import reopen
 from equipoise.releases.replay import Again, again, another_input, data_format, order_seed, table_again
 from equipoise.releases.tabulated import Tabulated
 from equipoise.tables import audit
@@ -88,7 +88,7 @@ def _alone(public: Path, evidence: Evidence) -> Check:
         return Check("scores", None, "No score can be measured on the released data alone.")
     try:
         roles = Roles.from_plain(evidence["roles"])
-        released = read(public / Path(str(evidence["output"]["file"])).name, roles)
+        released = reopen(public, roles)
         scores = Scores(measure.measure(released, released) for measure in measures.values())
     except (EquipoiseError, KeyError, TypeError, OSError):
         return Check("scores", None, "The released data could not be measured on its own.")

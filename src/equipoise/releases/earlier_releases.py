@@ -27,7 +27,7 @@ from equipoise.policies.limits import Limit, limits_of
 from equipoise.policies.policy import Policy
 from equipoise.policies.scoped_measures import scale
 from equipoise.presentation.numbers import number
-from equipoise.provenance.people_tokens import look_up
+from equipoise.provenance.people_tokens import TRUE, look_up
 from equipoise.provenance.seed_register import EarlierRelease, RegisterView
 from equipoise.recipe.catalogue import family
 from equipoise.recipe.recipe import Recipe
@@ -100,12 +100,24 @@ class JointView:
     def refuse_changed(self) -> None:
         """Refuse a column that was changed otherwise before: two draws can be averaged, or show who moved."""
         for one in self.earlier:
-            for column in dict.fromkeys((*self.changed, *one.entry["changed"])):
-                if column in self.display.columns and column in one.table.columns:
-                    before, now = one.tokens(column, self.rows), self.display[column]
+            for column, earlier in self._same_columns(one):
+                if column in self.changed or earlier in one.entry["changed"]:
+                    before = one.tokens(earlier, self.rows)
+                    now = pl.Series(self.view.tokens.of_column(self._table[column], earlier))
                     others = int((before.is_not_null() & (before != now)).sum())
                     if others:
                         raise RefusedError(_changed_words(column, others, one))
+
+    @cached_property
+    def _table(self) -> pl.DataFrame:
+        return self.released.collect()
+
+    def _same_columns(self, one: EarlierRelease) -> Iterator[tuple[str, str]]:
+        """Columns of this release and of an earlier one that are the same, by name or else by people's true values."""
+        pairs = [(own, earlier) for earlier, own in one.other_names(self.view.tokens).items()]
+        for own, earlier in [*((column, column) for column in self._table.columns), *pairs]:
+            if own in self.display.columns and earlier in one.table.columns:
+                yield own, earlier
 
 
 def changed_columns(released: Records) -> tuple[str, ...]:
@@ -145,9 +157,11 @@ def view_of(
         return JointView(released, np.arange(people.height), people, view)
     table = released.collect()
     rows = _rows(released, table, records, recipe, draw, view)
-    display = pl.DataFrame(view.tokens.of_values(table.drop(withheld, strict=False)), height=table.height)
+    display = view.tokens.of_values(table.drop(withheld, strict=False))
+    true = {name: tokens[rows] for name, tokens in view.tokens.of_true_values(display).items()}
+    true = {name: values for name, values in true.items() if (values != display[name.removeprefix(TRUE)]).any()}
     owners = {basis: tokens[rows] for basis, tokens in view.tokens.all().items()}
-    return JointView(released, rows, pl.DataFrame(owners).hstack(display), view)
+    return JointView(released, rows, pl.DataFrame({**owners, **display, **true}, height=table.height), view)
 
 
 def _rows(
@@ -299,18 +313,24 @@ def facts_of(joint: JointView, recipe: Recipe, title: str) -> dict[str, Any]:
     }
 
 
-def alone_with(released: Records, original: Records) -> tuple[str, ...]:
-    """Without a register: that this is taken for the only release, and what a second one would do. O(cells)."""
-    return tuple(_alone_with(released, original))
+def alone_with(released: Records) -> tuple[str, ...]:
+    """Without a register: that this is taken for the only release, and what a second one would do.
 
-
-def _alone_with(released: Records, original: Records) -> Iterator[str]:
+    In public without a number: how many people the original's own categories leave alone is a score of the original.
+    """
     words = "Assumes that this is the only release of these people: no register was named."
-    keys = tuple(key for key in released.roles.keys if key in original.schema())
-    if keys and not released.synthetic:
-        finest = count(original, keys)
-        alone = float(finest.n[finest.members == 1].sum()) / finest.records
-        words += f" A second one with other categories could leave up to {at_most(alone)} of the records alone."
+    if released.roles.keys and not released.synthetic:
+        words += " A second one with other categories could leave people alone who are not alone here."
     if any(law.mask == "noise" for law in released.history):
         words += " A second draw of the noise would cut its standard deviation by 29 %."
-    yield words
+    return (words,)
+
+
+def most_left_alone(released: Records, original: Records) -> tuple[str, ...]:
+    """For the internal report, the number: who is alone by the keys as they were, at most. O(cells)."""
+    keys = tuple(key for key in released.roles.keys if key in original.schema())
+    if not keys or released.synthetic:
+        return ()
+    finest = count(original, keys)
+    alone = float(finest.n[finest.members == 1].sum()) / finest.records
+    return (f"A second release with other categories could leave up to {at_most(alone)} of the records alone.",)

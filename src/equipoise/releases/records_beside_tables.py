@@ -5,7 +5,7 @@ the column that is added up, and the weights, as they are.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -25,10 +25,14 @@ from equipoise.releases.earlier_releases import JointView, meet
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShownRecords:
-    """What a release of records shows of each record of the original: a column of tokens each, null for no record."""
+    """What a release of records shows of each record of the original: a column of tokens each, null for no record.
+
+    `names` has the own names of columns that a table has under another name.
+    """
 
     columns: dict[str, pl.Series]
     tokens: PeopleTokens
+    names: dict[str, str] = field(default_factory=dict)
 
     def shows(self, column: str) -> bool:
         """Whether a column was released as it is."""
@@ -45,14 +49,15 @@ def computed_cells(table: Table, needed: Sequence[str], display: ShownRecords) -
     for a sensitive total has sensitive parts. Cost: O(n log n) in records.
     """
     original = display.tokens.table
-    if not set(table.by) <= set(original.columns) or not all(map(display.shows, needed)):
+    by, needed = ([display.names.get(column, column) for column in columns] for columns in (table.by, needed))
+    if not set(by) <= set(original.columns) or not all(map(display.shows, needed)):
         return None
-    if not set(table.by) <= set(display.columns):
+    if not set(by) <= set(display.columns):
         return 0
     hidden = table.table.select(table.by).filter(pl.Series(np.isnan(table.published_values)))
-    cells = _places(original.select(table.by), hidden)
-    classes = meet([display.columns[column] for column in table.by])
-    missing = display.columns[table.by[0]].is_null().to_numpy()
+    cells = _places(original.select(by), hidden)
+    classes = meet([display.columns[column] for column in by])
+    missing = display.columns[by[0]].is_null().to_numpy()
     exact = whole_cells(classes, cells, hidden.height) & ~np.isin(np.arange(hidden.height), cells[missing])
     return int(exact.sum())
 
@@ -104,7 +109,8 @@ def _computed(one: EarlierRelease, register: Register, display: ShownRecords) ->
     if "bounds" in entry:
         return None
     needed = [column for column in (entry["measured"], entry["weight"]) if column]
-    return computed_cells(recalled(register, entry).table, needed, display)
+    named = replace(display, names=one.other_names(display.tokens))
+    return computed_cells(recalled(register, entry).table, needed, named)
 
 
 def _notes(kind: str, audited: int, total: int) -> Iterator[str]:
@@ -141,7 +147,9 @@ def _beside_records(table: Table, needed: Sequence[str], view: RegisterView) -> 
     releases = [one for one in view.earlier if one.entry["kind"] == "records"]
     every, audited = np.arange(view.tokens.table.height), 0
     for one in releases:
-        display = ShownRecords({name: one.tokens(name, every) for name in one.table.columns}, view.tokens)
+        names = one.other_names(view.tokens)
+        shown = {names.get(name, name): one.tokens(name, every) for name in one.table.columns}
+        display = ShownRecords(shown, view.tokens)
         count = computed_cells(table, needed, display)
         if count:
             raise RefusedError(

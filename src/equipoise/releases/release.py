@@ -34,7 +34,7 @@ from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
 from equipoise.releases.assumptions import assumptions
 from equipoise.releases.codebook import codebook
-from equipoise.releases.earlier_releases import JointView, alone_with, audit, facts_of, view_of
+from equipoise.releases.earlier_releases import JointView, alone_with, audit, facts_of, most_left_alone, view_of
 from equipoise.releases.evidence import RELEASE_DRAW, Signer
 from equipoise.releases.evidence import evidence as evidence_of
 from equipoise.releases.evidence import rounded as rounded
@@ -137,10 +137,11 @@ def release(
     verdict = policy.judge(trial)
     if not verdict:
         raise refused(trial, verdict)
-    several = _together(joint, register, policy) if joint and register else alone_with(released, records)
+    several = _together(joint, register, policy) if joint and register else alone_with(released)
     facts = _report(seen, shown, trial, verdict, policy, scales, trials, title, several)
     facts = _declared(facts) if policy_text is None else _refuse_undeclared(facts)
-    facts = replace(facts, withheld=withheld, signed=sign is not None)
+    second = () if joint else most_left_alone(released, records)
+    facts = replace(facts, withheld=withheld, signed=sign is not None, second=second)
     facts = completed(_attacked(facts, seen, shown, progress), seen, shown)
     text = policy_text or job_of(whole, recipe, facts.policy, format).to_toml()
     texts = {

@@ -29,7 +29,8 @@ class Report:
 
     `unprotected` has, for each scenario of the attack, how it fares on the original file; `overlays` the distributions
     of the variables that were touched, `unchanged` those that matter and were not; `roles` what each column is;
-    `revealing` the columns that single people out; `several` what holds together with other releases of these people.
+    `revealing` the columns that single people out; `several` what holds together with other releases of these people;
+    `second` how many people a second release could leave alone, for the officer: it is a score of the original.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Report:
     assumptions: tuple[str, ...] = ()
     revealing: pl.DataFrame = field(default_factory=lambda: NO_COLUMNS, repr=False)
     several: tuple[str, ...] = ()
+    second: tuple[str, ...] = ()
     attack: Attack | None = field(default=None, repr=False)
     untried: str = ""
     unprotected: tuple[Score | None, ...] = field(default=(), repr=False)

@@ -1,9 +1,10 @@
 """Released columns that single people out, alone and in pairs, beside the keys."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,8 +29,11 @@ MIN_TOLD_SHARE, MIN_RECORDS_PER_VALUE = 0.99, 5
 """Share of the errors about a column that knowing a key avoids, from which on the key tells it; records per value."""
 TIE = 1e-9
 """How far two distances may differ, as a share, and be equal."""
-APART = 1e7
-"""Distance between two categories, beyond that of any two numbers divided by the scale of their noise."""
+APART, MISSING = 1e7, 1e12
+"""Distance between two categories, and of a missing number from any other: beyond that of any two numbers divided by
+the scale of their noise."""
+MAX_RESCALED = 20
+"""Pairs with changed numbers that are tried in other scales too: those that single out most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,9 @@ class RevealingColumns:
 
     The intruder knows a person's true values in these columns, and looks for the released records that agree with them:
     of a column that was recoded, or whose order was kept, those with the same code; of numbers and dates that were
-    changed otherwise the nearest ones (in pairs by the distance divided by the standard deviation of the changes). A
-    person is singled out where fewer than `k` released records are left, theirs among them. value = max over columns
-    and pairs of #{singled out} / n.
+    changed otherwise the nearest ones (in pairs by the distance divided by the standard deviation of the changes). That
+    a value is missing is known too: it is a value. A person is singled out where fewer than `k` released records are
+    left, theirs among them. value = max over columns and pairs of #{singled out} / n.
 
     Who knows a person's keys also knows a column that follows from one of them (the year of birth from the age: lambda
     of Goodman and Kruskal (1954) 0.99 or more). Where that key was coarsened or blanked, people are singled out by the
@@ -91,31 +95,37 @@ class RevealingColumns:
         schema, names = original.schema(), released.schema()
         return tuple(c for c in schema if c in names and c not in withheld and c not in anew and c not in self.unknown)
 
-    def _shares(self, columns: list["_KnownColumn"]) -> Iterator[dict[str, object]]:
+    def _shares(self, columns: list["_KnownColumn"]) -> Iterator[dict[str, Any]]:
         for column in columns:
             yield _row((column,), self.k)
         paired = sorted(columns, key=lambda column: -column.values)[:MAX_PAIRED]
-        for one, two in combinations([column for column in paired if column.values > 1], 2):
-            if _most(one, two, self.k) > NEGLIGIBLE_SHARE:
-                yield _row((one, two), self.k)
+        both = combinations([column for column in paired if column.values > 1], 2)
+        pairs = [(_row(pair, self.k), pair) for pair in both if _most(*pair, self.k) > NEGLIGIBLE_SHARE]
+        pairs.sort(key=lambda row_and_pair: -row_and_pair[0]["share"])
+        yield from (row for row, _ in pairs)
+        changed = [pair for _, pair in pairs if any(column.scales for column in pair)]
+        for one, two in changed[:MAX_RESCALED]:
+            for scale in sorted(one.scales.keys() | two.scales.keys()):
+                yield _row((one.scales.get(scale, one), two.scales.get(scale, two)), self.k)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _KnownColumn:
     """A column of both files on one axis: what each person's value points to, and what each record shows.
 
-    Codes point to those that are equal; numbers that were changed, divided by the scale of the changes, to the nearest.
-    What is missing, or shown nowhere, is NaN.
+    Codes point to those that are equal, missing ones too; numbers that were changed, divided by the scale of the
+    changes, to the nearest. These have every scale by its name.
     """
 
     name: str
     sought: Floats
     shown: Floats
     changed: bool = False
+    scales: dict[str, "_KnownColumn"] = field(default_factory=dict)
 
     @cached_property
     def values(self) -> int:
-        return len(np.unique(self.shown[~np.isnan(self.shown)]))
+        return len(np.unique(self.shown))
 
 
 def _told_by_keys(released: Records, original: Records, names: tuple[str, ...], k: int) -> list[dict[str, object]]:
@@ -199,8 +209,7 @@ def _keeps_order(true: Floats, shown: Floats) -> bool:
 
 
 def _unchanged(column: pl.Series) -> _KnownColumn:
-    codes = code(column)
-    shown = np.where(codes.values.is_null().to_numpy()[codes.codes], np.nan, codes.codes.astype(np.float64))
+    shown = code(column).codes.astype(np.float64)
     return _KnownColumn(column.name, shown, shown)
 
 
@@ -212,43 +221,43 @@ def _equal(name: str, shown: pl.Series, true: pl.Series) -> _KnownColumn:
 
 def _changed(name: str, shown: Floats, true: Floats) -> _KnownColumn:
     """Numbers that were changed: as they are, as logarithms, as ranks or brought to one line, whichever finds most."""
-    columns = [_KnownColumn(name, *_scaled(x, y), changed=True) for x, y in _scales(true, shown)]
-    return max(columns, key=lambda column: _found((column,), k=2).mean())
+    scales = {scale: _KnownColumn(name, *_scaled(x, y), changed=True) for scale, (x, y) in _scales(true, shown).items()}
+    return replace(max(scales.values(), key=lambda column: _found((column,), k=2).mean()), scales=scales)
 
 
-def _scales(true: Floats, shown: Floats) -> Iterator[tuple[Floats, Floats]]:
+def _scales(true: Floats, shown: Floats) -> dict[str, tuple[Floats, Floats]]:
     from scipy.stats import rankdata
 
     pairs = ~np.isnan(true) & ~np.isnan(shown)
     x, y = true[pairs], shown[pairs]
-    yield true, shown
+    scales = {"value": (true, shown)}
     if not len(x):
-        return
+        return scales
     if min(x.min(), y.min()) > 0:
-        yield np.log(true), np.log(shown)
-    yield rankdata(true, nan_policy="omit"), rankdata(shown, nan_policy="omit")
+        scales["logarithm"] = np.log(true), np.log(shown)
+    scales["rank"] = rankdata(true, nan_policy="omit"), rankdata(shown, nan_policy="omit")
     if x.std() > 0:
         slope = float(np.cov(x, y)[0, 1] / x.var(ddof=1))
-        yield y.mean() + slope * (true - x.mean()), shown
+        scales["line"] = y.mean() + slope * (true - x.mean()), shown
+    return scales
 
 
 def _scaled(sought: Floats, shown: Floats) -> tuple[Floats, Floats]:
-    """Both divided by the root mean square of the changes."""
+    """Both divided by the root mean square of the changes; what is missing is far from the rest."""
     changes = (shown - sought)[~np.isnan(sought) & ~np.isnan(shown)]
     scale = float(np.sqrt(np.mean(changes**2))) if len(changes) else 0.0
-    return sought / (scale or 1.0), shown / (scale or 1.0)
+    one, two = (np.nan_to_num(side / (scale or 1.0), nan=MISSING) for side in (sought, shown))
+    return one, two
 
 
 def _found(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
     """Whether each person is singled out by these columns together: all, or those that were drawn."""
     if any(column.changed for column in columns):
         return _nearest(columns, k)
-    sought, shown = (np.column_stack([getattr(c, side) for c in columns]) for side in ("sought", "shown"))
-    told = ~np.isnan(sought).any(axis=1)
-    sizes = [int(max(np.nanmax(c.shown, initial=0), np.nanmax(c.sought, initial=0))) + 2 for c in columns]
-    ids, _ = group([(np.nan_to_num(c, nan=-1) + 1).astype(np.int64) for c in np.vstack([shown, sought]).T], sizes)
-    own, target = ids[: len(shown)], ids[len(shown) :]
-    return told & (own == target) & (np.bincount(own, minlength=ids.max() + 1)[own] < k)
+    sides = [np.concatenate([column.shown, column.sought]).astype(np.int64) for column in columns]
+    ids, _ = group(sides, [int(side.max(initial=0)) + 1 for side in sides])
+    own, target = ids[: len(ids) // 2], ids[len(ids) // 2 :]
+    return (own == target) & (np.bincount(own, minlength=ids.max(initial=0) + 1)[own] < k)
 
 
 def _nearest(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
@@ -258,15 +267,12 @@ def _nearest(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
     sides = ("sought", "shown")
     sought, shown = (np.column_stack([getattr(c, s) * (1 if c.changed else APART) for c in columns]) for s in sides)
     targets = np.sort(np.random.default_rng(0).permutation(len(sought))[:MAX_TARGETS])
-    told = targets[~np.isnan(sought[targets]).any(axis=1)]
     points, place, n = _distinct(shown)
-    listed = ~np.isnan(points).any(axis=1)
-    singled = np.zeros(len(targets), dtype=np.bool_)
-    if listed.any() and len(told):
-        nearest, _ = cKDTree(points[listed], compact_nodes=False, balanced_tree=False).query(sought[told])
-        own = np.linalg.norm(shown[told] - sought[told], axis=1)
-        singled[: len(told)] = (own <= nearest * (1 + TIE)) & (n[place[told]] < k)
-    return singled
+    if not len(points):
+        return np.zeros(0, dtype=np.bool_)
+    nearest, _ = cKDTree(points, compact_nodes=False, balanced_tree=False).query(sought[targets])
+    own = np.linalg.norm(shown[targets] - sought[targets], axis=1)
+    return np.asarray((own <= nearest * (1 + TIE)) & (n[place[targets]] < k))
 
 
 def _distinct(points: Floats) -> tuple[Floats, Integers, Integers]:
@@ -286,12 +292,12 @@ def _most(one: _KnownColumn, two: _KnownColumn, k: int) -> float:
     return (k - 1) * one.values * two.values / max(1, len(one.shown))
 
 
-def _row(columns: tuple[_KnownColumn, ...], k: int) -> dict[str, object]:
+def _row(columns: tuple[_KnownColumn, ...], k: int) -> dict[str, Any]:
     names, share = [column.name for column in columns], float(_found(columns, k).mean())
     return {"column": names[0], "beside": names[1] if len(names) > 1 else None, "share": share}
 
 
-def _table(rows: list[dict[str, object]], people: int) -> pl.DataFrame:
+def _table(rows: list[dict[str, Any]], people: int) -> pl.DataFrame:
     schema = {"column": pl.String, "beside": pl.String, "share": pl.Float64}
     table = pl.DataFrame(rows, schema=schema).sort("share", descending=True, maintain_order=True)
     table = table.unique(["column", "beside"], keep="first", maintain_order=True)

@@ -31,7 +31,7 @@ def released(module_sampled: Any) -> Any:
 def test_from_the_page_to_a_verified_release(released: Any) -> None:
     shown = released.get("/release").text
     assert "Released: inside the limits" in shown
-    assumed = "Assumes that an intruder knows the keys or two of the other columns, not more."
+    assumed = "Assumes that an intruder knows the keys or two of the other columns, not both and not more."
     assert shown.index("<h1>out</h1>") < shown.index(assumed) < shown.index("Limits and what was done")
     folder = released.folder / "out"
     assert eq.verify(folder).outcome == "verified"

@@ -37,6 +37,7 @@ def internal_facts(report: Report) -> Facts:
     shared, reasons = _shared_facts(report, report.chosen), choice_facts(report)
     return {
         **shared,
+        "assumptions": (*shared["assumptions"], *report.second),
         "limits": [row | {"binds": binds} for row, binds in zip(shared["limits"], reasons["binds"], strict=True)],
         "weighed": reasons,
         "balance": balance(report.chosen, report.original, map_axes),
