@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import Cells, amount
-from equipoise.data.tables.structural_zeros import structural
+from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, as_table
 from equipoise.ground.arrays import Booleans, Floats, Integers

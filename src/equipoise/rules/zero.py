@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import Cells, amount
-from equipoise.data.tables.structural_zeros import structural
+from equipoise.data.tables.cell_status import structural
 from equipoise.methods.protection_levels import Together, contribution, protection, refuse_uncounted
 
 

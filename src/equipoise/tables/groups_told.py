@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from equipoise.data.tables.structural_zeros import structural
+from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, both
 from equipoise.ground.arrays import Floats, Integers

@@ -1,7 +1,10 @@
 """Cell statuses in files: sensitive marks, and the status codes of tau-ARGUS and others."""
 
+import numpy as np
 import polars as pl
 
+from equipoise.data.cells import Cells
+from equipoise.ground.arrays import Booleans
 from equipoise.ground.errors import DataError
 
 SENSITIVE, SECONDARY, SAFE, SHOWN, EMPTY = "sensitive", "secondary", "published", "shown", "empty"
@@ -17,6 +20,8 @@ ARGUS_NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), S
 YES_WORDS, NO_WORDS = "1 true t yes y", "0 false f no n"
 STATUS_OF_WORD = {text: kind for kind, texts in STATUS_WORDS.items() for text in texts.split()}
 STATUS_OF_NUMBER = {str(code): kind for kind, codes in ARGUS_NUMBERS.items() for code in codes}
+STRUCTURAL = "structural"
+"""Column of a table that marks its structural zeros."""
 
 
 def statuses(values: pl.Series) -> pl.Series:
@@ -41,6 +46,11 @@ def marked(values: pl.Series) -> pl.Series:
     return _translate(values, STATUS_OF_WORD | booleans, "a mark: true or false, 1 or 0, u or s") == SENSITIVE
 
 
+def marked_or_counted(values: pl.Series) -> pl.Series:
+    """Which cells a column marks, where numbers may be sums of marks: those that are not 0."""
+    return (values != 0).fill_null(value=False) if values.dtype.is_numeric() else marked(values)
+
+
 def _translate(values: pl.Series, vocabulary: dict[str, str], what: str) -> pl.Series:
     whole = values.dtype.is_float() and bool((values.drop_nulls() % 1 == 0).all())
     texts = (values.cast(pl.Int64) if whole else values).cast(pl.String).str.strip_chars().str.to_lowercase()
@@ -49,3 +59,10 @@ def _translate(values: pl.Series, vocabulary: dict[str, str], what: str) -> pl.S
     if unreadable:
         raise DataError(f"{unreadable:,} cells have something else in column {values.name!r} than {what}.")
     return words.fill_null(SAFE)
+
+
+def structural(cells: Cells) -> Booleans:
+    """Cells that are known to everybody to be empty: those that the column `structural` marks."""
+    if STRUCTURAL not in cells.more.columns or STRUCTURAL in cells.by:
+        return np.zeros(len(cells), dtype=np.bool_)
+    return marked_or_counted(cells.more[STRUCTURAL]).to_numpy() & (cells.n == 0)

@@ -6,23 +6,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells
 from equipoise.data.roles import names
-from equipoise.data.tables.cell_status import marked
+from equipoise.data.tables.cell_status import STRUCTURAL, marked_or_counted
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import holds
 from equipoise.ground.arrays import Booleans
 from equipoise.ground.errors import DataError, ParameterError, require_columns
-
-STRUCTURAL = "structural"
-"""Column of a table that marks its structural zeros."""
-
-
-def structural(cells: Cells) -> Booleans:
-    """Cells that are known to everybody to be empty: those that the column `structural` marks."""
-    if STRUCTURAL not in cells.more.columns or STRUCTURAL in cells.by:
-        return np.zeros(len(cells), dtype=np.bool_)
-    return _marks(cells.more[STRUCTURAL]).to_numpy() & (cells.n == 0)
 
 
 def with_structural(table: Table, zeros: str | Sequence[str]) -> Table:
@@ -51,12 +40,8 @@ def with_structural(table: Table, zeros: str | Sequence[str]) -> Table:
 def _in_column(table: Table, column: str) -> Booleans:
     """The inner cells that a column marks, and the margins that consist of such cells: numbers were added up there."""
     require_columns((column,), table.more.columns)
-    inner = _marks(table.more[column].filter(table.inner)).to_numpy()
+    inner = marked_or_counted(table.more[column].filter(table.inner)).to_numpy()
     return np.asarray(holds(table) @ (~inner).astype(np.float64) == 0)
-
-
-def _marks(column: pl.Series) -> pl.Series:
-    return (column != 0).fill_null(value=False) if column.dtype.is_numeric() else marked(column)
 
 
 def _with_labels(table: Table, text: str) -> Booleans:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.data.cells import amount
-from equipoise.data.tables.structural_zeros import structural
+from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.data.cells import amount
-from equipoise.data.tables.cell_status import marked
-from equipoise.data.tables.structural_zeros import structural
+from equipoise.data.tables.cell_status import marked, structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
 from equipoise.ground.arrays import Booleans, Floats

@@ -6,8 +6,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.linked_tables import Union
-from equipoise.data.tables.structural_zeros import structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import as_table
 from equipoise.ground.errors import DataError, ParameterError
