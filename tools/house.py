@@ -30,7 +30,7 @@ MAX_CHAIN = 20
 MAX_FILES = 25
 MAX_FILLER_FUNCTIONS = 200
 MAX_LINES = 73_000
-"""It had 61,136 when the rooms were in order; stronger intruders of records and of tables came since. A rise is a decision."""
+"""It had 61,136 when the rooms were in order; the views of stronger intruders came since. A rise is a decision."""
 
 
 @dataclass(frozen=True)
