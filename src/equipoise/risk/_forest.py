@@ -11,7 +11,8 @@ import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 
-TREES, MAX_DEPTH, MIN_LEAF = 40, 12, 4
+MIN_TREES, MAX_TREES, MAX_DEPTH, MIN_LEAF = 40, 150, 12, 4
+"""Trees: as many as the work allows."""
 BAG_SHARE, COLUMN_SHARE = 0.67, 0.6
 """Share of the records that teach a tree, and of the columns tried at a node; all of them in synthetic files."""
 MAX_RECORDS, MIN_RECORDS, MAX_WORK = 3_000, 300, 100_000_000
@@ -20,7 +21,7 @@ MAX_RECORDS, MIN_RECORDS, MAX_WORK = 3_000, 300, 100_000_000
 
 def sampled_rows(rows: Integers, columns: int, values: int) -> Integers:
     """The rows that are used: all, or some drawn by a fixed public seed so that the work stays bounded."""
-    work = MAX_WORK // (TREES * MAX_DEPTH * max(1, columns) * max(1, values))
+    work = MAX_WORK // (MIN_TREES * MAX_DEPTH * max(1, columns) * max(1, values))
     size = min(MAX_RECORDS, max(MIN_RECORDS, work))
     return rows if len(rows) <= size else np.sort(np.random.default_rng(size).permutation(rows)[:size])
 
@@ -42,7 +43,8 @@ def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None) -> Floats:
     rng = np.random.default_rng(len(features))
     sums, trees = np.zeros_like(teaching), np.zeros(len(features))
     orders = [np.argsort(column, kind="stable") for column in features.T]
-    for _ in range(TREES):
+    work = MAX_DEPTH * max(1, features.size * y.shape[1])
+    for _ in range(min(MAX_TREES, max(MIN_TREES, MAX_WORK // work))):
         bag = np.zeros(len(features), dtype=bool)
         bag[: len(y)] = rng.random(len(y)) < BAG_SHARE
         if not bag.any():
