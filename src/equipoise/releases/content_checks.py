@@ -81,7 +81,9 @@ def _not_made(what: str, reason: str) -> Check:
 def _alone(public: Path, evidence: Evidence) -> Check:
     """The scores that need only the released data, measured again: not where what is true of people counts too."""
     roles_of_columns = evidence.get("roles", {})
-    of_pairs = roles_of_columns.get("person") or roles_of_columns.get("missing") == "any"
+    changed = {c for law in evidence.get("masks", ()) if not law.get("coarsens") for c in law.get("columns", ())}
+    told = roles_of_columns.get("household") and changed & {*roles_of_columns.get("keys", ())}
+    of_pairs = told or roles_of_columns.get("person") or roles_of_columns.get("missing") == "any"
     names = () if of_pairs else evidence["scores"]
     measures = {name: m for name in names if isinstance(m := known_method(name, "measure"), RELEASE_ONLY_MEASURES)}
     if not measures:

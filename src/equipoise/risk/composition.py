@@ -70,7 +70,8 @@ class Composition:
         column = self.household or released.roles.household
         if not column:
             raise RolesError("Composition risk needs to know who lives together: name a household in the roles.")
-        roles = replace(released.roles, household=column, missing="category")
+        home = None if column in released.roles.keys else column
+        roles = replace(released.roles, household=home, missing="category")
         read = filled_by_members(replace(released, roles=roles), original, roles.keys)
         households = _households(read, column)
         alike = self._alike(households)

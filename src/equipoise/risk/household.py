@@ -78,7 +78,7 @@ def _members(released: Records, original: Records, home: str) -> tuple[pl.Series
     columns = tuple(dict.fromkeys((home, *((key,) if key else ()))))
     if gaps := released.collect(home)[home].null_count():
         raise RolesError(f"{gaps:,} records have no household in {home!r}.")
-    named = replace(released, roles=replace(released.roles, household=home))
+    named = released if home in keys else replace(released, roles=replace(released.roles, household=home))
     read, view = as_read(named, original, keys)
     if view is None:
         cells = count(read)
