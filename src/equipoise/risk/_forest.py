@@ -15,7 +15,7 @@ MIN_TREES, MAX_TREES, MAX_DEPTH, MIN_LEAF = 40, 150, 12, 4
 """Trees: as many as the work allows."""
 BAG_SHARE, COLUMN_SHARE = 0.67, 0.6
 """Share of the records that teach a tree, and of the columns tried at a node; all of them in synthetic files."""
-MAX_RECORDS, MIN_RECORDS, MAX_WORK = 3_000, 300, 100_000_000
+MAX_RECORDS, MIN_RECORDS, MAX_WORK = 3_000, 300, 30_000_000
 """Records at most and at least, and records x columns x values over all levels of all trees."""
 
 
