@@ -14,7 +14,7 @@ from equipoise.policies.table_section import Tabulation
 from equipoise.provenance.seed_register import Register
 from equipoise.releases.evidence import hashes, sealed
 from equipoise.releases.verify import verify
-from equipoise.tables.audits.joint_audit import too_close
+from equipoise.tables.audits.attacker_intervals import too_close
 
 RULE = "min-count:3"
 

@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 import equipoise as eq
+from equipoise.data.records import Law
+from equipoise.data.tables.table import Table
 from equipoise.provenance.seed_register import Register
 from equipoise.releases.tabulated import Tabulated
 from equipoise.releases.verify import verify
@@ -172,3 +174,21 @@ def test_the_evidence_has_a_keyed_hash_of_the_input(people: eq.Records, tmp_path
     found = verify(tmp_path / "one")
     assert found.outcome == "refused"
     assert any("not the file that the table was made from" in check.words for check in found.checks)
+
+
+def suppressed(table: Table, *labels: str) -> Table:
+    """The table with these cells of its only column suppressed by hand."""
+    hidden = table.table["k"].is_in(labels).to_numpy()
+    law = Law("suppress", (), "by hand", detail=eq.tables.Suppress(eq.rules.PPercent(0.1)))
+    status = pl.Series(np.where(hidden, "sensitive", "published"))
+    return table.protected(np.where(hidden, np.nan, table.numbers("value")), status, law)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_no_unit_hides_what_is_exposed(unit: float) -> None:
+    """b (90, 2, 1) may rise by 1 where 8 are asked for; alone it follows exactly: whatever the unit."""
+    values = unit * np.array([5, 4, 3, 90, 2, 1, 7, 7, 7, 1])
+    table = eq.table(eq.Records.of(pl.DataFrame({"k": [*"aaabbbcccd"], "x": values}), eq.Roles()), "k", "x")
+    cells = eq.tables.audit(suppressed(table, "b", "d"), against="outsider").sort("k")
+    assert cells["exposed"].to_list() == [True, False]
+    assert eq.tables.audit(suppressed(table, "b"), against="outsider")["exact"].to_list() == [True]

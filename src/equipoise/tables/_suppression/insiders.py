@@ -21,7 +21,7 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import TableMove
 from equipoise.tables._suppression.feasible_moves import NO_CELLS, WHOLE_TOLERANCE, Component, components
-from equipoise.tables._suppression.problem import SuppressionTable
+from equipoise.tables._suppression.problem import SuppressionTable, typical
 
 if TYPE_CHECKING:
     from equipoise.data.tables.linked_tables import Union
@@ -133,7 +133,7 @@ class AloneInCells:
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         if self.least is not None:
             value = self.table.values[move.cells]
-            below = by < -self._room(move.cells) - FLOOR_TOLERANCE * np.maximum(1.0, value)
+            below = by < -self._room(move.cells) - FLOOR_TOLERANCE * np.maximum(typical(self.table.values), value)
             if (below & (move.cells != cell)).any():
                 return None
         numbers = self.knower[move.cells]
@@ -215,7 +215,7 @@ class AmongOthers:
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         least, value = self.least[move.cells], self.table.values[move.cells]
-        short = (least > 0) & (by < -(value - least) - FLOOR_TOLERANCE * np.maximum(1.0, value))
+        short = (least > 0) & (by < -(value - least) - FLOOR_TOLERANCE * np.maximum(typical(self.table.values), value))
         return frozenset(move.cells[short].tolist()) - {cell}
 
     def still(self, members: Members) -> Integers:

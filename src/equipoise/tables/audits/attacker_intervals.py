@@ -22,6 +22,8 @@ from equipoise.tables._suppression.problem import SuppressionTable, filled, mark
 
 BOUND_TOLERANCE = 1e-8
 """Share of the typical room within which two bounds are equal."""
+LEVEL_TOLERANCE, VALUE_SHARE = 1e-6, 0.01
+"""Share of its level, or of this share of its value, by which an interval may fall short: rounding, not disclosure."""
 BOUND_ROUNDS = 4
 """Times that bounds are passed on through the relations."""
 MANY_UNKNOWNS = 1_500
@@ -367,6 +369,17 @@ class _Component:
         if answer is not None:
             self.most = np.maximum(self.most, answer.values * self.unit)
             self.least = np.minimum(self.least, answer.values * self.unit)
+
+
+def too_close(value: Floats, low: Floats, high: Floats, below: Floats, above: Floats) -> Booleans:
+    """Cells whose interval does not reach as far below and above as it must, whatever the unit of the values.
+
+    >>> ends = np.array([[90.0, 110.0], [90.1, 120.0], [50.0, 109.9]]) * 1e-9
+    >>> too_close(np.full(3, 1e-7), ends[:, 0], ends[:, 1], np.full(3, 1e-8), np.full(3, 1e-8)).tolist()
+    [False, True, True]
+    """
+    rise, fall = (LEVEL_TOLERANCE * np.maximum(level, VALUE_SHARE * np.abs(value)) for level in (above, below))
+    return np.asarray((high < value + above - rise) | (low > value - below + fall))
 
 
 def implied(matrix: Any, low: Floats, high: Floats) -> tuple[Floats, Floats]:

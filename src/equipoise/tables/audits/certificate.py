@@ -13,6 +13,7 @@ from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule
 from equipoise.tables._suppression.guarded_cells import suppression_of
 from equipoise.tables._suppression.insiders import counted, least_known
+from equipoise.tables._suppression.problem import typical
 from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
@@ -206,7 +207,7 @@ def changed_cells(released: Table, rule: Rule | None) -> Certificate:
     sensitive, below, above = guarded(released, rule)
     value = amount(released)
     exposed = Exposure(sensitive, value, low, high, below, above)
-    exact = sensitive & (high - low <= 1e-9 * np.maximum(1.0, value))
+    exact = sensitive & (high - low <= 1e-9 * np.maximum(typical(value), value))
     cells = released.table.select(*released.by, "status").with_columns(
         value=value, against=pl.lit("outsider"), lower=low, upper=high, exact=pl.Series(exact),
         exposed=pl.Series(exposed.exposed), reached=pl.Series(1 - exposed.shortfall),

@@ -10,8 +10,9 @@ from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
+from equipoise.tables.audits.attacker_intervals import too_close
 from equipoise.tables.audits.changed_tables import CHANGING_METHODS, narrowed
-from equipoise.tables.audits.suppressed_cells import LEVEL_TOLERANCE, intervals
+from equipoise.tables.audits.suppressed_cells import intervals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,9 +30,7 @@ class Exposure:
     @cached_property
     def exposed(self) -> Booleans:
         """Sensitive cells whose interval does not reach from x - below to x + above."""
-        slack = LEVEL_TOLERANCE * np.maximum(1.0, self.above)
-        short = (self.high < self.value + self.above - slack) | (self.low > self.value - self.below + slack)
-        return self.sensitive & short
+        return self.sensitive & too_close(self.value, self.low, self.high, self.below, self.above)
 
     @cached_property
     def shortfall(self) -> Floats:

@@ -17,14 +17,13 @@ from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
-from equipoise.tables.audits.attacker_intervals import audit
+from equipoise.tables._suppression.problem import typical
+from equipoise.tables.audits.attacker_intervals import audit, too_close
 from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
 from equipoise.tables.audits.suppressed_cells import compared
 
 EXACT_TOLERANCE = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
-LEVEL_TOLERANCE = 1e-6
-"""Share of a level by which an interval may miss it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,17 +91,6 @@ def _short(cells: pl.DataFrame, view: KnownTable) -> int:
     return int(too_close(value, low, high, view.below[hidden], view.above[hidden]).sum())
 
 
-def too_close(value: Floats, low: Floats, high: Floats, below: Floats, above: Floats) -> Booleans:
-    """Cells whose interval does not reach as far below and above as it must.
-
-    >>> ends = np.array([[90.0, 110.0], [90.1, 120.0], [50.0, 109.9]])
-    >>> too_close(np.full(3, 100.0), ends[:, 0], ends[:, 1], np.full(3, 10.0), np.full(3, 10.0)).tolist()
-    [False, True, True]
-    """
-    short: Booleans = high < value + above * (1 - LEVEL_TOLERANCE) - LEVEL_TOLERANCE
-    return short | (low > value - below * (1 - LEVEL_TOLERANCE) + LEVEL_TOLERANCE)
-
-
 def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
     """What each cell of a released table can be by itself."""
     value = amount(table)
@@ -142,7 +130,7 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
 
 def _exact_and_close(view: KnownTable, low: Floats, high: Floats) -> tuple[int, int]:
     value = amount(view.table)
-    exact = view.guarded & (high - low <= EXACT_TOLERANCE * np.maximum(1.0, value))
+    exact = view.guarded & (high - low <= EXACT_TOLERANCE * np.maximum(typical(value), value))
     short = too_close(value, low, high, view.below, view.above)
     return int(exact.sum()), int((view.guarded & ~exact & short & (view.below + view.above > 0)).sum())
 
@@ -154,7 +142,7 @@ def otherwise(new: KnownTable, earlier: Sequence[KnownTable]) -> int:
         if old.method == "cell_key":
             union = Union.of([new.table, old.table])
             one, two = (_placed(union, place, view) for place, view in zip(union.places, (new, old), strict=True))
-            cells += int((np.abs(one - two) > CHANGE_TOLERANCE * np.maximum(1.0, np.abs(one))).sum())
+            cells += int((np.abs(one - two) > CHANGE_TOLERANCE * np.maximum(typical(np.abs(one)), np.abs(one))).sum())
     return cells
 
 

@@ -16,8 +16,8 @@ from equipoise.methods.method import Rule
 from equipoise.methods.parameters import whole_number
 from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of
 from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of, same_contributors
-from equipoise.tables._suppression.problem import SuppressionTable
-from equipoise.tables.audits.attacker_intervals import AttackerIntervals
+from equipoise.tables._suppression.problem import SuppressionTable, typical
+from equipoise.tables.audits.attacker_intervals import AttackerIntervals, too_close
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
 
 Attacker = Literal["everybody", "outsider", "lone contributor", "contributor", "coalition"]
@@ -28,8 +28,6 @@ MAX_WHOLE_CELLS = 3_000
 """Cells and classes of records of linked tables up to which counts are audited in whole numbers."""
 LEAST_MOVE = 1e-3
 """Share of its value by which the audit of a large table asks a suppressed cell to be uncertain that has no level."""
-LEVEL_TOLERANCE = 1e-6
-"""Share of its level by which an interval may fall short: rounding, not disclosure."""
 
 
 def audit(
@@ -176,8 +174,9 @@ def intervals(
     """The attacker's interval of every cell that no table publishes; in large tables as far as levels ask."""
     union = Union.of(tables)
     hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
-    changes = sum(int((np.abs(table.published_values - union.values[p]) > 1e-9 * np.maximum(1, union.values[p])).sum())
-                  for table, p in zip(tables, union.places, strict=True))  # fmt: skip
+    unit, told = typical(union.values), [(table.published_values, union.values[place])
+                                         for table, place in zip(tables, union.places, strict=True)]  # fmt: skip
+    changes = sum(int((np.abs(one - true) > 1e-9 * np.maximum(unit, true)).sum()) for one, true in told)
     if changes:
         raise DataError(f"{changes:,} published cells differ from the table's values: audit is for suppressed cells.")
     low, high = known_limits(union)
@@ -218,8 +217,7 @@ def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | N
     hidden = np.isnan(table.published_values)
     lower, upper, value = ranges.lower[place], ranges.upper[place], table.numbers("value")
     flagged, below, above = guards(table, rule, suppression_of(table))
-    slack = LEVEL_TOLERANCE * np.maximum(1.0, above)
-    exposed = flagged & ((upper < value + above - slack) | (lower > value - below + slack))
+    exposed = flagged & too_close(value, lower, upper, below, above)
     reached = np.minimum(_share(upper - value, above), _share(value - lower, below))
     return _labels(table, value).with_columns(
         against=pl.lit("outsider"), lower=lower, upper=upper, exact=pl.Series(ranges.disclosed()[place]),
