@@ -127,11 +127,14 @@ def noisy(table: pl.DataFrame, out: Path, register: bool, scale: float = 0.5) ->
 
 
 def test_noise_is_drawn_once(tmp_path: Path) -> None:
-    """Two draws averaged have 29 % less noise; with a register there is nothing to average."""
+    """Two draws averaged have 29 % less noise; with a register there is nothing to average.
+
+    The ratio of the standard deviations of 120 records is 0.71 with a standard error of 0.052, and 1 for equal draws.
+    """
     table = people(extra=0)
     truth = table.sort("age", "sex")["pay"].to_numpy()
     one, two = (noisy(table, tmp_path / name, register=False) for name in ("one", "two"))
-    assert np.std((one + two) / 2 - truth) < 0.85 * np.std(one - truth)
+    assert np.std((one + two) / 2 - truth) < 0.97 * np.std(one - truth)
     assert "29 %" in sentences(tmp_path / "one")[0]
     three, four = (noisy(table, tmp_path / name, register=True) for name in ("three", "four"))
     np.testing.assert_array_equal(three, four)
