@@ -158,8 +158,22 @@ class Program:
             self.highs.clearSolver()
             self.highs.run()
             status = self.highs.getModelStatus()
+        if status == self.kinds.kUnknown:
+            status = self._solve_otherwise()
         self.work += (START_STEPS + max(int(self.highs.getInfo().simplex_iteration_count), 0)) * self.columns
         return self._read(status)
+
+    def _solve_otherwise(self) -> Any:
+        """Solve once by the solver's own choice of method, where the one that was asked for gave no answer."""
+        usual = {name: self.highs.getOptionValue(name)[1] for name in ("presolve", "solver", "simplex_strategy")}
+        self.highs.clearSolver()
+        for name, value in {"presolve": "on", "solver": "choose", "simplex_strategy": 1}.items():
+            self.highs.setOptionValue(name, value)
+        self.highs.run()
+        status = self.highs.getModelStatus()
+        for name, value in usual.items():
+            self.highs.setOptionValue(name, value)
+        return status
 
     def inner(self, progress: Progress | None = None, what: str = "") -> Floats | None:
         """A solution inside the best face (at a `corner` if so made), by interior point; None when there is none.

@@ -6,7 +6,7 @@ the system; beyond that it has the cells of equal sets and the sums that are fou
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,8 @@ import polars as pl
 from equipoise.data.cells import amount
 from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.cell_sets import KEY, Atoms, CellSets
+from equipoise.data.tables.cell_status import structural
+from equipoise.data.tables.possible_records import with_possible_records
 from equipoise.data.tables.record_sets import members_of, numbered_units
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, holds
@@ -35,24 +37,31 @@ class Union:
     Two cells are one when they hold the same records with the same values (`record_sets`). Cells without records, and
     those of tables whose records are not known, are one when they have the same labels apart from totals: so the margin
     of a table by region and size over size is the cell of a table by region alone. `complete` says that all sums that
-    follow are in the system.
+    follow are in the system; `ruled_out` are the cells that are empty in one table and so in all.
     """
 
     tables: tuple[Table, ...]
     places: tuple[Integers, ...]
     extra: Atoms | None = None
     complete: bool = True
+    ruled_out: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, tables: Sequence[Table], atoms: int = MAX_ATOMS) -> "Union":
-        """Refuses tables whose cells of the same labels differ in value where their records are not known."""
-        sets = _sets(tables)
+    def of(
+        cls, tables: Sequence[Table], atoms: int = MAX_ATOMS, *, unknown: Sequence[Booleans] | None = None
+    ) -> "Union":
+        """Refuses tables whose cells of the same labels differ in value where their records are not known.
+
+        `unknown` marks the empty cells of each table that are not known to be empty: the suppressed ones unless given.
+        """
+        sets = _sets(tables, [_hidden_zeros(table) for table in tables] if unknown is None else unknown, atoms)
         names = [_names(table) for table in tables]
         places = _numbered(names, sets)
         union = cls(tuple(tables), places)
         if sets is not None:
             extra = sets.atoms(places, atoms)
-            union = cls(union.tables, places, extra or sets.sums(places), extra is not None)
+            without = np.concatenate([places[i][sets.sums_of[i][2] == 0] for i in sets.linked])
+            union = cls(union.tables, places, extra or sets.sums(places), extra is not None, np.unique(without))
         union._refuse_different()
         return union
 
@@ -98,6 +107,11 @@ class Union:
             return np.where(self.atoms, atoms, numbers)
         return numbers.astype(np.bool_)
 
+    def bounded(self, high: Floats) -> Floats:
+        """What cells can be at most, with those that no record can be in."""
+        high[self.ruled_out] = 0.0
+        return high
+
     def _refuse_different(self) -> None:
         for place, table in zip(self.places, self.tables, strict=True):
             own, shared = amount(table), self.values[place]
@@ -133,13 +147,18 @@ class Union:
         return _same_person(relations, alone)
 
 
-def _sets(tables: Sequence[Table]) -> CellSets | None:
+def _hidden_zeros(table: Table) -> Booleans:
+    return (table.n == 0) & np.isnan(table.published_values) & ~structural(table)
+
+
+def _sets(tables: Sequence[Table], unknown: Sequence[Booleans], most: int) -> CellSets | None:
     """The sets of the cells; None where there are no two tables whose records can be compared."""
     members = members_of(tables) if len(tables) > 1 else []
     if sum(one is not None for one in members) < 2:
         return None
     inside = (None if one is None else holds(table) for one, table in zip(members, tables, strict=True))
-    return CellSets(tuple(tables), tuple(numbered_units(tables, members)), tuple(inside))
+    possible = with_possible_records(tables, numbered_units(tables, members), unknown, most)
+    return CellSets(tuple(tables), tuple(possible), tuple(inside))
 
 
 def _numbered(names: Sequence[pl.Series], sets: CellSets | None) -> tuple[Integers, ...]:

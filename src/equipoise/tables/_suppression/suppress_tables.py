@@ -38,7 +38,9 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     those that are not are suppressed already, and the sensitive ones among them keep their levels.
     """
     earlier: tuple[KnownTable, ...] = tables[0].beside
-    union = Union.of([*tables, *(view.table for view in earlier)])
+    unknown = [(table.n == 0) & ~known_zeros(table, mask.rule) for table in tables]
+    unknown += [(view.table.n == 0) & _hidden(view) for view in earlier]
+    union = Union.of([*tables, *(view.table for view in earlier)], unknown=unknown)
     union.additive.check(union.values)
     flagged, lower, upper = (
         union.gathered(part)
@@ -81,7 +83,7 @@ def _guarded(
     """
     own, cells = union, np.arange(union.cells)
     if len(union.tables) > len(tables):
-        own = Union.of(tables)
+        own = Union.of(tables, unknown=[(t.n == 0) & ~known_zeros(t, mask.rule) for t in tables])
         cells = np.zeros(own.cells, dtype=np.int64)
         for place, joint in zip(own.places, union.places, strict=False):
             cells[place] = joint
@@ -147,7 +149,7 @@ def _limits(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTa
         most = union.gathered([*(table + np.inf for table in tables), *(v.high for v in earlier)], np.minimum, np.inf)
         low = np.maximum(low, np.minimum(known, union.values))
         high = np.minimum(high, np.maximum(most, union.values))
-    return low, np.where(_zeros(union, mask, new, earlier), 0.0, high)
+    return low, union.bounded(np.where(_zeros(union, mask, new, earlier), 0.0, high))
 
 
 def _must_publish(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> Any:

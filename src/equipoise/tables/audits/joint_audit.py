@@ -121,7 +121,7 @@ def intervals(tables: Sequence[KnownTable]) -> tuple[Union, Floats, Floats]:
     """
     union = Union.of([view.table for view in tables])
     low = np.minimum(union.gathered([view.low for view in tables]), union.values)
-    high = np.maximum(union.gathered([view.high for view in tables], np.minimum, np.inf), union.values)
+    high = union.bounded(np.maximum(union.gathered([view.high for view in tables], np.minimum, np.inf), union.values))
     if union.table_cells > MAX_CELLS:
         return union, low, high
     ranges = audit(union.additive, union.values, low < high, low=low, high=high, targets=~union.atoms)

@@ -209,7 +209,7 @@ def known_limits(union: Union) -> tuple[Any, Any]:
         mask, told = suppression_of(table), ~np.isnan(table.published_values) | structural(table)
         pairs.append(limits_of(table, mask.limits if mask else None, (table.n == 0) & told))
     low, high = zip(*pairs, strict=True)
-    return union.gathered(low), union.gathered(high, np.minimum, np.inf)
+    return union.gathered(low), union.bounded(union.gathered(high, np.minimum, np.inf))
 
 
 def verdicts(table: Table, place: Any, ranges: AttackerIntervals, rule: Rule | None) -> pl.DataFrame:
