@@ -106,8 +106,14 @@ def levels(contributions: np.ndarray, counts: bool) -> tuple[float, float] | Non
     return (0.0, max(lack, 1e-4 * total)) if lack > 0 else None
 
 
-def broken(frame: pl.DataFrame, drawn: list[Plan], published: list[dict[tuple[str, ...], float | None]]) -> list[str]:
-    """Sensitive cells that the attacker knows to within their level, or that are published."""
+def broken(
+    frame: pl.DataFrame, drawn: list[Plan], published: list[dict[tuple[str, ...], float | None]],
+    alone: bool = False,
+) -> list[str]:  # fmt: skip
+    """Sensitive cells that the attacker knows to within their level, or that are published.
+
+    With `alone` he is one of those who are alone in suppressed cells and know them, the worst for each cell but theirs.
+    """
     counts = drawn[0].value is None
     amounts = np.ones(frame.height) if counts else frame["turnover"].to_numpy()
     cells = [cells_of(frame, plan) for plan in drawn]
@@ -127,6 +133,13 @@ def broken(frame: pl.DataFrame, drawn: list[Plan], published: list[dict[tuple[st
     entries = [(i, k) for i, row in enumerate(rows) for k in row]
     matrix = csr_array((np.ones(len(entries)), tuple(np.array(entries).T)), shape=(len(rows), len(kinds)))
     failures, known = [], {}
+    lone = {
+        next(iter(m))
+        for t, n in zip(cells, published, strict=True)
+        for c, m in t.items()
+        if len(m) == 1 and n[c] is None
+    }
+    knowers = [{kind[row]: amounts[row]} for row in sorted(lone) if kind.count(kind[row]) == 1] if alone else [{}]
     for table, numbers in zip(cells, published, strict=True):
         for labels, members in table.items():
             needed = levels(amounts[list(members)], counts)
@@ -136,17 +149,24 @@ def broken(frame: pl.DataFrame, drawn: list[Plan], published: list[dict[tuple[st
             if members not in known:
                 goal = np.zeros(len(kinds))
                 goal[[*{kind[row] for row in members}]] = 1.0
-                known[members] = [
-                    linprog(sign * goal, A_eq=matrix, b_eq=totals, bounds=(0, None), method="highs") for sign in (1, -1)
-                ]
-            low, high = known[members]
-            top = np.inf if high.status == 3 else -high.fun
-            assert low.status == 0
-            assert high.status in (0, 3)
+                others = [own for own in knowers if not {kind[row] for row in members} <= {*own}]
+                known[members] = [ends(goal, matrix, totals, own) for own in others]
             slack = 1e-5 * max(1.0, value)
-            if numbers[labels] is not None or top < value + needed[1] - slack or top - low.fun <= slack:
-                failures.append(f"{labels}: {low.fun:.4f} {value:.4f} {top:.4f} needs {needed}")
+            failures += [
+                f"{labels}: {low:.4f} {value:.4f} {top:.4f} needs {needed}"
+                for low, top in known[members]
+                if numbers[labels] is not None or top < value + needed[1] - slack or top - low <= slack
+            ]
     return failures
+
+
+def ends(goal: np.ndarray, matrix: Any, totals: Any, own: dict[int, float]) -> tuple[float, float]:
+    """The least and the most that a sum of classes can be to somebody who knows some of them."""
+    bounds = [(own.get(place, 0), own.get(place)) for place in range(len(goal))]
+    low, high = (linprog(sign * goal, A_eq=matrix, b_eq=totals, bounds=bounds, method="highs") for sign in (1, -1))
+    assert low.status == 0
+    assert high.status in (0, 3)
+    return low.fun, np.inf if high.status == 3 else -high.fun
 
 
 def numbers_of(table: Any) -> dict[tuple[str, ...], float | None]:
@@ -182,7 +202,7 @@ def attack_in_order(seed: int, folder: Path) -> tuple[int, list[str]]:
     frame, groups = people(seed)
     drawn = plans(seed, groups)
     released: list[Plan] = []
-    published = []
+    published, covered = [], False
     for number, plan in enumerate(drawn):
         records = eq.Records.of(frame, eq.Roles())
         options = {**plan.options(), "rule": rule_of(drawn)}
@@ -192,7 +212,11 @@ def attack_in_order(seed: int, folder: Path) -> tuple[int, list[str]]:
             continue
         released.append(plan)
         published.append(numbers_of(made.table))
-    return len(released), broken(frame, released, published) if released else []
+        covered = any("alone" in who and "earlier table" in who for who in made.attackers.against)
+    failures = broken(frame, released, published) if released else []
+    if released and covered:
+        failures += [f"to somebody alone: {one}" for one in broken(frame, released, published, alone=True)]
+    return len(released), failures
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -194,19 +194,23 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
             f"Nothing was published: {number(joint.changed)} cells were published before with another change. Whoever "
             "has both can average it out: take the record keys and the perturbation table of the first."
         )
-    if joint.exact or joint.close:
+    alone_exact, alone_close = joint.alone or (0, 0)
+    if joint.exact or joint.close or alone_exact:
         raise RefusedError(_reason(joint, len(earlier), table.suppresses))
     notes = (*table.notes, *_joint_notes(len(earlier), others, joint))
-    return replace(table, notes=notes, attackers=table.attackers.with_tables(len(earlier)))
+    covered = joint.alone is not None and not alone_close
+    return replace(table, notes=notes, attackers=table.attackers.with_tables(len(earlier), covered))
 
 
 def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
     kind = "suppressed" if suppresses else "small or sensitive"
     exact, close = f"{number(joint.exact)} {kind} cells exactly", f"{number(joint.close)} sensitive cells too closely"
-    cells = exact if joint.exact else close
+    cells, who = exact if joint.exact else close, "an outsider"
+    if not joint.exact and not joint.close and joint.alone:
+        cells, who = f"{number(joint.alone[0])} sensitive cells exactly", "somebody who is alone in suppressed cells"
     tip = "Protect them together with eq.protect_tables, or publish" if suppresses else "Publish"
     return (
-        f"Nothing was published: together with {_earlier(earlier)} an outsider can compute {cells}. {tip} the same "
+        f"Nothing was published: together with {_earlier(earlier)} {who} can compute {cells}. {tip} the same "
         "groups as before."
     )
 

@@ -16,6 +16,7 @@ from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
 from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks
 from equipoise.tables._suppression.insider_guard import widened
+from equipoise.tables._suppression.insiders import counted
 from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.problem import SuppressionTable
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
@@ -77,12 +78,12 @@ def _guarded(
     tables: Sequence[Table], union: Union, system: SuppressionTable, pattern: Suppression, *, usable: Any,
     levels: tuple[Floats, ...], costs: Floats, mask: "Suppress", progress: Progress | None = None,
 ) -> Suppression:  # fmt: skip
-    """The pattern with what else it takes against those who contribute to these tables.
+    """The pattern with what else it takes against those who contribute to these tables, and to earlier ones.
 
-    Earlier tables do not say who contributes to them: beside those the new ones are widened by themselves.
+    Where earlier tables do not say who contributes to them the new ones are widened by themselves.
     """
     own, cells = union, np.arange(union.cells)
-    if len(union.tables) > len(tables):
+    if len(union.tables) > len(tables) and not tell_contributors(union):
         own = Union.of(tables, unknown=[(t.n == 0) & ~known_zeros(t, mask.rule) for t in tables])
         cells = np.zeros(own.cells, dtype=np.int64)
         for place, joint in zip(own.places, union.places, strict=False):
@@ -102,6 +103,11 @@ def _guarded(
         suppressed[cells[guarded.suppressed & ~own.atoms]] = True
     spent = float(costs[suppressed & ~pattern.primary].sum())
     return replace(pattern, suppressed=suppressed, weaker=weaker, cost=spent)
+
+
+def tell_contributors(union: Union) -> bool:
+    """Whether all tables say who is alone in their cells; the codes of holdings are not kept."""
+    return counted(union) and not any("holder" in table.more.columns for table in union.tables)
 
 
 def _needs(view: "KnownTable") -> tuple[Any, Floats, Floats]:

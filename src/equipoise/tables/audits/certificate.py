@@ -18,7 +18,7 @@ from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
 
-WITH_TABLES = "an outsider who has"
+WITH_TABLES = ("an outsider who has", "everybody who is alone in suppressed cells and has")
 OTHER_TABLES = "somebody who has other tables of this data (no register given)"
 
 
@@ -44,17 +44,18 @@ class Attackers:
         """Everybody covered, without numbers."""
         return (*self.against, *(f"{who}, some cells to less than their full level" for who in self.less))
 
-    def with_tables(self, earlier: int) -> "Attackers":
-        """After an audit together with so many earlier tables of a register, by an outsider."""
+    def with_tables(self, earlier: int, alone: bool = False) -> "Attackers":
+        """After an audit together with so many earlier tables of a register, by an outsider or who is `alone` too."""
         rest = tuple(who for who in self.not_cover if who != OTHER_TABLES)
         if not earlier:
             return replace(
                 self, not_cover=(*rest, "somebody who has other tables of this data than those of the register")
             )
         tables = "the earlier table" if earlier == 1 else f"the {earlier:,} earlier tables"
+        who = f"contributors who share cells and use {tables}" if alone else f"contributors who use {tables}"
         return replace(
-            self, against=(*self.against, f"{WITH_TABLES} {tables} of this data too"),
-            not_cover=(*rest, f"contributors who use {tables} too, and tables that are not in the register"),
+            self, not_cover=(*rest, f"{who} too, and tables that are not in the register"),
+            against=(*self.against, *(f"{one} {tables} of this data too" for one in WITH_TABLES[: 2 if alone else 1])),
         )  # fmt: skip
 
     def _without_tables(self) -> "Attackers":
@@ -69,7 +70,7 @@ class Attackers:
         number = re.search(r"the ([\d,]+) earlier tables", " ".join(against))
         many = int(number[1].replace(",", "")) if number else 1
         alone = self._without_tables()
-        ways = (self, alone.with_tables(0), alone.with_tables(many))
+        ways = (self, alone.with_tables(0), alone.with_tables(many), alone.with_tables(many, alone=True))
         stated = (tuple(against), tuple(not_against))
         return next((way for way in ways if (way.public, way.not_cover) == stated), self)
 

@@ -17,10 +17,12 @@ from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.methods.method import Rule
+from equipoise.tables._suppression.guarded_cells import suppression_of
 from equipoise.tables._suppression.problem import typical
+from equipoise.tables._suppression.suppress_tables import tell_contributors
 from equipoise.tables.audits.attacker_intervals import audit, too_close
 from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
-from equipoise.tables.audits.suppressed_cells import compared
+from equipoise.tables.audits.suppressed_cells import compared, insiders
 
 EXACT_TOLERANCE = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
@@ -48,7 +50,8 @@ class JointAudit:
     """Guarded cells of all tables that follow `exact`, those known too `close`, and whether relations were used.
 
     `changed` counts the cells that were published before with another change; `complete` says that every sum that
-    follows from the records was used (`Union`).
+    follows from the records was used (`Union`). `alone` counts the sensitive cells that somebody who is alone in cells
+    of any of the tables knows exactly, and those that he knows too closely; None where that was not asked.
     """
 
     exact: int
@@ -56,6 +59,7 @@ class JointAudit:
     related: bool
     changed: int = 0
     complete: bool = True
+    alone: tuple[int, int] | None = None
 
 
 def view_of(table: Table, rule: Rule | None, method: str) -> KnownTable:
@@ -78,10 +82,24 @@ def together(new: KnownTable, earlier: Sequence[KnownTable]) -> JointAudit:
         union, cells = compared([new.table, *(view.table for view in earlier)])
         close = sum(_short(cells.filter(pl.col("table") == i), view) for i, view in enumerate(earlier, start=1))
         exact, exposed = int(cells["exact"].sum()), int(cells["exposed"].sum())
-        return JointAudit(exact, exposed + close, True, complete=union.complete)
+        return JointAudit(exact, exposed + close, True, complete=union.complete, alone=_alone(union, new, earlier))
     if other := otherwise(new, earlier):
         return JointAudit(0, 0, True, other)
     return joint([new, *earlier])
+
+
+def _alone(union: Union, new: KnownTable, earlier: Sequence[KnownTable]) -> tuple[int, int] | None:
+    """How many sensitive cells of all tables somebody who is alone in cells knows exactly, and too closely."""
+    mask = suppression_of(new.table)
+    if mask is None or not mask.singletons or not tell_contributors(union):
+        return None
+    hidden = ~union.gathered([~np.isnan(view.table.published_values) for view in (new, *earlier)])
+    levels = [(view.guarded & (view.below + view.above > 0), view.below, view.above) for view in (new, *earlier)]
+    kinds = insiders(union, hidden, levels, against="lone contributor")
+    guarded = kinds.get("lone contributor")
+    if guarded is None:
+        return 0, 0
+    return int(guarded.exact.sum()), int((guarded.weaker | guarded.unsettled).sum())
 
 
 def _short(cells: pl.DataFrame, view: KnownTable) -> int:

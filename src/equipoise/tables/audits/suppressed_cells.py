@@ -75,7 +75,8 @@ def audit(
         return rows
     size = _coalition(released) if coalition is None else coalition
     whole_number(size, "coalition")
-    parts = insiders(union, ranges.suppressed, [rule or rule_of(released)], size, whole, against)
+    levels = [guards(released, rule or rule_of(released), suppression_of(released))]
+    parts = insiders(union, ranges.suppressed, levels, size, whole, against)
     more = [insider_rows(union, 0, kind, cells) for kind, cells in parts.items()]
     return pl.concat([*([rows] if against == "everybody" else []), *more] or [rows.clear()])
 
@@ -86,12 +87,14 @@ def _coalition(table: Table) -> int:
 
 
 def insiders(
-    union: Union, suppressed: Any, rules: Sequence[Rule | None], coalition: int = 1, whole: bool | None = None,
-    against: Attacker = "everybody", progress: Progress | None = None,
+    union: Union, suppressed: Any, levels: Sequence[tuple[Any, Any, Any]], coalition: int = 1,
+    whole: bool | None = None, against: Attacker = "everybody", progress: Progress | None = None,
 ) -> dict[str, GuardedCells]:  # fmt: skip
-    """What each kind of contributors leaves of the levels of sensitive cells: the kinds that the tables tell about."""
-    tables = [guards(table, rule, suppression_of(table)) for table, rule in zip(union.tables, rules, strict=True)]
-    flagged, below, above = (union.gathered(part) for part in zip(*tables, strict=True))
+    """What each kind of contributors leaves of the levels of sensitive cells: the kinds that the tables tell about.
+
+    `levels` has for each table which cells are sensitive, and how far they must stay uncertain below and above.
+    """
+    flagged, below, above = (union.gathered(part) for part in zip(*levels, strict=True))
     low, high = known_limits(union)
     system = SuppressionTable.of(union.additive, union.values, np.minimum(low, union.values), high)
     below, above = (np.where(flagged, side, 0.0) for side in (below, above))
@@ -108,7 +111,8 @@ def contributors_together(tables: Sequence[Table], coalition: int = 1) -> pl.Dat
     """What contributors can compute of the sensitive cells of several tables together, with the number of the table."""
     union = Union.of(tables)
     hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
-    parts = insiders(union, hidden, [rule_of(table) for table in tables], coalition)
+    levels = [guards(table, rule_of(table), suppression_of(table)) for table in tables]
+    parts = insiders(union, hidden, levels, coalition)
     rows = [
         insider_rows(union, number, kind, cells).with_columns(table=pl.lit(number))
         for kind, cells in parts.items()
