@@ -16,6 +16,7 @@ from equipoise.tables._suppression.insiders import counted, least_known
 from equipoise.tables._suppression.problem import typical
 from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
+from equipoise.tables.audits.largest_contribution import guess_notes
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
 
 WITH_TABLES = "an outsider who has"
@@ -218,4 +219,5 @@ def changed_cells(released: Table, rule: Rule | None) -> Certificate:
             "somebody who knows values roughly beforehand", OTHER_TABLES,
         )
     )  # fmt: skip
+    notes = (*notes, *guess_notes(released, rule))
     return Certificate(cells.filter(pl.Series(sensitive)), notes, attackers)

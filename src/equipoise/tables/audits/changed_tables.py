@@ -12,9 +12,10 @@ from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import DataError, require_columns
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
+from equipoise.tables._amount_noise import AmountNoise
 from equipoise.tables.audits.attacker_intervals import audit
 
-CHANGING_METHODS = ("round", "cell_key", "adjust")
+CHANGING_METHODS = ("round", "cell_key", "cell_key_amounts", "adjust")
 """Methods that change numbers and suppress none."""
 MAX_CELLS = 5_000
 """Cells up to which the relations of the table are used to narrow the intervals."""
@@ -28,6 +29,15 @@ class Room:
 
     low: Floats
     high: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoiseRoom(Room):
+    """The room of amounts changed by cell keys, with the law of their noise and what it was in proportion to."""
+
+    noise: AmountNoise
+    contributions: Floats
+    extra: Floats
 
 
 def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
@@ -62,7 +72,7 @@ def limits(table: Table) -> tuple[Floats, Floats]:
     law, published = table.history[-1], table.published_values
     if len(table.history) > 1:
         raise DataError("A table that was changed more than once cannot be audited: take one method.")
-    if law.mask == "adjust" and isinstance(law.detail, Room):
+    if isinstance(law.detail, Room):
         return law.detail.low, law.detail.high
     if law.mask == "cell_key":
         weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
