@@ -263,8 +263,8 @@ def test_what_cannot_be_perturbed(records: eq.Records) -> None:
 
 @pytest.mark.parametrize("bad", [
     {"small": 0}, {"large": 0.5, "point": 10}, {"large": 0.01}, {"point": 10.0}, {"q": 1.0}, {"epsilons": ()},
-    {"variance": 0}, {"epsilons": (0.5,)}, {"epsilons": (1, 0.2, 0.5)}, {"epsilons": (1,) * 7}, {"extra": 1.0}, {"basis": "x"},
-    {"unit": 0}, {"ptable": 3}, {"most": 0}, {"little": 0},
+    {"variance": 0}, {"epsilons": (0.5,)}, {"epsilons": (1, 0.2, 0.5)}, {"epsilons": (1,) * 7}, {"extra": 1.0},
+    {"basis": "x"}, {"unit": 0}, {"ptable": 3}, {"most": 0}, {"little": 0},
 ])  # fmt: skip
 def test_bad_parameters(bad: dict) -> None:
     with pytest.raises(eq.ParameterError):

@@ -22,6 +22,7 @@ from equipoise.tables import CellKey, CellKeyAmounts, record_keys
 
 RESERVED_LABELS = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
 """Columns of a protected table and its audit: no column of the records may have such a name."""
+WISHES = "How it is protected"
 TABLE = "What the table holds"
 """Where the command line lists the layout of a table."""
 
@@ -51,6 +52,18 @@ class TableLayout:
     structural: tuple[str, ...] = option(
         (), "Cells that nobody can be in, which everybody knows: \"sex=m & pregnant=yes\", or a column that marks "
         "them; repeat for more.", cli="names", metavar="LABELS", panel=TABLE,
+    )  # fmt: skip
+    publish: tuple[str, ...] = option(
+        (), "Cells that must be published: \"region=N & industry=A\", or a column that marks them; repeat for more.",
+        cli="names", metavar="LABELS", panel=WISHES,
+    )  # fmt: skip
+    suppress: tuple[str, ...] = option(
+        (), "Cells that must be suppressed, and are protected like sensitive ones; as --publish.", cli="names",
+        metavar="LABELS", panel=WISHES,
+    )  # fmt: skip
+    apriori: str | None = option(
+        None, "An a-priori file of tau-ARGUS (.hst): statuses, costs and protection levels of cells.", cli="text",
+        metavar="FILE", panel=WISHES,
     )  # fmt: skip
     key: str | None = option(
         None, "The record keys, from 0 up to 1; drawn in secret when not given.", cli="text", metavar="COLUMN",
@@ -112,7 +125,8 @@ class Tabulation(Section, TableLayout):
         return table(
             records, self.by, self.value, hierarchies=trees, holding=self.holding, weight=self.weight,
             request=self.request, key=key, top=top_of((*rules, *methods)), ready=self.ready_columns,
-            structural=self.structural, counts=self.counts,
+            structural=self.structural, counts=self.counts, publish=self.publish, suppress=self.suppress,
+            apriori=folder / self.apriori if self.apriori else None,
         )  # fmt: skip
 
     def with_plain_trees(self, records: Records, folder: Path) -> "Tabulation":

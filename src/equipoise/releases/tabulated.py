@@ -142,10 +142,15 @@ class Tabulated:
         if self.suppresses:
             return (
                 f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed to protect those who contributed; "
-                "an outsider cannot compute them from what is published."
+                f"an outsider cannot compute them from what is published.{self._rounded}"
             )
         law = self.table.history[-1]
         return law.words[:1].upper() + law.words[1:].rstrip(".") + "."
+
+    @property
+    def _rounded(self) -> str:
+        base = self.table.history[-1].parameters.get("round")
+        return f" Published cells are rounded to multiples of {base}." if base else ""
 
     @cached_property
     def public(self) -> pl.DataFrame:
@@ -212,8 +217,8 @@ def _certified_count(released: Table, name: str, method: Any, rule: Rule | None)
     certificate = certify(count_view(released, name), rule)
     refuse(certificate, method, f" of {name!r}")
     return (
-        f"The counts of {name!r} were audited by themselves: passed, {_cells(certificate.cells.height)} needing protection. "
-        "What follows from them and the other counts together was not audited."
+        f"The counts of {name!r} were audited by themselves: passed, {_cells(certificate.cells.height)} needing "
+        "protection. What follows from them and the other counts together was not audited."
     )
 
 

@@ -29,8 +29,8 @@ class CellKey:
     too), or made here: the law of maximum entropy of mean 0, variance at most `variance`, no change beyond `most`, no
     published count from 1 to `above`.
 
-    Count variables of the table (`eq.table(..., counts=["ill"])`: how many records have a 1 there) change by the keys of
-    those records, into the columns `published_ill`; `ptables` gives them files of their own ("ill=FILE").
+    Count variables of the table (`eq.table(..., counts=["ill"])`: how many records have a 1 there) change by the keys
+    of those records, into the columns `published_ill`; `ptables` gives them files of their own ("ill=FILE").
 
     Source: Fraser and Wooton (2006); Thompson, Broadfoot and Elazar (2013), *Methodology for the automatic
     confidentialisation of statistical outputs*; Giessing (2016) for the law; the R packages cellKey and ptable.

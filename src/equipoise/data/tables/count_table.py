@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -13,6 +14,7 @@ from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.data.tables.a_priori import with_a_priori
 from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.keyed_cells import KEY_UNITS, KeyedColumns, with_keyed
 from equipoise.data.tables.ready_table import Ready, ready_cells
@@ -44,6 +46,9 @@ def table(
     ready: bool | Ready = False,
     structural: str | Sequence[str] = (),
     counts: str | Sequence[str] = (),
+    publish: str | Sequence[str] = (),
+    suppress: str | Sequence[str] = (),
+    apriori: str | Path | None = None,
 ) -> Table:
     """Count, add up and rank records into a table with all its margins.
 
@@ -62,7 +67,8 @@ def table(
     pass over the records, then for each axis one join with its nodes and one grouping.
 
     `structural` names cells that nobody can be in, which everybody knows ("sex=m & pregnant=yes", or a column of
-    marks): the column `structural` marks them.
+    marks): the column `structural` marks them. `publish` and `suppress` name cells in the same way that must be, and
+    `apriori` is a file of tau-ARGUS that says so, with costs and protection levels (`data.tables.a_priori`).
 
     With `ready` the records are the cells of an existing table, one in each row; `tables.Ready` gives the roles of its
     columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
@@ -79,7 +85,7 @@ def table(
             holding=holding, weight=weight or records.roles.weight, request=request, key=key, counts=counts
         )
         cells = _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
-        return with_structural(cells, structural)
+        return with_a_priori(with_structural(cells, structural), publish, suppress, apriori)
     if records.source and records.source.format == "tab":
         raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
     if not columns:
@@ -94,7 +100,8 @@ def table(
     axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
     counted = _built(axes, _coded(pieces, axes, needed), needed, top)
     counted = with_keyed(counted, records, KeyedColumns(value, weight, holding, key, names(counts, "counts")))
-    return with_structural(replace(counted, behind=CountedRecords(records, value, weight)), structural)
+    counted = with_structural(replace(counted, behind=CountedRecords(records, value, weight)), structural)
+    return with_a_priori(counted, publish, suppress, apriori)
 
 
 def _refuse_with_ready(**columns: str | Sequence[str] | None) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.a_priori import SAFE, a_priori
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule
@@ -115,7 +116,8 @@ def certify(released: Table, rule: Rule | None) -> Certificate:
         mask = suppression_of(released)
         cells = audit(released, rule, against="everybody" if mask is not None and mask.singletons else "outsider")
         suppressed = int(np.isnan(released.published_values).sum())
-        return Certificate(cells, _on_whole_numbers(released, suppressed), suppression_attackers([released], cells))
+        notes = (*_on_whole_numbers(released, suppressed), *_declared_safe(released, rule))
+        return Certificate(cells, notes, suppression_attackers([released], cells))
     return changed_cells(released, rule)
 
 
@@ -197,6 +199,14 @@ def _on_whole_numbers(released: Table, suppressed: int) -> tuple[str, ...]:
         return ("The audit used that counts are whole numbers.",)
     return (f"With more than {MAX_WHOLE:,} cells suppressed the audit does not use that counts are whole: they may be "
             "known a little better than it says.",)  # fmt: skip
+
+
+def _declared_safe(released: Table, rule: Rule | None) -> tuple[str, ...]:
+    """How many cells that the rule calls sensitive were said to be safe beforehand."""
+    said = a_priori(released)
+    if said is None or rule is None or not (many := int((rule.flag(released).to_numpy() & said.cells(SAFE)).sum())):
+        return ()
+    return (f"{many:,} cells that the rule calls sensitive were said to be safe beforehand: they were not protected.",)
 
 
 def changed_cells(released: Table, rule: Rule | None) -> Certificate:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.a_priori import PUBLISHED, a_priori
 from equipoise.data.tables.cell_status import marked, structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
@@ -84,15 +85,18 @@ def limits(table: Table) -> tuple[Floats, Floats]:
     if law.parameters["kind"] == "small":
         return _small(table, published, base)
     far = base * (1 + int(law.parameters.get("beyond", 0)))
-    if column := law.parameters.get("keep"):
-        far = np.where(kept_cells(table, str(column)), 0.0, far)
+    far = np.where(kept_cells(table, law.parameters.get("keep")), 0.0, far)
     return np.maximum(published - far, 0.0), published + far
 
 
-def kept_cells(table: Table, column: str) -> Booleans:
-    """Cells that a column marks to be published as they are."""
+def kept_cells(table: Table, column: str | None) -> Booleans:
+    """Cells to be published as they are: those that a column marks, and those of which it was said beforehand."""
+    said = a_priori(table)
+    kept = np.zeros(len(table), dtype=np.bool_) if said is None else said.cells(PUBLISHED)
+    if column is None:
+        return kept
     require_columns((column,), table.more.columns)
-    return marked(table.more[column]).to_numpy()
+    return kept | marked(table.more[column]).to_numpy()
 
 
 def _small(table: Table, published: Floats, base: float) -> tuple[Floats, Floats]:

@@ -1,5 +1,7 @@
 """How close a contributor comes to the largest contribution of a cell whose amount was changed by cell keys."""
 
+from typing import Any
+
 import numpy as np
 
 from equipoise.data.cells import amount
@@ -29,7 +31,7 @@ def guess_notes(table: Table, rule: Rule | None) -> tuple[str, ...]:
     cells = np.flatnonzero(guarded(table, rule)[0] & (table.numbers("top1") > 0))
     if not len(cells):
         return ()
-    parts = getattr(rule, "rules", (rule,))
+    parts: tuple[Any, ...] = getattr(rule, "rules", (rule,))
     share = next((float(part.p) for part in parts if hasattr(part, "p")), USUAL_SHARE)
     first = table.numbers("top1")[cells]
     cells = cells[np.argsort(-first / amount(table)[cells], kind="stable")][:MAX_GUESSED_CELLS]
