@@ -85,6 +85,15 @@ def test_cells_of_cellkey(
     assert one_cell(law, value, parts, np.array([keys]), extra)[0] == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.parametrize(("share", "wanted"), [(0.5, 400.0), (0.6, 360.0)])
+def test_the_example_of_the_handbook(share: float, wanted: float) -> None:
+    """Hundepool et al. (2024), section 4.6: 300 with a largest contribution of 200, key 0.8, v = 0 and 1 in two rows."""
+    i, v = np.array([0, 1, 2, 2, 3, 3]), np.array([0.0, 0, 0, 1, 0, 1])
+    law = Ptable(i, v, np.ones(6), np.array([1.0, 1, 0.9, 1, 0.7, 1]))
+    cell = one_cell(AmountNoise(Flex(share, share, 0.0, 3.0), law), 300, (200,), np.array([[0.8]]))
+    assert cell[0] == pytest.approx(wanted)
+
+
 @needs_data
 def test_the_test_data_of_cellkey() -> None:
     """With the ptable that R's ptable wrote (pt_ex_nums), and sums, keys and largest contributions of our table."""

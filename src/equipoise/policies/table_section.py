@@ -130,8 +130,13 @@ class Tabulation(Section, TableLayout):
         )  # fmt: skip
 
     def with_plain_trees(self, records: Records, folder: Path) -> "Tabulation":
-        """The section with its hierarchies as plain data, so that no file or column is needed for them."""
-        return replace(self, hierarchies={c: tree.to_plain() for c, tree in self.trees(records, folder).items()})
+        """The section with its hierarchies as plain data, so that no file or column is needed for them.
+
+        An a-priori file is kept by its full path.
+        """
+        apriori = str((folder / self.apriori).resolve()) if self.apriori else None
+        trees = {column: tree.to_plain() for column, tree in self.trees(records, folder).items()}
+        return replace(self, hierarchies=trees, apriori=apriori)
 
 
 def tree(records: Records, column: str, groups: Any, folder: Path) -> Hierarchy:

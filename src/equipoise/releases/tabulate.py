@@ -83,6 +83,8 @@ class TableOptions(TableLayout):
         if self.ready and any(isinstance(one, CellKey | CellKeyAmounts) for one in (self.method, *self.compare)):
             raise ParameterError("Cell keys are made from the keys of records: a ready table has none.")
         self._refuse_wishes()
+        if self.apriori:
+            object.__setattr__(self, "apriori", str(Path(self.apriori).resolve()))
         if self.counts and not isinstance(self.method, CellKey):
             raise ParameterError(
                 "counts are for cell keys: suppress or round each count variable as a table of its own."

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.cell_status import STRUCTURAL, structural
 from equipoise.data.tables.count_variables import count_variables, count_view
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
@@ -21,8 +22,9 @@ from equipoise.tables import Adjust, CellKey, CellKeyAmounts, Round, Suppress
 from equipoise.tables.audits import Attackers, Certificate, KnownTable, certify, view_of
 
 STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "secondary": 11}
-EMPTY_CELL_CODE = 14
-"""The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own."""
+EMPTY_CELL_CODE, NOT_STRUCTURAL_CODE = 14, 13
+"""The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own, and where it is said
+which of them are structural zeros the others have another."""
 MIN_REPORTED_GAP = 1e-4
 """Below this a pattern counts as the cheapest."""
 
@@ -171,10 +173,10 @@ class Tabulated:
                for name in self.count_variables for part in ("n", "published")},
             status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
         )  # fmt: skip
+        other = (self.table.n == 0) & ~structural(self.table) & (STRUCTURAL in self.table.more.columns)
+        empty = pl.Series(np.where(other, NOT_STRUCTURAL_CODE, EMPTY_CELL_CODE))
         return cells.with_columns(
-            code=pl.when((pl.col("n") == 0) & (pl.col("status") == "published"))
-            .then(EMPTY_CELL_CODE)
-            .otherwise("code"),
+            code=pl.when((pl.col("n") == 0) & (pl.col("status") == "published")).then(empty).otherwise("code"),
             n=pl.when(pl.col("contributors").is_not_null()).then("n"),
         )
 

@@ -51,8 +51,9 @@ class CellKeyAmounts:
     and with it the contribution that it is a share of.
 
     Source: Thompson, Broadfoot and Elazar (2013), *Methodology for the automatic confidentialisation of statistical
-    outputs*; the R packages cellKey (ck_params_nums) and ptable of Meindl, Enderle, Giessing and Tent. Where cellKey
-    1.0.2 and tau-ARGUS 4.2 differ it follows tau-ARGUS: epsilons count below `point` too, `extra` is for the first
+    outputs*; Giessing and Tent (2019), *Concepts for generalising tools implementing the cell key method to the case of
+    continuous variables*; Hundepool et al. (2024), *Handbook on Statistical Disclosure Control*, section 4.6; the R
+    packages cellKey (ck_params_nums) and ptable. Where cellKey 1.0.2 and tau-ARGUS differ it follows tau-ARGUS: epsilons count below `point` too, `extra` is for the first
     component, little contributions after the first add nothing. Keys of components are drawn afresh from the cell's
     key, not by turning its digits, which leaves components correlated by a tenth.
     Does not guard against an intruder who averages an amount that can be rebuilt from many cells, nor for sure against
