@@ -51,6 +51,8 @@ def frame(many: int = 500) -> pl.DataFrame:
             "w": rng.integers(1, 4, many),
             "loss": rng.integers(-5, 9, many),
             "key": rng.random(many),
+            "large": (np.arange(many) % 9 == 0).astype(np.int64),
+            "asked": (np.arange(many) % 40 == 0) + (np.arange(many) % 60 == 0),
         }
     )
 
@@ -130,6 +132,84 @@ def test_rounding_and_cell_keys(run: Run, made: Path, tmp_path: Path) -> None:
     assert "Cells rounded to multiples of 5" in page
 
 
+def test_amounts_and_count_variables_by_cell_keys(run: Run, made: Path, tmp_path: Path) -> None:
+    told = json.loads(run(*firms(made, "--cell-key", "--key", "key", "--out", tmp_path / "amounts", "--json")))
+    assert told["method"] == "cell_key_amounts"
+    assert any("second largest" in note for note in told["notes"])
+    records, by = eq.read(made / "firms.csv"), ["region", "industry"]
+    found = eq.tabulate(records, by, "turnover", method=eq.tables.CellKeyAmounts(), key="key")
+    assert pl.read_csv(tmp_path / "amounts" / "public" / "table.csv")["published"].equals(found.public["published"])
+    assert "largest contributions" in (tmp_path / "amounts" / "public" / "report.html").read_text(encoding="utf-8")
+    verified = eq.verify(tmp_path / "amounts", original=made / "firms.csv")
+    assert verified, verified
+    other = run(*firms(made, "--change", "cell-key-amounts(small=0.2, epsilons=[1])", "--key", "key", "--json"))
+    assert json.loads(other)["method"] == "cell_key_amounts"
+    counts = [made / "firms.csv", "--by", "region", "--cell-key", "--key", "key", "--counts", "large"]
+    run(*counts, "--out", tmp_path / "counts")
+    both = eq.tabulate(records, "region", method=eq.tables.CellKey(), key="key", counts="large")
+    written = pl.read_csv(tmp_path / "counts" / "public" / "table.csv")
+    assert written["published_large"].equals(both.public["published_large"])
+    assert eq.verify(tmp_path / "counts", original=made / "firms.csv")
+
+
+def test_what_is_said_of_cells_beforehand(run: Run, made: Path, tmp_path: Path) -> None:
+    """Labels and an a-priori file, the same as in Python; made again and verified with them."""
+    (tmp_path / "a.hst").write_text("n1,A1,u\nn1,A1,pl,50,60\n,,p\nn1,A2,c,1\n", encoding="utf-8")
+    wishes = [
+        "--apriori",
+        tmp_path / "a.hst",
+        "--publish",
+        "region=n2 & industry=A1",
+        "--suppress",
+        "region=s1 & industry=A1",
+    ]
+    told = json.loads(run(*firms(made, *RULE, *wishes, "--out", tmp_path / "out", "--json")))
+    inside = pl.read_csv(tmp_path / "out" / "private" / "table.csv")
+    statuses = {row[:2]: row[2] for row in inside.select("region", "industry", "status").rows()}
+    assert statuses["n1", "A1"] == statuses["s1", "A1"] == "sensitive"
+    assert statuses["n2", "A1"] == statuses["Total", "Total"] == "published"
+    found = eq.tabulate(
+        eq.read(made / "firms.csv"), ["region", "industry"], "turnover", rule="p-percent:10%",
+        publish="region=n2 & industry=A1", suppress="region=s1 & industry=A1", apriori=str(tmp_path / "a.hst"),
+    )  # fmt: skip
+    assert told["counts"] == found.counts
+    assert eq.verify(tmp_path / "out", original=made / "firms.csv")
+    audit = pl.read_csv(tmp_path / "out" / "private" / "audit.csv").filter(
+        region="n1", industry="A1", against="outsider"
+    )
+    assert audit.select((pl.col("upper").fill_null(1e9) >= pl.col("value") + 60).all()).item()
+
+
+def test_rounding_of_published_cells(run: Run, made: Path, tmp_path: Path) -> None:
+    run(*firms(made, *RULE, "--round-published", "10", "--out", tmp_path / "out"))
+    assert (pl.read_csv(tmp_path / "out" / "public" / "table.csv")["published"].drop_nulls() % 10 == 0).all()
+    assert eq.verify(tmp_path / "out", original=made / "firms.csv")
+    counts = [made / "firms.csv", "--by", "region,industry"]
+    run(*counts, "--round", "5", "--publish", "industry=Total", "--out", tmp_path / "kept")
+    kept = pl.read_csv(tmp_path / "kept" / "private" / "table.csv")
+    assert kept.filter(industry="Total").select((pl.col("published") == pl.col("value")).all()).item()
+    run(*counts, "--change", "round(base=3, controlled=False)", "--out", tmp_path / "third")
+    assert (pl.read_csv(tmp_path / "third" / "public" / "table.csv")["published"] % 3 == 0).all()
+
+
+def test_requests_with_two_shares_and_a_margin(run: Run, made: Path, tmp_path: Path) -> None:
+    """REQ(2 %, 1 %, 30 %) of tau-ARGUS, by polars from the records: more than the share of the cell."""
+    args = firms(made, "--request", "asked", "--rule", "request:2%,1%,30%", "--outsiders-only")
+    run(*args, "--out", tmp_path / "out")
+    inside = pl.read_csv(tmp_path / "out" / "private" / "table.csv")
+    cells = pl.read_csv(made / "firms.csv").group_by("region", "industry").agg(
+        one=pl.col("turnover").filter(pl.col("asked") == 1).max(),
+        two=pl.col("turnover").filter(pl.col("asked") == 2).max(),
+        value=pl.col("turnover").sum(),
+    ).with_columns(sensitive=(pl.col("one") > 0.02 * pl.col("value")).fill_null(False)
+                   | (pl.col("two") > 0.01 * pl.col("value")).fill_null(False))  # fmt: skip
+    both = inside.join(cells, on=["region", "industry"])
+    assert both["sensitive"].sum() > 1
+    assert both["sensitive"].equals(both["status"] == "sensitive", check_names=False)
+    audit = pl.read_csv(tmp_path / "out" / "private" / "audit.csv").filter(status="sensitive")
+    assert (audit["upper"].fill_null(1e12) - audit["value"] >= 0.3 * audit["value"] - 1e-6).all()
+
+
 def test_the_screen(run: Run, made: Path, tmp_path: Path) -> None:
     text = run(*firms(made, "--rule", "dominance:1,75%", "--out", tmp_path / "out"))
     flat = " ".join(text.split())
@@ -172,7 +252,20 @@ def test_it_is_listed(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "table" in capfd.readouterr().out
     text = run("--help")
-    assert all(option in text for option in ("--by", "--value", "--rule", "--holding", "--round", "--cell-key"))
+    assert all(
+        option in text
+        for option in (
+            "--by",
+            "--value",
+            "--rule",
+            "--holding",
+            "--round",
+            "--cell-key",
+            "--publish",
+            "--apriori",
+            "--counts",
+        )
+    )
 
 
 # --- files --------------------------------------------------------------------------------------------------------
@@ -295,7 +388,14 @@ BAD: list[tuple[list[str], str]] = [
     (["--by", "region", "--round", "5", "--cell-key"], "take one"),
     (["--by", "region", "--round", "5", "--cost", "cells"], "--cost is about suppressing"),
     (["--by", "region", "--round", "1"], "base must be"),
-    (["--by", "region", "--value", "turnover", "--cell-key"], "counts"),
+    (["--by", "region", "--value", "turnover", "--change", "cell-key"], "amounts"),
+    (["--by", "region", "--change", "round:5", "--cell-key"], "take one"),
+    (["--by", "region", "--counts", "key", "--cell-key"], "0 or 1"),
+    (["--by", "region", "--counts", "key", *RULE], "of its own"),
+    (["--by", "region,industry", "--value", "turnover", *RULE, "--publish", "region=zz"], "no label 'zz'"),
+    (["--by", "region,industry", "--value", "turnover", *RULE, "--publish", "regio=zz"], "Did you mean 'region'"),
+    (["--by", "region,industry", "--value", "turnover", *RULE, "--apriori", "none.hst"], "cannot be read"),
+    (["--by", "region", "--value", "turnover", "--cell-key", "--suppress", "region=Total"], "about suppressed cells"),
     (["--by", "region", "--key", "key", *RULE], "--key is for --cell-key"),
     (["--by", "region", "--value", "turnover", *RULE, "--method", "slow"], "'fast' or 'optimal'"),
     (["--by", "region", "--value", "turnover", *RULE, "--cost", "nothing"], "nothing"),

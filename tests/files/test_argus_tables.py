@@ -185,3 +185,22 @@ def test_what_was_written_can_be_read_again(made: eq.Records, tmp_path: Path, tr
         assert np.allclose(again.select(columns), wanted.select(columns), rtol=1e-6)
         assert found.table["status"].equals(done.table.table["status"])
     assert (private / "table_1.hrc").is_file() == (tree == "two levels")
+
+
+def test_structural_zeros_are_written_and_read_again(tmp_path: Path) -> None:
+    """Empty cells have tau-ARGUS' numbers: 14 the structural ones, 13 the others where it is said which are."""
+    people = pl.DataFrame({"sex": [*"ffffmmmm"], "state": [*"ppoooooo"], "age": [*"xyxyxyxx"]})
+    done = eq.tabulate(
+        eq.Records.of(people, eq.Roles()), ["sex", "state", "age"], rule="min-count:1", structural="sex=m & state=p",
+        out=tmp_path / "out",
+    )  # fmt: skip
+    assert {13, 14} >= set(done.internal.filter(n=0)["code"].to_list())
+    people = people.filter(~((pl.col("sex") == "m") & (pl.col("age") == "y")))
+    done = eq.tabulate(
+        eq.Records.of(people, eq.Roles()), ["sex", "state", "age"], rule="min-count:1", structural="sex=m & state=p",
+        out=tmp_path / "two",
+    )  # fmt: skip
+    found = eq.table(eq.read(tmp_path / "two" / "private" / "table.sbs"), ready=True)
+    marked = found.table.filter(pl.col("structural"))
+    assert marked.select("sex", "state").unique().rows() == [("m", "p")]
+    assert marked.height == done.table.more["structural"].sum() == 3

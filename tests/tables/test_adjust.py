@@ -88,3 +88,19 @@ def test_no_room_to_move_is_said() -> None:
 def test_parameters_that_make_no_sense(bad: dict) -> None:
     with pytest.raises(eq.ParameterError):
         Adjust(**{"rule": PPercent(0.1)} | bad)
+
+
+def test_cells_that_tell_about_a_group_move_the_only_way_that_hides_it() -> None:
+    """Everybody in group a is p: the full cell goes down, the empty one beside it up, and the audit passes."""
+    people = pl.DataFrame({"k": [*"a" * 20, *"b" * 20], "ill": [*"p" * 20, *"p" * 8, *"q" * 12]})
+    made = eq.table(eq.Records.of(people, eq.Roles()), ["k", "ill"])
+    rule = eq.rules.GroupDisclosure(columns="ill")
+    found = Adjust(rule).apply(made, Draws(1)).table
+    moved = {row[:2]: row[2] for row in found.select("k", "ill", "published").rows()}
+    assert moved["a", "q"] >= 1
+    assert moved["a", "p"] <= 19
+    for k in ("a", "b", "Total"):
+        assert moved[k, "p"] + moved[k, "q"] == moved[k, "Total"]
+    assert eq.tabulate(eq.Records.of(people, eq.Roles()), ["k", "ill"], method=Adjust(rule)).counts["exposed"] == 0
+    zeros = Adjust(eq.rules.Zero(empty=True)).apply(made, Draws(1)).table
+    assert zeros.filter(k="a", ill="q")["published"].item() >= 1

@@ -245,3 +245,44 @@ def test_columns_with_the_names_of_inner_work_are_dimensions_like_others() -> No
     assert made.records == 2
     with pytest.raises(eq.ParameterError, match="rename"):
         eq.table(eq.Records.of(frame.rename({"x": "n"}), eq.Roles()), ["n"])
+
+
+# --- several count variables --------------------------------------------------------------------------------------
+
+
+def test_count_variables_have_keys_and_tables_of_their_own(tmp_path: Path) -> None:
+    """Each is the table of the records that have it, whatever ptable the others have; weighted as well."""
+    frame = people(300, 6).with_columns(ill=(pl.col("person") % 7 == 0).cast(pl.Int8), old=pl.col("age") > "c")
+    path = tmp_path / "p.csv"
+    generate(2, 1.0).table.write_csv(path)
+    made = eq.table(keyed(frame), ["sex", "area"], weight="w", key="rkey", counts=["ill", "old"])
+    found = CellKey(ptables=(f"old={path}",)).apply(made, Draws(1))
+    assert not [c for c in found.more.columns if c.startswith("key")]
+    for name, mask in (("ill", CellKey()), ("old", CellKey(str(path)))):
+        alone = eq.table(keyed(frame.filter(pl.col(name).cast(pl.Boolean))), ["sex", "area"], weight="w", key="rkey")
+        wanted = mask.apply(alone, Draws(2)).table.select("sex", "area", "n", "published")
+        both = wanted.join(found.table, on=["sex", "area"])
+        assert both["n"].to_list() == both[f"n_{name}"].to_list()
+        assert both["published"].to_numpy() == pytest.approx(both[f"published_{name}"].to_numpy())
+    plain = CellKey().apply(eq.table(keyed(frame), ["sex", "area"], weight="w", key="rkey"), Draws(1))
+    assert np.array_equal(plain.published_values, found.published_values)
+
+
+def test_count_variables_are_published_and_audited() -> None:
+    frame = people(200, 6).with_columns(ill=(pl.col("person") % 7 == 0).cast(pl.Int8))
+    found = eq.tabulate(keyed(frame), ["sex", "area"], method=CellKey(), key="rkey", counts="ill", rule="min-count:3")
+    assert {"published", "published_ill"} <= set(found.public.columns)
+    assert {"n_ill", "published_ill"} <= set(found.internal.columns)
+    assert "'ill' were audited" in found.notes[-1]
+    with pytest.raises(eq.RefusedError, match="of 'ill' failed"):
+        eq.tabulate(keyed(frame), ["sex", "area"], method=CellKey(most=1, variance=0.5), key="rkey", counts="ill",
+                    rule="min-count(n=30, margin=1)")  # fmt: skip
+    for bad, said in (({"counts": "w"}, "0 or 1"), ({"counts": "nobody"}, "nobody")):
+        with pytest.raises(eq.EquipoiseError, match=said):
+            eq.table(keyed(frame), "sex", key="rkey", **bad)
+    with pytest.raises(eq.ParameterError, match="is none"):
+        CellKey(ptables=("x=y.csv",)).apply(eq.table(keyed(frame), "sex", key="rkey"), Draws(1))
+    with pytest.raises(eq.ParameterError, match="of its own"):
+        eq.tabulate(keyed(frame), "sex", rule="min-count:3", counts="ill")
+    with pytest.raises(eq.ParameterError, match="NAME=FILE"):
+        CellKey(ptables=("x",))

@@ -18,10 +18,11 @@ from equipoise.masks import Recode
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.policies.dominance_check import parts_of
 from equipoise.policies.sections import Section
-from equipoise.tables import CellKey, record_keys
+from equipoise.tables import CellKey, CellKeyAmounts, record_keys
 
 RESERVED_LABELS = ("published", "status", "code", "exact", "exposed", "lower", "upper", "table")
 """Columns of a protected table and its audit: no column of the records may have such a name."""
+WISHES = "How it is protected"
 TABLE = "What the table holds"
 """Where the command line lists the layout of a table."""
 
@@ -44,9 +45,25 @@ class TableLayout:
     request: str | None = option(
         None, "Marks those who asked for protection, for the rule request.", cli="text", metavar="COLUMN", panel=TABLE
     )
+    counts: tuple[str, ...] = option(
+        (), "Columns of 0 and 1 that are counted beside the records, each changed by cell keys of its own.",
+        cli="names", metavar="COLUMNS", panel=TABLE,
+    )  # fmt: skip
     structural: tuple[str, ...] = option(
         (), "Cells that nobody can be in, which everybody knows: \"sex=m & pregnant=yes\", or a column that marks "
         "them; repeat for more.", cli="names", metavar="LABELS", panel=TABLE,
+    )  # fmt: skip
+    publish: tuple[str, ...] = option(
+        (), "Cells that must be published: \"region=N & industry=A\", or a column that marks them; repeat for more.",
+        cli="names", metavar="LABELS", panel=WISHES,
+    )  # fmt: skip
+    suppress: tuple[str, ...] = option(
+        (), "Cells that must be suppressed, and are protected like sensitive ones; as --publish.", cli="names",
+        metavar="LABELS", panel=WISHES,
+    )  # fmt: skip
+    apriori: str | None = option(
+        None, "An a-priori file of tau-ARGUS (.hst): statuses, costs and protection levels of cells.", cli="text",
+        metavar="FILE", panel=WISHES,
     )  # fmt: skip
     key: str | None = option(
         None, "The record keys, from 0 up to 1; drawn in secret when not given.", cli="text", metavar="COLUMN",
@@ -103,16 +120,23 @@ class Tabulation(Section, TableLayout):
 
     def made(self, records: Records, folder: Path, methods: Iterable[Any], rules: Iterable[Any], seed: int) -> Table:
         """Make the table from prepared records, with the statistics that methods and rules need of each cell."""
-        trees = self.trees(records, folder)
+        trees, methods = self.trees(records, folder), tuple(methods)
         records, key = with_keys(records, self.key, methods, seed)
         return table(
             records, self.by, self.value, hierarchies=trees, holding=self.holding, weight=self.weight,
-            request=self.request, key=key, top=top_of(rules), ready=self.ready_columns, structural=self.structural,
+            request=self.request, key=key, top=top_of((*rules, *methods)), ready=self.ready_columns,
+            structural=self.structural, counts=self.counts, publish=self.publish, suppress=self.suppress,
+            apriori=folder / self.apriori if self.apriori else None,
         )  # fmt: skip
 
     def with_plain_trees(self, records: Records, folder: Path) -> "Tabulation":
-        """The section with its hierarchies as plain data, so that no file or column is needed for them."""
-        return replace(self, hierarchies={c: tree.to_plain() for c, tree in self.trees(records, folder).items()})
+        """The section with its hierarchies as plain data, so that no file or column is needed for them.
+
+        An a-priori file is kept by its full path.
+        """
+        apriori = str((folder / self.apriori).resolve()) if self.apriori else None
+        trees = {column: tree.to_plain() for column, tree in self.trees(records, folder).items()}
+        return replace(self, hierarchies=trees, apriori=apriori)
 
 
 def tree(records: Records, column: str, groups: Any, folder: Path) -> Hierarchy:
@@ -129,14 +153,14 @@ def tree(records: Records, column: str, groups: Any, folder: Path) -> Hierarchy:
 
 def with_keys(records: Records, key: str | None, methods: Iterable[Any], seed: int) -> tuple[Records, str | None]:
     """The records with keys drawn from the seed where a method needs them and no column has them."""
-    if key is None and any(isinstance(method, CellKey) for method in methods):
+    if key is None and any(isinstance(method, CellKey | CellKeyAmounts) for method in methods):
         return record_keys(records, seed, "_key"), "_key"
     return records, key
 
 
-def top_of(rules_in_use: Iterable[Any]) -> int:
-    """The number of largest contributions that the rules need."""
-    return max([DEFAULT_TOP, *(getattr(part, "ranks", 0) for rule in rules_in_use for part in parts_of(rule))])
+def top_of(used: Iterable[Any]) -> int:
+    """The number of largest contributions that rules and methods need."""
+    return max([DEFAULT_TOP, *(getattr(part, "ranks", 0) for one in used for part in parts_of(one))])
 
 
 def refuse_labels(columns: Iterable[str]) -> None:

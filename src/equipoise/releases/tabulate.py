@@ -19,7 +19,7 @@ from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedErro
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.randomness import Draws, new_seed
-from equipoise.methods.method import Rule
+from equipoise.methods.method import Rule, label
 from equipoise.policies.table_section import TableLayout, refuse_labels, refuse_names, rules_of, top_of, with_keys
 from equipoise.provenance.recipe_file import RECIPE, table_recipe_text
 from equipoise.provenance.registered_tables import with_earlier_tables
@@ -29,9 +29,10 @@ from equipoise.releases.release_folder import refuse_existing
 from equipoise.releases.table_release import TableContents, audited_together, write_table
 from equipoise.releases.tabulated import Tabulated, certified, refuse
 from equipoise.search.table_comparison import beside, compared_methods
-from equipoise.tables import Adjust, CellKey, Round, Suppress, audit, difference
+from equipoise.tables import Adjust, CellKey, CellKeyAmounts, Round, Suppress, audit, difference
 from equipoise.tables.audits import Attackers, Certificate, contributors_together, suppression_attackers
 
+METHODS_WITH_AUDIT = (Suppress, Round, CellKey, CellKeyAmounts, Adjust)
 HOW = "How it is protected"
 """Where the command line lists the options of protection."""
 
@@ -79,14 +80,32 @@ class TableOptions(TableLayout):
         object.__setattr__(self, "compare", compared_methods(self.compare, rule))
         if self.register is not None and not isinstance(self.register, Register):
             object.__setattr__(self, "register", Register(self.register, self.asset))
-        if self.ready and any(isinstance(one, CellKey) for one in (self.method, *self.compare)):
+        if self.ready and any(isinstance(one, CellKey | CellKeyAmounts) for one in (self.method, *self.compare)):
             raise ParameterError("Cell keys are made from the keys of records: a ready table has none.")
+        self._refuse_wishes()
+        if self.apriori:
+            object.__setattr__(self, "apriori", str(Path(self.apriori).resolve()))
+        if self.counts and not isinstance(self.method, CellKey):
+            raise ParameterError(
+                "counts are for cell keys: suppress or round each count variable as a table of its own."
+            )
+
+    def _refuse_wishes(self) -> None:
+        """Refuse a-priori information that the method would not heed."""
+        methods = {"publish": (Suppress, Round), "suppress": (Suppress,), "apriori": (Suppress,)}
+        for name, kinds in methods.items():
+            if getattr(self, name) and not isinstance(self.method, kinds):
+                raise ParameterError(f"{name} is about suppressed cells: {label(self.method)} does not suppress any.")
 
     def _rule(self) -> Rule | None:
         """The rule of the table, which may be that of its method."""
         rule: Rule | None = cast(Rule, parse(self.rule, "rule")) if isinstance(self.rule, str) else self.rule
-        if self.method is not None and not isinstance(self.method, Suppress | Round | CellKey | Adjust):
-            raise ParameterError("method must be tables.Suppress, Round, CellKey or Adjust: others have no audit.")
+        if self.method is not None and not isinstance(self.method, METHODS_WITH_AUDIT):
+            raise ParameterError(
+                "method must be tables.Suppress, Round, CellKey, CellKeyAmounts or Adjust: others have no audit."
+            )
+        if isinstance(self.method, CellKeyAmounts) and rule is None:
+            return self.method.rule
         if isinstance(self.method, Suppress | Adjust):
             rule = rule if rule is not None else self.method.rule
             if rule != self.method.rule:
@@ -108,11 +127,11 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
 
     `by` is a column or several, `value` what is added up. `rule` says which cells are sensitive ('p-percent:10% |
     min-count:3'). `method` is what to do about them: suppress them and the cheapest others (`tables.Suppress(rule)`,
-    done unless told), `tables.Adjust(rule)`, `tables.Round` or `tables.CellKey`; of the last two a rule is not needed
-    but checked where given. Cell keys come from the column
-    `key`; without one they are drawn from the secret `seed`. `compare` names other methods ('round:5') that are tried
-    beside and measured under the same rule, for the map in the internal report. `progress` is called with (done, total,
-    what); returning False stops. The rest are those of `eq.table`.
+    done unless told), `tables.Adjust(rule)`, `tables.Round`, `tables.CellKey` of counts or `tables.CellKeyAmounts`; of
+    the last three a rule is not needed but checked where given. Cell keys come from the column `key`; without one they
+    are drawn from the secret `seed`. `compare` names other methods ('round:5') that are tried beside and measured under
+    the same rule, for the map in the internal report. `progress` is called with (done, total, what); returning False
+    stops. The rest are those of `eq.table`.
 
     A table in which a suppressed cell can be computed exactly, or a sensitive one to within its protection level,
     raises RefusedError and nothing is written. `out` is written whole or not at all: `public/` (table, report,
@@ -153,8 +172,9 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     keyed, key = with_keys(records, options.key, (method, *others), seed)
     original = table(
         keyed, options.by, options.value, hierarchies=options.hierarchies, holding=options.holding,
-        weight=options.weight, request=options.request, key=key, top=top_of((rule, *rules_of(others))),
-        ready=options.ready, structural=options.structural,
+        weight=options.weight, request=options.request, key=key, top=top_of((rule, *rules_of(others), method, *others)),
+        ready=options.ready, structural=options.structural, counts=options.counts,
+        publish=options.publish, suppress=options.suppress, apriori=options.apriori,
     )  # fmt: skip
     if options.ready:
         original = without(without(original, "published"), "status")

@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.cell_status import STRUCTURAL, structural
+from equipoise.data.tables.count_variables import count_variables, count_view
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import RefusedError
@@ -16,12 +18,13 @@ from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.presentation.notebook import tabulated_html
 from equipoise.presentation.numbers import number, value_text
 from equipoise.search.table_comparison import TableComparison
-from equipoise.tables import Adjust, CellKey, Round, Suppress
+from equipoise.tables import Adjust, CellKey, CellKeyAmounts, Round, Suppress
 from equipoise.tables.audits import Attackers, Certificate, KnownTable, certify, view_of
 
 STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "secondary": 11}
-EMPTY_CELL_CODE = 14
-"""The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own."""
+EMPTY_CELL_CODE, NOT_STRUCTURAL_CODE = 14, 13
+"""The numbers tau-ARGUS gives to what becomes of a cell; those without records have their own, and where it is said
+which of them are structural zeros the others have another."""
 MIN_REPORTED_GAP = 1e-4
 """Below this a pattern counts as the cheapest."""
 
@@ -53,6 +56,11 @@ class Tabulated:
     def known_cells(self) -> KnownTable:
         """What the public can infer of each cell, and which need protection."""
         return view_of(self.table, self.rule, name_of(type(self.method)))
+
+    @property
+    def count_variables(self) -> tuple[str, ...]:
+        """Columns that are counted beside the records."""
+        return count_variables(self.table)
 
     @cached_property
     def statuses(self) -> pl.Series:
@@ -136,10 +144,15 @@ class Tabulated:
         if self.suppresses:
             return (
                 f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed to protect those who contributed; "
-                "an outsider cannot compute them from what is published."
+                f"an outsider cannot compute them from what is published.{self._rounded}"
             )
         law = self.table.history[-1]
         return law.words[:1].upper() + law.words[1:].rstrip(".") + "."
+
+    @property
+    def _rounded(self) -> str:
+        base = self.table.history[-1].parameters.get("round")
+        return f" Published cells are rounded to multiples of {base}." if base else ""
 
     @cached_property
     def public(self) -> pl.DataFrame:
@@ -147,7 +160,8 @@ class Tabulated:
         numbers = pl.Series(self.table.published_values).fill_nan(None)
         status = pl.when(numbers.is_null()).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
         labels = self.table.table.select(self.table.by)
-        return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())
+        counts = {f"published_{name}": _plain(self.table.more[f"published_{name}"]) for name in self.count_variables}
+        return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series(), **counts)
 
     @cached_property
     def internal(self) -> pl.DataFrame:
@@ -155,12 +169,14 @@ class Tabulated:
         cells = self.table.table.select(*self.table.by, "n", "contributors").with_columns(
             value=_plain(pl.Series(amount(self.table))),
             published=_plain(pl.Series(self.table.published_values).fill_nan(None)),
+            **{f"{part}_{name}": _plain(self.table.more[f"{part}_{name}"].cast(pl.Float64))
+               for name in self.count_variables for part in ("n", "published")},
             status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
         )  # fmt: skip
+        other = (self.table.n == 0) & ~structural(self.table) & (STRUCTURAL in self.table.more.columns)
+        empty = pl.Series(np.where(other, NOT_STRUCTURAL_CODE, EMPTY_CELL_CODE))
         return cells.with_columns(
-            code=pl.when((pl.col("n") == 0) & (pl.col("status") == "published"))
-            .then(EMPTY_CELL_CODE)
-            .otherwise("code"),
+            code=pl.when((pl.col("n") == 0) & (pl.col("status") == "published")).then(empty).otherwise("code"),
             n=pl.when(pl.col("contributors").is_not_null()).then("n"),
         )
 
@@ -192,9 +208,20 @@ def certified(original: Table, released: Table, method: Any, rule: Rule | None, 
     """What was made of a table, audited, and refused where the audit fails."""
     certificate = certify(released, rule)
     refuse(certificate, method)
+    counts = tuple(_certified_count(released, name, method, rule) for name in count_variables(released))
     diagnosis = diagnose(original, rule) if rule is not None else None
-    notes = (*(_gap(released) if isinstance(method, Suppress) else ()), *certificate.notes)
+    notes = (*(_gap(released) if isinstance(method, Suppress) else ()), *certificate.notes, *counts)
     return Tabulated(released, certificate.cells, method, rule, diagnosis, notes, seed, attackers=certificate.attackers)
+
+
+def _certified_count(released: Table, name: str, method: Any, rule: Rule | None) -> str:
+    """What the audit says of a count variable; refused where it fails."""
+    certificate = certify(count_view(released, name), rule)
+    refuse(certificate, method, f" of {name!r}")
+    return (
+        f"The counts of {name!r} were audited by themselves: passed, {_cells(certificate.cells.height)} needing "
+        "protection. What follows from them and the other counts together was not audited."
+    )
 
 
 def _gap(released: Table) -> tuple[str, ...]:
@@ -209,7 +236,7 @@ def _gap(released: Table) -> tuple[str, ...]:
     return (f"At most {share} of the cost of its secondary cells is more than the cheapest pattern{beside} needs.",)
 
 
-def refuse(certificate: Certificate, method: Any) -> None:
+def refuse(certificate: Certificate, method: Any, what: str = "") -> None:
     """Nothing is published when the audit fails."""
     if not certificate.exact and not certificate.exposed and not certificate.insiders:
         return
@@ -219,12 +246,13 @@ def refuse(certificate: Certificate, method: Any) -> None:
     tip = {
         Round: "take a larger base, or suppress cells",
         CellKey: "allow larger changes, or suppress cells",
+        CellKeyAmounts: "allow more noise (small, most), or suppress cells",
         Adjust: "let other cells move further, or suppress cells",
     }.get(type(method), "publish coarser groups")
     people = [f"an outsider can compute {' and '.join(failures)}"] if failures else []
     if certificate.insiders:
         people.append(f"somebody who contributes can compute {_cells(certificate.insiders, 'sensitive ')} exactly")
-    raise RefusedError(f"Nothing was published, the audit failed: {'; '.join(people)}. Instead, {tip}.")
+    raise RefusedError(f"Nothing was published, the audit{what} failed: {'; '.join(people)}. Instead, {tip}.")
 
 
 def _cells(many: int, what: str = "") -> str:

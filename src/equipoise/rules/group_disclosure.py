@@ -33,10 +33,10 @@ class GroupDisclosure(Together):
     N - m >= t is possible, downwards by t - (N - m), and the largest cell beside it may hold t; an empty cell may hold
     one record. A record counts the mean contribution to the margin. Empty cells are unknown where suppressed.
 
-    Source: Duncan, Fienberg, Krishnan et al. (2001), *Disclosure limitation methods and information loss for tabular
-    data*, on attribute disclosure; Hundepool et al. (2012), *Statistical Disclosure Control*, section 5.2, group
-    disclosure and 100 % cells; ACRO and SACRO on zeros and full cells. Misleads when the group is defined by several
-    margins at once, or by a column that is not in the table.
+    Source: Hundepool et al. (2024), *Handbook on Statistical Disclosure Control*, second edition, section 5.2, group
+    attribute and within-group disclosure; Lupp and Langsrud (2021), *Suppression of directly-disclosive cells in
+    frequency tables*, N - m <= c for a coalition of c, here k = c + 1. Protection levels are of our own. Misleads when
+    the group is defined by several margins at once, or by a column that is not in the table.
 
     >>> people = eq.Records.of(pl.DataFrame({"k": [*"aaaabbbb"], "ill": [*"ppppppqq"]}), eq.Roles())
     >>> table = eq.table(people, ["k", "ill"])

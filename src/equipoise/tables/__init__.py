@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from equipoise.tables.audits import audit as audit
     from equipoise.tables.audits import difference as difference
     from equipoise.tables.cell_key import CellKey as CellKey
+    from equipoise.tables.cell_key_amounts import CellKeyAmounts as CellKeyAmounts
     from equipoise.tables.distance import Distance as Distance
     from equipoise.tables.exposed import Exposed as Exposed
     from equipoise.tables.groups_told import GroupsTold as GroupsTold

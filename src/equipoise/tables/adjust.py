@@ -30,9 +30,10 @@ class Adjust:
     """Controlled tabular adjustment: publish a table near the true one in which every sensitive cell is far enough off.
 
     A cell that the `rule` calls sensitive, with protection levels l and u, is published at x - l or below, or at x + u
-    or above; all other cells move as little as they can so that every relation holds: the sum of w abs(change) is
-    least, with w = 1 / x (`distance="relative"`) or 1 (`"absolute"`). No cell moves by more than the share `most` of
-    its value (sensitive ones up to four times their level), none below 0; empty cells stay empty, counts whole.
+    or above (where it has a level on one side only, like an empty cell that tells about a group, on that side); all
+    other cells move as little as they can so that every relation holds: the sum of w abs(change) is least, with
+    w = 1 / x (`distance="relative"`) or 1 (`"absolute"`). No cell moves by more than the share `most` of its value
+    (sensitive ones up to four times their level), none below 0; other empty cells stay empty, counts whole.
     A mixed-integer program on HiGHS, one choice for each sensitive cell, to within 1 % of the bound or for `seconds`;
     the law says the gap, and the largest share by which another cell moved, which users need to know. The audit counts
     with an attacker who knows that share, and that sensitive cells move by at most four times their level.
@@ -108,13 +109,15 @@ class _Problem:
 
     @classmethod
     def of(cls, table: Table, values: Floats, method: Adjust) -> "_Problem":
-        flagged = np.flatnonzero(method.rule.flag(table).to_numpy() & (values > 0))
         protection = levels(method.rule, table)
+        below, above = (protection[side].to_numpy() for side in ("lower", "upper"))
+        flagged = np.flatnonzero(method.rule.flag(table).to_numpy() & ((values > 0) | (above > 0)))
         whole_numbers = bool(np.array_equal(values, table.n))
-        lower, upper = (protection[side].to_numpy()[flagged] for side in ("lower", "upper"))
+        lower, upper = below[flagged], above[flagged]
         if whole_numbers:
             lower, upper = np.minimum(np.ceil(lower - 1e-9), values[flagged]), np.ceil(upper - 1e-9)
-        weights = 1 / np.maximum(values, 1e-9) if method.distance == "relative" else np.ones(len(values))
+        size = np.maximum(np.where(values > 0, values, above), 1e-9)
+        weights = 1 / size if method.distance == "relative" else np.ones(len(values))
         return cls(additive(table).base, values, flagged, lower, upper, method.most, weights, whole_numbers)
 
     @property
@@ -125,7 +128,8 @@ class _Problem:
     @property
     def scale(self) -> float:
         """Amounts are counted in typical levels, so that the solver's tolerances fit them."""
-        return 1.0 if self.counted else float(np.median(self.upper))
+        levels = np.maximum(self.upper, self.lower)
+        return 1.0 if self.counted or not levels.any() else float(np.median(levels[levels > 0]))
 
     def program(self, number: Floats) -> Program:
         import scipy.sparse as sparse
@@ -147,9 +151,10 @@ class _Problem:
         zero, least = np.zeros(self.matrix.shape[0]), np.concatenate([0 * up, 0 * up, down, -far_down])
         price = self.weights / self.weights[self.cells].mean()
         ties = TIES * (number[self.cells] - 0.5)
+        must_rise, may_rise = (down <= 0) & (up > 0), (up > 0) | (down <= 0)
         return Program(
-            rows, np.concatenate([price, price, ties]), np.zeros(2 * size + many),
-            np.concatenate([*caps, np.ones(many)]),
+            rows, np.concatenate([price, price, ties]), np.concatenate([np.zeros(2 * size), must_rise.astype(float)]),
+            np.concatenate([*caps, may_rise.astype(float)]),
             np.concatenate([zero, least]), np.concatenate([zero, np.full(4 * many, np.inf)]),
         )  # fmt: skip
 

@@ -6,8 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from equipoise.data.records import Law
+from equipoise.data.tables.count_variables import count_variables, count_view, with_count
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import changed, whole, without
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.randomness import Draws
 from equipoise.methods.parameters import above, check_fields
@@ -27,6 +29,9 @@ class CellKey:
     too), or made here: the law of maximum entropy of mean 0, variance at most `variance`, no change beyond `most`, no
     published count from 1 to `above`.
 
+    Count variables of the table (`eq.table(..., counts=["ill"])`: how many records have a 1 there) change by the keys
+    of those records, into the columns `published_ill`; `ptables` gives them files of their own ("ill=FILE").
+
     Source: Fraser and Wooton (2006); Thompson, Broadfoot and Elazar (2013), *Methodology for the automatic
     confidentialisation of statistical outputs*; Giessing (2016) for the law; the R packages cellKey and ptable.
     Does not guard against an intruder who averages: a count that can be rebuilt from many cells is known better than
@@ -45,12 +50,15 @@ class CellKey:
     most: int = 5
     variance: float = 2.0
     above: int = 0
+    ptables: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self, most=1, above=0)
         above(self.variance, "variance")
         if self.ptable is not None and not isinstance(self.ptable, str):
             raise ParameterError("ptable must be the path of a file, or left out.")
+        if not all(all(text.partition("=")[::2]) for text in self.ptables):
+            raise ParameterError("ptables are written NAME=FILE: the count variable, and the file of its ptable.")
 
     def apply(self, data: Table, draws: Draws) -> Table:
         table, values = whole(data, "CellKey")
@@ -61,15 +69,24 @@ class CellKey:
                 "The table has no cell keys: add record keys with tables.record_keys and name their column, "
                 "eq.table(..., key='rkey')."
             )
-        law = self.law()
-        change = law.change(table.n, table.numbers("key"))
-        weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
-        perturbed = np.maximum(values + change * weight, 0.0)
-        return without(changed(table, perturbed, self._law(law)), "key")
+        law, variables = self.law(), count_variables(table)
+        if unknown := [text for text in self.ptables if text.partition("=")[0] not in variables]:
+            raise ParameterError(
+                f"ptables are for count variables of the table: {unknown[0].partition('=')[0]!r} is none."
+            )
+        released = changed(table, _perturbed(law, table, table.numbers("key")), self._law(law))
+        for name in variables:
+            view = count_view(table, name)
+            own = self.law(name)
+            numbers = _perturbed(own, view, table.numbers(f"key_{name}"))
+            released = with_count(without(released, f"key_{name}"), name, numbers, self._law(own))
+        return without(released, "key")
 
-    def law(self) -> Ptable:
-        """The perturbation table."""
-        return read(self.ptable) if self.ptable else generate(self.most, self.variance, self.above)
+    def law(self, name: str | None = None) -> Ptable:
+        """The perturbation table, or that of a count variable."""
+        own = dict(text.partition("=")[::2] for text in self.ptables).get(name or "")
+        path = own or self.ptable
+        return read(path) if path else generate(self.most, self.variance, self.above)
 
     def _law(self, law: Ptable) -> Law:
         """What the public may know: the largest change and the largest variance, not the table."""
@@ -87,3 +104,9 @@ class CellKey:
             f"counts changed by the keys of their records, by at most {self.most} with variance up to "
             f"{self.variance:g}{gap}"
         )
+
+
+def _perturbed(law: Ptable, table: Table, keys: Floats) -> Floats:
+    """The counts with their changes, weighted ones by as many mean weights."""
+    weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
+    return np.maximum(table.total + law.change(table.n, keys) * weight, 0.0)

@@ -35,7 +35,7 @@ class GroupsTold:
     false. In the table as it is he concludes all: 1. The detail has for each statement the interval and `risk`, the
     share of the whole numbers in it for which the statement holds.
 
-    Source: Fischetti and Salazar-Gonzalez (2001) for the attacker's problem; Hundepool et al. (2012), section 5.2, for
+    Source: Fischetti and Salazar-Gonzalez (2001) for the attacker's problem; Hundepool et al. (2024), section 5.2, for
     group disclosure. Misleads when numbers in [a, b] are not equally likely, or counts are known to be whole where that
     narrows it. Cost: two linear programs for each statement; tables of up to 5,000 cells.
 

@@ -39,8 +39,8 @@ class Round:
       base^2 f (1 - f). The table does not add up any more.
     - `small`: only inner counts above 0 and below the base are changed, to 0 or the base, so that margins stay near,
       and margins are sums of inner cells: everything adds up, and no inner count is small.
-    - `keep` names a column that marks cells which are published as they are (with `controlled=False`: multiples do not
-      add up with other numbers).
+    - `keep` names a column that marks cells which are published as they are, beside those of `eq.table(...,
+      publish=)` (with `controlled=False`: multiples do not add up with other numbers).
 
     Source: Cox (1987), *A constructive procedure for unbiased controlled rounding*; Salazar-Gonzalez, Lowthian, Young
     et al. (2004) for the nearest in hierarchies; Fellegi (1975) for random rounding; Langsrud and Heldal (2018) for
@@ -77,14 +77,15 @@ class Round:
         table, values = whole(data, "Round")
         if (values < 0).any():
             raise DataError(f"{int((values < 0).sum()):,} cells are negative: Round is for counts and amounts.")
+        if self.controlled and kept_cells(table, None).any():
+            raise ParameterError("Cells that must be published are no multiples: say controlled=False.")
         number = draws.uniform(labels(table))
         if self.small:
             return self._small(table, values, number)
         low, part = split(values, self.base)
         if not self.controlled:
             rounded = self.base * (low + (number < part))
-            if self.keep is not None:
-                rounded = np.where(kept_cells(table, self.keep), values, rounded)
+            rounded = np.where(kept_cells(table, self.keep), values, rounded)
             return changed(table, rounded, self._law("The cells do not add up any more."))
         if self.aim == "random":
             rounded, note, parameters = self._at_random(table, low, part, draws)

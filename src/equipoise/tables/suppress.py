@@ -24,7 +24,9 @@ class Suppress:
     1 (`cells`) or a column of the table, its importance. `publish` and `withhold` name columns that mark cells which
     must be. A withheld cell is guarded like a sensitive one, to a fifth of its value both ways. `like` is the last
     period's released table (its folder or file), or a column that marks what it suppressed: that costs a twentieth now,
-    so that patterns stay where they can.
+    so that patterns stay where they can. What the table holds of a-priori information (`eq.table(..., publish=,
+    suppress=, apriori=)`) goes before rule and cost. With `round` published cells are rounded to multiples of it, which
+    add up where all of a sum is published; it depends on published values alone, so that the pattern stays safe.
 
     With `singletons` each sensitive cell keeps its levels for those who contribute, too: a contributor or holding who
     is alone in other cells, one or several, and knows them; one of several in a cell, who knows what he has in it; of
@@ -61,9 +63,10 @@ class Suppress:
     limits: tuple[str, str] | None = None
     seconds: float = 300.0
     like: str | None = None
+    round: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, round=2)
         if self.limits is not None and len(self.limits) != 2:
             raise ParameterError("limits names two columns: what is known of each cell from below and from above.")
         whole_number(self.coalition, "coalition")

@@ -117,7 +117,12 @@ def test_values_of_suppressed_cells_are_shown_only_when_asked_for(near: Any) -> 
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("round", {"base": "1000", "aim": "random"}), ("cell_key", {"most": "6", "variance": "8"}), ("adjust", {})],
+    [
+        ("round", {"base": "1000", "aim": "random"}),
+        ("cell_key", {"most": "6", "variance": "8"}),
+        ("adjust", {}),
+        ("cell_key_amounts", {"small": "20%", "basis": "sum"}),
+    ],
 )
 def test_changed_tables_are_made_again_from_what_is_kept(near: Any, method: str, options: dict[str, str]) -> None:
     counts = method == "cell_key"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -13,7 +14,9 @@ from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
+from equipoise.data.tables.a_priori import with_a_priori
 from equipoise.data.tables.axes import Axis, completed
+from equipoise.data.tables.keyed_cells import KEY_UNITS, KeyedColumns, with_keyed
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.data.tables.record_sets import CountedRecords
 from equipoise.data.tables.structural_zeros import with_structural
@@ -25,8 +28,6 @@ SECOND_REQUEST = 2
 """Code in the column of requests of those to whom the second share of the request rule applies."""
 DEFAULT_TOP = 3
 """Number of largest contributions that a table keeps by default."""
-KEY_UNITS = 10**10
-"""Record keys are added up in whole units of 1 / KEY_UNITS, so that no order of addition changes a cell's key."""
 REQUESTS = pl.col("__eq_r", "__eq_r2")
 """Largest contributions by those who asked for protection."""
 
@@ -44,6 +45,10 @@ def table(
     top: int = DEFAULT_TOP,
     ready: bool | Ready = False,
     structural: str | Sequence[str] = (),
+    counts: str | Sequence[str] = (),
+    publish: str | Sequence[str] = (),
+    suppress: str | Sequence[str] = (),
+    apriori: str | Path | None = None,
 ) -> Table:
     """Count, add up and rank records into a table with all its margins.
 
@@ -54,14 +59,16 @@ def table(
     topk = sum of x times the share of its w that falls within the first k. With a `request` column `requested` is the
     largest contribution by a record (or holding) in which that column is not 0 or false, and `requested2` that by those
     with 2, who are then left out of `requested`. With a `key` column of record keys in [0,
-    1), the `key` of a cell is the fractional part of their sum.
+    1), the `key` of a cell is the fractional part of their sum. `counts` names columns of 0 and 1: how many records
+    of each cell have a 1 stands in `n_NAME`, their weight in `total_NAME`.
 
     Every value of a column, every group of its hierarchy and the total are rows of the table, crossed with those of the
     other columns; combinations without records too, up to a million cells, beyond that only the occupied. Cost: one
     pass over the records, then for each axis one join with its nodes and one grouping.
 
     `structural` names cells that nobody can be in, which everybody knows ("sex=m & pregnant=yes", or a column of
-    marks): the column `structural` marks them.
+    marks): the column `structural` marks them. `publish` and `suppress` name cells in the same way that must be, and
+    `apriori` is a file of tau-ARGUS that says so, with costs and protection levels (`data.tables.a_priori`).
 
     With `ready` the records are the cells of an existing table, one in each row; `tables.Ready` gives the roles of its
     columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
@@ -74,9 +81,11 @@ def table(
     """
     columns = names(by, "by")
     if ready:
-        _refuse_with_ready(holding=holding, weight=weight or records.roles.weight, request=request, key=key)
+        _refuse_with_ready(
+            holding=holding, weight=weight or records.roles.weight, request=request, key=key, counts=counts
+        )
         cells = _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
-        return with_structural(cells, structural)
+        return with_a_priori(with_structural(cells, structural), publish, suppress, apriori)
     if records.source and records.source.format == "tab":
         raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
     if not columns:
@@ -90,10 +99,12 @@ def table(
     pieces = list(_pieces(records, needed, top))
     axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
     counted = _built(axes, _coded(pieces, axes, needed), needed, top)
-    return with_structural(replace(counted, behind=CountedRecords(records, value, weight)), structural)
+    counted = with_keyed(counted, records, KeyedColumns(value, weight, holding, key, names(counts, "counts")))
+    counted = with_structural(replace(counted, behind=CountedRecords(records, value, weight)), structural)
+    return with_a_priori(counted, publish, suppress, apriori)
 
 
-def _refuse_with_ready(**columns: str | None) -> None:
+def _refuse_with_ready(**columns: str | Sequence[str] | None) -> None:
     for name, column in columns.items():
         if column:
             raise ParameterError(f"{name} is about records: the rows of a ready table are cells already.")

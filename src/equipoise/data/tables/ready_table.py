@@ -13,7 +13,7 @@ from equipoise.data.levels import as_text
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis, completed
-from equipoise.data.tables.cell_status import SAFE, SECONDARY, SENSITIVE, SHOWN, marked, statuses
+from equipoise.data.tables.cell_status import SAFE, SECONDARY, SENSITIVE, SHOWN, STRUCTURAL, marked, statuses
 from equipoise.data.tables.ready_axes import axis_of
 from equipoise.data.tables.ready_checks import (
     Sums,
@@ -229,7 +229,10 @@ def _with_counts(
 
 
 def _marks(file: pl.DataFrame, x: pl.Series, ready: Ready) -> list[pl.Series]:
-    """Marks `sensitive` and `protected`; of a table that is already protected also `published` and `status`."""
+    """Marks `sensitive` and `protected`; of a table that is already protected also `published` and `status`.
+
+    Where tau-ARGUS' number 13 says that some empty cells are no structural zeros, those with 14 are.
+    """
     series = []
     status = statuses(file[ready.status]) if ready.status else None
     if ready.sensitive:
@@ -238,6 +241,9 @@ def _marks(file: pl.DataFrame, x: pl.Series, ready: Ready) -> list[pl.Series]:
         series.append((status == SENSITIVE).alias("sensitive"))
     if status is None:
         return series
+    codes = file[ready.status].cast(pl.String).str.strip_chars()
+    if codes.is_in(["13"]).any() and STRUCTURAL not in file.columns:
+        series.append((codes == "14").fill_null(value=False).alias(STRUCTURAL))
     if (status == SHOWN).any():
         series.append((status == SHOWN).alias("protected"))
     if (status == SECONDARY).any():

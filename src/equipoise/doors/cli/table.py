@@ -25,13 +25,13 @@ from equipoise.recipe.catalogue import parse
 from equipoise.releases.tabulate import HOW, TableOptions
 from equipoise.releases.tabulated import Tabulated
 from equipoise.rules import Marked
-from equipoise.tables import CellKey, Round, Suppress
+from equipoise.tables import CellKey, CellKeyAmounts, Round, Suppress
 
 COLUMNS = "=columns:"
 
 
 Cost = Annotated[
-    str | None, o.option("What suppressing a cell loses: value (the default), count or cells.", "NAME", HOW)
+    str | None, o.option("What suppressing a cell loses: value (the default), count, cells or a column.", "NAME", HOW)
 ]
 Way = Annotated[str | None, o.option("fast (the default), or optimal: the cheapest pattern, proven.", "NAME", HOW)]
 Like = Annotated[
@@ -44,9 +44,21 @@ Insiders = Annotated[
 Pooled = Annotated[
     int | None, o.option("Guard against so many together of those who are alone in cells: 1 unless given.", "SIZE", HOW)
 ]
+Shown = Annotated[
+    int | None, o.option("Round the published cells to multiples of this, beside suppression.", "BASE", HOW)
+]
+Changed = Annotated[
+    str | None,
+    o.option(
+        'Change numbers by this method in place of suppression: round:5, cell-key, "cell-key-amounts(small=0.1)".',
+        "METHOD",
+        HOW,
+    ),
+]
 Base = Annotated[int | None, o.option("Round to multiples of this that add up, in place of suppression.", "BASE", HOW)]
 Keyed = Annotated[
-    bool, o.switch("--cell-key", "Change counts by the keys of their records, in place of suppression.", HOW)
+    bool,
+    o.switch("--cell-key", "Change counts or amounts by the keys of their records, in place of suppression.", HOW),
 ]
 Trees = Annotated[
     o.Names,
@@ -69,7 +81,9 @@ def table(
     like: Like = None,
     outsiders_only: Insiders = False,
     coalition: Pooled = None,
+    round_published: Shown = None,
     round: Base = None,
+    change: Changed = None,
     cell_key: Keyed = False,
     as_json: o.AsJson = False,
     **options: Any,
@@ -79,9 +93,8 @@ def table(
     equipoise table firms.csv --by region,industry --value turnover --rule p-percent:10% --out DIR
     """
     columns, out = asked_ready(ctx.params), options["out"]
-    fields = field_values(TableOptions, options, by=o.names, compare=lambda names: names or ()) | _protection(
-        ctx.params
-    )
+    fields = field_values(TableOptions, options, by=o.names, counts=o.names, compare=lambda names: names or ())
+    fields |= _protection(ctx.params)
     with bar("protecting and auditing the table") as progress:
         records, trees = _opened(file, ctx.params)
         tabulated = eq.tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
@@ -96,28 +109,41 @@ def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
     if not options["by"] and not options["ready"]:
         raise ParameterError("Missing option '--by': the columns of the table.")
     rule = parse(options["rule"], "rule") if options["rule"] else None
-    if rule is None and options["ready"] and options["round"] is None:
+    method = _changing(options)
+    if rule is None and options["ready"] and method is None:
         rule = Marked()
-    if options["round"] is not None and options["cell_key"]:
-        raise ParameterError("--round and --cell-key are two ways to protect a table: take one.")
-    keyed = options["cell_key"] or any("cell" in text for text in options["compare"] or ())
+    keyed = isinstance(method, CellKey | CellKeyAmounts) or any("cell" in text for text in options["compare"] or ())
     if options["key"] and not keyed:
         raise ParameterError("--key is for --cell-key: the column with the keys of the records.")
-    if options["round"] is not None or options["cell_key"]:
+    if method is not None:
         _refuse_unused(options)
-        return {"rule": rule, "method": CellKey() if options["cell_key"] else Round(options["round"])}
+        return {"rule": rule, "method": method}
     if rule is None:
         raise ParameterError("Say which cells are sensitive with --rule p-percent:10%, or change all with --round 5.")
     parts = {name: options[name] for name in ("cost", "method", "like", "coalition") if options[name] is not None}
+    parts |= {"round": options["round_published"]} if options["round_published"] is not None else {}
     return {"rule": rule, "method": Suppress(rule, singletons=not options["outsiders_only"], **parts)}
+
+
+def _changing(options: Mapping[str, Any]) -> Any:
+    """The method that changes numbers; None where cells are suppressed."""
+    ways = [name for name in ("round", "cell_key", "change") if options[name]]
+    if len(ways) > 1:
+        first, second = (f"--{name.replace('_', '-')}" for name in ways[:2])
+        raise ParameterError(f"{first} and {second} are two ways to protect a table: take one.")
+    if options["round"] is not None:
+        return Round(options["round"], controlled=not options["publish"])
+    if options["cell_key"]:
+        return CellKeyAmounts() if options["value"] else CellKey()
+    return parse(options["change"], "mask") if options["change"] else None
 
 
 def _refuse_unused(options: Mapping[str, Any]) -> None:
     """Refuse what says how to suppress cells where none are."""
-    for name in ("cost", "method", "like", "outsiders_only", "coalition"):
+    for name in ("cost", "method", "like", "outsiders_only", "coalition", "round_published"):
         if options[name]:
             raise ParameterError(
-                f"--{name.replace('_', '-')} is about suppressing cells: not with --round, --cell-key."
+                f"--{name.replace('_', '-')} is about suppressing cells: not with --round, --cell-key, --change."
             )
 
 

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.a_priori import SAFE, SUPPRESSED, APriori, a_priori
 from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats
+from equipoise.ground.errors import DataError
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import hides_zeros, levels, protection
 
@@ -48,19 +50,32 @@ def guards(table: Table, rule: Rule | None, mask: "Suppress | None") -> tuple[Bo
     """Which cells are guarded, and how far below and above: by the rule, or because they are withheld by hand.
 
     A withheld cell keeps the share `WITHHELD_MARGIN` of its value both ways, as far as the attacker's own limits go.
+    A-priori information goes before the rule: cells said to be safe are not guarded, levels that are given hold.
     """
+    said = a_priori(table)
     flagged, below, above = np.zeros(len(table), dtype=np.bool_), np.zeros(len(table)), np.zeros(len(table))
     if rule is not None:
         distances = levels(rule, table)
         flagged = rule.flag(table).to_numpy()
         below, above = (distances[side].to_numpy() for side in ("lower", "upper"))
-    withheld: Any = marks(table, mask.withhold if mask else None) & (table.n > 0)
-    if not withheld.any():
-        return flagged, below, above
+    by_hand = marks(table, mask.withhold if mask else None)
+    if said is not None:
+        flagged, by_hand = flagged & ~said.cells(SAFE), by_hand | said.cells(SUPPRESSED)
+    withheld: Any = by_hand & (table.n > 0)
     value, (low, high) = amount(table), limits_of(table, mask.limits if mask else None, table.n == 0)
     margin = protection(withheld, WITHHELD_MARGIN * value, table)
     fall, rise = (
         np.minimum(margin["lower"].to_numpy(), value - low),
         np.minimum(margin["upper"].to_numpy(), high - value),
     )
-    return flagged | withheld, np.maximum(below, fall), np.maximum(above, rise)
+    flagged, below, above = flagged | withheld, np.maximum(below, fall), np.maximum(above, rise)
+    return flagged, *(_stated_levels(flagged, below, above, said) if said is not None else (below, above))
+
+
+def _stated_levels(flagged: Booleans, below: Floats, above: Floats, said: APriori) -> tuple[Floats, Floats]:
+    """The levels with those that were given beforehand, which only cells that need protection can have."""
+    given = ~np.isnan(said.lower)
+    if (given & ~flagged).any():
+        many = int((given & ~flagged).sum())
+        raise DataError(f"Protection levels are given for {many:,} cells that are not sensitive: mark them u as well.")
+    return np.where(given, said.lower, below), np.where(given, said.upper, above)

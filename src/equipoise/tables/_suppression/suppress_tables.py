@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law
+from equipoise.data.tables.a_priori import PUBLISHED, SECONDARY, a_priori
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, InfeasibleError
+from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
 from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks
@@ -19,6 +20,7 @@ from equipoise.tables._suppression.insider_guard import widened
 from equipoise.tables._suppression.insiders import counted
 from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.problem import SuppressionTable
+from equipoise.tables._suppression.rounded_cells import rounded_published
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 
 if TYPE_CHECKING:
@@ -47,16 +49,18 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
         union.gathered(part)
         for part in zip(*(guards(table, mask.rule, mask) for table in tables), *map(_needs, earlier), strict=True)
     )
+    _refuse_published(tables, union, flagged)
     zeros = _zeros(union, mask, len(tables), earlier)
     low, high = _limits(union, mask, len(tables), earlier)
     hidden_before = union.gathered([*(np.zeros(len(t), dtype=np.bool_) for t in tables), *map(_hidden, earlier)])
     published = _must_publish(union, mask, len(tables), earlier) | zeros
+    secondary = union.gathered([*(_said(t, SECONDARY) for t in tables), *(v.low > v.high for v in earlier)]) & ~zeros
     costs = union.gathered([*(_costs(table, mask) for table in tables), *(np.zeros(len(v.table)) for v in earlier)])
     try:
         for _ in range(MAX_ROUNDS):
             pattern = suppress(
                 union.additive, union.values, flagged & ~zeros, lpl=lower, upl=upper, cost=costs, low=low, high=high,
-                forced=(hidden_before & ~zeros & ~flagged) | union.atoms, forbidden=published,
+                forced=((hidden_before | secondary) & ~zeros & ~flagged) | union.atoms, forbidden=published,
                 singletons=union.knowers if mask.singletons and mask.method == "optimal" else None,
                 method=mask.method, seconds=mask.seconds, progress=progress,
             )  # fmt: skip
@@ -71,6 +75,7 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
         system = SuppressionTable.of(union.additive, union.values, low, high)
         levels = tuple(np.where(flagged, level, 0.0) for level in (lower, upper))
         pattern = _guarded(tables, union, system, pattern, usable=~published, levels=levels, costs=costs, mask=mask)
+        pattern = replace(pattern, suppressed=pattern.suppressed | secondary)
     return [_suppressed(table, place, pattern, mask) for table, place in zip(tables, union.places, strict=False)]
 
 
@@ -160,8 +165,27 @@ def _limits(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTa
 
 def _must_publish(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> Any:
     """Cells that must be published: the user's, and those that were published before."""
-    published = [*(marks(table, mask.publish) for table in union.tables[:new]), *(~_hidden(view) for view in earlier)]
-    return union.gathered(published)
+    wishes = [marks(table, mask.publish) | _said(table, PUBLISHED) for table in union.tables[:new]]
+    return union.gathered([*wishes, *(~_hidden(view) for view in earlier)])
+
+
+def _said(table: Table, status: str) -> Any:
+    """The cells of which this was said beforehand."""
+    said = a_priori(table)
+    return np.zeros(len(table), dtype=np.bool_) if said is None else said.cells(status)
+
+
+def _refuse_published(tables: Sequence[Table], union: Union, flagged: Any) -> None:
+    """Refuse a cell that must be published and is sensitive, or suppressed by hand."""
+    for table, place in zip(tables, union.places, strict=False):
+        both = np.flatnonzero(flagged[place] & _said(table, PUBLISHED))
+        if len(both):
+            row = table.table.select(table.by).row(int(both[0]), named=True)
+            labels = ", ".join(f"{column} = {value}" for column, value in row.items())
+            raise ParameterError(
+                f"The cell {labels} must be published, but it is sensitive ({len(both):,} such cells): leave it out, "
+                "or say in an a-priori file that it is safe."
+            )
 
 
 def _costs(table: Table, mask: "Suppress") -> Floats:
@@ -173,6 +197,9 @@ def _costs(table: Table, mask: "Suppress") -> Floats:
     costs = np.ones(len(table)) if mask.cost == "cells" else table.numbers(name)
     if not (np.isfinite(costs) & (costs >= 0)).all():
         raise DataError(f"The cost {mask.cost!r} must be a number of at least 0 in every cell.")
+    said = a_priori(table)
+    if said is not None:
+        costs = np.where(np.isnan(said.cost), costs, said.cost)
     if mask.like is None:
         return costs
     return np.where(suppressed_before(table, mask.like), LIKE_COST_SHARE * costs, costs)
@@ -208,6 +235,11 @@ def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress"
         words += f"; {weaker:,} of them are guarded to less than their levels against one of these who contribute"
     if mask.limits is not None:
         words += "; the limits that an attacker knows beforehand were counted with"
+    if mask.round is not None:
+        words += f"; published cells are rounded to multiples of {mask.round}"
     parameters = {"rule": label(mask.rule), "cost": mask.cost, "method": mask.method, "gap": round(pattern.gap, 4)}
+    parameters |= {"round": mask.round} if mask.round is not None else {}
     law = Law("suppress", table.by, words, parameters, detail=mask)
-    return table.protected(np.where(hidden, np.nan, table.published_values), status, law)
+    if mask.round is None:
+        return table.protected(np.where(hidden, np.nan, table.published_values), status, law)
+    return table.protected(rounded_published(table, hidden, mask.round, mask.seconds), status, law)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.a_priori import SAFE, a_priori
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule
@@ -16,6 +17,7 @@ from equipoise.tables._suppression.insiders import counted, least_known
 from equipoise.tables._suppression.problem import typical
 from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
+from equipoise.tables.audits.largest_contribution import guess_notes
 from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
 
 WITH_TABLES = ("an outsider who has", "everybody who is alone in suppressed cells and has")
@@ -115,7 +117,8 @@ def certify(released: Table, rule: Rule | None) -> Certificate:
         mask = suppression_of(released)
         cells = audit(released, rule, against="everybody" if mask is not None and mask.singletons else "outsider")
         suppressed = int(np.isnan(released.published_values).sum())
-        return Certificate(cells, _on_whole_numbers(released, suppressed), suppression_attackers([released], cells))
+        notes = (*_on_whole_numbers(released, suppressed), *_declared_safe(released, rule))
+        return Certificate(cells, notes, suppression_attackers([released], cells))
     return changed_cells(released, rule)
 
 
@@ -199,6 +202,14 @@ def _on_whole_numbers(released: Table, suppressed: int) -> tuple[str, ...]:
             "known a little better than it says.",)  # fmt: skip
 
 
+def _declared_safe(released: Table, rule: Rule | None) -> tuple[str, ...]:
+    """How many cells that the rule calls sensitive were said to be safe beforehand."""
+    said = a_priori(released)
+    if said is None or rule is None or not (many := int((rule.flag(released).to_numpy() & said.cells(SAFE)).sum())):
+        return ()
+    return (f"{many:,} cells that the rule calls sensitive were said to be safe beforehand: they were not protected.",)
+
+
 def changed_cells(released: Table, rule: Rule | None) -> Certificate:
     """A row per cell that needs protection: what it can be given what is published and how far each may be changed.
 
@@ -219,4 +230,5 @@ def changed_cells(released: Table, rule: Rule | None) -> Certificate:
             "somebody who knows values roughly beforehand", OTHER_TABLES,
         )
     )  # fmt: skip
+    notes = (*notes, *guess_notes(released, rule))
     return Certificate(cells.filter(pl.Series(sensitive)), notes, attackers)

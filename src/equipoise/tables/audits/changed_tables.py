@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.data.cells import amount
+from equipoise.data.tables.a_priori import PUBLISHED, a_priori
 from equipoise.data.tables.cell_status import marked, structural
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive
@@ -12,9 +13,10 @@ from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import DataError, require_columns
 from equipoise.methods.method import Rule
 from equipoise.methods.protection_levels import levels
+from equipoise.tables._amount_noise import AmountNoise
 from equipoise.tables.audits.attacker_intervals import audit
 
-CHANGING_METHODS = ("round", "cell_key", "adjust")
+CHANGING_METHODS = ("round", "cell_key", "cell_key_amounts", "adjust")
 """Methods that change numbers and suppress none."""
 MAX_CELLS = 5_000
 """Cells up to which the relations of the table are used to narrow the intervals."""
@@ -28,6 +30,15 @@ class Room:
 
     low: Floats
     high: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoiseRoom(Room):
+    """The room of amounts changed by cell keys, with the law of their noise and what it was in proportion to."""
+
+    noise: AmountNoise
+    contributions: Floats
+    extra: Floats
 
 
 def narrowed(table: Table) -> tuple[Floats, Floats, tuple[str, ...]]:
@@ -62,7 +73,7 @@ def limits(table: Table) -> tuple[Floats, Floats]:
     law, published = table.history[-1], table.published_values
     if len(table.history) > 1:
         raise DataError("A table that was changed more than once cannot be audited: take one method.")
-    if law.mask == "adjust" and isinstance(law.detail, Room):
+    if isinstance(law.detail, Room):
         return law.detail.low, law.detail.high
     if law.mask == "cell_key":
         weight = np.divide(table.total, table.n, out=np.zeros(len(table)), where=table.n > 0)
@@ -74,15 +85,18 @@ def limits(table: Table) -> tuple[Floats, Floats]:
     if law.parameters["kind"] == "small":
         return _small(table, published, base)
     far = base * (1 + int(law.parameters.get("beyond", 0)))
-    if column := law.parameters.get("keep"):
-        far = np.where(kept_cells(table, str(column)), 0.0, far)
+    far = np.where(kept_cells(table, law.parameters.get("keep")), 0.0, far)
     return np.maximum(published - far, 0.0), published + far
 
 
-def kept_cells(table: Table, column: str) -> Booleans:
-    """Cells that a column marks to be published as they are."""
+def kept_cells(table: Table, column: str | None) -> Booleans:
+    """Cells to be published as they are: those that a column marks, and those of which it was said beforehand."""
+    said = a_priori(table)
+    kept = np.zeros(len(table), dtype=np.bool_) if said is None else said.cells(PUBLISHED)
+    if column is None:
+        return kept
     require_columns((column,), table.more.columns)
-    return marked(table.more[column]).to_numpy()
+    return kept | marked(table.more[column]).to_numpy()
 
 
 def _small(table: Table, published: Floats, base: float) -> tuple[Floats, Floats]:

@@ -24,6 +24,8 @@ from equipoise.tables.audits.attacker_intervals import audit, too_close
 from equipoise.tables.audits.changed_tables import MAX_CELLS, guarded, limits
 from equipoise.tables.audits.suppressed_cells import compared, insiders
 
+KEYED_METHODS = ("cell_key", "cell_key_amounts")
+"""Methods that change the same cell by the same number."""
 EXACT_TOLERANCE = 1e-9
 """Share of a cell (or of one) within which its interval is a point."""
 
@@ -156,8 +158,8 @@ def _exact_and_close(view: KnownTable, low: Floats, high: Floats) -> tuple[int, 
 def otherwise(new: KnownTable, earlier: Sequence[KnownTable]) -> int:
     """The cells that were moved by keys in an earlier table as well, and by another number than now."""
     cells = 0
-    for old in earlier if new.method == "cell_key" else ():
-        if old.method == "cell_key":
+    for old in earlier if new.method in KEYED_METHODS else ():
+        if old.method == new.method:
             union = Union.of([new.table, old.table])
             one, two = (_placed(union, place, view) for place, view in zip(union.places, (new, old), strict=True))
             cells += int((np.abs(one - two) > CHANGE_TOLERANCE * np.maximum(typical(np.abs(one)), np.abs(one))).sum())

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import and_, or_
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.system import packaged
@@ -14,12 +14,24 @@ from equipoise.recipe.catalogue import Field, build, find, form, parse, summary,
 from equipoise.trials.table_method_names import rule_text
 
 Plain = dict[str, Any]
-RULES = ("p_percent", "min_count", "dominance", "prior_posterior", "zero")
+RULES = ("p_percent", "min_count", "dominance", "prior_posterior", "zero", "group_disclosure")
 LARGEST = ("p_percent", "dominance", "prior_posterior")
 """Rules that need the largest contributions, which counts of records do not have."""
-METHODS = ("suppress", "round", "cell_key", "adjust")
+METHODS = ("suppress", "round", "cell_key", "cell_key_amounts", "adjust")
 NONE = "none"
-HIDDEN_FIELDS = ("rule", "publish", "withhold", "limits", "ptable", "seconds")
+HIDDEN_FIELDS = (
+    "rule",
+    "publish",
+    "withhold",
+    "limits",
+    "ptable",
+    "seconds",
+    "epsilons",
+    "point",
+    "q",
+    "step",
+    "extra",
+)
 """Fields of methods that the page does not show: it sets them itself, or they name columns and files."""
 SUPPRESSION_COSTS = ("value", "count", "cells")
 JOINS: Mapping[str, Callable[[Any, Any], Any]] = {"|": or_, "&": and_}
@@ -194,8 +206,14 @@ def method_form(settings: Mapping[str, Any]) -> Plain | None:
 
 def _form(step: Mapping[str, Any], verb: Any) -> Plain:
     kind = find(step["use"], verb)
-    fields = [_field(step, field) for field in form(kind) if field.name not in HIDDEN_FIELDS]
+    fields = [_field(step, field) for field in form(kind) if _shown(field)]
     return {"use": step["use"], "title": TITLES[step["use"]], "about": summary(kind).replace("`", ""), "fields": fields}
+
+
+def _shown(field: Field) -> bool:
+    """Whether the page has room for a field: not for those it sets itself, for lists and for what may be left out."""
+    several = get_origin(field.type) is tuple or type(None) in get_args(field.type)
+    return field.name not in HIDDEN_FIELDS and not several
 
 
 def _field(step: Mapping[str, Any], field: Field) -> Plain:
