@@ -75,8 +75,6 @@ class Round:
 
     def apply(self, data: Table, draws: Draws) -> Table:
         table, values = whole(data, "Round")
-        if (values < 0).any():
-            raise DataError(f"{int((values < 0).sum()):,} cells are negative: Round is for counts and amounts.")
         number = draws.uniform(labels(table))
         if self.small:
             return self._small(table, values, number)

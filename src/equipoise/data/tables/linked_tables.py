@@ -20,7 +20,7 @@ from equipoise.data.tables.record_sets import members_of, numbered_units
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.ground.errors import DataError
+from equipoise.ground.errors import DataError, ParameterError
 
 VALUE_TOLERANCE = 1e-6
 """Share by which the value of a shared cell may differ between two tables."""
@@ -46,6 +46,8 @@ class Union:
     @classmethod
     def of(cls, tables: Sequence[Table], atoms: int = MAX_ATOMS) -> "Union":
         """Refuses tables whose cells of the same labels differ in value where their records are not known."""
+        if len(tables) > 1 and any(axis.sign for table in tables for axis in table.axes):
+            raise ParameterError("A table with signed relations is protected and audited by itself, not with others.")
         sets = _sets(tables)
         names = [_names(table) for table in tables]
         places = _numbered(names, sets)

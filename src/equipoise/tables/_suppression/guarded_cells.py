@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.data.cells import amount
+from equipoise.data.cells import amount, gross, may_be_negative
 from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats
@@ -36,8 +36,8 @@ def known_zeros(table: Table, rule: Rule | None) -> Booleans:
 
 
 def limits_of(table: Table, columns: tuple[str, str] | None, zeros: Booleans) -> tuple[Floats, Floats]:
-    """What the attacker knows of each cell beforehand: not negative, which are zero, and the limits given."""
-    low, high = np.zeros(len(table)), np.where(zeros, 0.0, np.inf)
+    """What the attacker knows of each cell beforehand: whether it may be negative, which are zero, the limits given."""
+    low, high = np.where(may_be_negative(table) & ~zeros, -np.inf, 0.0), np.where(zeros, 0.0, np.inf)
     if columns is None:
         return low, high
     below, above = (table.numbers(name) for name in columns)
@@ -58,7 +58,7 @@ def guards(table: Table, rule: Rule | None, mask: "Suppress | None") -> tuple[Bo
     if not withheld.any():
         return flagged, below, above
     value, (low, high) = amount(table), limits_of(table, mask.limits if mask else None, table.n == 0)
-    margin = protection(withheld, WITHHELD_MARGIN * value, table)
+    margin = protection(withheld, WITHHELD_MARGIN * gross(table), table)
     fall, rise = (
         np.minimum(margin["lower"].to_numpy(), value - low),
         np.minimum(margin["upper"].to_numpy(), high - value),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from equipoise.data.cells import gross
 from equipoise.data.records import Law
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
@@ -35,7 +36,8 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     """The tables with primary and the cheapest secondary suppression, protected together and proven.
 
     What was published before of the same records (`Table.beside`) stays: cells that are known cannot be suppressed,
-    those that are not are suppressed already, and the sensitive ones among them keep their levels.
+    those that are not are suppressed already, and the sensitive ones among them keep their levels. Cells of these
+    tables that are suppressed already stay so.
     """
     earlier: tuple[KnownTable, ...] = tables[0].beside
     union = Union.of([*tables, *(view.table for view in earlier)])
@@ -46,7 +48,7 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     )
     zeros = _zeros(union, mask, len(tables), earlier)
     low, high = _limits(union, mask, len(tables), earlier)
-    hidden_before = union.gathered([*(np.zeros(len(t), dtype=np.bool_) for t in tables), *map(_hidden, earlier)])
+    hidden_before = union.gathered([*(np.isnan(t.published_values) for t in tables), *map(_hidden, earlier)])
     published = _must_publish(union, mask, len(tables), earlier) | zeros
     costs = union.gathered([*(_costs(table, mask) for table in tables), *(np.zeros(len(v.table)) for v in earlier)])
     try:
@@ -61,7 +63,10 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
             if not exact.any():
                 break
             counts = tables[0].measured is None
-            flagged, upper = flagged | exact, np.where(exact, 1.0 if counts else LEAST_MOVE * union.values, upper)
+            flagged, upper = (
+                flagged | exact,
+                np.where(exact, 1.0 if counts else LEAST_MOVE * np.abs(union.values), upper),
+            )
     except InfeasibleError as problem:
         raise InfeasibleError(_infeasible_text(union, problem, earlier)) from None
     if mask.singletons and flagged.any():
@@ -162,7 +167,7 @@ def _costs(table: Table, mask: "Suppress") -> Floats:
     What was suppressed in the last period costs a small share of it.
     """
     name = "n" if mask.cost == "count" else mask.cost
-    costs = np.ones(len(table)) if mask.cost == "cells" else table.numbers(name)
+    costs = np.ones(len(table)) if mask.cost == "cells" else gross(table) if name == "value" else table.numbers(name)
     if not (np.isfinite(costs) & (costs >= 0)).all():
         raise DataError(f"The cost {mask.cost!r} must be a number of at least 0 in every cell.")
     if mask.like is None:

@@ -174,7 +174,7 @@ def intervals(
     """The attacker's interval of every cell that no table publishes; in large tables as far as levels ask."""
     union = Union.of(tables)
     hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
-    unit, told = typical(union.values), [(table.published_values, union.values[place])
+    unit, told = typical(np.abs(union.values)), [(table.published_values, union.values[place])
                                          for table, place in zip(tables, union.places, strict=True)]  # fmt: skip
     changes = sum(int((np.abs(one - true) > 1e-9 * np.maximum(unit, true)).sum()) for one, true in told)
     if changes:
@@ -183,7 +183,7 @@ def intervals(
     exact = _in_whole_numbers(union, hidden, whole)
     parts = [guards(table, rule or rule_of(table), suppression_of(table)) for table in tables]
     flagged, below, above = (union.gathered(part) for part in zip(*parts, strict=True))
-    least = LEAST_MOVE * np.where(union.values > 0, union.values, 1.0)
+    least = LEAST_MOVE * np.where(union.values != 0, np.abs(union.values), 1.0)
     enough = tuple(np.where(flagged, np.maximum(level, least), least) for level in (below, above))
     ranges = intervals_of(
         union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms,
