@@ -271,7 +271,12 @@ class TableContents:
             "made": datetime.now(UTC).date().isoformat(),
             "versions": versions(name_of(type(table.method)), *kinds(table)),
             "input": {"hmac_sha256": keyed_hash(self.records, self.key)},
-            "table": {"by": list(table.table.by), "value": table.table.measured or "records"},
+            "table": {
+                "by": list(table.table.by),
+                "value": table.table.measured or "records",
+                **({"statistic": table.what} if table.statistic is not None else {}),
+                **({"signed": True} if "gross" in table.table.more.columns else {}),
+            },
             "method": name_of(type(table.method)),
             "rule": kinds(table),
             "words": table.public_words,
@@ -292,6 +297,9 @@ class TableContents:
         for name, text in metadata_files(table.table.axes, "table").items():
             system.write(private / name, text)
         table.audit.write_csv(private / "audit.csv")
+        for place, part in enumerate(table.parts, start=2):
+            part.internal.write_csv(private / f"component-{place}.csv")
+            part.audit.write_csv(private / f"audit-{place}.csv")
         system.write(private / "report.html", page(table, self.source, public=False, title=self.title))
 
 

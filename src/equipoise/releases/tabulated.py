@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import amount
+from equipoise.data.cells import amount, gross
+from equipoise.data.tables.statistic import Percentile, Statistic
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import RefusedError
@@ -31,7 +32,8 @@ class Tabulated:
     """A protected table with its certificate: every audited cell and the interval each kind of attacker can compute.
 
     `audit` and all that tells sensitive cells from secondary ones is internal; `public` is what may be published;
-    `attackers` says whom the audit covers, and whom not.
+    `attackers` says whom the audit covers, and whom not. Of a `statistic` the table has the sums, `numbers` what is
+    published, and `parts` the tables of its other components, suppressed alike.
     """
 
     table: Table
@@ -43,6 +45,27 @@ class Tabulated:
     seed: int = field(default=0, repr=False)
     compared: TableComparison | None = None
     attackers: Attackers = Attackers()
+    statistic: Statistic | None = None
+    numbers: Floats | None = field(default=None, repr=False)
+    parts: "tuple[Tabulated, ...]" = ()
+    components: bool = False
+
+    @property
+    def what(self) -> str:
+        """What the table says of each cell, in words."""
+        value = self.table.measured or "records"
+        return value if self.statistic is None else self.statistic.words(value)
+
+    @property
+    def true_numbers(self) -> Floats:
+        """What the table would say of each cell: the statistic, or the value."""
+        return amount(self.table) if self.numbers is None else self.numbers
+
+    @property
+    def published_numbers(self) -> Floats:
+        """What is published of each cell, not a number where it is suppressed or there is none."""
+        published = self.table.published_values
+        return published if self.numbers is None else np.where(np.isnan(published), np.nan, self.numbers)
 
     @property
     def suppresses(self) -> bool:
@@ -86,7 +109,7 @@ class Tabulated:
     @property
     def share(self) -> float:
         """The share of the value that is in suppressed inner cells."""
-        value, hidden = amount(self.table), np.isnan(self.table.published_values)
+        value, hidden = gross(self.table), np.isnan(self.table.published_values)
         everything = float(value[self.table.inner].sum())
         return float(value[self.table.inner & hidden].sum()) / everything if everything else 0.0
 
@@ -108,6 +131,9 @@ class Tabulated:
     def words(self) -> str:
         """The outcome in one sentence, for internal use."""
         counts = self.counts
+        if isinstance(self.statistic, Percentile) and counts["suppressed"]:
+            few, close = _cells(counts["sensitive"], "sensitive "), _cells(counts["secondary"], "secondary ")
+            return f"{few} and {close} suppressed: no published {self.what} is one person's value, or of too few."
         if not self.suppresses:
             return f"{_cells(counts['changed'])} changed of {counts['cells']:,}: {self._certified}."
         cells = (
@@ -133,6 +159,9 @@ class Tabulated:
     def public_words(self) -> str:
         """The outcome without what tells sensitive cells from secondary ones."""
         counts = self.counts
+        if isinstance(self.statistic, Percentile):
+            cells = f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed"
+            return f"{cells} to protect those who contributed; every number is the mean of several values."
         if self.suppresses:
             return (
                 f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed to protect those who contributed; "
@@ -144,17 +173,30 @@ class Tabulated:
     @cached_property
     def public(self) -> pl.DataFrame:
         """What may be published: labels, the `published` number, and whether it is `published` or `suppressed`."""
-        numbers = pl.Series(self.table.published_values).fill_nan(None)
-        status = pl.when(numbers.is_null()).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
+        numbers, hidden = pl.Series(self.published_numbers).fill_nan(None), np.isnan(self.table.published_values)
+        status = pl.when(pl.Series(hidden)).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
+        status = pl.when(numbers.is_null() & ~pl.Series(hidden)).then(pl.lit("empty")).otherwise(status)
         labels = self.table.table.select(self.table.by)
-        return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())
+        return labels.with_columns(
+            published=_plain(numbers), **self._published_components, status=pl.select(status).to_series()
+        )
+
+    @property
+    def _published_components(self) -> dict[str, pl.Series]:
+        """What the statistic is made of, where that is published too."""
+        if not self.components:
+            return {}
+        hidden, tables = np.isnan(self.table.published_values), (self, *self.parts)
+        columns = {f"sum_{i}": amount(one.table) for i, one in enumerate(tables, start=1)} | {"count": self.table.total}
+        return {name: _plain(pl.Series(np.where(hidden, np.nan, x)).fill_nan(None)) for name, x in columns.items()}
 
     @cached_property
     def internal(self) -> pl.DataFrame:
         """Every cell with its true value, contributors, what is published, its status and tau-ARGUS' code for it."""
         cells = self.table.table.select(*self.table.by, "n", "contributors").with_columns(
             value=_plain(pl.Series(amount(self.table))),
-            published=_plain(pl.Series(self.table.published_values).fill_nan(None)),
+            **({} if self.numbers is None else {"statistic": _plain(pl.Series(self.numbers).fill_nan(None))}),
+            published=_plain(pl.Series(self.published_numbers).fill_nan(None)), **self._published_components,
             status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
         )  # fmt: skip
         return cells.with_columns(
@@ -170,6 +212,7 @@ class Tabulated:
             "words": self.words.replace("\xa0", " "),
             "by": list(self.table.by),
             "value": self.table.measured,
+            "statistic": self.what if self.statistic is not None else None,
             "rule": label(self.rule) if self.rule is not None else None,
             "method": name_of(type(self.method)),
             "counts": self.counts,
