@@ -26,21 +26,28 @@ from equipoise.data.tables.statistic import (
     squares_around_mean,
 )
 from equipoise.data.tables.table import Table
-from equipoise.ground.arrays import Booleans
+from equipoise.data.tables.table_arrays import holds
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.ground.randomness import Draws
 from equipoise.methods.method import label
+from equipoise.methods.protection_levels import levels
 from equipoise.policies.dominance_check import parts_of
-from equipoise.releases.tabulated import Tabulated, certified
+from equipoise.releases.tabulated import Tabulated, certified, refuse
 from equipoise.rules import PPercent
 from equipoise.tables import Suppress
-from equipoise.tables.audits import Attackers
+from equipoise.tables.audits import Attackers, Certificate, certify
+from equipoise.tables.moments import MAX_MOMENT_CELLS, protect_moments
 
 MARGIN = 0.2
 """Share of the sum of squares about the mean by which it stays uncertain where a standard deviation is suppressed."""
 P_OF_LARGEST = 0.1
 """Share of the largest contribution to within which nobody may estimate it from a deviation, unless the rule says."""
+WITHHELD = "sensitive_in_one"
+"""Column that marks cells which are sensitive in one component: withheld, and so guarded, in all."""
+ROUNDING = 1e-9
+"""Share of a sum of squares within which a limit of it is the sum itself."""
 LIMITS = ("least_squares", "most_squares")
 """Columns of the sums of squares: what they can be by the sums."""
 
@@ -109,17 +116,26 @@ class Spread:
 
 
 def squares_with_limits(sums: Table, squares: Table) -> Table:
-    """The sums of squares with what `Spread` asks, and what they can be for who knows the sums: S^2 / n <= Q <= S^2."""
+    """The sums of squares with what `Spread` asks, and what they can be for who knows the sums.
+
+    S^2 / n <= Q <= S^2 in each inner cell, the right side where nothing is negative; margins add that up.
+    """
     value, total, q = sums.numbers("value"), sums.total, squares.numbers("value")
-    below_zero = may_be_negative(sums)
+    below_zero, inside = may_be_negative(sums), holds(sums)
     capped = ~below_zero & (sums.total == sums.n)
+    least = inside @ _snapped(np.nan_to_num(over(value**2, total)), q)[sums.inner]
+    most = inside @ _snapped(np.where(sums.n <= 1, q, np.where(capped, value**2, np.inf)), q)[sums.inner]
     columns = {
         "sum": value, "first": sums.numbers("top1"), "second": sums.numbers("top2"),
         "below_zero": below_zero.astype(np.float64), "around": squares_around_mean((sums, squares)),
-        LIMITS[0]: np.minimum(np.nan_to_num(over(value**2, total)), q),
-        LIMITS[1]: np.where(capped, np.maximum(value**2, q), np.inf),
+        LIMITS[0]: np.minimum(_snapped(least, q), q), LIMITS[1]: np.maximum(_snapped(most, q), q),
     }  # fmt: skip
     return replace(squares, more=squares.more.with_columns(**columns))
+
+
+def _snapped(limit: Floats, value: Floats) -> Floats:
+    """Limits, at the value where they are no farther from it than rounding."""
+    return np.where(np.abs(limit - value) <= ROUNDING * value, value, limit)
 
 
 def protect_statistic(
@@ -131,6 +147,7 @@ def protect_statistic(
     if isinstance(statistic, Percentile):
         return _percentile_table(statistic, components[0], method, seed)
     methods = [method, *(_second(statistic, method) for _ in components[1:])]
+    components, methods = _guarded_alike(components, methods)
     released = _one_pattern(statistic, components, methods, progress)
     parts = [
         certified(before, after, mask, mask.rule, seed)
@@ -140,12 +157,35 @@ def protect_statistic(
     ]
     attackers = _attackers(statistic, parts)
     numbers = statistic.of(components)
-    return replace(parts[0], statistic=statistic, numbers=numbers, parts=tuple(parts[1:]), attackers=attackers)
+    return replace(
+        parts[0], method=method, statistic=statistic, numbers=numbers, parts=tuple(parts[1:]), attackers=attackers
+    )
+
+
+def _guarded_alike(components: Sequence[Table], methods: Sequence[Suppress]) -> tuple[list[Table], list[Suppress]]:
+    """The components with the cells that are sensitive in one withheld in all, and methods that go by that."""
+    if len(components) == 1:
+        return list(components), list(methods)
+    flags = [mask.rule.flag(table).to_numpy() for table, mask in zip(components, methods, strict=True)]
+    chosen: Booleans = np.any(flags, axis=0)
+    if methods[0].withhold is not None:
+        chosen = chosen | (components[0].numbers(methods[0].withhold) != 0)
+    marked = pl.Series(WITHHELD, chosen.astype(np.float64))
+    tables = [replace(table, more=table.more.with_columns(marked)) for table in components]
+    return tables, [replace(mask, withhold=WITHHELD) for mask in methods]
 
 
 def _certified_squares(released: Table, mask: Suppress, seed: int) -> Tabulated:
-    made = certified(released, released, mask, None, seed)
-    return replace(made, rule=mask.rule)
+    """The sums of squares, audited for who knows the sums: what follows from these alone is not told by squares."""
+    certificate = certify(released, mask.rule)
+    low, high = (released.numbers(name) for name in LIMITS)
+    asked = (high - low > 1e-9 * np.maximum(high, 1e-300)) & (released.more["status"] == "sensitive").to_numpy()
+    cells = released.table.select(released.by).filter(pl.Series(asked))
+    refuse(Certificate(certificate.cells.join(cells, on=released.by, how="semi")), mask)
+    return Tabulated(
+        released, certificate.cells, mask, mask.rule, notes=certificate.notes, seed=seed,
+        attackers=certificate.attackers,
+    )  # fmt: skip
 
 
 def _second(statistic: Statistic, method: Suppress) -> Suppress:
@@ -170,6 +210,10 @@ def _one_pattern(
         sensitive |= (made.more["status"] == "sensitive").to_numpy()
         laws.append(made.history[-1])
     hidden = hidden | hidden[statistic.needed(components[0])]
+    if together(statistic, components[0]):
+        levels_of_sums = levels(methods[0].rule, components[0])
+        below, above = (levels_of_sums[side].to_numpy() for side in ("lower", "upper"))
+        hidden = protect_moments(components[0], components[1], hidden, below, above, progress)
     words = (
         f"{int(sensitive.sum()):,} sensitive cells suppressed by the rules of what the statistic is made of, and "
         f"{int((hidden & ~sensitive).sum()):,} secondary cells so that none of it can be computed too closely"
@@ -180,6 +224,11 @@ def _one_pattern(
         )
         for table, law in zip(components, laws, strict=True)
     ]
+
+
+def together(statistic: Statistic, table: Table) -> bool:
+    """Whether sums and squares are protected against who has both."""
+    return isinstance(statistic, StandardDeviation) and len(table) <= MAX_MOMENT_CELLS
 
 
 _NO_LAW = Law("suppress", (), "")
@@ -201,19 +250,18 @@ def _attackers(statistic: Statistic, parts: Sequence[Tabulated]) -> Attackers:
     knows = "the totals" if isinstance(statistic, Share) else "how many are in each cell"
     known = f"somebody who knows {knows}, and so the sum behind each published number"
     known = "somebody who knows one of the two sums of every cell" if others else known
-    not_cover = (*first.not_cover, *_not_covered(statistic))
-    return Attackers((*both, known), tuple(less), tuple(less.values()), not_cover)
+    joint = together(statistic, parts[0].table)
+    also = ("an outsider who puts means and standard deviations together",) if joint else ()
+    not_cover = (*first.not_cover, *_not_covered(statistic, joint))
+    return Attackers((*both, known, *also), tuple(less), tuple(less.values()), not_cover)
 
 
-def _not_covered(statistic: Statistic) -> tuple[str, ...]:
+def _not_covered(statistic: Statistic, joint: bool) -> tuple[str, ...]:
     if isinstance(statistic, Mean):
         return ("somebody who wants the counts: means tell how large groups are beside each other",)
     if isinstance(statistic, StandardDeviation):
-        return (
-            "somebody who wants the counts",
-            "somebody who solves for single values in means and standard deviations together (each is audited for who "
-            "knows the other, not both at once)",
-        )
+        who = "a contributor" if joint else "anybody"
+        return ("somebody who wants the counts", f"{who} who puts means and standard deviations together")
     return ()
 
 

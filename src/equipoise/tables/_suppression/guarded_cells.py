@@ -1,5 +1,6 @@
 """Which cells of a table must stay uncertain and how far, and what an attacker is said to know of each beforehand."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from equipoise.methods.protection_levels import hides_zeros, levels, protection
 if TYPE_CHECKING:
     from equipoise.tables.suppress import Suppress
 
+FAR_OUT = 100.0
+"""How many times the largest cell, without signs, a search lets cells move that an attacker knows no end of."""
 WITHHELD_MARGIN = 0.2
 """Share of its value by which a cell withheld by hand stays uncertain both ways: the margin of `MinCount`."""
 
@@ -42,6 +45,18 @@ def limits_of(table: Table, columns: tuple[str, str] | None, zeros: Booleans) ->
         return low, high
     below, above = (table.numbers(name) for name in columns)
     return np.maximum(low, below), np.minimum(high, above)
+
+
+def with_ends(tables: Sequence[Table], values: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Limits with ends far out for cells without any, for a search: what it finds within them is possible without.
+
+    A program without ends may answer with a ray whose numbers no longer add up.
+    """
+    endless = np.isinf(low) & np.isinf(high)
+    if not endless.any():
+        return low, high
+    far = FAR_OUT * max(1.0 * float(gross(table).max(initial=0.0)) for table in tables)
+    return np.where(endless, values - far, low), np.where(endless, values + far, high)
 
 
 def guards(table: Table, rule: Rule | None, mask: "Suppress | None") -> tuple[Booleans, Floats, Floats]:

@@ -322,7 +322,7 @@ class _CellQuestion:
                 continue
             asked = level
             if sign < 0:
-                endless = np.isinf(self.audit.table.down[self.cell])
+                endless = self.audit.table.values[self.cell] < self.audit.table.down[self.cell]
                 rest = float(self.audit.table.values[self.cell]) - self.minds.own(self.cell, members)
                 asked = level if endless else min(level, rest)
             if asked <= LEVEL_TOLERANCE * level:

@@ -15,7 +15,7 @@ from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, InfeasibleError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
-from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks
+from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks, with_ends
 from equipoise.tables._suppression.insider_guard import widened
 from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
 from equipoise.tables._suppression.problem import SuppressionTable
@@ -152,7 +152,7 @@ def _limits(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTa
         most = union.gathered([*(table + np.inf for table in tables), *(v.high for v in earlier)], np.minimum, np.inf)
         low = np.maximum(low, np.minimum(known, union.values))
         high = np.minimum(high, np.maximum(most, union.values))
-    return low, np.where(_zeros(union, mask, new, earlier), 0.0, high)
+    return with_ends(union.tables, union.values, low, np.where(_zeros(union, mask, new, earlier), 0.0, high))
 
 
 def _must_publish(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> Any:

@@ -14,7 +14,7 @@ from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule
 from equipoise.methods.parameters import whole_number
-from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of
+from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of, with_ends
 from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of, same_contributors
 from equipoise.tables._suppression.problem import SuppressionTable, typical
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals, too_close
@@ -92,7 +92,7 @@ def insiders(
     """What each kind of contributors leaves of the levels of sensitive cells: the kinds that the tables tell about."""
     tables = [guards(table, rule, suppression_of(table)) for table, rule in zip(union.tables, rules, strict=True)]
     flagged, below, above = (union.gathered(part) for part in zip(*tables, strict=True))
-    low, high = known_limits(union)
+    low, high = with_ends(union.tables, union.values, *known_limits(union))
     system = SuppressionTable.of(union.additive, union.values, np.minimum(low, union.values), high)
     below, above = (np.where(flagged, side, 0.0) for side in (below, above))
     if not (suppressed & flagged).any():
