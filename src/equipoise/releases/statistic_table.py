@@ -15,7 +15,6 @@ import polars as pl
 
 from equipoise.data.cells import Cells, may_be_negative
 from equipoise.data.records import Law, Records
-from equipoise.data.tables.percentiles import percentiles
 from equipoise.data.tables.statistic import (
     Mean,
     Percentile,
@@ -39,6 +38,7 @@ from equipoise.rules import PPercent
 from equipoise.tables import Suppress
 from equipoise.tables.audits import Attackers, Certificate, certify
 from equipoise.tables.moments import MAX_MOMENT_CELLS, protect_moments
+from equipoise.tables.percentiles import percentiles
 
 MARGIN = 0.2
 """Share of the sum of squares about the mean by which it stays uncertain where a standard deviation is suppressed."""
@@ -82,7 +82,7 @@ def with_squares(records: Records, value: str) -> tuple[Records, str]:
 
 
 @dataclass(frozen=True)
-class Spread:
+class SquaresRule:
     """Which sums of squares are sensitive, and how far: of few degrees of freedom, all alike, or of one large value.
 
     Who knows n, the sum S and the sum of squares Q of a cell and has the second largest value in it takes his own off
@@ -116,7 +116,7 @@ class Spread:
 
 
 def squares_with_limits(sums: Table, squares: Table) -> Table:
-    """The sums of squares with what `Spread` asks, and what they can be for who knows the sums.
+    """The sums of squares with what `SquaresRule` asks, and what they can be for who knows the sums.
 
     S^2 / n <= Q <= S^2 in each inner cell, the right side where nothing is negative; margins add that up.
     """
@@ -151,7 +151,7 @@ def protect_statistic(
     released = _one_pattern(statistic, components, methods, progress)
     parts = [
         certified(before, after, mask, mask.rule, seed)
-        if not isinstance(mask.rule, Spread)
+        if not isinstance(mask.rule, SquaresRule)
         else _certified_squares(after, mask, seed)
         for before, after, mask in zip(components, released, methods, strict=True)
     ]
@@ -193,7 +193,7 @@ def _second(statistic: Statistic, method: Suppress) -> Suppress:
     if not isinstance(statistic, StandardDeviation):
         return method
     p = min((part.p for part in parts_of(method.rule) if isinstance(part, PPercent)), default=P_OF_LARGEST)
-    rule: Any = Spread(statistic.freedom, p)
+    rule: Any = SquaresRule(statistic.freedom, p)
     return replace(method, rule=rule, limits=LIMITS, cost="value")
 
 
@@ -209,7 +209,6 @@ def _one_pattern(
         hidden = np.isnan(made.published_values)
         sensitive |= (made.more["status"] == "sensitive").to_numpy()
         laws.append(made.history[-1])
-    hidden = hidden | hidden[statistic.needed(components[0])]
     if together(statistic, components[0]):
         levels_of_sums = levels(methods[0].rule, components[0])
         below, above = (levels_of_sums[side].to_numpy() for side in ("lower", "upper"))
@@ -281,13 +280,12 @@ def _percentile_table(statistic: Percentile, original: Table, method: Suppress, 
     )
     attackers = Attackers(
         (
-            f"an outsider: every number is the mean of at least {statistic.central:,} values, or of one that as many "
-            f"share, with at least {statistic.sides:,} people on either side",
-            f"somebody who compares two cells that differ by fewer than {statistic.contributors:,} people",
+            "an outsider: every number is the mean of several values, with enough people on either side",
+            "somebody who compares two cells that differ by few people",
         ),
         not_cover=(
             "somebody who combines percentiles of three and more cells (percentiles do not add up: there is no proof)",
-            f"{statistic.central - 1:,} people together whose values are about the percentile",
+            "several people together whose values are about the percentile",
             "somebody who knows values roughly beforehand",
             "somebody who has other tables of this data",
         ),

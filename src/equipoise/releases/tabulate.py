@@ -84,8 +84,8 @@ class TableOptions(TableLayout):
             object.__setattr__(self, "register", Register(self.register, self.asset))
         if (statistic := statistic_of(self.statistic)) is not None:
             refuse_statistic(statistic, self)
-            if isinstance(statistic, Percentile) and self.register is not None:
-                raise ParameterError("Percentiles do not add up: they are not audited with a register.")
+            if isinstance(statistic, Percentile | StandardDeviation) and self.register is not None:
+                raise ParameterError("A register audits sums: not percentiles, nor standard deviations.")
         elif self.components:
             raise ParameterError("components is about a statistic: name one.")
         if self.ready and any(isinstance(one, CellKey) for one in (self.method, *self.compare)):
@@ -121,8 +121,8 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
     but checked where given. Cell keys come from the column `key`; without one they are drawn from the secret `seed`.
     `statistic` says what is published in place of the sum (mean, ratio:COLUMN, index:COLUMN, share:COLUMN, sd, median,
     percentile:90) and `components` whether its sums and counts are, too. `compare` names other methods ('round:5') that
-    are tried beside and measured under the same rule, for the map in the internal report. `progress` is called with (done, total,
-    what); returning False stops. The rest are those of `eq.table`.
+    are tried beside and measured under the same rule, for the map in the internal report. `progress` is called with
+    (done, total, what); returning False stops. The rest are those of `eq.table`.
 
     A table in which a suppressed cell can be computed exactly, or a sensitive one to within its protection level,
     raises RefusedError and nothing is written. `out` is written whole or not at all: `public/` (table, report,

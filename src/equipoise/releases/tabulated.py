@@ -10,7 +10,7 @@ import polars as pl
 from equipoise.data.cells import amount, gross
 from equipoise.data.tables.statistic import Percentile, Statistic
 from equipoise.data.tables.table import Table
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import RefusedError
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
@@ -64,8 +64,13 @@ class Tabulated:
     @property
     def published_numbers(self) -> Floats:
         """What is published of each cell, not a number where it is suppressed or there is none."""
-        published = self.table.published_values
-        return published if self.numbers is None else np.where(np.isnan(published), np.nan, self.numbers)
+        return np.where(self.hidden, np.nan, self.table.published_values if self.numbers is None else self.numbers)
+
+    @cached_property
+    def hidden(self) -> Booleans:
+        """Cells that are suppressed, or whose share is of a suppressed total."""
+        hidden = np.isnan(self.table.published_values)
+        return hidden if self.statistic is None else hidden | hidden[self.statistic.needed(self.table)]
 
     @property
     def suppresses(self) -> bool:
@@ -173,9 +178,9 @@ class Tabulated:
     @cached_property
     def public(self) -> pl.DataFrame:
         """What may be published: labels, the `published` number, and whether it is `published` or `suppressed`."""
-        numbers, hidden = pl.Series(self.published_numbers).fill_nan(None), np.isnan(self.table.published_values)
-        status = pl.when(pl.Series(hidden)).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
-        status = pl.when(numbers.is_null() & ~pl.Series(hidden)).then(pl.lit("empty")).otherwise(status)
+        numbers, hidden = pl.Series(self.published_numbers).fill_nan(None), pl.Series(self.hidden)
+        status = pl.when(hidden).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
+        status = pl.when(numbers.is_null() & ~hidden).then(pl.lit("empty")).otherwise(status)
         labels = self.table.table.select(self.table.by)
         return labels.with_columns(
             published=_plain(numbers), **self._published_components, status=pl.select(status).to_series()
@@ -186,9 +191,9 @@ class Tabulated:
         """What the statistic is made of, where that is published too."""
         if not self.components:
             return {}
-        hidden, tables = np.isnan(self.table.published_values), (self, *self.parts)
+        tables = (self, *self.parts)
         columns = {f"sum_{i}": amount(one.table) for i, one in enumerate(tables, start=1)} | {"count": self.table.total}
-        return {name: _plain(pl.Series(np.where(hidden, np.nan, x)).fill_nan(None)) for name, x in columns.items()}
+        return {name: _plain(pl.Series(np.where(self.hidden, np.nan, x)).fill_nan(None)) for name, x in columns.items()}
 
     @cached_property
     def internal(self) -> pl.DataFrame:

@@ -2,8 +2,8 @@
 
 For each inner cell of n contributors with sum S and sum of squares Q, whatever they are: S^2 / n <= Q <= S^2 (the right
 side where nothing is negative). A sum stays uncertain by its level when sums and squares can move together within that,
-only in suppressed cells and so that all relations hold. With two cells of one contributor each in a row they cannot: two
-numbers follow from their sum and their sum of squares, though neither table alone gives them.
+only in suppressed cells and so that all relations hold. Two cells of one contributor each in a row cannot: two numbers
+follow from their sum and their sum of squares, though neither table alone gives them.
 """
 
 from dataclasses import dataclass

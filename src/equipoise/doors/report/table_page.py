@@ -154,7 +154,7 @@ def _cells(
     other = table.nodes[across][places] if across is not None else np.zeros(len(places), dtype=np.int64)
     nodes = zip(*(table.nodes[i][places].tolist() for i in down), other.tolist(), strict=True)
     values, status = tabulated.published_numbers[places], tabulated.statuses.gather(places)
-    nothing = np.isnan(values) & ~np.isnan(table.published_values[places])
+    nothing = np.isnan(values) & ~tabulated.hidden[places]
     if public:
         texts = [EMPTY_CELL if none else _public(one) for one, none in zip(values.tolist(), nothing, strict=True)]
         return dict(zip(nodes, texts, strict=True))
