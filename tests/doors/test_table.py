@@ -375,7 +375,13 @@ def test_the_page_in_a_browser(folder: Path) -> None:
 
 BAD: list[tuple[list[str], str]] = [
     (["--by", "region", "--value", "industry", *RULE], "'industry' is String, not a number"),
-    (["--by", "region", "--value", "loss", *RULE], "negative number in 'loss'"),
+    (["--by", "region", "--value", "loss", "--round", "5"], "amounts that are never negative"),
+    (["--by", "region", "--value", "turnover", *RULE, "--statistic", "maen"], "Did you mean 'mean'?"),
+    (["--by", "region", "--value", "turnover", *RULE, "--statistic", "ratio"], "needs the column to divide by"),
+    (["--by", "region", "--value", "turnover", *RULE, "--statistic", "ratio:emp"], "No column 'emp' in the data"),
+    (["--by", "region", *RULE, "--statistic", "mean"], "A statistic needs the column that it is of"),
+    (["--by", "region", "--value", "turnover", *RULE, "--statistic", "percentile:190"], "from 0 to 100"),
+    (["--by", "region", *RULE, "--relation", "a = turnover"], "A relation is written"),
     (["--by", "regio", "--value", "turnover", *RULE], "Did you mean 'region'?"),
     (["--by", "region", "--value", "turnovr", *RULE], "Did you mean 'turnover'?"),
     (["--by", "region", "--value", "turnover", "--holding", "holdin", *RULE], "Did you mean 'holding'?"),

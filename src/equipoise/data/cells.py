@@ -17,7 +17,7 @@ from equipoise.data.missing_keys import alike
 from equipoise.data.people import People
 from equipoise.data.records import Records
 from equipoise.data.roles import beside, names
-from equipoise.ground.arrays import Floats, Integers
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns, warn_renamed
 from equipoise.ground.packed_keys import MAX_DENSE_PLACES, Coded, Cube, code, gather, group, merge, pack, tally
 
@@ -359,6 +359,18 @@ def as_cells(data: Records | Cells, by: tuple[str, ...]) -> Cells:
 def amount(cells: Cells) -> Floats:
     """The number that a table publishes of each cell: its value, or its weight in a table of counts."""
     return cells.numbers("value" if "value" in cells.more.columns else "total")
+
+
+def gross(cells: Cells) -> Floats:
+    """What the contributions to each cell add up to without their signs; its amount where none is negative."""
+    return cells.numbers("gross") if "gross" in cells.more.columns else amount(cells)
+
+
+def may_be_negative(cells: Cells) -> Booleans:
+    """Cells that may be below 0 as far as anybody knows: those with contributions of both signs."""
+    if "signed" not in cells.more.columns:
+        return np.zeros(len(cells), dtype=np.bool_)
+    return cells.more["signed"].fill_null(value=False).to_numpy()
 
 
 def by_record(records: Records, cells: Cells, risk: Floats) -> pl.DataFrame:

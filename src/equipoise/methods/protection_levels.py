@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells, amount
+from equipoise.data.cells import Cells, amount, gross, may_be_negative
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
 
@@ -39,7 +39,7 @@ class MagnitudeRule(Together):
     __slots__ = ()
 
     def flag(self, cells: Cells) -> pl.Series:
-        return pl.Series("unsafe", exceeds(self._lack(cells), amount(cells), self._flags_ties()))
+        return pl.Series("unsafe", exceeds(self._lack(cells), gross(cells), self._flags_ties()))
 
     def levels(self, cells: Cells) -> pl.DataFrame:
         return protection(self.flag(cells).to_numpy(), self._lack(cells), cells)
@@ -132,18 +132,19 @@ def levels(rule: Any, cells: Cells) -> pl.DataFrame:
 def protection(flagged: Integers, lack: Floats, cells: Cells) -> pl.DataFrame:
     """Protection levels from the deficits of cells: equal up and down, at least `MIN_PROTECTION`, not below value 0.
 
-    They scale with the unit of the values. A cell of value 0 has the minimum of the mean contribution to the table.
+    They scale with the unit of the values. A cell of value 0 has the minimum of the mean contribution to the table. A
+    cell that may be negative has no end at 0.
     """
-    value = amount(cells)
-    least = MIN_PROTECTION * np.where(value > 0, value, contribution(cells))
+    size = gross(cells)
+    least = MIN_PROTECTION * np.where(size > 0, size, contribution(cells))
     upper = np.where(flagged, np.maximum(lack, least), 0.0)
-    return pl.DataFrame({"lower": np.minimum(upper, value), "upper": upper})
+    return pl.DataFrame({"lower": np.where(may_be_negative(cells), upper, np.minimum(upper, size)), "upper": upper})
 
 
 def contribution(cells: Cells) -> float:
     """Mean contribution of a record to the table: 1 of counts, also where nothing was contributed."""
-    largest = int(np.argmax(amount(cells))) if len(cells) else 0
-    mean = float(amount(cells)[largest] / max(1, int(cells.n[largest]))) if len(cells) else 0.0
+    largest = int(np.argmax(gross(cells))) if len(cells) else 0
+    mean = float(gross(cells)[largest] / max(1, int(cells.n[largest]))) if len(cells) else 0.0
     return mean or 1.0
 
 

@@ -10,6 +10,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import Roles
 from equipoise.data.tables.count_table import DEFAULT_TOP, table
 from equipoise.data.tables.ready_table import Ready
+from equipoise.data.tables.statistic import FORMS
 from equipoise.data.tables.table import Table
 from equipoise.ground.errors import ParameterError, RolesError, hint
 from equipoise.ground.options import option
@@ -49,6 +50,17 @@ class TableLayout:
         (), "Columns of 0 and 1 that are counted beside the records, each changed by cell keys of its own.",
         cli="names", metavar="COLUMNS", panel=TABLE,
     )  # fmt: skip
+    statistic: str | None = option(
+        None, f"What is published of each cell in place of the sum: {FORMS}.", cli="text", metavar="NAME:COLUMN",
+        panel=TABLE,
+    )  # fmt: skip
+    components: bool = option(
+        False, "Publish what a statistic is made of beside it: its sums and counts.", cli="switch", panel=TABLE
+    )
+    relation: tuple[str, ...] = option(
+        (), 'How columns, or labels of one, make up another: "balance = credit - debit"; repeat for more.', cli="names",
+        metavar="TEXT", panel=TABLE,
+    )  # fmt: skip
     structural: tuple[str, ...] = option(
         (), "Cells that nobody can be in, which everybody knows: \"sex=m & pregnant=yes\", or a column that marks "
         "them; repeat for more.", cli="names", metavar="LABELS", panel=TABLE,
@@ -87,6 +99,8 @@ class Tabulation(Section, TableLayout):
     def __post_init__(self) -> None:
         if not self.by and not self.ready:
             raise ParameterError("table.by names no column: a table needs at least one.")
+        if self.statistic:
+            raise ParameterError("A policy releases sums and counts: make a statistic with `equipoise table`.")
         if self.ready and self.coarsen:
             raise ParameterError("coarsen is about records: the rows of a ready table are cells already.")
         _ = self.ready_columns
@@ -126,7 +140,7 @@ class Tabulation(Section, TableLayout):
             records, self.by, self.value, hierarchies=trees, holding=self.holding, weight=self.weight,
             request=self.request, key=key, top=top_of((*rules, *methods)), ready=self.ready_columns,
             structural=self.structural, counts=self.counts, publish=self.publish, suppress=self.suppress,
-            apriori=folder / self.apriori if self.apriori else None,
+            relation=self.relation, apriori=folder / self.apriori if self.apriori else None,
         )  # fmt: skip
 
     def with_plain_trees(self, records: Records, folder: Path) -> "Tabulation":

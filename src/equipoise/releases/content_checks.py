@@ -224,7 +224,8 @@ def _numbers(public: Path, private: Path) -> Check:
         inner = inside.select(c for c in published.columns if c != "status")
         same = content_of(published.drop("status")) == content_of(inner)
         faults = [] if same else ["The numbers are not those of private/."]
-        hidden = published.filter((pl.col("status") == STATUS) != pl.col("published").is_null()).height
+        numbered = published.filter(pl.col("status") != "empty")
+        hidden = numbered.filter((pl.col("status") == STATUS) != pl.col("published").is_null()).height
     except (OSError, pl.exceptions.PolarsError):
         return Check("numbers", False, "The private table cannot be read, or has other columns.")
     faults += ["A suppressed cell has a number, or a published one has none."] if hidden else []
@@ -235,6 +236,8 @@ def _audited(private: Path, evidence: Evidence) -> Check:
     """No suppressed cell can be computed, and the intervals are those of the audit that was written."""
     if evidence.get("method") != "suppress":
         return Check("audit", None, "Numbers were changed: they are audited when the table is made again.")
+    if evidence["table"].get("signed") or "statistic" in evidence["table"]:
+        return Check("audit", None, "The table is not one of plain sums: it is audited when it is made again.")
     try:
         table = cells_of(private)
         intervals = audit(table, against="outsider")

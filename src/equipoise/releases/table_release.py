@@ -199,7 +199,9 @@ def audited_together(table: Tabulated, register: Register | None, records: Recor
         raise RefusedError(_reason(joint, len(earlier), table.suppresses))
     notes = (*table.notes, *_joint_notes(len(earlier), others, joint))
     covered = joint.alone is not None and not alone_close
-    return replace(table, notes=notes, attackers=table.attackers.with_tables(len(earlier), covered))
+    parts = tuple(audited_together(part, register, records, weight) for part in table.parts)
+    attackers = table.attackers.with_tables(len(earlier), covered)
+    return replace(table, notes=notes, attackers=attackers, parts=parts)
 
 
 def _reason(joint: JointAudit, earlier: int, suppresses: bool) -> str:
@@ -275,7 +277,12 @@ class TableContents:
             "made": datetime.now(UTC).date().isoformat(),
             "versions": versions(name_of(type(table.method)), *kinds(table)),
             "input": {"hmac_sha256": keyed_hash(self.records, self.key)},
-            "table": {"by": list(table.table.by), "value": table.table.measured or "records"},
+            "table": {
+                "by": list(table.table.by),
+                "value": table.table.measured or "records",
+                **({"statistic": table.what} if table.statistic is not None else {}),
+                **({"signed": True} if "gross" in table.table.more.columns else {}),
+            },
             "method": name_of(type(table.method)),
             "rule": kinds(table),
             "words": table.public_words,
@@ -291,12 +298,25 @@ class TableContents:
 
     def put_private(self, private: Path) -> None:
         table = self.table
-        table.internal.write_csv(private / TABLE_FILES[0])
-        system.write(private / "table.sbs", _sbs(table.internal, table.table.by))
-        for name, text in metadata_files(table.table.axes, "table").items():
-            system.write(private / name, text)
-        table.audit.write_csv(private / "audit.csv")
+        _put_cells(table, private)
+        for folder, part in component_folders(table, private):
+            folder.mkdir()
+            _put_cells(part, folder)
         system.write(private / "report.html", page(table, self.source, public=False, title=self.title))
+
+
+def _put_cells(table: Tabulated, private: Path) -> None:
+    """The cells with their statuses, as tau-ARGUS reads them too, and their audit."""
+    table.internal.write_csv(private / TABLE_FILES[0])
+    system.write(private / "table.sbs", _sbs(table.internal, table.table.by))
+    for name, text in metadata_files(table.table.axes, "table").items():
+        system.write(private / name, text)
+    table.audit.write_csv(private / "audit.csv")
+
+
+def component_folders(table: Tabulated, private: Path) -> list[tuple[Path, Tabulated]]:
+    """The private folder of every further sum behind a statistic."""
+    return [(private / f"component-{place}", part) for place, part in enumerate(table.parts, start=2)]
 
 
 def write_table(
@@ -314,9 +334,12 @@ def write_table(
 
     def keep(private: Path) -> None:
         if register is not None:
-            cells, seed = contents.table.known_cells, contents.table.seed
-            title = contents.title or contents.source
-            keep_table(register, contents.records, cells, private=private, seed=seed, weight=weight, title=title)
+            table, title = contents.table, contents.title or contents.source
+            for folder, part in ((private, table), *component_folders(table, private)):
+                cells = part.known_cells
+                keep_table(
+                    register, contents.records, cells, private=folder, seed=table.seed, weight=weight, title=title
+                )
 
     write_release(contents, folder, overwrite=overwrite, texts=texts, sign=sign, register=keep)
 

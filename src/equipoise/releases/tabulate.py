@@ -13,6 +13,7 @@ from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.count_table import table
 from equipoise.data.tables.ready_table import Ready
+from equipoise.data.tables.statistic import Percentile, StandardDeviation, Statistic, statistic_of
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import without
 from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedError
@@ -26,6 +27,7 @@ from equipoise.provenance.registered_tables import with_earlier_tables
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.catalogue import parse
 from equipoise.releases.release_folder import refuse_existing
+from equipoise.releases.statistic_table import protect_statistic, refuse_statistic, squares_with_limits, with_squares
 from equipoise.releases.table_release import TableContents, audited_together, write_table
 from equipoise.releases.tabulated import Tabulated, certified, refuse
 from equipoise.search.table_comparison import beside, compared_methods
@@ -76,10 +78,17 @@ class TableOptions(TableLayout):
         refuse_labels(columns)
         object.__setattr__(self, "by", columns)
         object.__setattr__(self, "rule", rule)
+        object.__setattr__(self, "relation", names(self.relation, "relation"))
         object.__setattr__(self, "method", Suppress(rule) if self.method is None and rule is not None else self.method)
         object.__setattr__(self, "compare", compared_methods(self.compare, rule))
         if self.register is not None and not isinstance(self.register, Register):
             object.__setattr__(self, "register", Register(self.register, self.asset))
+        if (statistic := statistic_of(self.statistic)) is not None:
+            refuse_statistic(statistic, self)
+            if isinstance(statistic, Percentile | StandardDeviation) and self.register is not None:
+                raise ParameterError("A register audits sums: not percentiles, nor standard deviations.")
+        elif self.components:
+            raise ParameterError("components is about a statistic: name one.")
         if self.ready and any(isinstance(one, CellKey | CellKeyAmounts) for one in (self.method, *self.compare)):
             raise ParameterError("Cell keys are made from the keys of records: a ready table has none.")
         self._refuse_wishes()
@@ -129,9 +138,11 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
     min-count:3'). `method` is what to do about them: suppress them and the cheapest others (`tables.Suppress(rule)`,
     done unless told), `tables.Adjust(rule)`, `tables.Round`, `tables.CellKey` of counts or `tables.CellKeyAmounts`; of
     the last three a rule is not needed but checked where given. Cell keys come from the column `key`; without one they
-    are drawn from the secret `seed`. `compare` names other methods ('round:5') that are tried beside and measured under
-    the same rule, for the map in the internal report. `progress` is called with (done, total, what); returning False
-    stops. The rest are those of `eq.table`.
+    are drawn from the secret `seed`. `statistic` says what is published in place of the sum (mean, ratio:COLUMN,
+    index:COLUMN, share:COLUMN, sd, median, percentile:90) and `components` whether its sums and counts are, too.
+    `compare` names other methods ('round:5') that are tried beside and measured under the same rule, for the map in the
+    internal report. `progress` is called with (done, total, what); returning False stops. The rest are those of
+    `eq.table`.
 
     A table in which a suppressed cell can be computed exactly, or a sensitive one to within its protection level,
     raises RefusedError and nothing is written. `out` is written whole or not at all: `public/` (table, report,
@@ -170,17 +181,15 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     refuse_names(records, options.by)
     seed = new_seed() if options.seed is None else options.seed
     keyed, key = with_keys(records, options.key, (method, *others), seed)
-    original = table(
-        keyed, options.by, options.value, hierarchies=options.hierarchies, holding=options.holding,
-        weight=options.weight, request=options.request, key=key, top=top_of((rule, *rules_of(others), method, *others)),
-        ready=options.ready, structural=options.structural, counts=options.counts,
-        publish=options.publish, suppress=options.suppress, apriori=options.apriori,
-    )  # fmt: skip
-    if options.ready:
-        original = without(without(original, "published"), "status")
-    weight = options.weight or records.roles.weight
-    original = with_earlier_tables(original, cast(Any, options.register), records, weight=weight)
+    original = _original(keyed, options, options.value, key)
+    if options.register and "gross" in original.more.columns:
+        raise ParameterError("A register audits amounts that are not negative: leave it out for this table.")
     report(options.progress, 0, 1, "protecting the table")
+    if (statistic := statistic_of(options.statistic)) is not None:
+        components = (original, *_second_component(statistic, keyed, options, original, key))
+        return replace(
+            protect_statistic(statistic, components, method, seed, options.progress), components=options.components
+        )
     more = (options.progress,) if isinstance(method, Suppress) else ()
     try:
         released = method.apply(original, Draws(seed), *more)
@@ -192,6 +201,34 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
     if not others:
         return tabulated
     return replace(tabulated, compared=beside(original, released, method, rule=rule, others=others, seed=seed))
+
+
+def _original(records: Records, options: TableOptions, value: str | None, key: str | None) -> Table:
+    """The table of one quantity, with the earlier tables of the register beside it."""
+    in_use = (options.rule, *rules_of(options.compare), options.method, *options.compare)
+    original = table(
+        records, options.by, value, hierarchies=options.hierarchies, holding=options.holding, weight=options.weight,
+        request=options.request, key=key, top=top_of(in_use), ready=options.ready, structural=options.structural,
+        relation=options.relation, counts=options.counts, publish=options.publish, suppress=options.suppress,
+        apriori=options.apriori,
+    )  # fmt: skip
+    if options.ready:
+        original = without(without(original, "published"), "status")
+    weight = options.weight or records.roles.weight
+    return with_earlier_tables(original, cast(Any, options.register), records, weight=weight)
+
+
+def _second_component(
+    statistic: Statistic, records: Records, options: TableOptions, first: Table, key: str | None
+) -> tuple[Table, ...]:
+    """The sums of the denominator, or of squares, where the statistic needs them."""
+    if statistic.denominator is not None:
+        ready = replace(options.ready, top=()) if isinstance(options.ready, Ready) else options.ready
+        return (_original(records, replace(options, ready=ready), statistic.denominator, key),)
+    if isinstance(statistic, StandardDeviation):
+        squared, name = with_squares(records, str(options.value))
+        return (squares_with_limits(first, _original(squared, replace(options, register=None), name, key)),)
+    return ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import amount
+from equipoise.data.cells import amount, gross
 from equipoise.data.tables.cell_status import STRUCTURAL, structural
 from equipoise.data.tables.count_variables import count_variables, count_view
+from equipoise.data.tables.statistic import Percentile, Statistic
 from equipoise.data.tables.table import Table
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import RefusedError
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
@@ -34,7 +35,8 @@ class Tabulated:
     """A protected table with its certificate: every audited cell and the interval each kind of attacker can compute.
 
     `audit` and all that tells sensitive cells from secondary ones is internal; `public` is what may be published;
-    `attackers` says whom the audit covers, and whom not.
+    `attackers` says whom the audit covers, and whom not. Of a `statistic` the table has the sums, `numbers` what is
+    published, and `parts` the tables of its other components, suppressed alike.
     """
 
     table: Table
@@ -46,6 +48,32 @@ class Tabulated:
     seed: int = field(default=0, repr=False)
     compared: TableComparison | None = None
     attackers: Attackers = Attackers()
+    statistic: Statistic | None = None
+    numbers: Floats | None = field(default=None, repr=False)
+    parts: "tuple[Tabulated, ...]" = ()
+    components: bool = False
+
+    @property
+    def what(self) -> str:
+        """What the table says of each cell, in words."""
+        value = self.table.measured or "records"
+        return value if self.statistic is None else self.statistic.words(value)
+
+    @property
+    def true_numbers(self) -> Floats:
+        """What the table would say of each cell: the statistic, or the value."""
+        return amount(self.table) if self.numbers is None else self.numbers
+
+    @property
+    def published_numbers(self) -> Floats:
+        """What is published of each cell, not a number where it is suppressed or there is none."""
+        return np.where(self.hidden, np.nan, self.table.published_values if self.numbers is None else self.numbers)
+
+    @cached_property
+    def hidden(self) -> Booleans:
+        """Cells that are suppressed, or whose share is of a suppressed total."""
+        hidden = np.isnan(self.table.published_values)
+        return hidden if self.statistic is None else hidden | hidden[self.statistic.needed(self.table)]
 
     @property
     def suppresses(self) -> bool:
@@ -94,7 +122,7 @@ class Tabulated:
     @property
     def share(self) -> float:
         """The share of the value that is in suppressed inner cells."""
-        value, hidden = amount(self.table), np.isnan(self.table.published_values)
+        value, hidden = gross(self.table), np.isnan(self.table.published_values)
         everything = float(value[self.table.inner].sum())
         return float(value[self.table.inner & hidden].sum()) / everything if everything else 0.0
 
@@ -116,6 +144,9 @@ class Tabulated:
     def words(self) -> str:
         """The outcome in one sentence, for internal use."""
         counts = self.counts
+        if isinstance(self.statistic, Percentile) and counts["suppressed"]:
+            few, close = _cells(counts["sensitive"], "sensitive "), _cells(counts["secondary"], "secondary ")
+            return f"{few} and {close} suppressed: no published {self.what} is one person's value, or of too few."
         if not self.suppresses:
             return f"{_cells(counts['changed'])} changed of {counts['cells']:,}: {self._certified}."
         cells = (
@@ -141,6 +172,9 @@ class Tabulated:
     def public_words(self) -> str:
         """The outcome without what tells sensitive cells from secondary ones."""
         counts = self.counts
+        if isinstance(self.statistic, Percentile):
+            cells = f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed"
+            return f"{cells} to protect those who contributed; every number is the mean of several values."
         if self.suppresses:
             return (
                 f"{_cells(counts['suppressed'])} of {counts['cells']:,} suppressed to protect those who contributed; "
@@ -157,18 +191,31 @@ class Tabulated:
     @cached_property
     def public(self) -> pl.DataFrame:
         """What may be published: labels, the `published` number, and whether it is `published` or `suppressed`."""
-        numbers = pl.Series(self.table.published_values).fill_nan(None)
-        status = pl.when(numbers.is_null()).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
+        numbers, hidden = pl.Series(self.published_numbers).fill_nan(None), pl.Series(self.hidden)
+        status = pl.when(hidden).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
+        status = pl.when(numbers.is_null() & ~hidden).then(pl.lit("empty")).otherwise(status)
         labels = self.table.table.select(self.table.by)
         counts = {f"published_{name}": _plain(self.table.more[f"published_{name}"]) for name in self.count_variables}
-        return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series(), **counts)
+        return labels.with_columns(
+            published=_plain(numbers), **self._published_components, status=pl.select(status).to_series(), **counts
+        )
+
+    @property
+    def _published_components(self) -> dict[str, pl.Series]:
+        """What the statistic is made of, where that is published too."""
+        if not self.components:
+            return {}
+        tables = (self, *self.parts)
+        columns = {f"sum_{i}": amount(one.table) for i, one in enumerate(tables, start=1)} | {"count": self.table.total}
+        return {name: _plain(pl.Series(np.where(self.hidden, np.nan, x)).fill_nan(None)) for name, x in columns.items()}
 
     @cached_property
     def internal(self) -> pl.DataFrame:
         """Every cell with its true value, contributors, what is published, its status and tau-ARGUS' code for it."""
         cells = self.table.table.select(*self.table.by, "n", "contributors").with_columns(
             value=_plain(pl.Series(amount(self.table))),
-            published=_plain(pl.Series(self.table.published_values).fill_nan(None)),
+            **({} if self.numbers is None else {"statistic": _plain(pl.Series(self.numbers).fill_nan(None))}),
+            published=_plain(pl.Series(self.published_numbers).fill_nan(None)), **self._published_components,
             **{f"{part}_{name}": _plain(self.table.more[f"{part}_{name}"].cast(pl.Float64))
                for name in self.count_variables for part in ("n", "published")},
             status=self.statuses, code=self.statuses.replace_strict(STATUS_CODES, return_dtype=pl.Int64),
@@ -186,6 +233,7 @@ class Tabulated:
             "words": self.words.replace("\xa0", " "),
             "by": list(self.table.by),
             "value": self.table.measured,
+            "statistic": self.what if self.statistic is not None else None,
             "rule": label(self.rule) if self.rule is not None else None,
             "method": name_of(type(self.method)),
             "counts": self.counts,

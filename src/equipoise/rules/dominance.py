@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.data.cells import Cells, amount
+from equipoise.data.cells import Cells, gross
 from equipoise.ground.arrays import Floats
 from equipoise.methods.parameters import share, whole_number
 from equipoise.methods.protection_levels import MagnitudeRule, one, tops
@@ -39,7 +39,7 @@ class Dominance(MagnitudeRule):
         return self.n
 
     def explain(self, cell: Mapping[str, Any]) -> str:
-        part, value = one(cell, lambda c: (float(tops(c, self.n)[0]), float(amount(c)[0])))
+        part, value = one(cell, lambda c: (float(tops(c, self.n)[0]), float(gross(c)[0])))
         who = "largest contributor holds" if self.n == 1 else f"{self.n} largest contributors hold"
         if not value:
             return "Safe: it is 0."
@@ -52,4 +52,4 @@ class Dominance(MagnitudeRule):
         return not self.strict
 
     def _lack(self, cells: Cells) -> Floats:
-        return tops(cells, self.n) / self.k - amount(cells)
+        return tops(cells, self.n) / self.k - gross(cells)

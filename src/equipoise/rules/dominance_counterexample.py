@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells, amount
+from equipoise.data.cells import Cells, gross
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.method import Rule, label
@@ -152,7 +152,7 @@ def compare(table: Cells, rules: Sequence[Rule]) -> pl.DataFrame:
     flags = {label(rule): rule.flag(table) for rule in rules}
     if len(flags) < 2:
         raise ParameterError("Give at least two different rules to compare.")
-    value, first = amount(table), tops(table, 1)
+    value, first = gross(table), tops(table, 1)
     bound = value - (tops(table, 2) - first)
     within = np.divide(bound - first, first, out=np.full(len(value), np.inf), where=first > 0)
     rows = table.table.select(*table.by, "n").with_columns(

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells, amount
+from equipoise.data.cells import Cells, amount, gross
 from equipoise.data.equivalence_classes import Classes
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.methods.parameters import share, whole_number
@@ -60,7 +60,7 @@ class MinCount(Together):
     def levels(self, cells: Cells) -> pl.DataFrame:
         value = amount(cells)
         is_count = bool(np.array_equal(value, cells.n))
-        lack = np.maximum(self.n - value, self._lacking(cells)) if is_count else self.margin * value
+        lack = np.maximum(self.n - value, self._lacking(cells)) if is_count else self.margin * gross(cells)
         return protection(self.flag(cells).to_numpy(), lack, cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:

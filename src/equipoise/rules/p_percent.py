@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.data.cells import Cells, amount
+from equipoise.data.cells import Cells, gross
 from equipoise.ground.arrays import Floats
 from equipoise.methods.parameters import share, whole_number
 from equipoise.methods.protection_levels import MagnitudeRule, one, tops
@@ -45,7 +45,7 @@ class PPercent(MagnitudeRule):
         )
 
     def _rest(self, cells: Cells) -> Floats:
-        return amount(cells) - tops(cells, self.coalition + 1)
+        return gross(cells) - tops(cells, self.coalition + 1)
 
     def _lack(self, cells: Cells) -> Floats:
         return self.p * tops(cells, 1) - self._rest(cells)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.data.cells import Cells, amount
+from equipoise.data.cells import Cells, gross
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import ParameterError
 from equipoise.methods.parameters import share
@@ -46,7 +46,7 @@ class PriorPosterior(MagnitudeRule):
         )
 
     def _rest(self, cells: Cells) -> Floats:
-        return amount(cells) - tops(cells, 2)
+        return gross(cells) - tops(cells, 2)
 
     def _lack(self, cells: Cells) -> Floats:
         return self.p / self.q * tops(cells, 1) - self._rest(cells)

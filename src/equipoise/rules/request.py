@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from equipoise.data.cells import Cells, amount
+from equipoise.data.cells import Cells, gross
 from equipoise.ground.arrays import Booleans
 from equipoise.methods import parameters
 from equipoise.methods.protection_levels import Together, one, protection
@@ -47,14 +47,14 @@ class Request(Together):
         return pl.Series("unsafe", self._flagged(cells))
 
     def _flagged(self, cells: Cells) -> Booleans:
-        value, asked = amount(cells), cells.numbers("requested")
+        value, asked = gross(cells), cells.numbers("requested")
         second = cells.numbers("requested2") if "requested2" in cells.more.columns else 0.0 * asked
         share = self.share if self.second is None else self.second
         few = (cells.numbers("contributors") if "contributors" in cells.more.columns else cells.n) < self.n
         return (asked > self.share * value) | (second > share * value) | (few & ((asked > 0) | (second > 0)))
 
     def levels(self, cells: Cells) -> pl.DataFrame:
-        return protection(self._flagged(cells), self.margin * amount(cells), cells)
+        return protection(self._flagged(cells), self.margin * gross(cells), cells)
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         unsafe = one(cell, lambda c: bool(self.flag(c)[0]))

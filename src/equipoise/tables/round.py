@@ -75,8 +75,6 @@ class Round:
 
     def apply(self, data: Table, draws: Draws) -> Table:
         table, values = whole(data, "Round")
-        if (values < 0).any():
-            raise DataError(f"{int((values < 0).sum()):,} cells are negative: Round is for counts and amounts.")
         if self.controlled and kept_cells(table, None).any():
             raise ParameterError("Cells that must be published are no multiples: say controlled=False.")
         number = draws.uniform(labels(table))

@@ -11,7 +11,7 @@ import polars as pl
 
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import OriginalLevel, as_text
-from equipoise.ground.arrays import Integers
+from equipoise.ground.arrays import Floats, Integers
 
 TOTAL = "Total"
 MISSING = "(missing)"
@@ -26,7 +26,8 @@ class Axis:
     """The nodes of a column: its values, the groups of every level of its hierarchy, and the total.
 
     Nodes with the same label and the same leaves are one node; a node with all leaves is the total. `nodes` has their
-    labels, each once; `chains` the branches, each from leaves to total: for every leaf its node at each level.
+    labels, each once; `chains` the branches, each from leaves to total: for every leaf its node at each level. `sign`
+    says how each node counts in the one above, 1 or -1, where that is not a plain sum (`signed_relations`).
 
     >>> values = pl.Series("region", ["n1", "n2", "s1"])
     >>> axis = Axis.of(values, Hierarchy.mapping({"n1": "north", "n2": "north", "s1": "south"}))
@@ -39,6 +40,7 @@ class Axis:
     name: str
     nodes: pl.Series
     chains: tuple[tuple[Integers, ...], ...]
+    sign: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, values: pl.Series, hierarchy: Hierarchy | None = None, total: str = TOTAL) -> "Axis":
@@ -73,11 +75,26 @@ class Axis:
         return int(self.chains[0][-1][0])
 
     @cached_property
+    def signs(self) -> Floats:
+        """How each node counts in the one above: 1, or -1 where it is taken off."""
+        return np.array(self.sign, dtype=np.float64) if self.sign else np.ones(len(self))
+
+    @cached_property
     def members(self) -> pl.DataFrame:
-        """A row per leaf and node above it: `leaf`, `node`."""
-        steps = [step for chain in self.chains for step in chain]
-        rows = np.unique(np.stack([np.tile(np.arange(self.leaves), len(steps)), np.concatenate(steps)], 1), axis=0)
-        return pl.DataFrame({"leaf": rows[:, 0].astype(np.int64), "node": rows[:, 1].astype(np.int64)})
+        """A row per leaf and node above it: `leaf`, `node`, and the `sign` with which the leaf counts in it."""
+        rows = []
+        for chain in self.chains:
+            sign = np.ones(self.leaves)
+            for below, node in pairwise((chain[0], *chain)):
+                sign = np.where(below == node, sign, sign * self.signs[below])
+                rows.append(np.stack([np.arange(self.leaves), node, sign], 1))
+        leaf, node, sign = np.unique(np.concatenate(rows), axis=0).T
+        return pl.DataFrame({"leaf": leaf.astype(np.int64), "node": node.astype(np.int64), "sign": sign})
+
+    @cached_property
+    def mixed(self) -> Integers:
+        """The nodes in which some leaf is taken off: they may be negative though no leaf is."""
+        return np.unique(self.members.filter(pl.col("sign") < 0)["node"].to_numpy())
 
     def relations(self) -> Iterator[tuple[int, Integers]]:
         """Each node that is a sum of others, with its parts, once for each branch that contains it."""

@@ -1,6 +1,6 @@
 """Count records, or take the cells of a ready table, into a Table with all its margins."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -19,6 +19,7 @@ from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.keyed_cells import KEY_UNITS, KeyedColumns, with_keyed
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.data.tables.record_sets import CountedRecords
+from equipoise.data.tables.signed_relations import ITEM, SignedRelations, counted_once, mixed_cells, with_signs
 from equipoise.data.tables.structural_zeros import with_structural
 from equipoise.data.tables.table import Table, labelled_cells
 from equipoise.ground.errors import DataError, ParameterError, require_columns
@@ -49,6 +50,7 @@ def table(
     publish: str | Sequence[str] = (),
     suppress: str | Sequence[str] = (),
     apriori: str | Path | None = None,
+    relation: str | Sequence[str] = (),
 ) -> Table:
     """Count, add up and rank records into a table with all its margins.
 
@@ -70,6 +72,13 @@ def table(
     marks): the column `structural` marks them. `publish` and `suppress` name cells in the same way that must be, and
     `apriori` is a file of tau-ARGUS that says so, with costs and protection levels (`data.tables.a_priori`).
 
+    Values may be negative: `top1`, ... are then the largest without their signs, `gross` what all add up to without
+    them, which rules compare with, and `signed` marks cells that may be below 0.
+
+    `relation` says how items make up another: "balance = credit - debit". The items are columns of the records, each
+    added up, and the table has a further column `item`; or they are labels of one of the columns `by` (then name the
+    `holding`, whose items are one contribution).
+
     With `ready` the records are the cells of an existing table, one in each row; `tables.Ready` gives the roles of its
     columns. Its codes are values and groups of the hierarchies; margins in the file must add up, others are added up.
     For a file with tau-ARGUS metadata `by` and `value` are optional.
@@ -79,12 +88,12 @@ def table(
     >>> cells.table.select("region", "n", "value", "top1", "top2").rows()
     [('Total', 3, 13.0, 7.0, 5.0), ('a', 2, 12.0, 7.0, 5.0), ('b', 1, 1.0, 1.0, 0.0)]
     """
-    columns = names(by, "by")
+    columns, tree = names(by, "by"), SignedRelations.of(relation)
     if ready:
         _refuse_with_ready(
             holding=holding, weight=weight or records.roles.weight, request=request, key=key, counts=counts
         )
-        cells = _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
+        cells = _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready, tree)
         return with_a_priori(with_structural(cells, structural), publish, suppress, apriori)
     if records.source and records.source.format == "tab":
         raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
@@ -94,14 +103,19 @@ def table(
         raise ParameterError(f"top must be at least 1, got {top!r}.")
     weight = weight or records.roles.weight
     needed = _Needed(columns, value, holding, weight, request, key)
+    if tree is not None:
+        needed = needed.related(tree, records)
     needed.refuse(records)
     trees = {**records.roles.hierarchies, **(hierarchies or {})}
-    pieces = list(_pieces(records, needed, top))
-    axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
+    pieces, negative = _pieces(records, needed, top)
+    axes = tuple(_axis(pieces, c, trees.get(c), needed) for c in needed.by)
     counted = _built(axes, _coded(pieces, axes, needed), needed, top)
-    counted = with_keyed(counted, records, KeyedColumns(value, weight, holding, key, names(counts, "counts")))
-    counted = with_structural(replace(counted, behind=CountedRecords(records, value, weight)), structural)
-    return with_a_priori(counted, publish, suppress, apriori)
+    if tree is None:
+        keyed = KeyedColumns(value, weight, holding, key, names(counts, "counts"))
+        counted = with_keyed(replace(counted, behind=CountedRecords(records, value, weight)), records, keyed)
+    elif counts or key:
+        raise ParameterError("Cell keys change counts and amounts, not items of a relation.")
+    return with_a_priori(with_structural(with_signs(counted, negative), structural), publish, suppress, apriori)
 
 
 def _refuse_with_ready(**columns: str | Sequence[str] | None) -> None:
@@ -111,16 +125,20 @@ def _refuse_with_ready(**columns: str | Sequence[str] | None) -> None:
 
 
 def _from_ready(
-    records: Records, by: tuple[str, ...], value: str | None, hierarchies: Mapping[str, Hierarchy], ready: Ready
-) -> Table:
+    records: Records, by: tuple[str, ...], value: str | None, hierarchies: Mapping[str, Hierarchy], ready: Ready,
+    tree: SignedRelations | None = None,
+) -> Table:  # fmt: skip
     """The table of a ready file, whose rows are cells."""
     if not by:
         by, numeric = records.roles.keys, records.roles.numeric
         value = numeric[0] if value is None and len(numeric) == 1 else value
     if not by:
         raise ParameterError("by names no column: a table needs at least one.")
-    axes, cells = ready_cells(records, by, value, {**records.roles.hierarchies, **hierarchies}, ready)
-    return replace(labelled_cells(cells, by), axes=axes, measured=value)
+    axes, cells = ready_cells(records, by, value, {**records.roles.hierarchies, **hierarchies}, ready, tree)
+    ready_table = replace(labelled_cells(cells, by), axes=axes, measured=value)
+    if "gross" not in cells.columns:
+        return ready_table
+    return with_signs(ready_table, bool((ready_table.numbers("value")[~mixed_cells(ready_table)] < 0).any()))
 
 
 @dataclass(frozen=True)
@@ -133,34 +151,69 @@ class _Needed:
     weight: str | None
     request: str | None
     key: str | None
+    tree: SignedRelations | None = None
+    items: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        others = (self.value, self.holding, self.weight, self.request, self.key)
-        return tuple(dict.fromkeys((*self.by, *(c for c in others if c))))
+        others = (self.value if not self.items else None, self.holding, self.weight, self.request, self.key)
+        keys = (column for column in self.by if not (self.items and column == ITEM))
+        return tuple(dict.fromkeys((*keys, *self.items, *(c for c in others if c))))
+
+    @property
+    def held(self) -> bool:
+        """Whether several rows may be one contribution: those of a holding, or the items of a record."""
+        return bool(self.holding or self.items)
+
+    def related(self, tree: SignedRelations, records: Records) -> "_Needed":
+        """With items that are columns of the records, or labels of one of the columns of the table."""
+        if set(tree.leaves) <= set(records.schema()):
+            if self.value or ITEM in self.by:
+                raise ParameterError(
+                    f"The relation says what is added up, by {ITEM!r}: leave out value and that column."
+                )
+            return replace(self, by=(*self.by, ITEM), value=tree.root, tree=tree, items=tree.leaves)
+        if not self.value or not self.holding:
+            raise ParameterError(
+                "The items of the relation are not columns of the records: where they are labels, name the value and "
+                "the holding whose items are one contribution."
+            )
+        return replace(self, tree=tree)
 
     def refuse(self, records: Records) -> None:
         schema = records.schema()
         require_columns(self.columns, schema)
-        for column in filter(None, (self.value, self.weight, self.request, self.key)):
+        for column in filter(None, (*(self.items or (self.value,)), self.weight, self.request, self.key)):
             flag = column == self.request and schema[column] == nw.Boolean
             if not (flag or schema[column].is_numeric()):
                 raise DataError(f"Column {column!r} is {schema[column]}, not a number: it cannot be added up.")
 
+    def by_item(self, piece: pl.DataFrame, start: int) -> pl.DataFrame:
+        """Every row once for each item, the number of its record as holder where there is no holding."""
+        if not self.items:
+            return piece
+        holder = pl.col(self.holding) if self.holding else pl.int_range(start, start + piece.height, dtype=pl.Int64)
+        rows = piece.with_columns(holder.alias("__eq_holder"))
+        return pl.concat(
+            rows.with_columns(pl.lit(item).alias(ITEM), pl.col(item).cast(pl.Float64).alias("__eq_item"))
+            for item in self.items
+        )
+
     def plain(self, piece: pl.DataFrame) -> pl.DataFrame:
         """Dimensions, `holder`, contribution `x` and weight `w`; values that cannot be added up are refused."""
         x = pl.col(self.value).cast(pl.Float64) if self.value else pl.lit(1.0)
+        x = pl.col("__eq_item") if self.items else x
         w = pl.col(self.weight).cast(pl.Float64) if self.weight else pl.lit(1.0)
-        holder = [pl.col(self.holding).alias("__eq_holder")] if self.holding else []
+        holder = [pl.col("__eq_holder" if self.items else str(self.holding)).alias("__eq_holder")] if self.held else []
         code = pl.col(self.request).cast(pl.Float64).fill_null(0.0) if self.request else pl.lit(0.0)
         asked = {"__eq_r": (code != 0) & (code != SECOND_REQUEST), "__eq_r2": code == SECOND_REQUEST}
-        requested = [pl.when(who).then(x).otherwise(0.0).alias(name) for name, who in asked.items()]
+        requested = [pl.when(who).then(x.abs()).otherwise(0.0).alias(name) for name, who in asked.items()]
         rows = piece.select(
             *self.by, *holder, x.alias("__eq_x"), w.alias("__eq_w"), *requested, self._units(piece).alias("__eq_k")
         )
         for name, column in (("__eq_x", self.value), ("__eq_w", self.weight)):
-            self._refuse_values(rows[name], column)
-        if self.holding and rows["__eq_holder"].null_count():
+            self._refuse_values(rows[name], column, weights=name == "__eq_w")
+        if self.held and rows["__eq_holder"].null_count():
             raise DataError(f"{rows['__eq_holder'].null_count():,} records have no holding in {self.holding!r}.")
         return rows
 
@@ -174,24 +227,38 @@ class _Needed:
             raise DataError(f"{wrong:,} records have no key from 0 up to 1 in {self.key!r}.")
         return (pl.col(self.key).cast(pl.Float64) * KEY_UNITS).round().cast(pl.Int64)
 
-    def _refuse_values(self, values: pl.Series, column: str | None) -> None:
+    def _refuse_values(self, values: pl.Series, column: str | None, *, weights: bool) -> None:
         bad = values.null_count() + int((~values.is_finite()).sum() or 0)
         if bad:
             raise DataError(f"{bad:,} records have no finite number in {column!r}: fill or remove them first.")
-        negative = int((values < 0).sum())
+        negative = int((values < 0).sum()) if weights else 0
         if negative:
-            raise DataError(
-                f"{negative:,} records have a negative number in {column!r}: the rules for magnitudes and the "
-                "attacker's bounds hold for contributions of at least 0. Tabulate gains and losses apart."
-            )
+            raise DataError(f"{negative:,} records have a negative number in {column!r}: weights are at least 0.")
 
 
-def _pieces(records: Records, needed: _Needed, top: int) -> Iterator[pl.DataFrame]:
-    """The contributions batch by batch, added up within a batch: by cell and holding, or the sums and the largest."""
+def _pieces(records: Records, needed: _Needed, top: int) -> tuple[list[pl.DataFrame], bool]:
+    """The contributions batch by batch, added up within a batch: by cell and holding, or the sums and the largest.
+
+    And whether one of them is negative.
+    """
     whole = records.in_memory or not records.frame.implementation.is_polars()
     frame = records.frame.select(list(needed.columns))
+    pieces, negative, start = [], False, 0
     for piece in (engines.collect(frame),) if whole else engines.batches(frame):
-        yield _reduced(needed.plain(piece), needed, top)
+        plain = needed.plain(needed.by_item(piece, start))
+        pieces.append(_reduced(plain, needed, top))
+        negative, start = negative or bool((plain["__eq_x"] < 0).any()), start + piece.height
+    return pieces, negative
+
+
+def _axis(pieces: list[pl.DataFrame], column: str, hierarchy: Hierarchy | None, needed: _Needed) -> Axis:
+    """The axis of a column: its values with their groups, or the items of the relation."""
+    values, tree = _values(pieces, column), needed.tree
+    if tree is None or not ((needed.items and column == ITEM) or set(values.to_list()) & set(tree.leaves)):
+        return Axis.of(values, hierarchy)
+    if not set(values.to_list()) <= set(tree.leaves):
+        raise DataError(f"Column {column!r} has labels beside the items that the relation adds up.")
+    return tree.axis(column)
 
 
 def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
@@ -201,19 +268,21 @@ def _reduced(plain: pl.DataFrame, needed: _Needed, top: int) -> pl.DataFrame:
     """
     keys = list(needed.by)
     wx = (pl.col("__eq_w") * pl.col("__eq_x")).sum().alias("__eq_wx")
-    sums = (pl.len().alias("__eq_n"), pl.col("__eq_w").sum(), wx, pl.col("__eq_k").sum(), REQUESTS.max())
-    if needed.holding:
+    size = (pl.col("__eq_w") * pl.col("__eq_x").abs()).sum().alias("__eq_g")
+    sums = (pl.len().alias("__eq_n"), pl.col("__eq_w").sum(), wx, size, pl.col("__eq_k").sum(), REQUESTS.max())
+    if needed.held:
         holdings = plain.group_by([*keys, "__eq_holder"], maintain_order=True).agg(*sums)
         return holdings.with_columns(__eq_x=pl.col("__eq_wx"), __eq_v=pl.lit(1.0))
     cells = plain.group_by(keys, maintain_order=True).agg(*sums).with_columns(__eq_x=pl.lit(0.0), __eq_v=pl.lit(0.0))
     if not needed.value:
         return cells
-    largest = _largest(plain.with_columns(__eq_v=pl.col("__eq_w")), keys, top)
+    largest = _largest(plain.with_columns(__eq_x=pl.col("__eq_x").abs(), __eq_v=pl.col("__eq_w")), keys, top)
     none = pl.lit(0.0)
     nothing = {
         "__eq_n": pl.lit(0, dtype=pl.UInt32),
         "__eq_w": none,
         "__eq_wx": none,
+        "__eq_g": none,
         "__eq_k": pl.lit(0, dtype=pl.Int64),
         "__eq_r": none,
         "__eq_r2": none,
@@ -241,9 +310,17 @@ def _values(pieces: list[pl.DataFrame], column: str) -> pl.Series:
 def _coded(pieces: list[pl.DataFrame], axes: tuple[Axis, ...], needed: _Needed) -> pl.DataFrame:
     """All contributions, their leaves numbered."""
     rows = pl.concat(pieces)
-    if needed.holding:
+    if needed.held:
         rows = rows.with_columns(pl.Series("__eq_holder", code(rows["__eq_holder"]).codes.astype(np.int64)))
-    return rows.with_columns(pl.Series(a.name, code(rows[a.name]).codes.astype(np.int64)) for a in axes)
+    return rows.with_columns(_leaf_numbers(rows[a.name], a, needed) for a in axes)
+
+
+def _leaf_numbers(values: pl.Series, axis: Axis, needed: _Needed) -> pl.Series:
+    """The leaf of each row: by the order of the values, or of the items of a relation."""
+    if not axis.sign or needed.tree is None:
+        return pl.Series(axis.name, code(values).codes.astype(np.int64))
+    numbers = {item: place for place, item in enumerate(needed.tree.leaves)}
+    return values.replace_strict(numbers, return_dtype=pl.Int64).alias(axis.name)
 
 
 def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int) -> Table:
@@ -251,41 +328,44 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
     keys = [axis.name for axis in axes]
     if prod(len(axis) for axis in axes) > MAX_PACKED_ID:
         raise ParameterError("The table would have more places than can be numbered: use fewer or coarser columns.")
-    added = (pl.col("__eq_n", "__eq_w", "__eq_wx", "__eq_k").sum(), REQUESTS.max())
-    sums = rows.select(*keys, "__eq_n", "__eq_w", "__eq_wx", "__eq_k", REQUESTS, *_holder(needed))
+    added = (pl.col("__eq_n", "__eq_w", "__eq_wx", "__eq_g", "__eq_k").sum(), REQUESTS.max())
+    sums = rows.select(*keys, "__eq_n", "__eq_w", "__eq_wx", "__eq_g", "__eq_k", REQUESTS, *_holder(needed))
     parts = rows.filter(pl.col("__eq_v") > 0).select(*keys, "__eq_x", "__eq_v", *_holder(needed))
     for axis in axes:
         sums = _up(sums, axis).group_by([*keys, *_holder(needed)], maintain_order=True).agg(*added)
         parts = _up(parts, axis)
-        if needed.holding:
+        if needed.held:
             parts = parts.group_by([*keys, "__eq_holder"], maintain_order=True).agg(
                 pl.col("__eq_x").sum(), pl.lit(1.0).alias("__eq_v")
             )
         else:
             parts = _largest(parts, keys, top)
-    if needed.holding:
-        sums = sums.with_columns(
-            pl.when(pl.col(name) > 0).then(pl.col("__eq_wx")).otherwise(0.0).alias(name)
-            for name in ("__eq_r", "__eq_r2")
-        )
-    contributors = pl.len() if needed.holding else pl.col("__eq_n").sum()
-    alone = [pl.when(pl.len() == 1).then(pl.col("__eq_holder").min()).otherwise(-1)] if needed.holding else []
+    if needed.held:
+        size, parts = pl.col("__eq_wx").abs(), parts.with_columns(pl.col("__eq_x").abs())
+        requests = (pl.when(pl.col(name) > 0).then(size).otherwise(0.0).alias(name) for name in ("__eq_r", "__eq_r2"))
+        sums = sums.with_columns(*requests, size.alias("__eq_g"))
+    contributors = pl.len() if needed.held else pl.col("__eq_n").sum()
+    alone = [pl.when(pl.len() == 1).then(pl.col("__eq_holder").min()).otherwise(-1)] if needed.held else []
     cells = sums.group_by(keys, maintain_order=True).agg(
         *added, *alone, contributors.cast(pl.Int64).alias("contributors")
     )
+    if needed.items:
+        cells = counted_once(cells, next(axis for axis in axes if axis.name == ITEM))
     ranked = cells.join(_tops(_largest(parts, keys, top), keys, top), on=keys, how="left") if parts.height else cells
     return _labelled_table(axes, ranked, needed, top)
 
 
 def _holder(needed: _Needed) -> list[str]:
-    return ["__eq_holder"] if needed.holding else []
+    return ["__eq_holder"] if needed.held else []
 
 
 def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     """Every row once for each node above its leaf."""
-    members = axis.members.select(__eq_leaf="leaf", __eq_node="node")
+    members = axis.members.select(__eq_leaf="leaf", __eq_node="node", __eq_sign="sign")
     joined = rows.join(members, left_on=axis.name, right_on="__eq_leaf", how="inner", maintain_order="left")
-    return joined.drop(axis.name).rename({"__eq_node": axis.name})
+    if axis.sign:
+        joined = joined.with_columns(pl.col("^__eq_(x|wx)$") * pl.col("__eq_sign"))
+    return joined.drop(axis.name, "__eq_sign").rename({"__eq_node": axis.name})
 
 
 def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:
@@ -305,17 +385,18 @@ def _labelled_table(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed
     """The table with labels instead of node numbers; cells without records are 0."""
     cells = completed(cells, axes)
     labels = [axis.nodes.gather(cells[axis.name]).alias(axis.name) for axis in axes]
-    tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.holding]
+    tops = [f"top{k}" for k in range(1, top + 1) if needed.value or needed.held]
     numbers = {
         "n": cells["__eq_n"].cast(pl.Int64),
         "total": cells["__eq_w"],
         "value": cells["__eq_wx"],
         "contributors": cells["contributors"],
+        "gross": cells["__eq_g"],
     }
     rest: dict[str, Any] = {name: cells[name].fill_null(0.0) for name in tops if name in cells.columns}
     rest |= {"requested": cells["__eq_r"]} if needed.request else {}
     rest |= {"requested2": cells["__eq_r2"]} if needed.request and (cells["__eq_r2"] > 0).any() else {}
-    rest |= {"holder": cells["__eq_holder"]} if needed.holding else {}
+    rest |= {"holder": cells["__eq_holder"]} if needed.held else {}
     rest |= {"key": (cells["__eq_k"] % KEY_UNITS) / KEY_UNITS} if needed.key else {}
     for axis in axes:
         if axis.name in numbers or axis.name in rest:

@@ -22,7 +22,7 @@ from equipoise.data.tables.record_sets import members_of, numbered_units
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.ground.errors import DataError
+from equipoise.ground.errors import DataError, ParameterError
 
 VALUE_TOLERANCE = 1e-6
 """Share by which the value of a shared cell may differ between two tables."""
@@ -54,6 +54,8 @@ class Union:
 
         `unknown` marks the empty cells of each table that are not known to be empty: the suppressed ones unless given.
         """
+        if len(tables) > 1 and any(axis.sign for table in tables for axis in table.axes):
+            raise ParameterError("A table with signed relations is protected and audited by itself, not with others.")
         sets = _sets(tables, [_hidden_zeros(table) for table in tables] if unknown is None else unknown, atoms)
         names = [_names(table) for table in tables]
         places = _numbered(names, sets)

@@ -43,11 +43,15 @@ def refuse_labels(cells: pl.DataFrame, by: Sequence[str]) -> None:
     refuse_first(twice, by, "stands in several rows: a ready table has one row for each cell")
 
 
-def refuse_numbers(cells: pl.DataFrame, by: Sequence[str], columns: Iterable[tuple[str, str]]) -> None:
-    """Refuse numbers that are not finite or negative in these columns, each named as in the file."""
+def refuse_numbers(
+    cells: pl.DataFrame, by: Sequence[str], columns: Iterable[tuple[str, str]], signed: str | None = None
+) -> None:
+    """Refuse numbers that are not finite, or negative but for the column `signed`, each named as in the file."""
     for column, label in columns:
         finite = pl.col(column).is_not_null() & pl.col(column).is_finite()
         refuse_first(cells.filter(~finite), by, f"has no finite number in column {label!r}")
+        if column == signed:
+            continue
         refuse_first(cells.filter(pl.col(column) < 0), by, f"has a negative number in column {label!r}")
 
 
@@ -56,6 +60,8 @@ def refuse_contributions(cells: pl.DataFrame, by: Sequence[str], tops: Sequence[
     if not tops:
         return
     rows = cells.with_columns(__eq_sum=pl.sum_horizontal(tops))
+    if "gross" in cells.columns:
+        return
     allowed = pl.col("__eq_x") * 1e-6 + slack * (1 + len(tops)) + SUM_TOLERANCE
     for one, two in pairwise(tops):
         refuse_first(rows.filter(pl.col(two) > pl.col(one) + slack), by, f"has a larger {two} than {one}")
@@ -68,7 +74,7 @@ def refuse_contributions(cells: pl.DataFrame, by: Sequence[str], tops: Sequence[
 
 def refuse_counts(cells: pl.DataFrame, by: Sequence[str]) -> None:
     """Refuse a value without contributors."""
-    nobody = cells.filter((pl.col("n") == 0) & (pl.col("__eq_x") > 0))
+    nobody = cells.filter((pl.col("n") == 0) & (pl.col("__eq_x") != 0))
     refuse_first(nobody, by, "has a value but no contributors")
 
 
@@ -95,6 +101,8 @@ class Sums:
     axes: tuple[Axis, ...]
     slack: float
 
+    scale: float = 0.0
+
     @property
     def by(self) -> list[str]:
         return [axis.name for axis in self.axes]
@@ -111,8 +119,12 @@ class Sums:
         if relations.is_empty():
             return False
         others = [name for name in self.by if name != axis.name]
+        signs = pl.Series("__eq_x", axis.signs).gather(relations[axis.name])
+        relations = relations.with_columns(__eq_sign=signs)
         sums = cells.select(*self.by, "__eq_x").join(relations, on=axis.name)
-        added = sums.group_by([*others, "__eq_node", "__eq_relation"]).agg(pl.col("__eq_x").sum().alias("__eq_sum"))
+        added = sums.group_by([*others, "__eq_node", "__eq_relation"]).agg(
+            (pl.col("__eq_x") * pl.col("__eq_sign")).sum().alias("__eq_sum")
+        )
         heads = relations.select("__eq_relation", "__eq_node").unique()
         totals = cells.select(*others, __eq_node=axis.name, __eq_own="__eq_x").join(heads, on="__eq_node")
         both = totals.join(added, on=[*others, "__eq_node", "__eq_relation"], how="full", coalesce=True)
@@ -121,11 +133,13 @@ class Sums:
         )
         self._refuse(both, axis)
         exact = pl.col("__eq_own").fill_null(0.0) - pl.col("__eq_sum").fill_null(0.0)
-        return both.filter(exact.abs() > SUM_TOLERANCE * pl.col("__eq_sum").fill_null(0.0)).height > 0
+        return both.filter(exact.abs() > SUM_TOLERANCE * pl.col("__eq_sum").abs().fill_null(0.0)).height > 0
 
     def _refuse(self, both: pl.DataFrame, axis: Axis) -> None:
         own, added = pl.col("__eq_own").fill_null(0.0), pl.col("__eq_sum").fill_null(0.0)
-        allowed = SUM_TOLERANCE * pl.max_horizontal(own, added) + self.slack * (pl.col("__eq_parts") + 1)
+        allowed = SUM_TOLERANCE * pl.max_horizontal(own.abs(), added.abs(), pl.lit(self.scale)) + self.slack * (
+            pl.col("__eq_parts") + 1
+        )
         wrong = both.filter((own - added).abs() > allowed).sort(self.by)
         absent = self._labelled(wrong.filter(pl.col("__eq_own").is_null()))
         refuse_first(
@@ -145,12 +159,14 @@ class Sums:
         for axis in self.axes:
             inner = inner.filter(pl.col(axis.name).is_in(axis.places))
         for axis in self.axes:
-            above = axis.members.select(__eq_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), __eq_node="node")
+            above = axis.members.select(
+                __eq_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), __eq_node="node", __eq_sign="sign"
+            )
             parts = (
                 inner.join(above, left_on=axis.name, right_on="__eq_leaf")
                 .drop(axis.name)
                 .rename({"__eq_node": axis.name})
             )
-            inner = parts.group_by(self.by).agg(pl.col("__eq_x").sum())
+            inner = parts.group_by(self.by).agg((pl.col("__eq_x") * pl.col("__eq_sign")).sum())
         joined = cells.drop("__eq_x").join(inner, on=self.by, how="left", maintain_order="left")
         return joined.with_columns(pl.col("__eq_x").fill_null(0.0))

@@ -24,6 +24,7 @@ from equipoise.data.tables.ready_checks import (
     refuse_numbers,
     unit,
 )
+from equipoise.data.tables.signed_relations import SignedRelations
 from equipoise.data.tables.total_code import StatedTotals, total_of
 from equipoise.ground.errors import DataError, ParameterError, RolesError, require_columns
 from equipoise.ground.packed_keys import MAX_PACKED_ID
@@ -31,7 +32,7 @@ from equipoise.ground.packed_keys import MAX_PACKED_ID
 TOP_NAME = re.compile(r"top([1-9]\d*)")
 OWN_NAMES = (
     *("n", "total", "value", "contributors", "requested", "holder", "key", "cost", "table"),
-    *("sensitive", "protected", "lower_level", "upper_level"),
+    *("sensitive", "protected", "lower_level", "upper_level", "signed"),
     *("published", "status", "code", "exact", "exposed", "lower", "upper"),
 )
 """Column names that a table uses itself; other columns of the file keep their names."""
@@ -126,8 +127,9 @@ def _counts(name: str, labels: Labels) -> bool:
 
 
 def ready_cells(
-    records: Records, by: tuple[str, ...], value: str | None, trees: Mapping[str, Hierarchy], ready: Ready
-) -> tuple[tuple[Axis, ...], pl.DataFrame]:
+    records: Records, by: tuple[str, ...], value: str | None, trees: Mapping[str, Hierarchy], ready: Ready,
+    relation: SignedRelations | None = None,
+) -> tuple[tuple[Axis, ...], pl.DataFrame]:  # fmt: skip
     """Axes of a ready table and all its cells, with the columns of a table.
 
     Cost: a few joins of the cells with themselves for each axis.
@@ -137,14 +139,33 @@ def ready_cells(
     parts = parts if value or ready.top else replace(parts, top=())
     _refuse_columns(file.columns, by, value, parts)
     cells = _cells_in_file(file, by, value, parts)
+    items = _item_column(cells, by, relation)
     totals = _stated_totals(cells, by, parts, records.labels)
-    axes = tuple(_axis(cells, column, by, totals, trees.get(column)) for column in by)
+    axes = tuple(
+        relation.axis(column)
+        if relation is not None and column == items
+        else _axis(cells, column, by, totals, trees.get(column))
+        for column in by
+    )
     rounding = unit(cells["__eq_x"]) / 2 if parts.tolerance is None else parts.tolerance
     tops = [name for name in cells.columns if TOP_NAME.fullmatch(name)]
+    cells = _with_signs(cells, signed=relation is not None)
     refuse_contributions(cells, by, tops, rounding)
     numbered = cells.with_columns(_numbers(cells[axis.name], axis) for axis in axes)
-    settled = Sums(axes, rounding).settled(_with_margins(numbered, axes, tops))
+    scale = float(cells["__eq_x"].abs().max() or 0) if "gross" in cells.columns else 0.0  # type: ignore[arg-type]
+    settled = Sums(axes, rounding, scale).settled(_with_margins(numbered, axes, tops))
     return axes, _with_labels(completed(settled, axes), axes)
+
+
+def _item_column(cells: pl.DataFrame, by: tuple[str, ...], relation: SignedRelations | None) -> str | None:
+    """The column whose codes are the items of the relation: all of them, and no others."""
+    if relation is None:
+        return None
+    every = {*relation.leaves, *relation.parts}
+    column = next((name for name in by if set(relation.leaves) <= set(cells[name].to_list()) <= every), None)
+    if column is None:
+        raise DataError("No column of the table has the items of the relation, and no other labels.")
+    return column
 
 
 def _axis(cells: pl.DataFrame, column: str, by: tuple[str, ...], totals: StatedTotals, tree: Hierarchy | None) -> Axis:
@@ -187,7 +208,7 @@ def _cells_in_file(file: pl.DataFrame, by: tuple[str, ...], value: str | None, r
     numbers = [(name, _file_column(name, value, ready)) for name in numeric]
     cells = pl.DataFrame([*labels, *(series.alias(name) for name, series in numeric.items())])
     refuse_labels(cells, by)
-    refuse_numbers(cells, by, numbers)
+    refuse_numbers(cells, by, numbers, signed="__eq_x")
     cells = _with_counts(cells, by, counts, _number(file, ready.contributors) if ready.contributors else None, ready)
     used = {*by, *ready.column_roles().values(), value}
     columns = (name for name in file.columns if name not in used and name not in OWN_NAMES)
@@ -253,6 +274,14 @@ def _marks(file: pl.DataFrame, x: pl.Series, ready: Ready) -> list[pl.Series]:
     return series
 
 
+def _with_signs(cells: pl.DataFrame, *, signed: bool) -> pl.DataFrame:
+    """With `gross` where values are negative: at least what they are without signs, which makes rules stricter."""
+    if not signed and not (cells["__eq_x"] < 0).any():
+        return cells
+    own = pl.col("gross").cast(pl.Float64) if "gross" in cells.columns else pl.col("__eq_x").abs()
+    return cells.with_columns(gross=pl.max_horizontal(own, pl.col("__eq_x").abs()))
+
+
 def _numbers(labels: pl.Series, axis: Axis) -> pl.Series:
     numbers = {label: number for number, label in enumerate(axis.nodes.to_list())}
     return labels.replace_strict(numbers, return_dtype=pl.Int64).alias(axis.name)
@@ -270,11 +299,14 @@ def _with_margins(cells: pl.DataFrame, axes: tuple[Axis, ...], tops: list[str]) 
 
 
 def _added(cells: pl.DataFrame, axis: Axis, by: list[str], tops: list[str]) -> pl.DataFrame:
-    members = axis.members.select(__eq_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), __eq_node="node")
+    members = axis.members.select(
+        __eq_leaf=pl.Series(axis.places).gather(axis.members["leaf"]), __eq_node="node", __eq_sign="sign"
+    )
     absent = members.join(cells.select(__eq_node=axis.name).unique(), on="__eq_node", how="anti")
     parts = cells.join(absent, left_on=axis.name, right_on="__eq_leaf").drop(axis.name).rename({"__eq_node": axis.name})
     numbers = [n for n, k in cells.schema.items() if k.is_numeric() and n not in by and n not in tops]
     flags = [n for n, k in cells.schema.items() if k == pl.Boolean]
+    parts = parts.with_columns(pl.col("__eq_x") * pl.col("__eq_sign")).drop("__eq_sign")
     unknown = pl.col("contributors").null_count() > 0
     sums = parts.group_by(by).agg(
         *(pl.col(name).sum() for name in numbers if name != "contributors"),

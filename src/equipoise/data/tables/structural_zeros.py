@@ -41,7 +41,7 @@ def _in_column(table: Table, column: str) -> Booleans:
     """The inner cells that a column marks, and the margins that consist of such cells: numbers were added up there."""
     require_columns((column,), table.more.columns)
     inner = marked_or_counted(table.more[column].filter(table.inner)).to_numpy()
-    return np.asarray(holds(table) @ (~inner).astype(np.float64) == 0)
+    return np.asarray(abs(holds(table)) @ (~inner).astype(np.float64) == 0)
 
 
 def _with_labels(table: Table, text: str) -> Booleans:

@@ -34,8 +34,10 @@ def both(released: Any, original: Any, method: str) -> tuple[Table, Table]:
 
 
 def whole(data: Any, method: str) -> tuple[Table, Floats]:
-    """A table and its published values; refused where cells are suppressed."""
+    """A table and its published values; refused where cells are suppressed, or may be negative."""
     table = as_table(data, method)
+    if "gross" in table.more.columns:
+        raise DataError(f"{method} is for counts and amounts that are never negative: suppress cells of this table.")
     published = table.published_values
     suppressed = int(np.isnan(published).sum())
     if suppressed:
@@ -67,23 +69,23 @@ def additive(table: Table) -> Additive:
     keys, strides = table.packed
     order = np.argsort(keys, kind="stable")
     parts = [_along(table, axis, keys, order, strides) for axis in range(len(table.axes))]
-    totals = np.concatenate([totals for totals, _, _ in parts])
-    starts = np.cumsum([0, *(len(totals) for totals, _, _ in parts)])
-    rows = np.concatenate([rows + start for (_, rows, _), start in zip(parts, starts, strict=False)])
-    columns = np.concatenate([columns for _, _, columns in parts])
-    signs = np.concatenate([np.ones(len(rows)), -np.ones(len(totals))])
+    totals = np.concatenate([totals for totals, _, _, _ in parts])
+    starts = np.cumsum([0, *(len(totals) for totals, _, _, _ in parts)])
+    rows = np.concatenate([rows + start for (_, rows, _, _), start in zip(parts, starts, strict=False)])
+    columns = np.concatenate([columns for _, _, columns, _ in parts])
+    signs = np.concatenate([*(sign for _, _, _, sign in parts), -np.ones(len(totals))])
     places = (np.concatenate([rows, np.arange(len(totals))]), np.concatenate([columns, totals]))
     matrix = sparse.csr_array(sparse.coo_array((signs, places), shape=(len(totals), len(table))))
-    return Additive(matrix, totals, _needed(table, [totals for totals, _, _ in parts]))
+    return Additive(matrix, totals, _needed(table, [totals for totals, _, _, _ in parts]))
 
 
 def _along(
     table: Table, place: int, keys: Integers, order: Integers, strides: list[int]
-) -> tuple[Integers, Integers, Integers]:
-    """The relations along one axis: the total of each, and which cell is a part of which."""
+) -> tuple[Integers, Integers, Integers, Floats]:
+    """The relations along one axis: the total of each, which cell is a part of which, and with what sign."""
     nodes, sorted_keys = table.nodes[place], keys[order]
     by_node = np.argsort(nodes, kind="stable")
-    totals, rows, columns = [], [], []
+    totals, rows, columns, signs = [], [], [], []
     count = 0
     for parent, children in table.axes[place].relations():
         ends = np.searchsorted(nodes[by_node], [parent, parent + 1])
@@ -94,9 +96,10 @@ def _along(
         totals.append(heads)
         rows.append((count + np.repeat(np.arange(len(heads)), len(children)))[present])
         columns.append(order[spot[present]])
+        signs.append(np.tile(table.axes[place].signs[children], len(heads))[present])
         count += len(heads)
     nothing = np.zeros(0, dtype=np.int64)
-    return tuple(np.concatenate([nothing, *parts]) for parts in (totals, rows, columns))  # type: ignore[return-value]
+    return tuple(np.concatenate([nothing, *parts]) for parts in (totals, rows, columns, signs))  # type: ignore[return-value]
 
 
 def _needed(table: Table, totals: list[Integers]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
@@ -115,23 +118,26 @@ def leaves(chains: tuple[tuple[Integers, ...], ...]) -> Integers:
 def holds(table: Table) -> Any:
     """A sparse matrix, cells by inner cells: 1 where the inner cell is part of the cell, so that x = holds @ inner.
 
-    The columns are the inner cells in the order of the table. Cost: O(inner cells x product of the depths).
+    It is -1 where a signed relation takes the inner cell off. The columns are the inner cells in the order of the
+    table. Cost: O(inner cells x product of the depths).
     """
     import scipy.sparse as sparse
 
     keys, strides = table.packed
     inner = np.flatnonzero(table.inner)
-    rows = pl.DataFrame({"inner": np.arange(len(inner)), "key": np.zeros(len(inner), dtype=np.int64)})
+    start = {"key": np.zeros(len(inner), dtype=np.int64), "by": np.ones(len(inner))}
+    rows = pl.DataFrame({"inner": np.arange(len(inner)), **start})
     for axis, nodes, stride in zip(table.axes, table.nodes, strides, strict=True):
         leaf_of = np.full(len(axis), -1, dtype=np.int64)
         leaf_of[axis.chains[0][0]] = np.arange(axis.leaves)
-        above = axis.members.select("leaf", up=pl.col("node") * stride)
+        above = axis.members.select("leaf", "sign", up=pl.col("node") * stride)
         leaf_rows = pl.DataFrame({"inner": np.arange(len(inner)), "leaf": leaf_of[nodes[inner]]})
-        rows = rows.join(leaf_rows, on="inner").join(above, on="leaf").select("inner", key=pl.col("key") + pl.col("up"))
+        joined = rows.join(leaf_rows, on="inner").join(above, on="leaf")
+        rows = joined.select("inner", key=pl.col("key") + pl.col("up"), by=pl.col("by") * pl.col("sign"))
     cells = pl.DataFrame({"cell": np.arange(len(table)), "key": keys})
     pairs = rows.join(cells, on="key")
     places = (pairs["cell"].to_numpy(), pairs["inner"].to_numpy())
-    return sparse.csr_array(sparse.coo_array((np.ones(pairs.height), places), shape=(len(table), len(inner))))
+    return sparse.csr_array(sparse.coo_array((pairs["by"].to_numpy(), places), shape=(len(table), len(inner))))
 
 
 def without(table: Table, column: str) -> Table:

@@ -169,8 +169,11 @@ def _places(out: Path | None) -> dict[str, str | None]:
 
 def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
     out = screen()
-    what = result.table.measured or "records"
-    say(out, "Table", one_line(f"{what} by {', '.join(result.table.by)} from {file.name}, {len(result.table):,} cells"))
+    say(
+        out,
+        "Table",
+        one_line(f"{result.what} by {', '.join(result.table.by)} from {file.name}, {len(result.table):,} cells"),
+    )
     out.print()
     out.print(indented(Text(flat(result.words), "bold")))
     audit(out, result)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import amount
 from equipoise.data.tables.axes import Axis
 from equipoise.data.tables.table import Table
 from equipoise.doors.report.method_notes import method_note
@@ -27,7 +26,7 @@ STATUS_MARKS = {"sensitive": "s", "secondary": "x"}
 
 def table_facts(tabulated: Tabulated, source: str, public: bool) -> Facts:
     """Facts for the page of one table; those of the public page hold only what may be published."""
-    what = tabulated.table.measured or "records"
+    what = tabulated.what
     return {
         **page_facts(f"{what[:1].upper()}{what[1:]} by {listed(tabulated.table.by)}"),
         "lead": tabulated.public_words if public else tabulated.words,
@@ -154,11 +153,13 @@ def _cells(
     places = np.flatnonzero(np.isin(keys, np.ravel_multi_index(list(np.array(rows).T), sizes)))
     other = table.nodes[across][places] if across is not None else np.zeros(len(places), dtype=np.int64)
     nodes = zip(*(table.nodes[i][places].tolist() for i in down), other.tolist(), strict=True)
-    values, status = table.published_values[places], tabulated.statuses.gather(places)
+    values, status = tabulated.published_numbers[places], tabulated.statuses.gather(places)
+    nothing = np.isnan(values) & ~tabulated.hidden[places]
     if public:
-        return dict(zip(nodes, map(_public, values.tolist()), strict=True))
-    value, empty = amount(table)[places], (table.n[places] == 0).tolist()
-    entries = zip(values.tolist(), value.tolist(), status.to_list(), empty, strict=True)
+        texts = [EMPTY_CELL if none else _public(one) for one, none in zip(values.tolist(), nothing, strict=True)]
+        return dict(zip(nodes, texts, strict=True))
+    value, empty = tabulated.true_numbers[places], ((table.n[places] == 0) | nothing).tolist()
+    entries = zip(np.where(nothing, 0.0, values).tolist(), value.tolist(), status.to_list(), empty, strict=True)
     return dict(zip(nodes, (_private(*row) for row in entries), strict=True))
 
 
@@ -180,6 +181,8 @@ def _private(published: float, value: float, status: str, empty: bool) -> Facts:
 
 
 def _amount(value: float) -> str:
+    if np.isnan(value):
+        return "–"
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 1000 else number(value)
 
 

@@ -1,10 +1,11 @@
 """Which cells of a table must stay uncertain and how far, and what an attacker is said to know of each beforehand."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.data.cells import amount
+from equipoise.data.cells import amount, gross, may_be_negative
 from equipoise.data.tables.a_priori import SAFE, SUPPRESSED, APriori, a_priori
 from equipoise.data.tables.cell_status import structural
 from equipoise.data.tables.table import Table
@@ -16,6 +17,8 @@ from equipoise.methods.protection_levels import hides_zeros, levels, protection
 if TYPE_CHECKING:
     from equipoise.tables.suppress import Suppress
 
+FAR_OUT = 100.0
+"""How many times the largest cell, without signs, a search lets cells move that an attacker knows no end of."""
 WITHHELD_MARGIN = 0.2
 """Share of its value by which a cell withheld by hand stays uncertain both ways: the margin of `MinCount`."""
 
@@ -38,12 +41,24 @@ def known_zeros(table: Table, rule: Rule | None) -> Booleans:
 
 
 def limits_of(table: Table, columns: tuple[str, str] | None, zeros: Booleans) -> tuple[Floats, Floats]:
-    """What the attacker knows of each cell beforehand: not negative, which are zero, and the limits given."""
-    low, high = np.zeros(len(table)), np.where(zeros, 0.0, np.inf)
+    """What the attacker knows of each cell beforehand: whether it may be negative, which are zero, the limits given."""
+    low, high = np.where(may_be_negative(table) & ~zeros, -np.inf, 0.0), np.where(zeros, 0.0, np.inf)
     if columns is None:
         return low, high
     below, above = (table.numbers(name) for name in columns)
     return np.maximum(low, below), np.minimum(high, above)
+
+
+def with_ends(tables: Sequence[Table], values: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Limits with ends far out for cells without any, for a search: what it finds within them is possible without.
+
+    A program without ends may answer with a ray whose numbers no longer add up.
+    """
+    endless = np.isinf(low) & np.isinf(high)
+    if not endless.any():
+        return low, high
+    far = FAR_OUT * max(1.0 * float(gross(table).max(initial=0.0)) for table in tables)
+    return np.where(endless, values - far, low), np.where(endless, values + far, high)
 
 
 def guards(table: Table, rule: Rule | None, mask: "Suppress | None") -> tuple[Booleans, Floats, Floats]:
@@ -63,7 +78,7 @@ def guards(table: Table, rule: Rule | None, mask: "Suppress | None") -> tuple[Bo
         flagged, by_hand = flagged & ~said.cells(SAFE), by_hand | said.cells(SUPPRESSED)
     withheld: Any = by_hand & (table.n > 0)
     value, (low, high) = amount(table), limits_of(table, mask.limits if mask else None, table.n == 0)
-    margin = protection(withheld, WITHHELD_MARGIN * value, table)
+    margin = protection(withheld, WITHHELD_MARGIN * gross(table), table)
     fall, rise = (
         np.minimum(margin["lower"].to_numpy(), value - low),
         np.minimum(margin["upper"].to_numpy(), high - value),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from equipoise.data.cells import may_be_negative
 from equipoise.data.tables.table_arrays import holds
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress, report
@@ -133,7 +134,9 @@ class AloneInCells:
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         if self.least is not None:
             value = self.table.values[move.cells]
-            below = by < -self._room(move.cells) - FLOOR_TOLERANCE * np.maximum(typical(self.table.values), value)
+            below = by < -self._room(move.cells) - FLOOR_TOLERANCE * np.maximum(
+                typical(np.abs(self.table.values)), value
+            )
             if (below & (move.cells != cell)).any():
                 return None
         numbers = self.knower[move.cells]
@@ -215,7 +218,9 @@ class AmongOthers:
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         least, value = self.least[move.cells], self.table.values[move.cells]
-        short = (least > 0) & (by < -(value - least) - FLOOR_TOLERANCE * np.maximum(typical(self.table.values), value))
+        short = (least > 0) & (
+            by < -(value - least) - FLOOR_TOLERANCE * np.maximum(typical(np.abs(self.table.values)), value)
+        )
         return frozenset(move.cells[short].tolist()) - {cell}
 
     def still(self, members: Members) -> Integers:
@@ -317,8 +322,9 @@ class _CellQuestion:
                 continue
             asked = level
             if sign < 0:
+                endless = self.audit.table.values[self.cell] < self.audit.table.down[self.cell]
                 rest = float(self.audit.table.values[self.cell]) - self.minds.own(self.cell, members)
-                asked = min(level, rest)
+                asked = level if endless else min(level, rest)
             if asked <= LEVEL_TOLERANCE * level:
                 answers[members] = (0.0, 0.0)
                 continue
@@ -398,7 +404,7 @@ def kinds_of(
 def least_known(union: "Union") -> Floats | None:
     """What the largest of several contributors to each inner cell has in it; None where the tables do not say.
 
-    Of plain counts that is one: himself.
+    Of plain counts that is one: himself. In a cell that may be negative it tells nothing of the others.
     """
     parts = []
     for table in union.tables:
@@ -409,7 +415,8 @@ def least_known(union: "Union") -> Floats | None:
             own = np.ones(len(table))
         else:
             return None
-        parts.append(np.where(inner & ~alone & (table.n > 0), np.nan_to_num(own), 0.0))
+        tells = inner & ~alone & (table.n > 0) & ~may_be_negative(table)
+        parts.append(np.where(tells, np.nan_to_num(own), 0.0))
     return np.asarray(union.gathered(parts), dtype=np.float64)
 
 

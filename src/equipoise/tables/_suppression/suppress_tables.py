@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from equipoise.data.cells import gross
 from equipoise.data.records import Law
 from equipoise.data.tables.a_priori import PUBLISHED, SECONDARY, a_priori
 from equipoise.data.tables.linked_tables import Union
@@ -15,7 +16,7 @@ from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, InfeasibleError, ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import label
-from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks
+from equipoise.tables._suppression.guarded_cells import guards, known_zeros, limits_of, marks, with_ends
 from equipoise.tables._suppression.insider_guard import widened
 from equipoise.tables._suppression.insiders import counted
 from equipoise.tables._suppression.last_period import LIKE_COST_SHARE, suppressed_before
@@ -38,7 +39,8 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     """The tables with primary and the cheapest secondary suppression, protected together and proven.
 
     What was published before of the same records (`Table.beside`) stays: cells that are known cannot be suppressed,
-    those that are not are suppressed already, and the sensitive ones among them keep their levels.
+    those that are not are suppressed already, and the sensitive ones among them keep their levels. Cells of these
+    tables that are suppressed already stay so.
     """
     earlier: tuple[KnownTable, ...] = tables[0].beside
     unknown = [(table.n == 0) & ~known_zeros(table, mask.rule) for table in tables]
@@ -52,7 +54,7 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
     _refuse_published(tables, union, flagged)
     zeros = _zeros(union, mask, len(tables), earlier)
     low, high = _limits(union, mask, len(tables), earlier)
-    hidden_before = union.gathered([*(np.zeros(len(t), dtype=np.bool_) for t in tables), *map(_hidden, earlier)])
+    hidden_before = union.gathered([*(np.isnan(t.published_values) for t in tables), *map(_hidden, earlier)])
     published = _must_publish(union, mask, len(tables), earlier) | zeros
     secondary = union.gathered([*(_said(t, SECONDARY) for t in tables), *(v.low > v.high for v in earlier)]) & ~zeros
     costs = union.gathered([*(_costs(table, mask) for table in tables), *(np.zeros(len(v.table)) for v in earlier)])
@@ -68,7 +70,10 @@ def suppress_tables(tables: Sequence[Table], mask: "Suppress", progress: Progres
             if not exact.any():
                 break
             counts = tables[0].measured is None
-            flagged, upper = flagged | exact, np.where(exact, 1.0 if counts else LEAST_MOVE * union.values, upper)
+            flagged, upper = (
+                flagged | exact,
+                np.where(exact, 1.0 if counts else LEAST_MOVE * np.abs(union.values), upper),
+            )
     except InfeasibleError as problem:
         raise InfeasibleError(_infeasible_text(union, problem, earlier)) from None
     if mask.singletons and flagged.any():
@@ -160,7 +165,8 @@ def _limits(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTa
         most = union.gathered([*(table + np.inf for table in tables), *(v.high for v in earlier)], np.minimum, np.inf)
         low = np.maximum(low, np.minimum(known, union.values))
         high = np.minimum(high, np.maximum(most, union.values))
-    return low, union.bounded(np.where(_zeros(union, mask, new, earlier), 0.0, high))
+    high = union.bounded(np.where(_zeros(union, mask, new, earlier), 0.0, high))
+    return with_ends(union.tables, union.values, low, high)
 
 
 def _must_publish(union: Union, mask: "Suppress", new: int, earlier: Sequence["KnownTable"]) -> Any:
@@ -194,7 +200,7 @@ def _costs(table: Table, mask: "Suppress") -> Floats:
     What was suppressed in the last period costs a small share of it.
     """
     name = "n" if mask.cost == "count" else mask.cost
-    costs = np.ones(len(table)) if mask.cost == "cells" else table.numbers(name)
+    costs = np.ones(len(table)) if mask.cost == "cells" else gross(table) if name == "value" else table.numbers(name)
     if not (np.isfinite(costs) & (costs >= 0)).all():
         raise DataError(f"The cost {mask.cost!r} must be a number of at least 0 in every cell.")
     said = a_priori(table)

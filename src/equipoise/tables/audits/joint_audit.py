@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import amount
+from equipoise.data.cells import amount, may_be_negative
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import CHANGE_TOLERANCE
@@ -118,7 +118,8 @@ def bounds(table: Table, changed: bool) -> tuple[Floats, Floats]:
         low, high = limits(table)
         return np.minimum(low, value), np.maximum(high, value)
     hidden = np.isnan(table.published_values)
-    return np.where(hidden, 0.0, value), np.where(hidden, np.inf, value)
+    floor = np.where(may_be_negative(table), -np.inf, 0.0)
+    return np.where(hidden, floor, value), np.where(hidden, np.inf, value)
 
 
 def joint(tables: Sequence[KnownTable]) -> JointAudit:

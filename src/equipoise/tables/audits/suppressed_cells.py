@@ -14,7 +14,7 @@ from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule
 from equipoise.methods.parameters import whole_number
-from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of
+from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of, with_ends
 from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of, same_contributors
 from equipoise.tables._suppression.problem import SuppressionTable, typical
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals, too_close
@@ -95,7 +95,7 @@ def insiders(
     `levels` has for each table which cells are sensitive, and how far they must stay uncertain below and above.
     """
     flagged, below, above = (union.gathered(part) for part in zip(*levels, strict=True))
-    low, high = known_limits(union)
+    low, high = with_ends(union.tables, union.values, *known_limits(union))
     system = SuppressionTable.of(union.additive, union.values, np.minimum(low, union.values), high)
     below, above = (np.where(flagged, side, 0.0) for side in (below, above))
     if not (suppressed & flagged).any():
@@ -178,7 +178,7 @@ def intervals(
     """The attacker's interval of every cell that no table publishes; in large tables as far as levels ask."""
     union = Union.of(tables)
     hidden = ~union.gathered([~np.isnan(table.published_values) for table in tables])
-    unit, told = typical(union.values), [(table.published_values, union.values[place])
+    unit, told = typical(np.abs(union.values)), [(table.published_values, union.values[place])
                                          for table, place in zip(tables, union.places, strict=True)
                                          if not _rounded(table)]  # fmt: skip
     changes = sum(int((np.abs(one - true) > 1e-9 * np.maximum(unit, true)).sum()) for one, true in told)
@@ -188,7 +188,7 @@ def intervals(
     exact = _in_whole_numbers(union, hidden, whole)
     parts = [guards(table, rule or rule_of(table), suppression_of(table)) for table in tables]
     flagged, below, above = (union.gathered(part) for part in zip(*parts, strict=True))
-    least = LEAST_MOVE * np.where(union.values > 0, union.values, 1.0)
+    least = LEAST_MOVE * np.where(union.values != 0, np.abs(union.values), 1.0)
     enough = tuple(np.where(flagged, np.maximum(level, least), least) for level in (below, above))
     ranges = intervals_of(
         union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms,
