@@ -29,6 +29,6 @@ def test_uniques_are_found_for_certain_in_the_original(found):
 
 def test_large_files_and_attacks_that_cannot_be_named_are_left_out(found, monkeypatch):
     attack, file = found
-    assert baseline._strongest(["no such attack"], file) is None
+    assert baseline._score("no such attack", file) is None
     monkeypatch.setattr(baseline, "MAX_RECORDS", 5)
     assert set(baseline.on_original(attack, file)) == {None}

@@ -1,5 +1,7 @@
 """Baseline: the same attacks on the original file, to compare with the release."""
 
+from collections.abc import Iterable
+from functools import cache
 from math import isfinite
 
 from equipoise.data.records import Records
@@ -19,16 +21,23 @@ def on_original(attack: Attack, original: Records) -> tuple[Score | None, ...]:
     """
     if attack.records > MAX_RECORDS:
         return tuple(None for _ in attack.scenarios)
-    return tuple(_strongest([score.name for score in scenario.tried], original) for scenario in attack.scenarios)
+    measured = cache(lambda name: _score(name, original))
+    return tuple(_strongest(map(measured, (score.name for score in scenario.tried))) for scenario in attack.scenarios)
 
 
-def _strongest(names: list[str], original: Records) -> Score | None:
-    scores = [score for name in names for score in _scores(name, original) if isfinite(score.value)]
-    return max(scores, key=lambda score: score.value, default=None)
+def _strongest(scores: Iterable[Score | None]) -> Score | None:
+    """The first of the largest; no more are tried once everybody is found."""
+    best: Score | None = None
+    for score in scores:
+        if score is not None and isfinite(score.value) and (best is None or score.value > best.value):
+            best = score
+        if best is not None and best.value >= 1.0:
+            break
+    return best
 
 
-def _scores(name: str, original: Records) -> list[Score]:
+def _score(name: str, original: Records) -> Score | None:
     try:
-        return [parse(name, "measure").measure(original, original).brief()]
+        return parse(name, "measure").measure(original, original).brief()
     except EquipoiseError:
-        return []
+        return None

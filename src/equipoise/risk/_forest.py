@@ -1,8 +1,9 @@
 """Random forest of regression trees (Breiman 2001), for several values at once, in NumPy alone.
 
 Each tree learns from two thirds of the records and guesses for the others, so that a record's guess is never learnt
-from itself. All nodes of a level are split together: records are sorted by a column within their node, and running sums
-give the gain of every cut. Trees follow bends, steps and products of columns that no sum of curves does.
+from itself. All nodes of a level, of several trees, are split together: records stay sorted by each column within their
+node, and running sums of what is left of the values after the node's mean give the gain of every cut. Trees follow
+bends, steps and products of columns that no sum of curves does.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ BAG_SHARE, COLUMN_SHARE = 0.67, 0.6
 """Share of the records that teach a tree, and of the columns tried at a node; all of them in synthetic files."""
 MAX_RECORDS, MIN_RECORDS, MAX_WORK = 3_000, 300, 30_000_000
 """Records at most and at least, and records x columns x values over all levels of all trees."""
+ROWS_AT_ONCE, LEAST_GAIN = 32_000, 1e-9
+"""Records x trees that grow together, so that nodes have numbers of 16 bits, which sort fast; the gain of a cut."""
 
 
 def sampled_rows(rows: Integers, columns: int, values: int) -> Integers:
@@ -38,71 +41,99 @@ def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None) -> Floats:
     """
     features = x if asked is None else np.concatenate([x, asked])
     centre, unit = y.mean(axis=0), np.maximum(y.std(axis=0), 1e-300)
-    teaching = np.zeros((len(features), y.shape[1]))
-    teaching[: len(y)] = (y - centre) / unit
+    teaching = np.zeros((y.shape[1], len(features)))
+    teaching[:, : len(y)] = ((y - centre) / unit).T
     rng = np.random.default_rng(len(features))
-    sums, trees = np.zeros_like(teaching), np.zeros(len(features))
-    orders = [np.argsort(column, kind="stable") for column in features.T]
+    sums, answers = np.zeros_like(teaching), np.zeros(len(features))
     work = MAX_DEPTH * max(1, features.size * y.shape[1])
-    for _ in range(min(MAX_TREES, max(MIN_TREES, MAX_WORK // work))):
-        bag = np.zeros(len(features), dtype=bool)
-        bag[: len(y)] = rng.random(len(y)) < BAG_SHARE
-        if not bag.any():
-            continue
-        leaf = _grown(features, orders, teaching, bag, rng, COLUMN_SHARE if asked is None else 1.0)
-        counts, means = _means(leaf, teaching, bag)
-        asks = ~bag & (counts[leaf] > 0)
-        sums[asks] += means[leaf[asks]]
-        trees[asks] += 1
-    guesses = sums / np.maximum(trees, 1)[:, None] * unit + centre
+    trees = min(MAX_TREES, max(MIN_TREES, MAX_WORK // work))
+    step = max(1, ROWS_AT_ONCE // len(features))
+    for first in range(0, trees, step):
+        bags = np.zeros((min(step, trees - first), len(features)), dtype=bool)
+        bags[:, : len(y)] = rng.random((len(bags), len(y))) < BAG_SHARE
+        leaves = _grown(features.T.copy(), teaching, bags, rng, COLUMN_SHARE if asked is None else 1.0)
+        counts = np.bincount(leaves[bags], minlength=int(leaves.max()) + 1)
+        asks = ~bags & (counts[leaves] > 0)
+        answers += asks.sum(axis=0)
+        for total, value in zip(sums, teaching, strict=True):
+            means = np.bincount(leaves[bags], np.tile(value, (len(bags), 1))[bags], len(counts)) / np.maximum(counts, 1)
+            total += np.where(asks, means[leaves], 0.0).sum(axis=0)
+    guesses = (sums / np.maximum(answers, 1)).T * unit + centre
     return guesses if asked is None else guesses[len(x) :]
 
 
-def _means(leaf: Integers, y: Floats, bag: Booleans) -> tuple[Floats, Floats]:
-    counts = np.bincount(leaf[bag], minlength=int(leaf.max()) + 1).astype(np.float64)
-    sums = np.stack([np.bincount(leaf[bag], column, len(counts)) for column in y[bag].T], axis=1)
-    return counts, sums / np.maximum(counts, 1)[:, None]
-
-
-def _grown(
-    x: Floats, orders: list[Integers], y: Floats, bag: Booleans, rng: np.random.Generator, tried_share: float
-) -> Integers:
-    """The leaf of every record in one tree that the records of the bag teach."""
-    node = np.zeros(len(x), dtype=np.int64)
-    orders = [order[bag[order]] for order in orders]
+def _grown(x: Floats, y: Floats, bags: Booleans, rng: np.random.Generator, tried_share: float) -> Integers:
+    """The leaf of every record (column) in every tree (row), each tree taught by the records of its bag."""
+    trees, records = bags.shape
+    rows, node = np.arange(bags.size), np.repeat(np.arange(trees), records)
+    tiled, left = np.tile(x, trees), np.tile(y, trees)
+    orders = np.stack([_sorted_rows(np.argsort(column, kind="stable"), bags) for column in x])
     for _ in range(MAX_DEPTH):
-        size = int(node.max()) + 1
-        gain, cut, column = np.full(size, 1e-9), np.full(size, np.inf), np.zeros(size, dtype=np.int64)
-        tried = rng.random((len(orders), size)) < tried_share
-        tried[rng.integers(0, len(orders), size), np.arange(size)] = True
-        for place, (nodes, gains, cuts) in enumerate(_cuts(x, orders, y, node)):
-            better = (gains > gain[nodes]) & tried[place, nodes]
-            gain[nodes[better]], cut[nodes[better]], column[nodes[better]] = gains[better], cuts[better], place
-        if np.isinf(cut).all():
+        orders = _with_room(orders, node, left)
+        if not orders.size:
             break
-        right = x[np.arange(len(x)), column[node]] > cut[node]
-        _, node = np.unique(2 * node + right, return_inverse=True)
-    return node
+        cut, column = _best_cuts(tiled, orders, node, left, rng, tried_share)
+        right = tiled[column[node], rows] > cut[node]
+        node = node + np.r_[0, np.cumsum(np.isfinite(cut))[:-1]][node] + right
+    return node.reshape(bags.shape)
 
 
-def _cuts(x: Floats, orders: list[Integers], y: Floats, node: Integers) -> Iterator[tuple[Integers, Floats, Floats]]:
-    """Of each column the best cut of every node that has one: the node, the gain and where it is cut."""
-    for place, order in enumerate(orders):
-        rows = order[np.argsort(node[order], kind="stable")]
-        nodes, values = node[rows], x[rows, place]
-        starts = np.flatnonzero(np.r_[True, nodes[1:] != nodes[:-1]])
-        sizes = np.diff(np.r_[starts, len(rows)])
-        running = np.cumsum(y[rows], axis=0)
-        before = np.repeat(running[starts] - y[rows[starts]], sizes, axis=0)
-        total = np.repeat(running[starts + sizes - 1], sizes, axis=0) - before
-        left, number = running - before, np.arange(1, len(rows) + 1) - np.repeat(starts, sizes)
-        rest = np.repeat(sizes, sizes) - number
-        lower = (left**2).sum(axis=1) / number
-        upper = ((total - left) ** 2).sum(axis=1) / np.maximum(rest, 1)
-        gains = lower + upper - (total**2).sum(axis=1) / (number + rest)
-        after = np.r_[values[1:], np.inf]
-        gains[(number < MIN_LEAF) | (rest < MIN_LEAF) | (values >= after)] = -np.inf
-        best = np.maximum.reduceat(gains, starts)
-        at = np.flatnonzero((gains == np.repeat(best, sizes)) & np.isfinite(gains))
-        at = at[np.r_[True, nodes[at][1:] != nodes[at][:-1]]] if len(at) else at
-        yield nodes[at], gains[at], (values[at] + after[at]) / 2
+def _sorted_rows(order: Integers, bags: Booleans) -> Integers:
+    """Rows (tree x records + record) of the bags, tree by tree in the order of a column."""
+    tree, place = np.nonzero(bags[:, order])
+    return np.asarray(tree * bags.shape[1] + order[place])
+
+
+def _with_room(orders: Integers, node: Integers, left: Floats) -> Integers:
+    """Rows sorted by their nodes anew, those left out whose node is too small or too even to be cut."""
+    rows, size = orders[0], int(node.max()) + 1
+    counts = np.bincount(node[rows], minlength=size)
+    variation = np.zeros(size)
+    for value in left:
+        value[rows] -= (np.bincount(node[rows], value[rows], size) / np.maximum(counts, 1))[node[rows]]
+        variation += np.bincount(node[rows], value[rows] ** 2, size)
+    room = (counts >= 2 * MIN_LEAF) & (variation > LEAST_GAIN)
+    number = np.where(room, np.cumsum(room), 0).astype(np.int16)[node]
+    without = int(counts[~room].sum())
+    return np.stack([order[np.argsort(number[order], kind="stable")[without:]] for order in orders])
+
+
+def _best_cuts(
+    x: Floats, orders: Integers, node: Integers, left: Floats, rng: np.random.Generator, tried_share: float
+) -> tuple[Floats, Integers]:
+    """Where every node is cut, infinity where it is not, and in which column.
+
+    Sums of a node are 0, so that of n values, a with the sum s before the cut, the gain is s^2 (1 / a + 1 / (n - a)).
+    """
+    nodes = node[orders[0]]
+    starts = np.flatnonzero(np.diff(nodes, prepend=-1))
+    sizes = np.diff(starts, append=len(nodes))
+    before = np.arange(1, len(nodes) + 1) - np.repeat(starts, sizes)
+    after = np.repeat(sizes, sizes) - before
+    factor = np.where((before >= MIN_LEAF) & (after >= MIN_LEAF), 1 / before + 1 / np.maximum(after, 1), 0.0)
+    tried = rng.random((len(orders), len(starts))) < tried_share
+    tried[rng.integers(0, len(orders), len(starts)), np.arange(len(starts))] = True
+    gains = np.stack(list(_gains(x, orders, left, factor)))
+    best = np.where(tried, np.maximum.reduceat(gains, starts, axis=1), 0.0)
+    column = best.argmax(axis=0)
+    highest = best[column, np.arange(len(starts))]
+    chosen = np.repeat(column, sizes)
+    at = np.flatnonzero(gains[chosen, np.arange(len(nodes))] >= np.repeat(np.maximum(highest, LEAST_GAIN), sizes))
+    at = at[np.flatnonzero(np.diff(nodes[at], prepend=-1))]
+    cut, columns = np.full(int(node.max()) + 1, np.inf), np.zeros(int(node.max()) + 1, dtype=np.int64)
+    columns[nodes[at]] = chosen[at]
+    cut[nodes[at]] = (x[chosen[at], orders[chosen[at], at]] + x[chosen[at], orders[chosen[at], at + 1]]) / 2
+    return cut, columns
+
+
+def _gains(x: Floats, orders: Integers, left: Floats, factor: Floats) -> Iterator[Floats]:
+    """Of each column the gain of a cut after every row, 0 between equal values."""
+    for values, rows in zip(x, orders, strict=True):
+        gain = np.zeros(len(rows))
+        for value in left:
+            running = np.cumsum(value[rows])
+            gain += running * running
+        gain *= factor
+        along = values[rows]
+        gain[:-1] *= along[1:] > along[:-1]
+        yield gain

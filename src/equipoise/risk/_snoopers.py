@@ -19,7 +19,7 @@ MAX_CATEGORIES = 20
 NEIGHBOURS = (1, 5)
 """Released records whose mean is a guess."""
 MAX_NEIGHBOUR_QUESTIONS, MAX_TREE_RECORDS, TREE_FOLDS = 2_000, 10_000, 3
-MAX_PRIOR_RECORDS, PRIOR_STEP, LEAST_CHANGE = 10_000, 500, 0.05
+MAX_PRIOR_RECORDS, PRIOR_STEP, LEAST_CHANGE = 10_000, 50, 0.05
 """People whose values are the prior of others, questions at a time, and the least change, in standard deviations."""
 SINGULAR_SHARE = 1e-10
 """Share of the largest eigenvalue below which a direction counts for nothing."""
@@ -190,20 +190,24 @@ def posterior_means(masked: Floats, values: Floats, rows: Integers) -> Floats:
 
     The likelihood of y given x is normal with the covariance of the changes y - x, which the law of a noise tells.
     """
-    from scipy.special import softmax
-
     covariance = np.cov((masked - values).T).reshape(values.shape[1], -1)
-    covariance = covariance + np.diag((LEAST_CHANGE**2 * values.var(axis=0)) + 1e-300)
+    unit = np.maximum(values.std(axis=0), 1e-150)
+    covariance = covariance + np.diag((LEAST_CHANGE * unit) ** 2)
     whitening = np.linalg.inv(np.linalg.cholesky(covariance)).T
     atoms = np.random.default_rng(len(values)).permutation(len(values))[:MAX_PRIOR_RECORDS]
+    if len(atoms) < 2:
+        return np.zeros((len(rows), values.shape[1]))
     people, asked = values[atoms] @ whitening, masked[rows] @ whitening
-    means = np.empty((len(rows), values.shape[1]))
+    prior = np.column_stack([people, -(people**2).sum(axis=1) / 2]).T
+    taught = np.column_stack([values[atoms] / unit, np.ones(len(atoms))]).astype(np.float32)
+    sums = np.empty((len(rows), taught.shape[1]))
     for at in range(0, len(rows), PRIOR_STEP):
-        some = asked[at : at + PRIOR_STEP]
-        logs = some @ people.T - (people**2).sum(axis=1) / 2
-        logs[rows[at : at + PRIOR_STEP, None] == atoms] = -np.inf
-        means[at : at + PRIOR_STEP] = softmax(logs, axis=1) @ values[atoms] if len(atoms) > 1 else 0.0
-    return means
+        some = slice(at, at + PRIOR_STEP)
+        logs = np.column_stack([asked[some], np.ones(len(asked[some]))]) @ prior
+        logs[rows[some, None] == atoms] = -np.inf
+        logs -= logs.max(axis=1, keepdims=True)
+        sums[some] = np.exp(logs.astype(np.float32)) @ taught  # single precision: seven times as fast
+    return sums[:, :-1] / sums[:, -1:] * unit
 
 
 def _best_linear(x: Floats, y: Floats) -> float:

@@ -127,6 +127,12 @@ class _KnownColumn:
     def values(self) -> int:
         return len(np.unique(self.shown))
 
+    @cached_property
+    def places(self) -> tuple[Floats, Integers, Integers]:
+        """All values in order, and the place of each that is sought and shown among them."""
+        axis, place = np.unique(np.concatenate([self.sought, self.shown]), return_inverse=True)
+        return axis, place[: len(self.sought)], place[len(self.sought) :]
+
 
 def _told_by_keys(released: Records, original: Records, names: tuple[str, ...], k: int) -> list[dict[str, object]]:
     """Columns that follow from a key that was coarsened or blanked, and whom they single out beside the keys."""
@@ -265,14 +271,35 @@ def _nearest(columns: tuple[_KnownColumn, ...], k: int) -> Integers:
     from scipy.spatial import cKDTree
 
     sides = ("sought", "shown")
+    targets = np.sort(np.random.default_rng(0).permutation(len(columns[0].sought))[:MAX_TARGETS])
+    numbers, categories = ([c for c in columns if c.changed == changed] for changed in (True, False))
+    if len(numbers) == 1 and all(c.sought is c.shown for c in categories):
+        return _nearest_number(numbers[0], categories, targets, k)
     sought, shown = (np.column_stack([getattr(c, s) * (1 if c.changed else APART) for c in columns]) for s in sides)
-    targets = np.sort(np.random.default_rng(0).permutation(len(sought))[:MAX_TARGETS])
     points, place, n = _distinct(shown)
     if not len(points):
         return np.zeros(0, dtype=np.bool_)
     nearest, _ = cKDTree(points, compact_nodes=False, balanced_tree=False).query(sought[targets])
     own = np.linalg.norm(shown[targets] - sought[targets], axis=1)
     return np.asarray((own <= nearest * (1 + TIE)) & (n[place[targets]] < k))
+
+
+def _nearest_number(number: _KnownColumn, categories: list[_KnownColumn], targets: Integers, k: int) -> Integers:
+    """The same for one number among the records of a person's own category: its neighbours in sorted order."""
+    axis, sought, shown = number.places
+    block = len(axis) * categories[0].places[2] if categories else np.zeros_like(shown)
+    ordered = np.sort(block + shown)
+    first, last = block[targets], block[targets] + len(axis)
+    right = np.searchsorted(ordered, first + sought[targets])
+    own = np.abs(number.shown - number.sought)[targets]
+    nearest = np.full(len(targets), np.inf)
+    for at in (right - 1, right):
+        near = ordered[np.clip(at, 0, len(ordered) - 1)]
+        inside = (at >= 0) & (at < len(ordered)) & (near >= first) & (near < last)
+        gaps = np.abs(axis[np.where(inside, near - first, 0)] - number.sought[targets])
+        nearest = np.minimum(nearest, np.where(inside, gaps, np.inf))
+    n = np.diff(np.searchsorted(ordered, (first + shown[targets])[:, None] + [0, 1]), axis=1)[:, 0]
+    return np.asarray((own <= nearest * (1 + TIE)) & (n < k))
 
 
 def _distinct(points: Floats) -> tuple[Floats, Integers, Integers]:

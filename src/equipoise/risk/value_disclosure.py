@@ -65,7 +65,7 @@ class ValueDisclosure:
     Breiman (2001), *Random forests*.
     Misleads when the person is not found, when few values that matter hide behind an average over all, and where
     columns combine in ways that are neither sums nor found by trees. Cost: O(records x terms^2), at most records / 30
-    terms beside the columns, and a forest of about a second, in memory; synthetic files that for every column.
+    terms beside the columns, and a forest of some tenths of a second, in memory; synthetic files that for every column.
 
     >>> records = eq.Records.of(pl.DataFrame({"x": [1.0, 2.0, 4.0]}), eq.Roles(numeric="x"))
     >>> ValueDisclosure().measure(records, records).value

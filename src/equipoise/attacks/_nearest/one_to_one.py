@@ -13,6 +13,7 @@ records, else a k-d tree query of 30 neighbours, 2 s of CPU for 30,000 records i
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -90,11 +91,20 @@ def assign(released: Cloud, original: Cloud, costs: Costs, own: Integers) -> Ass
     if largest <= MAX_MATCHED_RECORDS:
         ways |= {"the smallest sum of distances": ("exact", 1.0), "the smallest sum of squares": ("exact", 2.0)}
     points, point_of, _ = distinct(released)
+    if _unchanged(released, original, own):
+        return Assignment(1 / points.counts[point_of[own]], "One-to-one, by a sum of distances of 0.")
     _, looks, _ = distinct(original)
     equal = looks, point_of, points.counts
     risks = {how: _chance(*equal, _assigned(original, blocks, way), own) for how, way in ways.items()}
     best = max(risks, key=lambda how: float(risks[how].mean()))
     return Assignment(risks[best], f"One-to-one, by {best}; the best of {len(ways)} ways.")
+
+
+def _unchanged(released: Cloud, original: Cloud, own: Integers) -> bool:
+    """Whether every record is as it was: then no assignment is better than that of everybody to an equal record."""
+    return all(
+        np.array_equal(getattr(released, part)[own], getattr(original, part)) for part in ("coordinates", "codes")
+    )
 
 
 def _blocks(released: Cloud, original: Cloud, costs: Costs) -> Iterator[_AssignmentBlock]:
@@ -166,13 +176,25 @@ def _balanced(block: _AssignmentBlock, scale: float) -> tuple[Integers, Integers
     spread = max(scale * float(np.median(squares[:, 0])) / max(1, block.released.shape[1]), least)
     weight = np.exp(-np.minimum((squares - squares[:, :1]) / (2 * spread), 700.0))
     several = len(block.records) > len(block.people)  # then a record may be nobody's
+    pairs = _pairs(weight, near, len(block.records))
     people = np.ones(len(weight))
     for _ in range(SCALINGS):
-        sums = np.bincount(near.ravel(), (weight * people[:, None]).ravel(), minlength=len(block.records))
-        records = 1 / np.maximum(sums, 1.0 if several else np.finfo(float).tiny)
-        people = 1 / (weight * records[near]).sum(axis=1)
+        records = 1 / np.maximum(people @ pairs, 1.0 if several else np.finfo(float).tiny)
+        people = 1 / (pairs @ records)
     likeliest = (weight * records[near]).argmax(axis=1)
     return np.arange(len(weight)), near[np.arange(len(weight)), likeliest]
+
+
+def _pairs(weight: Floats, near: Integers, records: int) -> Any:
+    """The weights as a matrix of people by records: a sparse one where a person has some of the records only."""
+    from scipy.sparse import csr_array
+
+    if weight.shape[1] < records:
+        ends = np.arange(0, weight.size + 1, weight.shape[1])
+        return csr_array((weight.ravel(), near.ravel(), ends), shape=(len(weight), records))
+    matrix = np.empty((len(weight), records))
+    np.put_along_axis(matrix, near, weight, axis=1)
+    return matrix
 
 
 def _chance(looks: Integers, point_of: Integers, counts_of: Integers, assigned: Integers, own: Integers) -> Floats:
