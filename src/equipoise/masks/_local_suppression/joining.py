@@ -10,11 +10,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import order_of
+from equipoise.ground.packed_keys import group
 from equipoise.masks._local_suppression.released_rows import ReleasedRows, Shares
 
 LEVELS = (1.0, 0.67, 0.5, 0.34, 0.0)
 """Shares of k that the small cells of a class must have themselves, the rest being lent; 0: one record."""
+MIN_FILTERED = 1 << 15
+"""Waiting cells from which those without hope are ruled out first."""
+TABLE_BITS = 21
+TABLE = 1 << TABLE_BITS
+SPREADING = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplier that spreads the numbers of rows over a table (Knuth, vol. 3, 6.4: 2^64 / golden ratio)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -31,24 +37,44 @@ class _Joining:
     def take(self, mask: int, least: int) -> None:
         """Join those whose rows without these keys are in a class, or in `least` of the small cells."""
         ids = self.rows.ids(self.waiting, mask)
-        order = order_of(ids, self.rows.span)
-        ordered = ids[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        values = ordered[starts]
-        size = np.add.reduceat(self.rows.n[self.waiting[order]], starts)
+        near = self._hopeful(ids, mask, least)
+        if not len(near):
+            return
+        numbers, first = group([ids[near]], [self.rows.span])
+        values = ids[near[first]]
+        size = np.bincount(numbers, self.rows.n[self.waiting[near]]).astype(np.int64)
         ready = member(values, self.open)
         need = np.where(ready, 0, np.maximum(self.rows.k - size, 0))
         good = ready | (size >= least)
         if (need[good] > 0).any():
             good &= self._lend(mask, values, np.where(good, need, 0))
-        rows = np.repeat(good, np.diff(np.append(starts, len(order))))
-        self._settle(order[rows], values[good & ~ready], mask)
+        self._settle(near[good[numbers]], values[good & ~ready], mask)
+
+    def _hopeful(self, ids: Integers, mask: int, least: int) -> Integers:
+        """The places of those who may find a class: where many wait, most are ruled out without a sort.
+
+        Rows are counted in a small table, where different rows may share a place: never too few.
+        """
+        if len(ids) < MIN_FILTERED:
+            return np.arange(len(ids))
+        places, open_places = _places(ids), _places(self.open)
+        size = np.bincount(places, self.rows.n[self.waiting], TABLE)[places]
+        hopeful = size >= self.rows.k
+        if least < self.rows.k:
+            lends = np.zeros(TABLE, dtype=np.bool_)
+            lends[_places(self.rows.ids(self.large[self.spare > 0], mask))] = True
+            hopeful |= lends[places] & (size >= least)
+        is_open = np.zeros(TABLE, dtype=np.bool_)
+        is_open[open_places] = True
+        return np.flatnonzero(hopeful | is_open[places])
 
     def _settle(self, places: Integers, classes: Integers, mask: int) -> None:
         if len(places):
             cells = self.waiting[places]
             self.shares.append(Shares(cells, np.full(len(cells), mask), self.rows.n[cells]))
-            self.waiting = np.delete(self.waiting, places)
+            waits = np.ones(len(self.waiting), dtype=np.bool_)
+            waits[places] = False
+            self.waiting = self.waiting[waits]
             self.open = np.insert(self.open, np.searchsorted(self.open, classes), classes)
 
     def _lend(self, mask: int, values: Integers, need: Integers) -> Integers:
@@ -68,6 +94,11 @@ class _Joining:
         self.shares.append(Shares(self.large[near[lent]], np.full(int(lent.sum()), mask), loan[lent]))
         spare[near[lent]] -= loan[lent]
         return enough
+
+
+def _places(ids: Integers) -> Integers:
+    """The place of each number of a row in the table."""
+    return (ids.view(np.uint64) * SPREADING >> np.uint64(64 - TABLE_BITS)).astype(np.intp)
 
 
 def joined(rows: ReleasedRows, masks: Integers, prices: Floats) -> tuple[Shares, Integers]:
