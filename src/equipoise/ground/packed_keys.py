@@ -340,10 +340,10 @@ def _numbered(ids: Integers, size: int) -> tuple[Integers, Integers]:
 
 def _numbered_by_table(ids: Integers, size: int) -> tuple[Integers, Integers]:
     """`_numbered` where the ids are dense enough: four visits to a table instead of a sort."""
-    table = np.full(size, -1, dtype=np.int32)
-    table[ids[::-1]] = np.arange(len(ids) - 1, -1, -1, dtype=np.int32)  # of equal ids the first is written last
-    values = np.flatnonzero(table >= 0)
-    first = table[values].astype(np.int64)
+    table = np.zeros(size, dtype=np.int32)
+    table[ids[::-1]] = np.arange(len(ids), 0, -1, dtype=np.int32)  # of equal ids the first is written last
+    values = np.flatnonzero(table)
+    first = table[values].astype(np.int64) - 1
     table[values] = np.arange(len(values), dtype=np.int32)
     ids[:] = table[ids]
     return ids, first

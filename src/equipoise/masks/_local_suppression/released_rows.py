@@ -66,10 +66,15 @@ class ReleasedRows(KeyRows):
         """The numbers of all rows are below this, unless they are drawn."""
         return min(prod(self.sizes), MAX_PACKED_ID)
 
+    @property
+    def hashed(self) -> bool:
+        """Whether keys have too many values for their codes to be packed."""
+        return self.span == MAX_PACKED_ID
+
     @cached_property
     def _place_values(self) -> list[int]:
         """What a code of each key adds to the number of a row: its place value, or a multiplier drawn once."""
-        if self.span < MAX_PACKED_ID:
+        if not self.hashed:
             return [prod(self.sizes[:key]) for key in range(self.keys)]
         drawn = np.random.default_rng(SEED).integers(1 << 61, 1 << 62, self.keys, dtype=np.int64) | 1
         return [int(value) for value in drawn]
@@ -92,14 +97,19 @@ class ReleasedRows(KeyRows):
         Different rows have different numbers, but for a chance of 2^-60 where the keys have too many values to be
         packed; `smallest` compares the rows themselves.
         """
+        if isinstance(masks, int):
+            return self.without(self.whole[cells], cells, masks)
         ids = self.whole[cells]
         for key in range(self.keys):
-            if isinstance(masks, int):
-                ids -= self._part(key, cells) if masks >> key & 1 else 0
-            else:
-                lacking = np.flatnonzero(masks >> key & 1)
-                ids[lacking] -= self._part(key, cells[lacking])
+            lacking = np.flatnonzero(masks >> key & 1)
+            ids[lacking] -= self._part(key, cells[lacking])
         return np.asarray(ids, dtype=np.int64)
+
+    def without(self, ids: Integers, cells: Integers, mask: int) -> Integers:
+        """The numbers of these cells' rows, from those as they came, without the keys of a mask."""
+        for key in range(self.keys):
+            ids = ids - self._part(key, cells) if mask >> key & 1 else ids
+        return ids
 
     def priced(self, masks: Integers) -> Floats:
         """The sum of the prices of the keys in each mask."""
@@ -137,7 +147,8 @@ class ReleasedRows(KeyRows):
         """The records of the smallest class on these keys; all records are counted, and rows compared exactly."""
         every = self.everyone(shares)
         chosen = range(self.keys) if keys is None else keys
-        columns = [np.where(every.masks >> key & 1, 0, self.codes[key][every.cells]) for key in chosen]
+        masks = every.masks.astype(np.min_scalar_type((1 << self.keys) - 1))
+        columns = [np.where(masks & masks.dtype.type(1 << key), 0, self.codes[key][every.cells]) for key in chosen]
         ids, _ = group(columns, [self.sizes[key] for key in chosen])
         return int(np.bincount(ids, every.many).min(initial=FREE))
 
@@ -147,15 +158,22 @@ class ReleasedRows(KeyRows):
         Where no value is missing the records of a class lost the same keys; if that is one key, its cells differ on it.
         """
         if not self._complete:
-            return self._narrowed(self.everyone(shares)).ordered()
-        several = shares.masks & (shares.masks - 1) != 0
-        return Shares.joined([shares[~several], self._narrowed(shares[several])]).ordered()
+            every = self.everyone(shares)
+            masks = self._narrowed(every)
+            return replace(every, masks=masks)[masks & self.present[every.cells] != 0].ordered()
+        several = np.flatnonzero(shares.masks & (shares.masks - 1))
+        if not len(several):
+            return shares.ordered()
+        masks = shares.masks.copy()
+        masks[several] = self._narrowed(shares[several])
+        return replace(shares, masks=masks)[masks != 0].ordered()
 
     @cached_property
     def _complete(self) -> bool:
         return bool((self.present == (1 << self.keys) - 1).all())
 
-    def _narrowed(self, every: Shares) -> Shares:
+    def _narrowed(self, every: Shares) -> Integers:
+        """The masks of shares that are whole classes, without keys on which a class agrees."""
         ids, rows = group([self.ids(every.cells, every.masks)], [self.span])
         masks, absent = every.masks.copy(), every.masks | ~self.present[every.cells]
         for key, codes in enumerate(self.codes):
@@ -165,4 +183,4 @@ class ReleasedRows(KeyRows):
             some[its] = own
             differ[its[own != some[its]]] = True
             masks[lacking[(own != 0) & ~differ[its]]] &= ~(1 << key)
-        return replace(every, masks=masks)[masks & self.present[every.cells] != 0]
+        return masks
