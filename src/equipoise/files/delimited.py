@@ -165,13 +165,13 @@ def _delimiter(text: str) -> str:
 
 def _rows(text: str, mark: str, path: Path, whole: bool) -> list[list[str]]:
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if row]
+        rows = list(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=mark)))
     except csv.Error:
         raise DataError(f"{str(path)!r} is not a CSV file.") from None
     rows = rows if whole or len(rows) < 2 else rows[:-1]
     if not rows:
         raise DataError(f"The file {str(path)!r} is empty.")
-    if any(len(row) != len(rows[0]) for row in rows):
+    if set(map(len, rows)) != {len(rows[0])}:
         bad = next(i for i, row in enumerate(rows, start=1) if len(row) != len(rows[0]))
         raise DataError(
             f"{str(path)!r} is not a regular CSV file: row {bad:,} has another number of fields than the header."

@@ -2,22 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from equipoise.data.cells import Cells, coded, count
 from equipoise.data.key_subsets import ClassSizes, subsets
-from equipoise.data.moving_units import cell_of
-from equipoise.data.people import MIN_EQUAL_SHARE, MIN_HOUSEHOLD_SHARE
 from equipoise.data.records import Law, Records
-from equipoise.data.roles import Roles
 from equipoise.data.row_draws import all_in_memory
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import InfeasibleError, ParameterError, RolesError, hint
-from equipoise.ground.packed_keys import MAX_DENSE_PLACES, code, group, places_of
 from equipoise.ground.randomness import Draws
 from equipoise.masks._local_suppression import (
     FREE,
@@ -28,6 +22,17 @@ from equipoise.masks._local_suppression import (
     blank,
     blank_identical,
     excess,
+)
+from equipoise.masks._local_suppression.blanked_records import KeyCells
+from equipoise.masks._local_suppression.unit_ties import (
+    Tie,
+    blanks_of,
+    followed,
+    one_per_person,
+    plain_floats,
+    smallest_class,
+    ties_of,
+    ties_shown,
 )
 from equipoise.methods.method import Rule, label
 from equipoise.methods.parameters import one_of
@@ -96,49 +101,49 @@ class LocalSuppress:
 
     def _wildcard(self, data: Records, table: pl.DataFrame, draws: Draws) -> Records:
         """Records with blanks that match anything; a value that came missing is one like others, and costs nothing."""
-        cells = count(data, data.roles.keys)
-        problem = self._problem(cells, _codes(cells) + 1)
+        keys, cells = data.roles.keys, KeyCells.of(Records.of(table, data.roles))
+        problem = self._problem(keys, replace(cells, codes=cells.codes + 1))
         answer = blank(problem, alone=not self.shared)
         if answer.short:
-            raise self._refusal(problem, cells.by, answer)
-        released = _blanked(data, table, cells, answer, draws)
-        used = _blanks_of(released, table, cells.by)
+            raise self._refusal(problem, keys, answer)
+        released = cells.blanked(answer.cells, answer.masks, draws)
+        used = blanks_of(released, table, keys)
         answer = replace(answer, used=used, cost=float(used @ problem.price))
-        return data.with_frame(released, self.law(cells.by, answer))
+        return data.with_frame(released, self.law(keys, answer))
 
     def _identical(self, data: Records, original: pl.DataFrame, draws: Draws) -> Records:
         """Records with blanks; where people have several, with more of them if any are told apart by another."""
         self._refuse_few_people(data, original)
-        ties, person = _ties(original, data), data.roles.person
+        ties, person = ties_of(original, data), data.roles.person
         table, whole = self._followed_answers(data, original, ties, draws)
-        while more := _ties_shown(table, data, ties):
+        while more := ties_shown(table, data, ties):
             ties = [*ties, *more]
             table, whole = self._followed_answers(data, original, ties, draws)
-        if person and _smallest(table, data.roles) < whole.problem.largest:
-            ties = [*(tie for tie in ties if tie.unit != person), _Tie(person, data.roles.keys, 1.0)]
+        if person and smallest_class(table, data.roles) < whole.problem.largest:
+            ties = [*(tie for tie in ties if tie.unit != person), Tie(person, data.roles.keys, 1.0)]
             table, whole = self._followed_answers(data, original, ties, draws)
         return data.with_frame(table, self.law(data.roles.keys, whole))
 
     def _followed_answers(
-        self, data: Records, original: pl.DataFrame, ties: "list[_Tie]", draws: Draws
+        self, data: Records, original: pl.DataFrame, ties: list[Tie], draws: Draws
     ) -> tuple[pl.DataFrame, IdenticalBlanks]:
         """Blanks, and again where other records of a household or person follow or repeat people, until none do."""
         keys, person = data.roles.keys, data.roles.person
-        plain = _plain(original, keys)
-        table, again = _followed(plain, ties, plain)[0], True
+        plain = plain_floats(original, keys)
+        table, again = followed(plain, ties, plain)[0], True
         scale = np.prod([np.where(np.isin(keys, tie.keys), tie.records, 1.0) for tie in ties], axis=0, initial=1.0)
         answers: list[IdenticalBlanks] = []
         while again:
-            units, places = _units(table, data.roles)
+            units, places = one_per_person(table, data.roles)
             current, turn = Records.of(units, replace(data.roles, person=None)), draws.child(len(answers))
-            cells = count(current, keys)
-            problem = self._problem(cells, _codes(cells))
-            answers.append(self._answer(problem, keys, _blanks_of(table, original, keys), scale))
-            units = _blanked(current, units, cells, answers[-1], turn if len(answers) > 1 else draws)
+            cells = KeyCells.of(current)
+            answer = self._answer(self._problem(keys, cells), keys, blanks_of(table, original, keys), scale)
+            units = cells.blanked(answer.cells, answer.masks, turn if answers else draws)
+            answers.append(answer)
             table = units if places is None else table.with_columns(units[key].gather(places) for key in keys)
-            table, followers = _followed(table, ties, plain)
+            table, followers = followed(table, ties, plain)
             again = followers > 0 or (person is not None and answers[-1].small > 0)
-        used = _blanks_of(table, original, keys)
+        used = blanks_of(table, original, keys)
         return table, replace(answers[0], used=used, cost=float(used @ answers[0].problem.price))
 
     def _refuse_few_people(self, data: Records, table: pl.DataFrame) -> None:
@@ -191,15 +196,14 @@ class LocalSuppress:
         demands = [f"at least {n:,} records{f' on any {m} keys' if m is not None else ''}" for n, m in sizes]
         return f"every class has {' and '.join(demands)}{', with the blanks of others' if self.shared else ''}"
 
-    def _problem(self, cells: Cells, codes: Integers) -> SuppressionProblem:
-        keys = cells.by
+    def _problem(self, keys: tuple[str, ...], cells: KeyCells) -> SuppressionProblem:
         weights, most = _numbers(self.importance), _numbers(self.max_per_key, keys)
         for key in (*weights, *most):
             if key not in keys:
                 raise RolesError(f"{key!r} is no key.{hint(key, keys)}")
         price = np.array([weights.get(key, 1.0) for key in keys], dtype=np.float64)
         caps = np.array([int(most.get(key, FREE)) for key in keys], dtype=np.int64)
-        return SuppressionProblem(codes, cells.n, _demands(self.rule, keys), price, caps)
+        return SuppressionProblem(cells.codes, cells.n, _demands(self.rule, keys), price, caps)
 
     def _refusal(
         self, problem: SuppressionProblem, keys: tuple[str, ...], answer: Blanks | None = None
@@ -225,97 +229,6 @@ class LocalSuppress:
         )
 
 
-def _plain(table: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
-    """The table with one null and one zero: released rows that are identical have the same bytes."""
-    floats = [key for key in keys if table.schema[key].is_float()]
-    known = [pl.col(key).fill_nan(None) for key in floats]
-    return (
-        table.with_columns(pl.when(key == 0).then(0.0).otherwise(key).name.keep() for key in known) if floats else table
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Tie:
-    """Keys that are the same in all records of a unit (household or person), and the records of a unit on average.
-
-    `whole` says that they are those of the unit itself: where they came missing in one record, they are in all.
-    """
-
-    unit: str
-    keys: tuple[str, ...]
-    records: float
-    whole: bool = True
-
-
-def _ties(table: pl.DataFrame, data: Records) -> list[_Tie]:
-    """The keys of each unit, which its other records show: one value in most households or people."""
-    roles, ties = data.roles, []
-    for unit, share in ((roles.household, MIN_HOUSEHOLD_SHARE), (roles.person, MIN_EQUAL_SHARE)):
-        if unit is not None:
-            several = table.filter(pl.col(unit).is_not_null()).group_by(unit, maintain_order=True)  # one order for both
-            values = several.agg(pl.col(key).drop_nulls().n_unique() for key in roles.keys)
-            counts = several.agg(pl.col(key).drop_nulls().len() for key in roles.keys)
-            equal = {key: _equal_share(values[key], counts[key]) for key in roles.keys}
-            records = table.height / max(1, values.height)
-            ties.append(_Tie(unit, tuple(key for key in equal if equal[key] >= share), records))
-            if mostly := tuple(key for key in equal if MIN_EQUAL_SHARE <= equal[key] < share):
-                ties.append(_Tie(unit, mostly, records, whole=False))
-    return ties
-
-
-def _ties_shown(table: pl.DataFrame, data: Records, ties: list[_Tie]) -> list[_Tie]:
-    """Ties by which the released table could be read, beyond those it was made with: blanks change the shares."""
-    home = data.roles.household
-    own = [tie for tie in ties if tie.unit == home]
-    held = {whole: {key for tie in own if tie.whole >= whole for key in tie.keys} for whole in (False, True)}
-    blank = {key for key in data.roles.keys if table[key].null_count()}
-    shown = [tie for tie in _ties(table, data) if tie.unit == home] if own else []
-    more = [replace(tie, keys=tuple(k for k in tie.keys if k in blank and k not in held[tie.whole])) for tie in shown]
-    return [tie for tie in more if tie.keys]
-
-
-def _equal_share(values: pl.Series, counts: pl.Series) -> float:
-    """Of the units with several values, the share in which all are equal."""
-    equal = values.filter(counts > 1) == 1
-    return float(equal.sum() / len(equal)) if len(equal) else 1.0
-
-
-def _units(table: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, pl.Series | None]:
-    """A record for each person and row of keys, and which of them each record is; without people all records."""
-    if roles.person is None:
-        return table, None
-    columns = [code(table[column]) for column in (roles.person, *roles.keys)]
-    ids, first = group([column.codes for column in columns], [column.size for column in columns])
-    return table[first], pl.Series(ids)
-
-
-def _smallest(table: pl.DataFrame, roles: Roles) -> int:
-    """The people of the smallest class, as they are measured."""
-    return int(count(Records.of(table, roles), roles.keys).alike[0].min(initial=FREE))
-
-
-def _followed(table: pl.DataFrame, ties: list[_Tie], original: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The table with the keys of a unit blank in all its records where one has none, and the values blanked so."""
-    closed, before = table, -1
-    while (blanks := sum(closed[key].null_count() for tie in ties for key in tie.keys)) != before:
-        before = blanks
-        for tie in ties:
-            gaps = [closed[key].is_null() & (original[key].is_not_null() | tie.whole) for key in tie.keys]
-            units = pl.DataFrame([closed[tie.unit].alias("unit"), *(gap.alias(f"{i}") for i, gap in enumerate(gaps))])
-            lacks = units.select(pl.exclude("unit").any().over("unit") & pl.col("unit").is_not_null())
-            closed = closed.with_columns(
-                pl.when(~lack).then(pl.col(key)).alias(key) for key, lack in zip(tie.keys, lacks, strict=True)
-            )
-    keys = tuple(dict.fromkeys(key for tie in ties for key in tie.keys))
-    return closed, int(_blanks_of(closed, table, keys).sum())
-
-
-def _blanks_of(table: pl.DataFrame, original: pl.DataFrame, keys: tuple[str, ...]) -> Integers:
-    """The values of each key that are missing in a table and not in the original."""
-    nulls = [table[key].null_count() - _plain(original.select(key), (key,))[key].null_count() for key in keys]
-    return np.array(nulls, dtype=np.int64)
-
-
 def _size_rules(rule: Any) -> tuple[ClassSizes, ...]:
     """The rules that must all hold, each about the size of classes alone; others are refused."""
     parts: tuple[Any, ...] = rule.rules if isinstance(rule, Either) else (rule,)
@@ -331,58 +244,6 @@ def _demands(rule: Any, keys: tuple[str, ...]) -> tuple[Demand, ...]:
         for least, columns in (part.asks() for part in _size_rules(rule))
         for chosen in subsets(keys, columns)
     )
-
-
-def _codes(cells: Cells) -> Integers:
-    """The codes of all keys, 0 where missing."""
-    axes = zip(cells.cube.codes, cells.cube.axes, strict=True)
-    return np.stack([codes.astype(np.int64) + (0 if values.null_count() else 1) for codes, values in axes])
-
-
-def _blanked(
-    data: Records, table: pl.DataFrame, cells: Cells, answer: Blanks | IdenticalBlanks, draws: Draws
-) -> pl.DataFrame:
-    """The table with the blanks of each cell given to its records in the order of their draws."""
-    order_of_cells = np.argsort(answer.cells, kind="stable")
-    own, masks = answer.cells[order_of_cells], answer.masks[order_of_cells]
-    if not len(own):
-        return table
-    cell, many, start = (
-        _cell_of_rows(data, table, cells),
-        np.bincount(own, minlength=len(cells)),
-        np.searchsorted(own, own),
-    )
-    rows = np.flatnonzero(many[cell] > 0)
-    unlike = (many < cells.n) | (np.bincount(own, masks != masks[start], len(cells)) > 0)
-    order = _drawn(data, table, rows, cell[rows], unlike, draws)
-    within = np.arange(len(own)) - start
-    places = order[np.searchsorted(cell[order], own) + within]
-    columns = {}
-    for place, key in enumerate(cells.by):
-        hidden = np.zeros(table.height, dtype=np.bool_)
-        hidden[places[(masks >> place & 1).astype(np.bool_)]] = True
-        columns[key] = pl.when(~pl.Series(hidden)).then(pl.col(key)).alias(key)
-    return table.with_columns(*columns.values())
-
-
-def _cell_of_rows(data: Records, table: pl.DataFrame, cells: Cells) -> Integers:
-    """The cell of every record: by the codes that cells were counted from, where these are in memory."""
-    sizes = cells.cube.sizes
-    if data.kind != "polars" or min(prod(sizes), len(cells) * max(sizes)) > MAX_DENSE_PLACES:
-        return cell_of(table, cells)
-    return places_of([column.codes for column in coded(data, cells.by)], cells.cube.codes, sizes)
-
-
-def _drawn(
-    data: Records, table: pl.DataFrame, rows: Integers, cell: Integers, unlike: Integers, draws: Draws
-) -> Integers:
-    """The rows by cell; those of a cell whose records are treated unlike (all of them are there) in a drawn order."""
-    chosen, chance = unlike[cell], np.zeros(len(rows))
-    if data.roles.id:
-        chance[chosen] = draws.uniform(data.keys_of_rows()[rows[chosen]])
-    elif chosen.any():
-        chance[chosen] = draws.uniform(Records.of(table[rows[chosen]], data.roles).keys_of_rows())
-    return rows[np.lexsort((chance, cell))]
 
 
 def _texts(value_by_key: Any, name: str, kind: type) -> tuple[str, ...] | None:

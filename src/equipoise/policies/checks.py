@@ -34,6 +34,7 @@ RISKS_OF_CHANGED_VALUES = (
     "match_probability",
     "correct_matches",
     "value_disclosure",
+    "known_within",
     "recognisable",
     "revealing_columns",
 )

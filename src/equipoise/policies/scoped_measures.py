@@ -20,7 +20,9 @@ from equipoise.methods.score import Score, not_applicable
 from equipoise.policies.sections import Intruder
 from equipoise.recipe.catalogue import family, parse
 
-SCENARIO_FREE_RISKS = ("value_disclosure", "copies", "recognisable", "interval", "singling_out", "revealing_columns")
+SCENARIO_FREE_RISKS = (
+    "value_disclosure", "known_within", "copies", "recognisable", "interval", "singling_out", "revealing_columns",
+)  # fmt: skip
 """Risks that do not depend on what an intruder knows: he has found the record, or looks at all columns."""
 KEYS_SCENARIO = "keys"
 """The scenario of an intruder who knows all keys of the roles; it need not be written."""

@@ -1,20 +1,28 @@
 """Assumptions behind the risks of a release: what an intruder is taken not to know, or not to be able to tell.
 
+And what a release is short of: limits that a stronger attack passes by, columns of which nothing is left.
+
 They stand in the headline of both reports, in the evidence and on the screen: a limit that holds only if somebody does
 not know something is not simply met.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
+import narwhals as nw
 import polars as pl
 
+from equipoise.attacks import Informed, Linkage, Nearest
 from equipoise.data.cells import count
-from equipoise.data.records import Records
+from equipoise.data.records import Records, collect_one
 from equipoise.data.roles import Roles
 from equipoise.ground.errors import EquipoiseError
 from equipoise.inspection.column_names import meaning_of
 from equipoise.inspection.revealing import NO_COLUMNS, enough_columns
-from equipoise.methods.method import Measure
+from equipoise.methods.method import Measure, label
+from equipoise.methods.score import Scores
 from equipoise.policies.checks import suited
 from equipoise.policies.policy import Policy
 from equipoise.policies.revealed_columns import assumed_unknown, undeclared
@@ -25,6 +33,8 @@ from equipoise.risk import Composition, Recognisable
 
 MAX_OTHER_COLUMNS = 2
 """Columns beside the keys that are taken to be known together."""
+MAX_LINKED, MAX_ASSIGNED = 250_000, 10_000
+"""Records up to which stronger attacks than those limited are tried, and among them one-to-one assignment."""
 
 
 def assumptions(
@@ -56,6 +66,55 @@ def _assumptions(released: Records, policy: Policy, revealing: pl.DataFrame) -> 
     yield from _unread_law(released, policy)
     if keys and any(axis.null_count() for axis in count(released).cube.axes):
         yield from _unread_blanks(released)
+
+
+def shortcomings(released: Records, original: Records, scores: Scores, policy: Policy) -> tuple[str, ...]:
+    """Columns of which nothing is left, and limits on a link that a stronger intruder passes by, as sentences."""
+    return (*_emptied_columns(released, original), *_stronger_links(released, original, scores, policy))
+
+
+def _emptied_columns(released: Records, original: Records) -> Iterator[str]:
+    touched = {column for law in released.history for column in law.columns}
+    columns = [c for c in original.schema() if c in touched and c in released.schema()]
+    if released.synthetic or not columns or original.height() < 2:
+        return
+    counts = [nw.col(column).n_unique() for column in columns]
+    before, after = (collect_one(data.frame.select(*counts)) for data in (original, released))
+    if empty := [c for c in columns if after[c] <= 1 < before[c]]:
+        yield f"Nothing is left of {listed(empty)}: masking made all values of a column blank or the same."
+
+
+def _stronger_links(released: Records, original: Records, scores: Scores, policy: Policy) -> Iterator[str]:
+    """Limits on links by one attack, where an intruder who has read the laws, or assigns all records, links more."""
+    limited = [m for m in policy.measures() if isinstance(getattr(m, "inner", m), Nearest | Linkage)]
+    if not limited or released.synthetic or not released.history or original.height() > MAX_LINKED:
+        return
+    for measure in limited:
+        name = getattr(measure, "known_as", None) or label(measure)
+        score, reach = scores[name], _strongest_link(measure, released, original)
+        if reach > score.value:
+            holds = all(limit.holds(replace(score, value=reach)) for limit in policy.parsed if limit.score == name)
+            yield (
+                "Assumes that nobody has read how the file was masked, nor links all records at once: such an intruder "
+                f"finds more people than {name} says, {'still within' if holds else 'and more than'} its limit"
+                f"{'' if holds else ' allows'}."
+            )
+
+
+def _strongest_link(measure: Any, released: Records, original: Records) -> float:
+    """The largest share that stronger attacks with the same knowledge link; one that these files do not allow is 0."""
+    inner, roles, schema = getattr(measure, "inner", measure), original.roles, original.schema()
+    knowledge: dict[str, Any] = {"variables": inner.variables, "known": getattr(inner, "known", None)}
+    columns = knowledge["known"] or knowledge["variables"] or (*roles.keys, *roles.numeric)
+    attacks: list[Measure] = [Informed(**knowledge)]
+    if original.height() <= MAX_ASSIGNED and any(schema[c].is_numeric() for c in columns if c in schema):
+        attacks += [Nearest(metric=metric, links="one-to-one", **knowledge) for metric in ("euclidean", "mahalanobis")]
+    reach = 0.0
+    for attack in attacks:
+        with suppress(EquipoiseError):
+            scoped = attack if inner is measure else replace(measure, inner=attack)
+            reach = max(reach, scoped.measure(released, original).value)
+    return reach
 
 
 def _unread_blanks(released: Records) -> Iterator[str]:

@@ -32,7 +32,7 @@ from equipoise.presentation.pages import page
 from equipoise.provenance.recipe_file import RECIPE, SCRIPT, SCRIPT_NAME, recipe_text
 from equipoise.provenance.seed_register import Register
 from equipoise.recipe.recipe import Recipe
-from equipoise.releases.assumptions import assumptions
+from equipoise.releases.assumptions import assumptions, shortcomings
 from equipoise.releases.codebook import codebook
 from equipoise.releases.earlier_releases import JointView, alone_with, audit, facts_of, most_left_alone, view_of
 from equipoise.releases.evidence import RELEASE_DRAW, Signer
@@ -266,7 +266,10 @@ def _report(
         before=profile(records),
         after=profile(released),
         laws=released.history,
-        assumptions=assumptions(released, policy, revealing=columns),
+        assumptions=(
+            *assumptions(released, policy, revealing=columns),
+            *shortcomings(released, records, trial.scores, policy),
+        ),
         revealing=columns,
         several=tuple(several),
         withheld=(records.roles.id,) if records.roles.id else (),

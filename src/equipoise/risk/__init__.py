@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from equipoise.risk.individual import Individual as Individual
     from equipoise.risk.journalist import Journalist as Journalist
     from equipoise.risk.k_anonymity import KAnonymity as KAnonymity
+    from equipoise.risk.known_within import KnownWithin as KnownWithin
     from equipoise.risk.log_linear import LogLinear as LogLinear
     from equipoise.risk.marketer import Marketer as Marketer
     from equipoise.risk.match_probability import MatchProbability as MatchProbability

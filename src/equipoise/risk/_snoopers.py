@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from equipoise.data.aligned_files import aligned
+from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.errors import MissingExtraError
+from equipoise.ground.errors import EngineError, MissingExtraError
 from equipoise.risk._forest import forest_guesses, sampled_rows
 
 KNOT_QUANTILES = (0.5, 0.9, 0.1, 0.98)
@@ -77,6 +79,31 @@ class Terms:
             room -= len(more) if len(more) <= room else 0
         codes = (Term(c, "code", codes=_codes(released[c])) for c in columns if c not in numeric)
         return cls(linear, (*linear, *bends, *categories), (*linear, *codes))
+
+
+def usable_columns(released: Records, original: Records) -> tuple[str, ...]:
+    """Columns that both files hold, but the numbers of people, households and samples."""
+    roles = (released.roles, original.roles)
+    labels = {name for role in roles for name in (role.id, role.household, role.sample)}
+    schema = released.schema()
+    return tuple(c for c in original.schema() if c in schema and c not in labels)
+
+
+def paired_people(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both files row by row; copies of the same people are averaged, their categories those of the first copy."""
+    name = released.roles.sample
+    if name is None:
+        return aligned(released, original, columns)
+    table, own = released.collect(), released.roles.id
+    table = table.sort(pl.col(own).cast(pl.Int64, strict=False), maintain_order=True) if own else table
+    copies = table.partition_by(name, maintain_order=True)
+    people = original.collect(*columns)
+    if any(copy.height != people.height for copy in copies):
+        raise EngineError("The samples and the original file have different records: they cannot be averaged.")
+    numeric = [c for c in columns if table.schema[c].is_numeric()]
+    means = np.mean([copy.select(pl.col(numeric).cast(pl.Float64)).to_numpy() for copy in copies], axis=0)
+    averages = pl.DataFrame(means, schema=numeric).fill_nan(None)
+    return copies[0].select(columns).with_columns(averages.get_columns()), people
 
 
 def is_number(column: pl.Series) -> bool:

@@ -6,11 +6,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from equipoise.data.aligned_files import aligned
 from equipoise.data.numeric_columns import floats, numeric_columns
 from equipoise.data.records import Records
 from equipoise.ground.arrays import Floats
-from equipoise.ground.errors import DataError, EngineError, ParameterError, RolesError
+from equipoise.ground.errors import DataError, ParameterError, RolesError
 from equipoise.methods.method import label
 from equipoise.methods.parameters import check_fields
 from equipoise.methods.score import Score
@@ -22,7 +21,9 @@ from equipoise.risk._snoopers import (
     learnt_errors,
     learnt_forest_errors,
     neighbour_errors,
+    paired_people,
     tree_errors,
+    usable_columns,
 )
 
 SNOOPERS = ("mean", "linked record", "best linear", "all columns", "curved", "nearest", "flexible", "trees")
@@ -105,8 +106,8 @@ class ValueDisclosure:
     def _own(self, released: Records, original: Records) -> list[dict[str, object]]:
         """Snoopers who have the person's own record."""
         columns = numeric_columns(original, self.columns)
-        every = tuple(dict.fromkeys((*columns, *_usable(released, original))))
-        released_table, original_table = _people(released, original, every)
+        every = tuple(dict.fromkeys((*columns, *usable_columns(released, original))))
+        released_table, original_table = paired_people(released, original, every)
         originals = floats(original_table, columns)
         masked = floats(released_table, columns)
         errors = [_errors(y, x) for y, x in zip(masked.T, originals.T, strict=True)]
@@ -133,7 +134,7 @@ class ValueDisclosure:
         for column in self.known or ():
             if column not in released.schema() or column not in original.schema():
                 raise RolesError.missing(column, list(released.schema()))
-        return self.known or _usable(released, original)
+        return self.known or usable_columns(released, original)
 
     def _learnt(
         self, released: pl.DataFrame, people: list[pl.DataFrame], target: str, known_columns: list[str]
@@ -156,31 +157,6 @@ class ValueDisclosure:
 def _add(errors: list[Errors], snooper: str, relative_errors: list[float]) -> None:
     for row, error in zip(errors, relative_errors, strict=True):
         row[snooper] = error
-
-
-def _usable(released: Records, original: Records) -> tuple[str, ...]:
-    """Columns that both files hold, but the numbers of people, households and samples."""
-    roles = (released.roles, original.roles)
-    labels = {name for role in roles for name in (role.id, role.household, role.sample)}
-    schema = released.schema()
-    return tuple(c for c in original.schema() if c in schema and c not in labels)
-
-
-def _people(released: Records, original: Records, columns: tuple[str, ...]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both files row by row; copies of the same people are averaged, their categories those of the first copy."""
-    name = released.roles.sample
-    if name is None:
-        return aligned(released, original, columns)
-    table, own = released.collect(), released.roles.id
-    table = table.sort(pl.col(own).cast(pl.Int64, strict=False), maintain_order=True) if own else table
-    copies = table.partition_by(name, maintain_order=True)
-    people = original.collect(*columns)
-    if any(copy.height != people.height for copy in copies):
-        raise EngineError("The samples and the original file have different records: they cannot be averaged.")
-    numeric = [c for c in columns if table.schema[c].is_numeric()]
-    means = np.mean([copy.select(pl.col(numeric).cast(pl.Float64)).to_numpy() for copy in copies], axis=0)
-    averages = pl.DataFrame(means, schema=numeric).fill_nan(None)
-    return copies[0].select(columns).with_columns(averages.get_columns()), people
 
 
 def _errors(y: Floats, x: Floats) -> Errors:
