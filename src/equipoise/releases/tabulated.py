@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.cell_status import STRUCTURAL, structural
-from equipoise.data.tables.count_variables import count_variables, count_view
+from equipoise.data.tables.keyed_cells import count_variables, count_view
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import RefusedError

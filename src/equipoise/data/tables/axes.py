@@ -79,6 +79,12 @@ class Axis:
         rows = np.unique(np.stack([np.tile(np.arange(self.leaves), len(steps)), np.concatenate(steps)], 1), axis=0)
         return pl.DataFrame({"leaf": rows[:, 0].astype(np.int64), "node": rows[:, 1].astype(np.int64)})
 
+    def lifted(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with leaves of this axis, each once for every node above its leaf."""
+        members = self.members.select(__eq_leaf="leaf", __eq_node="node")
+        joined = rows.join(members, left_on=self.name, right_on="__eq_leaf", how="inner", maintain_order="left")
+        return joined.drop(self.name).rename({"__eq_node": self.name})
+
     def relations(self) -> Iterator[tuple[int, Integers]]:
         """Each node that is a sum of others, with its parts, once for each branch that contains it."""
         relations = set()
