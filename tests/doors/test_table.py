@@ -181,7 +181,7 @@ def test_what_is_said_of_cells_beforehand(run: Run, made: Path, tmp_path: Path) 
 
 
 def test_rounding_of_published_cells(run: Run, made: Path, tmp_path: Path) -> None:
-    run(*firms(made, *RULE, "--round-published", "10", "--out", tmp_path / "out"))
+    run(*firms(made, *RULE, "--round-published", "10,nearest", "--out", tmp_path / "out"))
     assert (pl.read_csv(tmp_path / "out" / "public" / "table.csv")["published"].drop_nulls() % 10 == 0).all()
     assert eq.verify(tmp_path / "out", original=made / "firms.csv")
     counts = [made / "firms.csv", "--by", "region,industry"]
@@ -396,6 +396,8 @@ BAD: list[tuple[list[str], str]] = [
     (["--by", "region", "--round", "1"], "base must be"),
     (["--by", "region", "--value", "turnover", "--change", "cell-key"], "amounts"),
     (["--by", "region", "--change", "round:5", "--cell-key"], "take one"),
+    (["--by", "region", "--value", "turnover", *RULE, "--round-published", "ten"], "whole number"),
+    (["--by", "region", "--value", "turnover", *RULE, "--round-published", "5,up"], "'nearest'"),
     (["--by", "region", "--counts", "key", "--cell-key"], "0 or 1"),
     (["--by", "region", "--counts", "key", *RULE], "of its own"),
     (["--by", "region,industry", "--value", "turnover", *RULE, "--publish", "region=zz"], "no label 'zz'"),

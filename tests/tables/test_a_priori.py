@@ -207,8 +207,11 @@ def test_rounding_depends_on_published_values_alone(records: eq.Records) -> None
     table = made(records)
     hidden = np.isnan(Suppress(RULE).apply(table, Draws(1)).published_values)
     moved = table.more.with_columns(value=pl.when(pl.Series(hidden)).then(pl.col("value") + 3).otherwise("value"))
-    one, two = (rounded_published(t, hidden, 10, 30.0) for t in (table, replace(table, more=moved)))
+    mask = Suppress(RULE, round=10)
+    one, two = (rounded_published(t, hidden, mask) for t in (table, replace(table, more=moved)))
     assert np.array_equal(one, two, equal_nan=True)
+    nearest = rounded_published(table, hidden, replace(mask, rounding="nearest"))[~hidden]
+    assert np.array_equal(nearest, 10 * np.round(table.numbers("value")[~hidden] / 10))
 
 
 def test_cells_that_must_be_published_are_not_rounded(records: eq.Records) -> None:

@@ -87,7 +87,7 @@ def test_cells_of_cellkey(
 
 @pytest.mark.parametrize(("share", "wanted"), [(0.5, 400.0), (0.6, 360.0)])
 def test_the_example_of_the_handbook(share: float, wanted: float) -> None:
-    """Hundepool et al. (2024), section 4.6: 300 with a largest contribution of 200, key 0.8, v = 0 and 1 in two rows."""
+    """Hundepool et al. (2024), section 4.6: 300 with a largest contribution of 200, key 0.8, v = 0 and 1."""
     i, v = np.array([0, 1, 2, 2, 3, 3]), np.array([0.0, 0, 0, 1, 0, 1])
     law = Ptable(i, v, np.ones(6), np.array([1.0, 1, 0.9, 1, 0.7, 1]))
     cell = one_cell(AmountNoise(Flex(share, share, 0.0, 3.0), law), 300, (200,), np.array([[0.8]]))

@@ -9,7 +9,7 @@ import polars as pl
 
 from equipoise.data.cells import amount, gross
 from equipoise.data.tables.cell_status import STRUCTURAL, structural
-from equipoise.data.tables.count_variables import count_variables, count_view
+from equipoise.data.tables.keyed_cells import count_variables, count_view
 from equipoise.data.tables.statistic import Percentile, Statistic
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats

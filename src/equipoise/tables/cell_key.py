@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from equipoise.data.records import Law
-from equipoise.data.tables.count_variables import count_variables, count_view, with_count
+from equipoise.data.tables.keyed_cells import count_variables, count_view, with_count
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import changed, whole, without
 from equipoise.ground.arrays import Floats

@@ -53,9 +53,10 @@ class CellKeyAmounts:
     Source: Thompson, Broadfoot and Elazar (2013), *Methodology for the automatic confidentialisation of statistical
     outputs*; Giessing and Tent (2019), *Concepts for generalising tools implementing the cell key method to the case of
     continuous variables*; Hundepool et al. (2024), *Handbook on Statistical Disclosure Control*, section 4.6; the R
-    packages cellKey (ck_params_nums) and ptable. Where cellKey 1.0.2 and tau-ARGUS differ it follows tau-ARGUS: epsilons count below `point` too, `extra` is for the first
-    component, little contributions after the first add nothing. Keys of components are drawn afresh from the cell's
-    key, not by turning its digits, which leaves components correlated by a tenth.
+    packages cellKey (ck_params_nums) and ptable. Where cellKey 1.0.2 and tau-ARGUS differ it follows tau-ARGUS:
+    epsilons count below `point` too, `extra` is for the first component, little contributions after the first add
+    nothing. Keys of components are drawn afresh from the cell's key, not by turning its digits, which leaves components
+    correlated by a tenth.
     Does not guard against an intruder who averages an amount that can be rebuilt from many cells, nor for sure against
     an estimate of the largest contribution by those next to it: the notes of a release say how likely it is close.
     Whoever has record keys and the table can undo it. Cost: O(cells).
@@ -89,13 +90,11 @@ class CellKeyAmounts:
         object.__setattr__(self, "epsilons", tuple(self.epsilons))
         check_fields(self, most=1, step=1)
         share(self.small, "small")
-        above(self.variance, "variance")
-        above(self.extra, "extra", strict=False)
-        above(self.point, "point", strict=False)
         above(self.q, "q", 1.0)
-        above(self.unit, "unit")
-        if self.little is not None:
-            above(self.little, "little")
+        for name in ("variance", "unit", *(["little"] if self.little is not None else [])):
+            above(getattr(self, name), name)
+        for name in ("extra", "point"):
+            above(getattr(self, name), name, strict=False)
         if (self.large is None) != (self.point == 0):
             raise ParameterError("large and point go together: from the point on the share falls from small to large.")
         if self.large is not None:

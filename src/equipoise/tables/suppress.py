@@ -26,7 +26,8 @@ class Suppress:
     period's released table (its folder or file), or a column that marks what it suppressed: that costs a twentieth now,
     so that patterns stay where they can. What the table holds of a-priori information (`eq.table(..., publish=,
     suppress=, apriori=)`) goes before rule and cost. With `round` published cells are rounded to multiples of it, which
-    add up where all of a sum is published; it depends on published values alone, so that the pattern stays safe.
+    add up where all of a sum is published (`rounding="controlled"`), or each to the nearest; it depends on published
+    values alone, so that the pattern stays safe.
 
     With `singletons` each sensitive cell keeps its levels for those who contribute, too: a contributor or holding who
     is alone in other cells, one or several, and knows them; one of several in a cell, who knows what he has in it; of
@@ -64,6 +65,7 @@ class Suppress:
     seconds: float = 300.0
     like: str | None = None
     round: int | None = None
+    rounding: Literal["controlled", "nearest"] = "controlled"
 
     def __post_init__(self) -> None:
         check_fields(self, round=2)

@@ -96,6 +96,35 @@ def test_rounding_a_ready_table(run: Run, made: Path) -> None:
     assert told["method"] == "round"
 
 
+def test_costs_and_wishes_from_columns(run: Run, made: Path, tmp_path: Path) -> None:
+    """A column of costs, one that marks cells to be published, and one to be kept when others are rounded."""
+    table = pl.read_csv(made / "table.csv")
+    secondary = ("--count", "N_OBS", "--sensitive", "secret", "--levels", "down,up", "--outsiders-only")
+    run(*ready(made, *secondary, "--out", tmp_path / "plain"))
+    plain = pl.read_csv(tmp_path / "plain" / "private" / "table.csv")
+    chosen = plain.filter(status="secondary").select("region", "industry").row(0)
+    here = (pl.col("region") == chosen[0]) & (pl.col("industry") == chosen[1])
+    marked = table.with_columns(dear=pl.when(here).then(10**9).otherwise("TOT"), fixed=here)
+    marked.write_csv(tmp_path / "table.csv")
+    (tmp_path / "regions.hrc").write_text((made / "regions.hrc").read_text(encoding="utf-8"), encoding="utf-8")
+    for wish in (("--cost", "dear"), ("--publish", "fixed")):
+        run(*ready(tmp_path, *secondary, *wish, "--out", tmp_path / wish[1]))
+        told = pl.read_csv(tmp_path / wish[1] / "private" / "table.csv").filter(here)
+        assert told["status"].item() == "published"
+    kept = (
+        "--count",
+        "N_OBS",
+        "--change",
+        "round(base=50, controlled=False, keep='fixed')",
+        "--out",
+        tmp_path / "kept",
+    )
+    run(*ready(tmp_path, *kept))
+    rounded = pl.read_csv(tmp_path / "kept" / "private" / "table.csv")
+    assert rounded.filter(here)["published"].item() == rounded.filter(here)["value"].item()
+    assert (rounded.filter(~here)["published"] % 50 == 0).all()
+
+
 def test_help(run: Run) -> None:
     text = run("--help")
     assert all(option in text for option in ("--ready", "--count", "--top", "--total", "--sensitive", "--levels"))

@@ -4,9 +4,10 @@ It comes from labels ("region=N & industry=A"), from columns of marks, or from a
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,6 +24,8 @@ FILE_STATUSES = {"s": SAFE, "u": SUPPRESSED, "p": PUBLISHED, "m": SECONDARY, "ml
 """Codes of an a-priori file that change a status; m and ml (not in the manual) are cells suppressed for others."""
 FILE_NUMBERS = {"c": ("cost",), "w": ("cost",), "pl": ("lower", "upper")}
 """Codes of an a-priori file that take numbers, and what these are."""
+Said = dict[int, dict[str, Any]]
+"""What was said of each cell: its status and by which words, cost, lower and upper."""
 PREFIX = "apriori_"
 """Columns of a table that hold a-priori information: status, cost, lower, upper; null where nothing was said."""
 
@@ -66,54 +69,32 @@ def with_a_priori(
     >>> with_a_priori(table, publish="k=a & s=Total").table.filter(pl.col("apriori_status").is_not_null()).rows()[0][:2]
     ('a', 'Total')
     """
-    texts = {PUBLISHED: names(publish, "publish"), SUPPRESSED: names(suppress, "suppress")}
-    if file is None and not any(texts.values()):
+    texts = [(text, PUBLISHED) for text in names(publish, "publish")]
+    texts += [(text, SUPPRESSED) for text in names(suppress, "suppress")]
+    if file is None and not texts:
         return table
-    said = _Said.of(table)
-    for kind, parts in texts.items():
-        for text in parts:
-            cells = _with_labels(table, text) if "=" in text else _in_column(table, text)
-            if kind == SUPPRESSED and not (cells & (table.n > 0)).any():
-                raise ParameterError(
-                    f"{text!r} names empty cells only: these are published as 0 unless a rule hides zeros."
-                )
-            said.put_status(cells, kind, f"{text!r} to be {kind}")
+    parts = [_leaf_sets(axis)[nodes] for axis, nodes in zip(table.axes, table.nodes, strict=True)]
+    twins: Integers = np.unique(np.stack(parts, 1), axis=0, return_inverse=True)[1].ravel()
+    said: Said = {}
+    for text, status in texts:
+        cells = _with_labels(table, text) if "=" in text else _in_column(table, text)
+        if status == SUPPRESSED and not (cells & (table.n > 0)).any():
+            raise ParameterError(f"{text!r} names empty cells only: they are published as 0 unless a rule hides zeros.")
+        _put_status(said, np.unique(twins[cells]).tolist(), status, f"{text!r} to be {status}")
     if file is not None:
-        _read(Path(file), table, said)
-    columns = [pl.Series(PREFIX + name, values).fill_nan(None) for name, values in said.numbers.items()]
-    status = pl.Series(f"{PREFIX}status", [text or None for text in said.status.tolist()], dtype=pl.String)
-    return replace(table, more=table.more.with_columns(status, *columns))
+        _read(Path(file), table, twins.tolist(), said)
+    kinds = {"status": pl.String, "cost": pl.Float64, "lower": pl.Float64, "upper": pl.Float64}
+    told = [said.get(twin, {}) for twin in twins.tolist()]
+    columns = (pl.Series(PREFIX + name, [one.get(name) for one in told], dtype=kind) for name, kind in kinds.items())
+    return replace(table, more=table.more.with_columns(*columns))
 
 
-@dataclass(frozen=True, eq=False)
-class _Said:
-    """What was said so far of each cell, and by which words; `twins` numbers cells that hold the same records alike."""
-
-    status: "np.ndarray[tuple[int], np.dtype[np.object_]]"
-    words: "np.ndarray[tuple[int], np.dtype[np.object_]]"
-    numbers: dict[str, Floats]
-    twins: Integers
-
-    @classmethod
-    def of(cls, table: Table) -> "_Said":
-        empty = np.full(len(table), "", dtype=object)
-        numbers = {name: np.full(len(table), np.nan) for name in ("cost", "lower", "upper")}
-        parts = [_leaf_sets(axis)[nodes] for axis, nodes in zip(table.axes, table.nodes, strict=True)]
-        return cls(empty, empty.copy(), numbers, np.unique(np.stack(parts, 1), axis=0, return_inverse=True)[1].ravel())
-
-    def put_status(self, cells: Booleans, status: str, words: str) -> None:
-        cells = self._alike(cells)
-        other = np.flatnonzero(cells & (self.status != "") & (self.status != status))
-        if len(other):
-            raise ParameterError(f"A cell is said to be two things: {self.words[other[0]]}, and {words}.")
-        self.status[cells], self.words[cells] = status, words
-
-    def put_numbers(self, cells: Booleans, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            self.numbers[name][self._alike(cells)] = value
-
-    def _alike(self, cells: Booleans) -> Booleans:
-        return np.isin(self.twins, self.twins[cells])
+def _put_status(said: Said, cells: Iterable[int], status: str, words: str) -> None:
+    for cell in cells:
+        before = said.setdefault(cell, {})
+        if before.get("status", status) != status:
+            raise ParameterError(f"A cell is said to be two things: {before['words']}, and {words}.")
+        before |= {"status": status, "words": words}
 
 
 def _leaf_sets(axis: Axis) -> Integers:
@@ -129,10 +110,10 @@ def _with_labels(table: Table, text: str) -> Booleans:
     for part in text.split("&"):
         column, _, label = (piece.strip() for piece in part.partition("="))
         place = table.place(column)
-        found = table.axes[place].nodes.to_list()
-        if label not in found:
+        labels = table.axes[place].nodes.to_list()
+        if label not in labels:
             raise ParameterError(f"Column {column!r} of the table has no label {label!r}.")
-        cells &= table.nodes[place] == found.index(label)
+        cells &= table.nodes[place] == labels.index(label)
     return cells
 
 
@@ -141,7 +122,7 @@ def _in_column(table: Table, column: str) -> Booleans:
     return marked_or_counted(table.more[column]).to_numpy()
 
 
-def _read(path: Path, table: Table, said: _Said) -> None:
+def _read(path: Path, table: Table, twins: list[int], said: Said) -> None:
     """Put in what the lines of an a-priori file say."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -149,34 +130,38 @@ def _read(path: Path, table: Table, said: _Said) -> None:
         raise DataError("The a-priori file cannot be read as text.") from None
     separator = max(";,\t", key=lambda mark: (lines[0] if lines else "").count(mark))
     labels = [dict(zip(axis.nodes.to_list(), range(len(axis)), strict=True)) for axis in table.axes]
+    keys, strides = table.packed
+    cells = dict(zip(keys.tolist(), twins, strict=True))
     for number, fields in enumerate(csv.reader(lines, delimiter=separator, skipinitialspace=True), start=1):
-        parts = [field.strip() for field in fields]
+        parts, key = [field.strip() for field in fields], 0
         if not any(parts):
             continue
-        cells = np.ones(len(table), dtype=np.bool_)
-        for axis, nodes, known, code in zip(table.axes, table.nodes, labels, parts, strict=False):
+        for axis, known, stride, code in zip(table.axes, labels, strides, parts, strict=False):
             node = axis.total if code == "" else known.get(code)
             if node is None:
                 raise DataError(f"Line {number} of the a-priori file has a code that {axis.name!r} does not have.")
-            cells &= nodes == node
-        _put_line(said, cells, parts[len(table.axes) :], number, decimal="," if separator == ";" else ".")
+            key += node * stride
+        cell = said.setdefault(cells.get(key, -1), {})
+        command = parts[len(table.axes) :]
+        if (code := command[0].lower() if command else "") in FILE_STATUSES:
+            words = f"{FILE_STATUSES[code]} in line {number} of the a-priori file"
+            _put_status(said, [cells.get(key, -1)], FILE_STATUSES[code], words)
+        else:
+            cell |= _numbers(code, command[1:], number, decimal="," if separator == ";" else ".")
 
 
-def _put_line(said: _Said, cells: Booleans, command: list[str], number: int, decimal: str) -> None:
-    code, values = (command[0].lower() if command else ""), [text for text in command[1:] if text]
+def _numbers(code: str, texts: list[str], number: int, decimal: str) -> dict[str, float]:
+    """The cost, or the two levels, of a line."""
     line = f"Line {number} of the a-priori file"
-    if code in FILE_STATUSES:
-        said.put_status(cells, FILE_STATUSES[code], f"{FILE_STATUSES[code]} in line {number} of the a-priori file")
-        return
     if code not in FILE_NUMBERS:
         raise DataError(f"{line} does not say s, u, p, m, c or pl after the codes of the table's columns.")
     wanted = FILE_NUMBERS[code]
     try:
-        numbers = [float(text.replace(decimal, ".")) for text in values]
+        numbers = [float(text.replace(decimal, ".")) for text in texts if text]
     except ValueError:
         numbers = []
     fits = len(numbers) == len(wanted) and all(0 <= x < float("inf") for x in numbers)
     if not fits or (wanted == ("cost",) and not numbers[0]):
         one, two = "one number above 0, the cost,", "two numbers of at least 0, the levels below and above,"
         raise DataError(f"{line} needs {one if len(wanted) == 1 else two} after {code}.")
-    said.put_numbers(cells, dict(zip(wanted, numbers, strict=True)))
+    return dict(zip(wanted, numbers, strict=True))

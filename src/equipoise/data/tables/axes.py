@@ -96,6 +96,14 @@ class Axis:
         """The nodes in which some leaf is taken off: they may be negative though no leaf is."""
         return np.unique(self.members.filter(pl.col("sign") < 0)["node"].to_numpy())
 
+    def lifted(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with leaves of this axis, each once for every node above its leaf; amounts with the sign they have in it."""
+        members = self.members.select(__eq_leaf="leaf", __eq_node="node", __eq_sign="sign")
+        joined = rows.join(members, left_on=self.name, right_on="__eq_leaf", how="inner", maintain_order="left")
+        if self.sign:
+            joined = joined.with_columns(pl.col("^__eq_(x|wx)$") * pl.col("__eq_sign"))
+        return joined.drop(self.name, "__eq_sign").rename({"__eq_node": self.name})
+
     def relations(self) -> Iterator[tuple[int, Integers]]:
         """Each node that is a sum of others, with its parts, once for each branch that contains it."""
         relations = set()

@@ -332,8 +332,8 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
     sums = rows.select(*keys, "__eq_n", "__eq_w", "__eq_wx", "__eq_g", "__eq_k", REQUESTS, *_holder(needed))
     parts = rows.filter(pl.col("__eq_v") > 0).select(*keys, "__eq_x", "__eq_v", *_holder(needed))
     for axis in axes:
-        sums = _up(sums, axis).group_by([*keys, *_holder(needed)], maintain_order=True).agg(*added)
-        parts = _up(parts, axis)
+        sums = axis.lifted(sums).group_by([*keys, *_holder(needed)], maintain_order=True).agg(*added)
+        parts = axis.lifted(parts)
         if needed.held:
             parts = parts.group_by([*keys, "__eq_holder"], maintain_order=True).agg(
                 pl.col("__eq_x").sum(), pl.lit(1.0).alias("__eq_v")
@@ -357,15 +357,6 @@ def _built(axes: tuple[Axis, ...], rows: pl.DataFrame, needed: _Needed, top: int
 
 def _holder(needed: _Needed) -> list[str]:
     return ["__eq_holder"] if needed.held else []
-
-
-def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    """Every row once for each node above its leaf."""
-    members = axis.members.select(__eq_leaf="leaf", __eq_node="node", __eq_sign="sign")
-    joined = rows.join(members, left_on=axis.name, right_on="__eq_leaf", how="inner", maintain_order="left")
-    if axis.sign:
-        joined = joined.with_columns(pl.col("^__eq_(x|wx)$") * pl.col("__eq_sign"))
-    return joined.drop(axis.name, "__eq_sign").rename({"__eq_node": axis.name})
 
 
 def _tops(largest: pl.DataFrame, keys: list[str], top: int) -> pl.DataFrame:

@@ -1,13 +1,13 @@
-"""What cell keys need of each cell beside its count: flagged records and their keys, and the largest contributions."""
+"""What cell keys need of each cell: flagged records with their keys, count variables, and the largest contributions."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from equipoise.data.records import Records
-from equipoise.data.tables.axes import Axis
+from equipoise.data.records import Law, Records
 from equipoise.data.tables.table import Table
+from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import DataError, ParameterError, require_columns
 from equipoise.ground.packed_keys import code
 
@@ -53,9 +53,9 @@ def with_keyed(table: Table, records: Records, columns: KeyedColumns) -> Table:
     rows, by = _rows(table, records, columns), [axis.name for axis in table.axes]
     sums, largest = _summed(rows, by), _largest(rows, by)
     for axis in table.axes:
-        sums = _summed(_up(sums, axis), by)
+        sums = _summed(axis.lifted(sums), by)
         if columns.ranked:
-            largest = _largest(_up(largest, axis), by)
+            largest = _largest(axis.lifted(largest), by)
     cells = _in_order(sums, table).with_columns(pl.col(f"k_{flag}") % KEY_UNITS / KEY_UNITS for flag in columns.flags)
     names = {"n": "n", "w": "total"} | ({"k": "key"} if columns.key else {})
     more = [cells[f"{part}_{flag}"].alias(f"{name}_{flag}") for flag in columns.flags for part, name in names.items()]
@@ -110,13 +110,6 @@ def _largest(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     return ordered.filter(pl.int_range(pl.len()).over(by) < MAX_CONTRIBUTIONS)
 
 
-def _up(rows: pl.DataFrame, axis: Axis) -> pl.DataFrame:
-    """Every row once for each node above its leaf."""
-    members = axis.members.select(__eq_leaf="leaf", __eq_node="node")
-    joined = rows.join(members, left_on=axis.name, right_on="__eq_leaf")
-    return joined.drop(axis.name).rename({"__eq_node": axis.name})
-
-
 def _in_order(cells: pl.DataFrame, table: Table) -> pl.DataFrame:
     """A row for each cell of the table in its order, 0 where no record is."""
     numbers, strides = table.packed
@@ -125,3 +118,35 @@ def _in_order(cells: pl.DataFrame, table: Table) -> pl.DataFrame:
         cells.with_columns(__eq_cell=key), on="__eq_cell", how="left", maintain_order="left"
     )
     return joined.fill_null(0)
+
+
+def count_variables(table: Table) -> tuple[str, ...]:
+    """The names of the columns that are counted beside the records."""
+    names = [column.removeprefix("n_") for column in table.more.columns if column.startswith("n_")]
+    return tuple(name for name in names if name != NONZERO and f"total_{name}" in table.more.columns)
+
+
+def count_view(table: Table, name: str) -> Table:
+    """The table of one count variable: the records that have it are its records.
+
+    >>> people = pl.DataFrame({"sex": ["f", "f", "m"], "ill": [1, 0, 1]})
+    >>> made = eq.table(eq.Records.of(people, eq.Roles()), "sex", counts="ill")
+    >>> count_view(made, "ill").n.tolist(), count_variables(made)
+    ([2, 1, 1], ('ill',))
+    """
+    n, total = (table.numbers(f"{part}_{name}") for part in ("n", "total"))
+    numbers = {"value": total, "contributors": n.astype(np.int64)}
+    numbers |= {"published": table.numbers(f"published_{name}")} if f"published_{name}" in table.more.columns else {}
+    more = pl.DataFrame(numbers).with_columns(status=pl.lit("changed"))
+    laws = tuple(replace(law, parameters=law.parameters["counts"][name], detail=None) for law in table.history)
+    cube = replace(table.cube, n=n.astype(np.int64), total=total)
+    return replace(table, cube=cube, more=more, measured=None, history=laws, beside=(), behind=None)
+
+
+def with_count(table: Table, name: str, published: Floats, law: Law) -> Table:
+    """The table with what is published of a count variable, and the law of its change."""
+    column = pl.Series(f"published_{name}", published)
+    last = table.history[-1]
+    counts = {**last.parameters.get("counts", {}), name: dict(law.parameters)}
+    history = (*table.history[:-1], replace(last, parameters={**last.parameters, "counts": counts}))
+    return replace(table, more=table.more.with_columns(column), history=history)

@@ -262,7 +262,7 @@ def _marks(file: pl.DataFrame, x: pl.Series, ready: Ready) -> list[pl.Series]:
         series.append((status == SENSITIVE).alias("sensitive"))
     if status is None:
         return series
-    codes = file[ready.status].cast(pl.String).str.strip_chars()
+    codes = file[str(ready.status)].cast(pl.String).str.strip_chars()
     if codes.is_in(["13"]).any() and STRUCTURAL not in file.columns:
         series.append((codes == "14").fill_null(value=False).alias(STRUCTURAL))
     if (status == SHOWN).any():

@@ -45,7 +45,7 @@ Pooled = Annotated[
     int | None, o.option("Guard against so many together of those who are alone in cells: 1 unless given.", "SIZE", HOW)
 ]
 Shown = Annotated[
-    int | None, o.option("Round the published cells to multiples of this, beside suppression.", "BASE", HOW)
+    str | None, o.option("Round published cells, beside suppression: 5 (sums add up), or 5,nearest.", "BASE", HOW)
 ]
 Changed = Annotated[
     str | None,
@@ -121,8 +121,16 @@ def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
     if rule is None:
         raise ParameterError("Say which cells are sensitive with --rule p-percent:10%, or change all with --round 5.")
     parts = {name: options[name] for name in ("cost", "method", "like", "coalition") if options[name] is not None}
-    parts |= {"round": options["round_published"]} if options["round_published"] is not None else {}
+    parts |= _rounding(options["round_published"]) if options["round_published"] else {}
     return {"rule": rule, "method": Suppress(rule, singletons=not options["outsiders_only"], **parts)}
+
+
+def _rounding(text: str) -> dict[str, Any]:
+    """How published cells are rounded: 5, or 5,nearest."""
+    base, _, kind = text.partition(",")
+    if not base.strip().isdecimal():
+        raise ParameterError(f"--round-published takes a whole number, like 5 or 5,nearest, not {text!r}.")
+    return {"round": int(base), **({"rounding": kind.strip()} if kind else {})}
 
 
 def _changing(options: Mapping[str, Any]) -> Any:

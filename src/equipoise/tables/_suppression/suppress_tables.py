@@ -248,4 +248,4 @@ def _suppressed(table: Table, place: Any, pattern: Suppression, mask: "Suppress"
     law = Law("suppress", table.by, words, parameters, detail=mask)
     if mask.round is None:
         return table.protected(np.where(hidden, np.nan, table.published_values), status, law)
-    return table.protected(rounded_published(table, hidden, mask.round, mask.seconds), status, law)
+    return table.protected(rounded_published(table, hidden, mask), status, law)
