@@ -97,7 +97,7 @@ class Axis:
         return np.unique(self.members.filter(pl.col("sign") < 0)["node"].to_numpy())
 
     def lifted(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows with leaves of this axis, each once for every node above its leaf; amounts with the sign they have in it."""
+        """Rows with leaves of this axis, each once for every node above its leaf, amounts with their sign in it."""
         members = self.members.select(__eq_leaf="leaf", __eq_node="node", __eq_sign="sign")
         joined = rows.join(members, left_on=self.name, right_on="__eq_leaf", how="inner", maintain_order="left")
         if self.sign:
