@@ -130,7 +130,9 @@ class Tabulated:
     def narrowest(self) -> float | None:
         """The smallest width of a sensitive cell's interval, as a share of the cell."""
         cells = self.outsider.filter(pl.col("status") == "sensitive") if self.suppresses else self.outsider
-        widths = cells.select(w=(pl.col("upper") - pl.col("lower")) / pl.col("value")).filter(pl.col("w").is_finite())
+        widths = cells.select(w=(pl.col("upper") - pl.col("lower")) / pl.col("value").abs()).filter(
+            pl.col("w").is_finite()
+        )
         return None if widths.is_empty() else float(widths["w"].min())  # type: ignore[arg-type]
 
     @property

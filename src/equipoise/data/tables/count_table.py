@@ -19,7 +19,14 @@ from equipoise.data.tables.axes import Axis, completed
 from equipoise.data.tables.keyed_cells import KEY_UNITS, KeyedColumns, with_keyed
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.data.tables.record_sets import CountedRecords
-from equipoise.data.tables.signed_relations import ITEM, SignedRelations, counted_once, mixed_cells, with_signs
+from equipoise.data.tables.signed_relations import (
+    HOLDER_IS_RECORD,
+    ITEM,
+    SignedRelations,
+    counted_once,
+    mixed_cells,
+    with_signs,
+)
 from equipoise.data.tables.structural_zeros import with_structural
 from equipoise.data.tables.table import Table, labelled_cells
 from equipoise.ground.errors import DataError, ParameterError, require_columns
@@ -388,6 +395,7 @@ def _labelled_table(axes: tuple[Axis, ...], cells: pl.DataFrame, needed: _Needed
     rest |= {"requested": cells["__eq_r"]} if needed.request else {}
     rest |= {"requested2": cells["__eq_r2"]} if needed.request and (cells["__eq_r2"] > 0).any() else {}
     rest |= {"holder": cells["__eq_holder"]} if needed.held else {}
+    rest |= {HOLDER_IS_RECORD: cells["__eq_n"] >= 0} if needed.items and not needed.holding else {}
     rest |= {"key": (cells["__eq_k"] % KEY_UNITS) / KEY_UNITS} if needed.key else {}
     for axis in axes:
         if axis.name in numbers or axis.name in rest:

@@ -18,6 +18,8 @@ from equipoise.ground.errors import ParameterError
 
 ITEM = "item"
 """Column of the items of a relation between columns."""
+HOLDER_IS_RECORD = "holder_is_record"
+"""Column of a table whose holders are records, each with several items, and no holdings of several."""
 SIGN = re.compile(r"\s+([+-])\s+")
 
 

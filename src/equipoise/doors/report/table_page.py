@@ -211,20 +211,20 @@ def certificate(tabulated: Tabulated) -> list[tuple[str, str]]:
 
 def _relative(tabulated: Tabulated) -> pl.Series:
     audit = tabulated.outsider.filter(pl.col("status") == "sensitive") if tabulated.suppresses else tabulated.outsider
-    wide = (audit["upper"] - audit["lower"]) / audit["value"]
+    wide = (audit["upper"] - audit["lower"]) / audit["value"].abs()
     return wide.filter(wide.is_finite())
 
 
 def _narrow(tabulated: Tabulated) -> list[Facts]:
     """The cells with the narrowest feasibility intervals, relative to their values."""
-    intervals = tabulated.outsider.with_columns(width=(pl.col("upper") - pl.col("lower")) / pl.col("value"))
-    narrowest = intervals.filter(pl.col("value") > 0).sort("width", *tabulated.table.by).head(MAX_INTERVAL_ROWS)
+    intervals = tabulated.outsider.with_columns(width=(pl.col("upper") - pl.col("lower")) / pl.col("value").abs())
+    narrowest = intervals.filter(pl.col("value") != 0).sort("width", *tabulated.table.by).head(MAX_INTERVAL_ROWS)
     return [
         {
             "label": ", ".join(str(row[name]) for name in tabulated.table.by),
             "status": row["status"],
             "value": _amount(row["value"]),
-            "between": f"{_amount(row['lower'])} to {_amount(row['upper']) if np.isfinite(row['upper']) else 'any'}",
+            "between": " to ".join(_amount(row[end]) if np.isfinite(row[end]) else "any" for end in ("lower", "upper")),
             "width": value_text(row["width"], "share") if np.isfinite(row["width"]) else "no end",
         }
         for row in narrowest.iter_rows(named=True)

@@ -10,6 +10,7 @@ import polars as pl
 from equipoise.data.cells import amount
 from equipoise.data.tables.a_priori import SAFE, a_priori
 from equipoise.data.tables.linked_tables import Union
+from equipoise.data.tables.signed_relations import HOLDER_IS_RECORD
 from equipoise.data.tables.table import Table
 from equipoise.methods.method import Rule
 from equipoise.tables._suppression.guarded_cells import suppression_of
@@ -125,7 +126,8 @@ def certify(released: Table, rule: Rule | None) -> Certificate:
 def suppression_attackers(tables: Sequence[Table], cells: pl.DataFrame) -> Attackers:
     """Whom the audit of suppressed tables covers, in words."""
     mask, union = suppression_of(tables[0]), Union.of(tables)
-    counts, held = tables[0].measured is None, any("holder" in table.more.columns for table in tables)
+    counts = tables[0].measured is None
+    held = any("holder" in table.more.columns and HOLDER_IS_RECORD not in table.more.columns for table in tables)
     limits = mask is not None and mask.limits is not None
     outsider = (
         "an outsider who knows each value roughly beforehand, as closely as was said" if limits else "an outsider"
