@@ -8,6 +8,7 @@ import polars as pl
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Law
+from equipoise.data.tables.a_priori import a_priori
 from equipoise.data.tables.additivity import Additive
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats, Integers
@@ -33,9 +34,14 @@ def both(released: Any, original: Any, method: str) -> tuple[Table, Table]:
     return new, old
 
 
-def whole(data: Any, method: str) -> tuple[Table, Floats]:
-    """A table and its published values; refused where cells are suppressed."""
+def whole(data: Any, method: str, heeds: tuple[str, ...] = ()) -> tuple[Table, Floats]:
+    """A table and its published values; refused where cells are suppressed, or must become what the method ignores."""
     table = as_table(data, method)
+    said = a_priori(table)
+    if said is not None and len(other := set(said.status.drop_nulls().unique()) - set(heeds)):
+        raise DataError(
+            f"Some cells are said to be {min(other)}, which {method} does not heed: suppress cells instead."
+        )
     published = table.published_values
     suppressed = int(np.isnan(published).sum())
     if suppressed:
