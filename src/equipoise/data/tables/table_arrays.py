@@ -8,8 +8,8 @@ import polars as pl
 
 from equipoise.data.cells import Cells
 from equipoise.data.records import Law
-from equipoise.data.tables.a_priori import a_priori
 from equipoise.data.tables.additivity import Additive
+from equipoise.data.tables.cell_status import APRIORI_STATUS
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
@@ -37,8 +37,8 @@ def both(released: Any, original: Any, method: str) -> tuple[Table, Table]:
 def whole(data: Any, method: str, heeds: tuple[str, ...] = ()) -> tuple[Table, Floats]:
     """A table and its published values; refused where cells are suppressed, or must become what the method ignores."""
     table = as_table(data, method)
-    said = a_priori(table)
-    if said is not None and len(other := set(said.status.drop_nulls().unique()) - set(heeds)):
+    said = set(table.more[APRIORI_STATUS].drop_nulls()) if APRIORI_STATUS in table.more.columns else set()
+    if other := said - set(heeds):
         raise DataError(
             f"Some cells are said to be {min(other)}, which {method} does not heed: suppress cells instead."
         )
