@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import equipoise as eq
 from equipoise.ground.randomness import Draws
 from equipoise.rules import MinCount, PPercent
-from equipoise.tables import Round, Suppress, audit
+from equipoise.tables import Adjust, Round, Suppress, audit
 from equipoise.tables._suppression.rounded_cells import rounded_published
 
 DATA = os.environ.get("EQUIPOISE_DATA")
@@ -220,8 +220,10 @@ def test_cells_that_must_be_published_are_not_rounded(records: eq.Records) -> No
     kept = found.table.filter(a="Total")
     assert kept["published"].equals(kept["value"], check_names=False)
     assert (found.table.filter(pl.col("a") != "Total")["published"] % 10 == 0).all()
-    with pytest.raises(eq.ParameterError, match="controlled=False"):
+    with pytest.raises(eq.DataError, match="controlled=False"):
         Round(10).apply(table, Draws(1))
+    with pytest.raises(eq.DataError, match="does not heed"):
+        Adjust(RULE).apply(table, Draws(1))
     with pytest.raises(eq.RefusedError):
         eq.tabulate(
             records, ["a", "b"], "turnover", rule=MinCount(50), method=Round(10, controlled=False), publish="b=z"

@@ -31,6 +31,7 @@ def table_misfits(records: Records, table: Tabulation, folder: Path) -> Iterator
             yield from absent((column,), schema, ("table", name))
         elif column is not None and name in NUMERIC_FIELDS and not _fits(name, schema[column]):
             yield PolicyProblem(("table", name), f"must be a number, and the column {column!r} is {schema[column]}.")
+    yield from absent(table.counts, schema, ("table", "counts"))
     yield from _of_ready(table.ready_columns, schema)
     yield from _of_levels(records, table)
     for column, groups in table.hierarchies.items():

@@ -20,7 +20,7 @@ from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedErro
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.randomness import Draws, new_seed
-from equipoise.methods.method import Rule, label
+from equipoise.methods.method import Rule
 from equipoise.policies.table_section import TableLayout, refuse_labels, refuse_names, rules_of, top_of, with_keys
 from equipoise.provenance.recipe_file import RECIPE, table_recipe_text
 from equipoise.provenance.registered_tables import with_earlier_tables
@@ -91,20 +91,12 @@ class TableOptions(TableLayout):
             raise ParameterError("components is about a statistic: name one.")
         if self.ready and any(isinstance(one, CellKey | CellKeyAmounts) for one in (self.method, *self.compare)):
             raise ParameterError("Cell keys are made from the keys of records: a ready table has none.")
-        self._refuse_wishes()
         if self.apriori:
             object.__setattr__(self, "apriori", str(Path(self.apriori).resolve()))
         if self.counts and not isinstance(self.method, CellKey):
             raise ParameterError(
                 "counts are for cell keys: suppress or round each count variable as a table of its own."
             )
-
-    def _refuse_wishes(self) -> None:
-        """Refuse a-priori information that the method would not heed."""
-        methods = {"publish": (Suppress, Round), "suppress": (Suppress,), "apriori": (Suppress,)}
-        for name, kinds in methods.items():
-            if getattr(self, name) and not isinstance(self.method, kinds):
-                raise ParameterError(f"{name} is about suppressed cells: {label(self.method)} does not suppress any.")
 
     def _rule(self) -> Rule | None:
         """The rule of the table, which may be that of its method."""

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.records import Law
+from equipoise.data.tables.a_priori import PUBLISHED
 from equipoise.data.tables.table import Table
 from equipoise.data.tables.table_arrays import additive, changed, holds, labels, whole
 from equipoise.ground.arrays import Floats
@@ -74,9 +75,9 @@ class Round:
             )
 
     def apply(self, data: Table, draws: Draws) -> Table:
-        table, values = whole(data, "Round")
+        table, values = whole(data, "Round", heeds=(PUBLISHED,))
         if self.controlled and kept_cells(table, None).any():
-            raise ParameterError("Cells that must be published are no multiples: say controlled=False.")
+            raise DataError("Cells that must be published are no multiples: say controlled=False.")
         number = draws.uniform(labels(table))
         if self.small:
             return self._small(table, values, number)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import equipoise as eq
 from equipoise.doors.cli import main
 
 CANARY = "Canary-9917"
@@ -100,6 +101,26 @@ def test_balance_as_json(run: Run, here: Path, tmp_path: Path) -> None:
     assert Path(told["data"]).is_file()
     assert Path(told["report"]).is_file()
     assert not any(label in json.dumps(told) for label in ("s2", "C1", CANARY))
+
+
+def test_wishes_and_cell_keys_for_amounts_in_a_policy(run: Run, here: Path, tmp_path: Path) -> None:
+    """What [table] says of cells is heeded by suppression; what cannot is left out; made again it is the same."""
+    (here / "a.hst").write_text("n1,A1,u\n,,p\n", encoding="utf-8")
+    wishes = 'apriori = "a.hst"\npublish = ["region=n2 & trade=A1"]\n[limits]'
+    more = '[[candidates]]\nmasks = [{ use = "cell_key_amounts", small = 0.2 }]\n'
+    plenty = POLICY.replace("< 20%", "< 40%")
+    (here / "wishes.toml").write_text(plenty.replace("[limits]", wishes) + more, encoding="utf-8")
+    told = json.loads(run("balance", here / "wishes.toml", "--out", tmp_path / "out", "--json"))
+    assert told["masks"][0]["use"] == "suppress"
+    assert told["candidates"]["left_out"] == 4
+    cells = {row[:2]: row[2] for row in pl.read_csv(tmp_path / "out" / "private" / "table.csv").select(
+        "region", "trade", "status").rows()}  # fmt: skip
+    assert (cells["n1", "A1"], cells["n2", "A1"], cells["Total", "Total"]) == ("sensitive", "published", "published")
+    assert eq.verify(tmp_path / "out").outcome == "verified"
+    (here / "noise.toml").write_text(plenty.partition("[[cand")[0] + more, encoding="utf-8")
+    noisy = json.loads(run("balance", here / "noise.toml", "--out", tmp_path / "noise", "--json"))
+    assert noisy["masks"][0]["use"] == "cell_key_amounts"
+    assert eq.verify(tmp_path / "noise").outcome == "verified"
 
 
 def test_a_refusal_writes_nothing(run: Run, here: Path, tmp_path: Path) -> None:

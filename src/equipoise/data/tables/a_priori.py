@@ -14,7 +14,7 @@ import polars as pl
 
 from equipoise.data.roles import names
 from equipoise.data.tables.axes import Axis
-from equipoise.data.tables.cell_status import marked_or_counted
+from equipoise.data.tables.cell_status import APRIORI_STATUS, marked_or_counted
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import DataError, ParameterError, require_columns
@@ -46,10 +46,10 @@ class APriori:
 
 def a_priori(table: Table) -> APriori | None:
     """The a-priori information of a table; None where it has none."""
-    if f"{PREFIX}status" not in table.more.columns:
+    if APRIORI_STATUS not in table.more.columns:
         return None
     numbers = (table.more[PREFIX + name].fill_null(np.nan).to_numpy() for name in ("cost", "lower", "upper"))
-    return APriori(table.more[f"{PREFIX}status"], *numbers)
+    return APriori(table.more[APRIORI_STATUS], *numbers)
 
 
 def with_a_priori(

@@ -20,8 +20,8 @@ ARGUS_NUMBERS = {SAFE: (1, 2), SENSITIVE: (3, 4, 5, 6, 7, 8, 9), SHOWN: (10,), S
 YES_WORDS, NO_WORDS = "1 true t yes y", "0 false f no n"
 STATUS_OF_WORD = {text: kind for kind, texts in STATUS_WORDS.items() for text in texts.split()}
 STATUS_OF_NUMBER = {str(code): kind for kind, codes in ARGUS_NUMBERS.items() for code in codes}
-STRUCTURAL = "structural"
-"""Column of a table that marks its structural zeros."""
+STRUCTURAL, APRIORI_STATUS = "structural", "apriori_status"
+"""Columns of a table: which cells are structural zeros, and what was said of each beforehand."""
 
 
 def statuses(values: pl.Series) -> pl.Series:

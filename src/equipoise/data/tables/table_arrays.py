@@ -9,6 +9,7 @@ import polars as pl
 from equipoise.data.cells import Cells
 from equipoise.data.records import Law
 from equipoise.data.tables.additivity import Additive
+from equipoise.data.tables.cell_status import APRIORI_STATUS
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import DataError
@@ -33,11 +34,19 @@ def both(released: Any, original: Any, method: str) -> tuple[Table, Table]:
     return new, old
 
 
-def whole(data: Any, method: str) -> tuple[Table, Floats]:
-    """A table and its published values; refused where cells are suppressed, or may be negative."""
+def whole(data: Any, method: str, heeds: tuple[str, ...] = ()) -> tuple[Table, Floats]:
+    """A table and its published values.
+
+    Refused where cells are suppressed, may be negative, or must become what the method does not heed.
+    """
     table = as_table(data, method)
     if "gross" in table.more.columns:
         raise DataError(f"{method} is for counts and amounts that are never negative: suppress cells of this table.")
+    said = set(table.more[APRIORI_STATUS].drop_nulls()) if APRIORI_STATUS in table.more.columns else set()
+    if other := said - set(heeds):
+        raise DataError(
+            f"Some cells are said to be {min(other)}, which {method} does not heed: suppress cells instead."
+        )
     published = table.published_values
     suppressed = int(np.isnan(published).sum())
     if suppressed:
