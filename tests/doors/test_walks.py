@@ -110,13 +110,16 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Walk]:
         original.write_parquet(folder / f"{name}.parquet")
         digest = hashlib.sha256((folder / f"{name}.parquet").read_bytes()).hexdigest()
         (folder / "seed.json").write_text(json.dumps({"seed": str(SEED)}))
-        decided = (ROOT / f"docs/walks/{name}-walk.toml").read_text(encoding="utf-8").replace("draws = 5", "draws = 2")
+        decided = (ROOT / f"docs/walks/{name}-walk.toml").read_text(encoding="utf-8")
+        decided = decided.replace("draws = 2", "draws = 1").replace("draws = 5", "draws = 2")
         (folder / f"{name}-walk.toml").write_text(f'seed_file = "seed.json"\n{decided}', encoding="utf-8")
         balance, releases = eq.balance, []
         with pytest.MonkeyPatch.context() as here:
             here.chdir(folder)
             here.setattr(eq, "balance", lambda *words, **more: releases.append(balance(*words, **more)) or releases[-1])
-            steps = [run(*command) for command in gallery(name) if "table" not in " ".join(command)]
+            canaries = {"verify": ("--canary", CANARY, "--canary", CANARY.lower())}
+            commands = [command for command in gallery(name) if "table" not in " ".join(command)]
+            steps = [run(*command, *canaries.get(command[0], ())) for command in commands]
             (made,) = releases
             assert isinstance(made, eq.Release)
             made = replace(made, folder=folder / made.folder, data=made.data.held())
@@ -203,7 +206,6 @@ def test_the_seed_is_private_and_the_canary_nowhere(walk: Callable[[str], Walk],
     assert str(SEED) in (gone.release / "private/seed.json").read_text(encoding="utf-8")
     if sys.platform != "win32":
         assert stat.S_IMODE((gone.release / "private").stat().st_mode) == 0o700
-    run("verify", str(gone.release), "--canary", CANARY, "--canary", CANARY.lower())
 
 
 @pytest.mark.parametrize("name", WALKS)
@@ -290,7 +292,7 @@ def test_labels_come_out_as_they_went_in(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.chdir(tmp_path)
     sexes = {"Male": 1.0, "Female": 2.0}
-    some = eq.demo.survey().head(2000).with_columns(pl.col("sex").replace_strict(sexes))
+    some = eq.demo.survey().head(500).with_columns(pl.col("sex").replace_strict(sexes))
     labels = {"sex": {code: word for word, code in sexes.items()}}
     pyreadstat.write_sav(
         some.to_pandas(), "survey.sav", column_labels={"sex": "Sex of person"}, variable_value_labels=labels
