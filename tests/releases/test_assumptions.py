@@ -6,7 +6,7 @@ import pytest
 import equipoise as eq
 from equipoise.methods.method import Mask
 from equipoise.methods.score import Scores
-from equipoise.releases.assumptions import assumptions
+from equipoise.releases.assumptions import assumptions, shortcomings
 from equipoise.trials.trial import Trial
 
 TABLE = pl.DataFrame({"stay": [1, 2], "patient": [1, 2], "pid": [1, 2], "home": [1, 1], "age": [3, 4]})
@@ -86,3 +86,28 @@ def test_a_class_count_is_descriptive_after_a_random_mask() -> None:
     assert eq.risk.Uniques().measure(records, records).notes == ()
     verdict = eq.Policy({"uniques": "<= 1"}).judge(Trial(recipe, Scores([score])))
     assert verdict.reasons[0].endswith("(descriptive after a random mask)")
+
+
+def shortfalls(mask: Mask, limit: dict[str, str]) -> tuple[str, ...]:
+    ages = pl.DataFrame({"age": [20 + 7 * i % 50 for i in range(60)], "pay": [float(i * i) for i in range(60)]})
+    original, policy = eq.read(ages, eq.Roles("age", numeric="pay")), eq.Policy(limit)
+    released = eq.Recipe([mask], 1).run(original)
+    scores = Scores(measure.measure(released, original) for measure in policy.measures())
+    return shortcomings(released, original, scores, policy)
+
+
+def test_a_stronger_intruder_passes_by_a_limit_on_the_nearest_record() -> None:
+    """Rank windows are known to who has read the law; a limit that says so, and one on classes, is complete."""
+    mask = eq.masks.RankSwap(["age", "pay"], 0.3)
+    limited = shortfalls(mask, {"nearest": "< 1"})
+    assert len(limited) == 1
+    assert "finds more people than nearest says, still within its limit." in limited[0]
+    assert "and more than its limit allows." in shortfalls(mask, {"nearest": "< 0.0001"})[0]
+    assert shortfalls(mask, {"uniques": "< 1"}) == ()
+
+
+def test_columns_of_which_nothing_is_left() -> None:
+    sentence = "Nothing is left of age: masking made all values of a column blank or the same."
+    everything = eq.masks.SuppressRecords(eq.rules.MinCount(100))
+    assert shortfalls(everything, {"uniques": "< 1"}) == (sentence,)
+    assert shortfalls(eq.masks.SuppressRecords(eq.rules.MinCount(1)), {"uniques": "< 1"}) == ()

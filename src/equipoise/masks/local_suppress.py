@@ -23,7 +23,7 @@ from equipoise.masks._local_suppression import (
     blank_identical,
     excess,
 )
-from equipoise.masks._local_suppression.blanked_records import KeyCells
+from equipoise.masks._local_suppression.blanked_records import RecordCells
 from equipoise.masks._local_suppression.unit_ties import (
     Tie,
     blanks_of,
@@ -101,7 +101,7 @@ class LocalSuppress:
 
     def _wildcard(self, data: Records, table: pl.DataFrame, draws: Draws) -> Records:
         """Records with blanks that match anything; a value that came missing is one like others, and costs nothing."""
-        keys, cells = data.roles.keys, KeyCells.of(Records.of(table, data.roles))
+        keys, cells = data.roles.keys, RecordCells.of(Records.of(table, data.roles))
         problem = self._problem(keys, replace(cells, codes=cells.codes + 1))
         answer = blank(problem, alone=not self.shared)
         if answer.short:
@@ -136,7 +136,7 @@ class LocalSuppress:
         while again:
             units, places = one_per_person(table, data.roles)
             current, turn = Records.of(units, replace(data.roles, person=None)), draws.child(len(answers))
-            cells = KeyCells.of(current)
+            cells = RecordCells.of(current)
             answer = self._answer(self._problem(keys, cells), keys, blanks_of(table, original, keys), scale)
             units = cells.blanked(answer.cells, answer.masks, turn if answers else draws)
             answers.append(answer)
@@ -196,7 +196,7 @@ class LocalSuppress:
         demands = [f"at least {n:,} records{f' on any {m} keys' if m is not None else ''}" for n, m in sizes]
         return f"every class has {' and '.join(demands)}{', with the blanks of others' if self.shared else ''}"
 
-    def _problem(self, keys: tuple[str, ...], cells: KeyCells) -> SuppressionProblem:
+    def _problem(self, keys: tuple[str, ...], cells: RecordCells) -> SuppressionProblem:
         weights, most = _numbers(self.importance), _numbers(self.max_per_key, keys)
         for key in (*weights, *most):
             if key not in keys:

@@ -17,6 +17,9 @@ from equipoise.risk._forest import forest_guesses, sampled_rows
 from equipoise.risk._snoopers import Terms, coefficients, matrix, paired_people, usable_columns
 
 ROUNDING = 1e-9
+MAX_FORESTS = 2
+"""Columns for which a forest is grown: those that the other snoopers know best."""
+SNOOPERS = ("linked record", "curved", "forest", "together")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,9 @@ class KnownWithin:
     the person's released record and guesses
     - by the released value itself ("linked record");
     - by the best sum of bent lines in the logarithms of all released columns, fitted to the originals ("curved");
-    - by a random forest on them, whose trees guess for records they have not seen ("forest"; on at most 3,000 records
-      drawn by a public seed), and by the mean of the three on the scale of logarithms ("together");
+    - in the two columns that these know best, by a random forest on the same, whose trees guess for records they have
+      not seen ("forest"; on at most 3,000 records drawn by a public seed), and by the mean of the three on the scale of
+      logarithms ("together");
     each also times the one factor with which most values are hit. Values of 0 and missing ones are left out: nothing is
     within p percent of 0 but 0.
 
@@ -39,8 +43,8 @@ class KnownWithin:
     of anybody.
 
     Source: Hundepool et al. (2012), *Statistical Disclosure Control*, section 4.2.2, for the p% rule; Breiman (2001).
-    Misleads when few values that matter hide behind a share of all, and where zeros are the secret. Cost: that of
-    `value_disclosure`.
+    Misleads when few values that matter hide behind a share of all, and where zeros are the secret. Cost: O(records x
+    terms^2) for each column, and two forests of about a second.
 
     >>> original = eq.Records.of(pl.DataFrame({"x": [100, 200, 400, 50]}), eq.Roles(numeric="x"))
     >>> released = eq.Records.of(pl.DataFrame({"x": [105, 260, 300, 53]}), eq.Roles(numeric="x"))
@@ -61,8 +65,10 @@ class KnownWithin:
         columns = numeric_columns(original, self.columns)
         every = tuple(dict.fromkeys((*columns, *usable_columns(released, original))))
         released_table, original_table = paired_people(released, original, every)
-        guesser = _Guesser(released_table, every)
-        rows = [self._row(guesser, column, floats(original_table, (column,))[:, 0]) for column in columns]
+        guesser = _Guesser(released_table, every, floats(original_table, columns))
+        rows = [self._row(guesser, place, column) for place, column in enumerate(columns)]
+        for row in sorted(rows, key=lambda row: -float(str(row["risk"])))[:MAX_FORESTS]:
+            row |= self._row(guesser, columns.index(str(row["column"])), str(row["column"]), forest=True)
         table = pl.DataFrame(rows, infer_schema_length=None)
         worst = table.sort("risk", descending=True).row(0, named=True)
         return Score(
@@ -75,20 +81,18 @@ class KnownWithin:
             cells=lambda: table,
         )
 
-    def _row(self, guesser: "_Guesser", column: str, truth: Floats) -> dict[str, object]:
+    def _row(self, guesser: "_Guesser", place: int, column: str, forest: bool = False) -> dict[str, object]:
+        truth = guesser.originals[:, place]
         rows = np.flatnonzero(np.isfinite(truth) & (truth != 0))
         if not len(rows):
             raise DataError(f"Column {column!r} has no value but 0: nothing can be within a share of it.")
-        some = sampled_rows(rows, len(guesser.terms.coded), 1)
-        guesses = guesser.guesses(column, truth, rows, some)
-        hits = {
-            name: self._hits(guess, truth[rows if len(guess) == len(rows) else some]) for name, guess in guesses.items()
-        }
+        guesses = guesser.guesses(place, column, rows, forest)
+        hits = {name: self._hits(guess, truth[its]) for name, (its, guess) in guesses.items()}
         strongest = max(hits, key=lambda name: hits[name])
-        n = len(rows) if len(guesses[strongest]) == len(rows) else len(some)
         baseline = self._hits(np.full(len(rows), float(np.median(truth[rows]))), truth[rows])
         return {
-            "column": column, **hits, "risk": hits[strongest], "strongest": strongest, "baseline": baseline, "n": n,
+            "column": column, **dict.fromkeys(SNOOPERS), **hits, "risk": hits[strongest], "strongest": strongest,
+            "baseline": baseline, "n": len(guesses[strongest][0]),
         }  # fmt: skip
 
     def _hits(self, guess: Floats, truth: Floats) -> float:
@@ -104,25 +108,28 @@ class KnownWithin:
 
 
 class _Guesser:
-    """Guesses from the released columns, numbers taken as logarithms."""
+    """Guesses of the originals from the released columns, numbers taken as logarithms."""
 
-    def __init__(self, released: pl.DataFrame, columns: tuple[str, ...]) -> None:
+    def __init__(self, released: pl.DataFrame, columns: tuple[str, ...], originals: Floats) -> None:
         numbers = [c for c in columns if released[c].dtype.is_numeric()]
+        self.originals, self.logs = originals, signed_log(originals)
         self.table = released.with_columns(pl.col(c).cast(pl.Float64) for c in numbers)
-        self.logs = self.table.with_columns(pl.Series(c, signed_log(self.table[c].to_numpy())) for c in numbers)
-        self.terms = Terms.of(self.logs, columns)
+        coded = self.table.with_columns(pl.Series(c, signed_log(self.table[c].to_numpy())) for c in numbers)
+        self.terms, self.coded = Terms.of(coded, columns), coded
+        self.curved = matrix(self.terms.curved, coded)
 
-    def guesses(self, column: str, truth: Floats, rows: Integers, some: Integers) -> dict[str, Floats]:
-        """Guesses for the rows by each snooper; the forest's, and those with its help, for some of them."""
-        own, logs = self.table[column].to_numpy(), signed_log(truth)
-        linked = np.where(np.isfinite(own), own, np.median(truth[rows]))
-        x = matrix(self.terms.curved, self.logs[rows])
-        bent = x @ coefficients(x, logs[rows])
-        guesses = {"linked record": linked[rows], "curved": signed_exp(bent)}
-        if self.terms.coded:
-            forest = forest_guesses(matrix(self.terms.coded, self.logs[some])[:, 1:], logs[some][:, None])[:, 0]
-            both = signed_log(linked[some]) + bent[np.searchsorted(rows, some)] + forest
-            guesses |= {"forest": signed_exp(forest), "together": signed_exp(both / 3)}
+    def guesses(self, place: int, column: str, rows: Integers, forest: bool) -> dict[str, tuple[Integers, Floats]]:
+        """For each snooper the rows, and the guesses for them; the forest, and who has its help, guess for some."""
+        own, logs, x = self.table[column].to_numpy(), self.logs[:, place], self.curved[rows]
+        linked = np.where(np.isfinite(own), own, np.median(self.originals[rows, place]))
+        bent = np.zeros(len(own))
+        bent[rows] = x @ coefficients(x, logs[rows])
+        guesses = {"linked record": (rows, linked[rows]), "curved": (rows, signed_exp(bent[rows]))}
+        if forest and self.terms.coded:
+            some = sampled_rows(rows, len(self.terms.coded), 1)
+            grown = forest_guesses(matrix(self.terms.coded, self.coded[some])[:, 1:], logs[some][:, None])[:, 0]
+            together = (signed_log(linked[some]) + bent[some] + grown) / 3
+            guesses |= {"forest": (some, signed_exp(grown)), "together": (some, signed_exp(together))}
         return guesses
 
 

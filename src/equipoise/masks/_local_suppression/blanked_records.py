@@ -13,7 +13,7 @@ from equipoise.ground.randomness import Draws
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KeyCells:
+class RecordCells:
     """Cells of equal keys: the codes of each key (0 where missing), the records `n`, and the cell `of_row` of each."""
 
     data: Records
@@ -22,7 +22,7 @@ class KeyCells:
     of_row: Integers
 
     @classmethod
-    def of(cls, data: Records) -> "KeyCells":
+    def of(cls, data: Records) -> "RecordCells":
         """Each record's cell is found as cells are counted. Cost: O(records), or a sort where keys have many values."""
         columns = coded(data, data.roles.keys)
         of_row, first = group_coded(columns)
