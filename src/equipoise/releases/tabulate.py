@@ -111,8 +111,9 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
     done unless told), `tables.Adjust(rule)`, `tables.Round` or `tables.CellKey`; of the last two a rule is not needed
     but checked where given. Cell keys come from the column
     `key`; without one they are drawn from the secret `seed`. `compare` names other methods ('round:5') that are tried
-    beside and measured under the same rule, for the map in the internal report. `progress` is called with (done, total,
-    what); returning False stops. The rest are those of `eq.table`.
+    beside and measured under the same rule, for the map in the internal report.
+    `progress` is called with (done, total, what) at least every two seconds; returning False completes the pattern by
+    the quick way, audited as always. The rest are those of `eq.table`.
 
     A table in which a suppressed cell can be computed exactly, or a sensitive one to within its protection level,
     raises RefusedError and nothing is written. `out` is written whole or not at all: `public/` (table, report,
@@ -168,7 +169,7 @@ def _protected(records: Records, options: TableOptions) -> Tabulated:
         if original.beside:
             raise RefusedError(f"Nothing was published: {problem}") from None
         raise
-    tabulated = certified(original, released, method, rule, seed)
+    tabulated = certified(original, released, method, rule, seed, options.progress)
     if not others:
         return tabulated
     return replace(tabulated, compared=beside(original, released, method, rule=rule, others=others, seed=seed))

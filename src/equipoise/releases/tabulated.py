@@ -11,6 +11,7 @@ from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Floats
 from equipoise.ground.errors import RefusedError
+from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.presentation.notebook import tabulated_html
@@ -188,9 +189,11 @@ class Tabulated:
         return f"Tabulated({self.words!r})"
 
 
-def certified(original: Table, released: Table, method: Any, rule: Rule | None, seed: int) -> Tabulated:
+def certified(
+    original: Table, released: Table, method: Any, rule: Rule | None, seed: int, progress: Progress | None = None
+) -> Tabulated:  # fmt: skip
     """What was made of a table, audited, and refused where the audit fails."""
-    certificate = certify(released, rule)
+    certificate = certify(released, rule, progress)
     refuse(certificate, method)
     diagnosis = diagnose(original, rule) if rule is not None else None
     notes = (*(_gap(released) if isinstance(method, Suppress) else ()), *certificate.notes)
