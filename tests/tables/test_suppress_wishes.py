@@ -15,6 +15,7 @@ from equipoise.ground.randomness import Draws
 from equipoise.rules import MinCount, PPercent
 from equipoise.tables import Suppress, audit
 from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
+from equipoise.tables.audits.certificate import certify
 
 
 def made(seed: int, holdings: int | None = None, n: int = 40) -> eq.Cells:
@@ -166,8 +167,25 @@ def test_progress_is_told_and_can_stop() -> None:
     table, told = made(1), []
     Suppress(PPercent(0.15)).together([table], progress=lambda *step: told.append(step[-1]))
     assert "finding cells to suppress" in told
-    with pytest.raises(eq.Cancelled):
-        Suppress(MinCount(3)).apply(table, Draws(1), progress=lambda *_: False)
+
+
+@pytest.mark.parametrize("calls", [0, 3, 40])
+def test_stopped_early_the_pattern_is_completed_audited_and_says_so(calls: int) -> None:
+    """By the audit; `test_suppress` holds the audit against linear programs that share nothing with it."""
+    table, told = made(1), []
+
+    def stop(*step: object) -> bool:
+        told.append(step)
+        return len(told) <= calls
+
+    found = Suppress(PPercent(0.15)).apply(table, Draws(1), stop)
+    whole = Suppress(PPercent(0.15)).apply(table, Draws(1))
+    certificate = certify(found, None)
+    assert len(told) > calls + 1, "signs of life go on"
+    assert certificate.exact == certificate.exposed == certificate.insiders == 0
+    assert "stopped early" in found.history[-1].words
+    assert "stopped early" in certificate.notes[0]
+    assert not any("stopped" in note for note in certify(whole, None).notes)
 
 
 def test_last_period_s_pattern_is_kept_where_it_can_be(tmp_path: Path) -> None:

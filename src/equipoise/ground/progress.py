@@ -1,6 +1,9 @@
-"""Progress reports of long work, and its cancellation."""
+"""Progress reports of long work, its signs of life, and its cancellation."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from equipoise.ground.errors import Cancelled
@@ -9,6 +12,8 @@ T = TypeVar("T")
 
 Progress = Callable[[int, int, str], object]
 """Called with (steps finished, total, what); returning False stops the work with `Cancelled`."""
+SIGN_OF_LIFE_SECONDS = 1.0
+"""After this long without a report the last one is repeated."""
 
 
 def tracked(items: Sequence[T], what: str, progress: Progress | None) -> Iterator[T]:
@@ -29,3 +34,67 @@ def tracked(items: Sequence[T], what: str, progress: Progress | None) -> Iterato
 def report(progress: Progress | None, count: int, total: int, what: str) -> None:
     if progress is not None and progress(count, total, what) is False:
         raise Cancelled(f"Stopped during: {what} ({count:,} of {total:,} done). Nothing was written.")
+
+
+@contextmanager
+def signs_of_life(progress: Progress | None, what: str) -> Iterator[Progress | None]:
+    """A progress function that repeats its last report from a thread while the work says nothing, inside a solver say.
+
+    Reports never overlap. A stop that is asked for in between is answered at the next report of the work.
+    """
+    if progress is None:
+        yield None
+        return
+    heart = _Heart(progress, what)
+    thread = threading.Thread(target=heart.beat, daemon=True)
+    thread.start()
+    try:
+        yield heart.tell
+    finally:
+        heart.done.set()
+        thread.join()
+
+
+class _Heart:
+    """The last report, when it was made, and whether to stop."""
+
+    def __init__(self, progress: Progress, what: str) -> None:
+        self.progress, self.last, self.when = progress, (0, 1, what), 0.0
+        self.stopped = False
+        self.lock, self.done = threading.RLock(), threading.Event()
+
+    def tell(self, count: int, total: int, what: str) -> object:
+        with self.lock:
+            self.last = (count, total, what)
+            self._call()
+            return not self.stopped
+
+    def beat(self) -> None:
+        while not self.done.wait(SIGN_OF_LIFE_SECONDS / 2):
+            with self.lock:
+                if time.monotonic() - self.when >= SIGN_OF_LIFE_SECONDS:
+                    self._call()
+
+    def _call(self) -> None:
+        self.when = time.monotonic()
+        self.stopped |= self.progress(*self.last) is False
+
+
+class Stoppable:
+    """Progress whose stop is remembered: what can be left out is left out, what is needed goes on.
+
+    The first stop raises `Cancelled` at the next report; after that reports are signs of life alone.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress, self.stopped = progress, False
+
+    def __call__(self, count: int, total: int, what: str) -> bool:
+        go_on = self.progress(count, total, what) is not False or self.stopped
+        self.stopped |= not go_on
+        return go_on
+
+    def going_on(self, count: int, total: int, what: str) -> bool:
+        """For work that cannot be left out: a stop is remembered and does not end it."""
+        self.stopped |= self.progress(count, total, what) is False
+        return True

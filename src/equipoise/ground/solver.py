@@ -145,16 +145,17 @@ class Program:
         columns = np.arange(self.columns, dtype=np.int32)
         self.highs.setSolution(self.columns, columns, values)
 
-    def solve(self) -> Solution | None:
+    def solve(self, *, certain: bool = True) -> Solution | None:
         """The optimum, or None when no solution exists. Raises `Unbounded` when there is no limit.
 
-        Infeasibility is accepted only of a program solved from scratch: an old basis can mislead.
+        Infeasibility is accepted only of a program solved from scratch, for an old basis can mislead; unless the
+        caller need not be `certain`.
         """
         fresh, self.fresh = self.fresh, False
         self.highs.run()
         status = self.highs.getModelStatus()
         ends = (self.kinds.kOptimal, self.kinds.kTimeLimit, self.kinds.kSolutionLimit, self.kinds.kInterrupt)
-        if not fresh and status not in ends:
+        if not fresh and status not in ends and (certain or status != self.kinds.kInfeasible):
             self.highs.clearSolver()
             self.highs.run()
             status = self.highs.getModelStatus()

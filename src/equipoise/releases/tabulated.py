@@ -14,6 +14,7 @@ from equipoise.data.tables.statistic import Percentile, Statistic
 from equipoise.data.tables.table import Table
 from equipoise.ground.arrays import Booleans, Floats
 from equipoise.ground.errors import RefusedError
+from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.presentation.notebook import tabulated_html
@@ -254,9 +255,11 @@ class Tabulated:
         return f"Tabulated({self.words!r})"
 
 
-def certified(original: Table, released: Table, method: Any, rule: Rule | None, seed: int) -> Tabulated:
+def certified(
+    original: Table, released: Table, method: Any, rule: Rule | None, seed: int, progress: Progress | None = None
+) -> Tabulated:  # fmt: skip
     """What was made of a table, audited, and refused where the audit fails."""
-    certificate = certify(released, rule)
+    certificate = certify(released, rule, progress)
     refuse(certificate, method)
     counts = tuple(_certified_count(released, name, method, rule) for name in count_variables(released))
     diagnosis = diagnose(original, rule) if rule is not None else None

@@ -37,7 +37,8 @@ class Suppress:
     have less than their levels. Without it only outsiders are guarded against, as published optima do.
 
     `method="fast"` finds for each sensitive cell its cheapest move and takes out what is not needed, then adds what it
-    takes against those who contribute; "optimal" adds cutting planes until the cheapest pattern is proven or the
+    takes against those who contribute; when its progress says stop, the rest is completed by the quick way, as safe
+    but dearer, and the law says so; "optimal" adds cutting planes until the cheapest pattern is proven or the
     `seconds` are spent; the law says the gap.
 
     Source: Fischetti and Salazar-Gonzalez (2001), *Solving the cell suppression problem on tabular data with linear

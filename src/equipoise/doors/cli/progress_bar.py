@@ -1,5 +1,6 @@
 """A progress bar on stderr while work takes long; nothing when stderr is not a terminal."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ def bar(then: str) -> Iterator[Progress | None]:
     if not sys.stderr.isatty() or console.is_dumb_terminal:
         yield None
         return
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
@@ -24,6 +25,8 @@ def bar(then: str) -> Iterator[Progress | None]:
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
     )
     with Bar(*columns, console=console, transient=True) as progress:
         task = progress.add_task("reading", total=None)
@@ -35,3 +38,28 @@ def bar(then: str) -> Iterator[Progress | None]:
                 progress.reset(task, description=then, total=None)
 
         yield tell
+
+
+@contextmanager
+def bar_to_stop(then: str) -> Iterator[Progress]:
+    """A bar for work that Ctrl-C brings to a quick end with a result; a second Ctrl-C ends it without one."""
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        signal.signal(signal.SIGINT, before)
+        print("Stopping: what is left is done the quick way. Ctrl-C again ends without a result.", file=sys.stderr)
+
+    with bar(then) as shown:
+
+        def tell(count: int, total: int, what: str) -> bool:
+            if shown is not None:
+                shown(count, total, what)
+            return not stopped
+
+        before = signal.signal(signal.SIGINT, stop)
+        try:
+            yield tell
+        finally:
+            signal.signal(signal.SIGINT, before)

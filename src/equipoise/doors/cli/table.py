@@ -15,7 +15,7 @@ from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.declared_options import declared, field_values
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.method_options import split
-from equipoise.doors.cli.progress_bar import bar
+from equipoise.doors.cli.progress_bar import bar_to_stop
 from equipoise.doors.cli.ready_table_options import READY_OPTIONS, asked_ready
 from equipoise.doors.cli.screen_parts import flat, indented, places, say, screen
 from equipoise.doors.cli.table_screens import audit, remarks, side_by_side
@@ -95,7 +95,7 @@ def table(
     columns, out = asked_ready(ctx.params), options["out"]
     fields = field_values(TableOptions, options, by=o.names, counts=o.names, compare=lambda names: names or ())
     fields |= _protection(ctx.params)
-    with bar("protecting and auditing the table") as progress:
+    with bar_to_stop("protecting and auditing the table") as progress:
         records, trees = _opened(file, ctx.params)
         tabulated = eq.tabulate(records, hierarchies=trees, ready=columns or False, progress=progress, **fields)
     if as_json:

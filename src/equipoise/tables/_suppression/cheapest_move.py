@@ -100,6 +100,7 @@ class Finder:
         self.ways: Neighbourhood | None = None
         self.columns, self.rows = Lists(self.table.additive.by_cell), Lists(self.table.additive.base)
         self.spare: Program | None = None
+        self.hurry = False
         self.programs = self.work = self.whole_work = self.bulk_work = 0
 
     def cheapest(
@@ -294,7 +295,7 @@ class _Part:
             return None
         distance = np.abs(self._change(first))
         price = float(cost[~free & (distance > MOVE_TOLERANCE * amount)].sum())
-        if price == 0.0:
+        if price == 0.0 or self.finder.hurry:
             return self._move(first, cell, level)
         again = np.where(free, 0.0, cost / (distance + 1e-3 * amount))
         second = self._solve(np.concatenate([again, again]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import Cancelled, EngineError
-from equipoise.ground.progress import Progress, report
+from equipoise.ground.progress import Progress, Stoppable, report
 from equipoise.tables._suppression.bulk_moves import meet_many
 from equipoise.tables._suppression.cheapest_move import Finder, TableMove
 from equipoise.tables._suppression.problem import SHORTFALL, Demands, unprotectable
@@ -23,8 +23,6 @@ MAX_REMOVAL_EFFORT = 2_900_000_000
 """Effort (`Finder.effort`) spent at most on taking cells out: some 50 seconds."""
 REMOVAL_EFFORT_PER_CELL = 400_000
 """The same for each secondary cell of the first pattern: about five small programs."""
-MAX_QUICK_DEMANDS = 2_000
-"""Demands left that are met without reports when the work is stopped."""
 FINDING = "finding cells to suppress"
 NOBODY: frozenset[int] = frozenset()
 NO_CELLS = np.zeros(0, dtype=np.int64)
@@ -59,18 +57,23 @@ class Cover:
     def protect(self, progress: Progress | None = None) -> None:
         """Meet every demand, the largest level first; what a move does for others counts for them.
 
-        When `progress` says stop with few demands left, these are met without further reports.
+        When `progress` says stop, the demands left are met by the first move found.
         """
         count = len(self.demands)
-        meet_many(self, progress)
+        try:
+            meet_many(self, progress)
+        except Cancelled:
+            if not isinstance(progress, Stoppable):
+                raise
+            self.finder.hurry = True
         waiting = [demand for demand in range(count) if not self.met(demand)]
         for number, demand in enumerate(waiting):
             try:
                 report(progress, count - len(waiting) + number, count, FINDING)
             except Cancelled:
-                if not 0 < len(waiting) - number <= MAX_QUICK_DEMANDS or not any(self.moves):
+                if not isinstance(progress, Stoppable):
                     raise
-                progress = None
+                self.finder.hurry = True
             if not self.met(demand) and not self.meet(demand):
                 why = "no set of cells that may be suppressed lets it move by its level"
                 raise unprotectable(int(self.demands.cell[demand]), why)

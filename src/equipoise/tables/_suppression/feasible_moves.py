@@ -6,6 +6,7 @@ fall apart into components; each has one program, which keeps its last basis.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,14 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import EngineError
 from equipoise.ground.solver import Program, Solution
 from equipoise.tables._suppression.cheapest_move import MAX_ROOM, RELATION_TOLERANCE, TableMove, living
-from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SuppressionTable
+from equipoise.tables._suppression.neighbourhood import Lists
+from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SHORTFALL, SuppressionTable
 
 NO_CELLS = np.zeros(0, dtype=np.int64)
+MAX_NEAR_CELLS = 250
+"""Suppressed cells near a cell that are looked at before all that hang together with it."""
+MIN_LARGE_CELLS = 1_500
+"""Cells of a component from which on that is done: a smaller one is as quick as a whole, from the last basis."""
 WHOLE_TOLERANCE = 1e-6
 """How far from a whole number a change of a count may be by the solver's rounding."""
 
@@ -29,12 +35,15 @@ def components(table: SuppressionTable, suppressed: Booleans, levels: Floats, sh
     matrix = table.additive.by_cell[:, cells]
     alive = living(matrix)
     cells, matrix = cells[alive], matrix[:, np.flatnonzero(alive)]
-    _, label = connected_components(abs(matrix.T) @ abs(matrix), directed=False)
+    import scipy.sparse as sparse
+
+    links = sparse.csr_array(sparse.bmat([[None, matrix.T], [matrix, None]]))
+    label = connected_components(links, directed=False)[1][: len(cells)] if len(cells) else NO_CELLS
     order = np.argsort(label, kind="stable")
     starts = np.flatnonzero(np.diff(label[order], prepend=-1))
-    for group in np.split(order, starts[1:]) if len(order) else []:
-        columns = np.sort(group)
-        if (levels[cells[columns]] > 0).any():
+    asked = levels[cells] > 0
+    for columns in np.split(order, starts[1:]) if len(order) else []:
+        if asked[columns].any():
             yield Component(table, cells[columns], matrix[:, columns], shy[cells[columns]])
 
 
@@ -47,11 +56,8 @@ class Component:
         self.matrix = rows[np.flatnonzero(np.diff(rows.indptr))]
         self.up, self.down, self.unit = table.up[cells], table.down[cells], 1.0
         self.kept: Program | None = None
-        self.programs = 0
-
-    @property
-    def work(self) -> int:
-        return self.kept.work if self.kept is not None else 0
+        self.lists: tuple[Lists, Lists] | None = None
+        self.programs = self.work = 0
 
     def spots(self, cells: Integers) -> Integers:
         """Where cells are among those of the component; others are left out."""
@@ -60,17 +66,22 @@ class Component:
 
     def move(
         self, cell: int, sign: int, level: float, still: Integers = NO_CELLS, floor: Floats | None = None, *,
-        whole: bool = False,
+        whole: bool = False, nearby: bool = False,
     ) -> tuple[float, TableMove | None]:  # fmt: skip
         """How far a cell gets in a direction, up to its level, and a move that takes it there.
 
         `still` cells do not move; `floor` says how far each cell of the component may fall at most. `whole` asks for
-        a change in whole numbers.
+        a change in whole numbers. A large component is first looked at near the cell; with `nearby` nowhere else, and
+        a cell that does not reach its level is not asked how far it gets.
         """
         spot, held = int(self.spots(np.array([cell]))[0]), self.spots(still)
         fall = self.down if floor is None else np.minimum(self.down, floor)
         if spot in held or (room := float((self.up if sign > 0 else fall)[spot])) <= 0:
             return 0.0, None
+        if len(self.cells) > MIN_LARGE_CELLS and not whole:
+            far, move = self._near(spot, sign, level, held, fall)
+            if move is not None or nearby:
+                return far, move
         self.unit = level
         target = min(1.0, room / level)
         high = np.minimum(np.concatenate([self.up, fall]) / level, MAX_ROOM)
@@ -79,7 +90,9 @@ class Component:
         high[column], high[other] = target, 0.0
         low = np.zeros(len(high))
         low[column] = target
-        answer = self._solve(low, high, self._charges())
+        answer = self._solve(low, high, self._charges(), certain=not nearby)
+        if answer is None and nearby:
+            return 0.0, None
         if answer is None:
             low[column] = 0.0
             charges = np.zeros(len(high))
@@ -89,10 +102,38 @@ class Component:
             raise EngineError("The solver calls what is published impossible.")
         return self._checked(answer, cell, low, high, column, whole)
 
+    def _near(self, spot: int, sign: int, level: float, held: Integers, fall: Floats) -> tuple[float, TableMove | None]:
+        """The same among some cells near the cell: those that share most relations with what was reached before."""
+        if self.lists is None:
+            self.lists = Lists(self.columns), Lists(self.matrix)
+        relations, members = self.lists
+        part = np.array([spot])
+        while len(part) < MAX_NEAR_CELLS:
+            reached, counts = np.unique(members.of(np.unique(relations.of(part)[0]))[0], return_counts=True)
+            fresh = np.isin(reached, part, invert=True) & np.isin(reached, held, invert=True)
+            order = np.argsort(-counts[fresh], kind="stable")[: MAX_NEAR_CELLS - len(part)]
+            if not len(order):
+                break
+            part = np.append(part, reached[fresh][order])
+        part = np.sort(part)
+        matrix = self.columns[:, part]
+        alive = living(matrix)
+        if not alive[np.searchsorted(part, spot)]:
+            return 0.0, None
+        part, matrix = part[alive], matrix[:, np.flatnonzero(alive)]
+        small = Component(self.table, self.cells[part], matrix, self.shy[part])
+        far, move = small.move(int(self.cells[spot]), sign, level, floor=fall[part], nearby=True)
+        self.programs, self.work = self.programs + small.programs, self.work + small.work
+        return (far, move) if far >= level * (1 - SHORTFALL) else (0.0, None)
+
+    @cached_property
+    def columns(self) -> Any:
+        return self.matrix.tocsc()
+
     def _charges(self) -> Floats:
         return np.tile(self.shy.astype(np.float64), 2)
 
-    def _solve(self, low: Floats, high: Floats, charges: Floats) -> Solution | None:
+    def _solve(self, low: Floats, high: Floats, charges: Floats, *, certain: bool = True) -> Solution | None:
         self.programs += 1
         import scipy.sparse as sparse
 
@@ -102,10 +143,13 @@ class Component:
             self.kept.sharpen()
         self.kept.bound(every, low, high)
         self.kept.charge(every, charges)
+        before = self.kept.work
         try:
-            return self.kept.solve()
+            return self.kept.solve(certain=certain)
         except EngineError:
             return Program(sparse.hstack([self.matrix, -self.matrix]), charges, low, high).solve()
+        finally:
+            self.work += self.kept.work - before
 
     def _checked(
         self, answer: Solution, cell: int, low: Floats, high: Floats, column: int, whole: bool

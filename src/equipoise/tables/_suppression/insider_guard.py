@@ -4,16 +4,17 @@ What is suppressed more takes nothing from anybody's uncertainty: every table th
 is alone in a cell knew it before. So each demand that is not met is met by its cheapest move.
 """
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from equipoise.data.tables.linked_tables import Union
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.ground.progress import Progress
+from equipoise.ground.progress import Progress, tracked
 from equipoise.tables._suppression.cheapest_move import Finder, TableMove
-from equipoise.tables._suppression.feasible_moves import NO_CELLS
-from equipoise.tables._suppression.insiders import Failure, GuardedCells, InsiderAudit, Minds, Nobody, kinds_of
+from equipoise.tables._suppression.contributor_knowledge import Minds, Nobody, kinds_of
+from equipoise.tables._suppression.insiders import Failure, GuardedCells, InsiderAudit, Proofs
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SuppressionTable
 from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
 
@@ -23,6 +24,7 @@ MAX_PRUNED = 2_000
 """Secondary times sensitive cells up to which secondary ones are tried for removal after the pattern was widened."""
 PRUNING_TOLERANCE = 1e-9
 """Share of its level that a cell may lose by the removal of another: rounding."""
+WIDENING = "suppressing more against those who contribute"
 MAX_WIDENING_WORK = 3_000_000_000
 """Work (`Program.work`) spent at most on further cells: some 20 seconds."""
 
@@ -45,23 +47,25 @@ def widened(
     contributors, again after each round, and one small program for each demand that failed.
     """
     levels = np.concatenate([below[below > 0], above[above > 0]])
-    hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost, levels)
+    hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost, levels, progress)
     moves: dict[int, list[TableMove]] = {}
+    proofs: dict[str, Proofs] = {}
     for _ in range(MAX_ROUNDS):
         audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0), progress=progress)
-        audit.moves = moves
+        audit.moves, audit.proofs, audit.nearby = moves, proofs, True
         kinds = kinds_of(union, table, hidden, coalition)
-        answers = [audit.against(minds, size) for minds, size in kinds.values()]
-        weaker = np.unique(np.concatenate([NO_CELLS, *(one.cells[one.weaker | one.unsettled] for one in answers)]))
-        before, moves = int(hidden.sum()), audit.moves
-        for failure in (failure for one in answers for failure in one.failures):
-            meeting.meet(failure, hidden)
-        if int(hidden.sum()) == before:
+        answers = [audit.against(minds, size, kind) for kind, (minds, size) in kinds.items()]
+        moves, proofs = audit.moves, audit.proofs
+        failures = [failure for one in answers for failure in one.failures]
+        if not sum(meeting.meet(failure, hidden, audit) for failure in tracked(failures, WIDENING, progress)):
             break
+    weaker = {cell for cell, *_ in meeting.hopeless} | {failure.cell for failure in failures}
     added = np.flatnonzero(hidden & (below + above <= 0))
     if int(hidden.sum()) > int(suppressed.sum()) and len(added) * int((below + above > 0).sum()) <= MAX_PRUNED:
+        audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0))
+        audit.moves = moves
         hidden = _pruned(audit, kinds, hidden, added[np.argsort(-cost[added], kind="stable")])
-    return GuardedPattern(hidden, weaker)
+    return GuardedPattern(hidden, np.array(sorted(weaker), dtype=np.int64))
 
 
 def _pruned(audit: InsiderAudit, kinds: dict[str, tuple[Minds, int]], hidden: Booleans, cells: Integers) -> Booleans:
@@ -93,21 +97,19 @@ def _as_good(new: GuardedCells, old: GuardedCells, absent: float) -> bool:
 class _Meeting:
     """Demands that a pattern does not meet, each met by its cheapest move; what no pattern meets is remembered."""
 
-    def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats, levels: Floats) -> None:
+    def __init__(
+        self, table: SuppressionTable, usable: Booleans, cost: Floats, levels: Floats, progress: Progress | None
+    ) -> None:
         self.table, self.usable, self.cost, self.levels = table, usable, cost, levels
-        self.finder = Finder(table, usable, cost, levels) if len(levels) else None
+        self.finder = Finder(table, usable, cost, levels, progress) if len(levels) else None
         self.work, self.hopeless = 0, set[tuple[int, int, bytes]]()
 
-    def meet(self, failure: Failure, hidden: Booleans) -> None:
-        """Suppress what the cheapest move needs that meets a demand, or a weaker one."""
+    def meet(self, failure: Failure, hidden: Booleans, audit: InsiderAudit) -> bool:
+        """Suppress what the cheapest move needs that meets a demand, or a weaker one; whether there was such a move."""
         key = (failure.cell, failure.sign, failure.still.tobytes())
-        if self.work > MAX_WIDENING_WORK or key in self.hopeless:
-            return
-        finder = self.finder
-        if finder is None or failure.floor is not None:
-            floor = np.inf if failure.floor is None else failure.floor
-            table = replace(self.table, down=np.minimum(self.table.down, floor))
-            finder = Finder(table, self.usable, self.cost, np.array([failure.level]))
+        if self.finder is None or self.work > MAX_WIDENING_WORK or key in self.hopeless:
+            return False
+        finder = self.finder if failure.floor is None else self._floored(*failure.floor)
         before = int(finder.work)
         move = finder.cheapest(failure.cell, failure.sign, failure.level, hidden, failure.still)
         if move is None:
@@ -117,4 +119,15 @@ class _Meeting:
                 move = finder.cheapest(failure.cell, failure.sign, weak, hidden, failure.still)
         if move is not None:
             hidden[move.cells] = True
+            audit.note(move)
         self.work += int(finder.work) - before
+        return move is not None
+
+    def _floored(self, cells: Integers, rooms: Floats) -> Finder:
+        """The finder of a table in which some cells may not fall as far."""
+        assert self.finder is not None
+        down = self.table.down.copy()
+        down[cells] = np.minimum(down[cells], rooms)
+        finder = copy(self.finder)
+        finder.table, finder.kept = replace(self.table, down=down), None
+        return finder

@@ -8,7 +8,7 @@ import numpy as np
 from equipoise.data.tables.additivity import Additive
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import Cancelled, EngineError, ParameterError
-from equipoise.ground.progress import Progress
+from equipoise.ground.progress import Progress, Stoppable
 from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, Finder
 from equipoise.tables._suppression.fast import Cover
 from equipoise.tables._suppression.optimal import CutSearch, Separator
@@ -103,7 +103,8 @@ def suppress(
     against him, too, who knows his own cells, all other primaries are protected, to their levels where any pattern can
     (`Knowers` says what else). `cost` defaults to the value. Deterministic, unless the seconds run out. A primary
     without levels is suppressed, not protected. When `progress` says stop while a pattern that protects is being made
-    cheaper, that pattern is the answer; before, `Cancelled` is raised.
+    cheaper, that pattern is the answer; before, `Cancelled` is raised, or with `Stoppable` progress the rest of the
+    pattern is the first that is found.
 
     Does not guard against an attacker who knows more than `low` and `high`, or several contributors who pool what
     they know. Cost: about one small program for each primary, then a few for each secondary cell.
@@ -124,14 +125,17 @@ def suppress(
     price = _price(cost, table)
     unit, coin = typical(np.abs(table.values)), typical(price)
     inner, wanted = table.scaled(unit), demands.scaled(unit)
-    finder = Finder(inner, ~may_not, _charges(price) / coin, wanted.level, progress)
+    alive = progress.going_on if isinstance(progress, Stoppable) else progress
+    finder = Finder(inner, ~may_not, _charges(price) / coin, wanted.level, alive)
+    finder.hurry = isinstance(progress, Stoppable) and progress.stopped
     cover = Cover(wanted, finder, hidden | must)
     cover.protect(progress)
     bound = 0.0
     try:
-        cover.improve(progress)
+        if not finder.hurry:
+            cover.improve(progress)
         quick = finder.work <= MAX_PATTERN_WORK and len(wanted) <= MAX_ROUNDED_DEMANDS
-        if cover.total > 0 and (method == "optimal" or quick):
+        if cover.total > 0 and not finder.hurry and (method == "optimal" or quick):
             separator = Separator(inner, wanted, ~may_not, cover.fixed, finder.cost, cover.knowers)
             search = CutSearch(cover, separator, ~may_not, seconds, gap)
             for optimum in search.run(progress) if method == "optimal" else search.rounded(MAX_RELAXED_WORK, progress):

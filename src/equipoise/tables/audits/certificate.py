@@ -12,14 +12,15 @@ from equipoise.data.tables.a_priori import SAFE, a_priori
 from equipoise.data.tables.linked_tables import Union
 from equipoise.data.tables.signed_relations import HOLDER_IS_RECORD
 from equipoise.data.tables.table import Table
+from equipoise.ground.progress import Progress, Stoppable, signs_of_life
 from equipoise.methods.method import Rule
+from equipoise.tables._suppression.contributor_knowledge import counted, least_known
 from equipoise.tables._suppression.guarded_cells import suppression_of
-from equipoise.tables._suppression.insiders import counted, least_known
 from equipoise.tables._suppression.problem import typical
 from equipoise.tables.audits.changed_tables import guarded, narrowed
 from equipoise.tables.audits.exposure import Exposure
 from equipoise.tables.audits.largest_contribution import guess_notes
-from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, audit
+from equipoise.tables.audits.suppressed_cells import MAX_WHOLE, Attacker, audit
 
 WITH_TABLES = ("an outsider who has", "everybody who is alone in suppressed cells and has")
 OTHER_TABLES = "somebody who has other tables of this data (no register given)"
@@ -112,15 +113,32 @@ AUDIT_COLUMNS = ("status", "value", "against", "lower", "upper", "exact", "expos
 """What an audit says of a cell beside its labels."""
 
 
-def certify(released: Table, rule: Rule | None) -> Certificate:
-    """Audit a table: its suppressed cells where it has any, else all that the rule flags, or small ones without it."""
+def certify(released: Table, rule: Rule | None, progress: Progress | None = None) -> Certificate:
+    """Audit a table: its suppressed cells where it has any, else all that the rule flags, or small ones without it.
+
+    There is a sign of life every second; an audit cannot be stopped.
+    """
+    with signs_of_life(progress, "auditing what is published") as alive:
+        return _certified(released, rule, Stoppable(alive).going_on if alive is not None else None)
+
+
+def _certified(released: Table, rule: Rule | None, progress: Progress | None) -> Certificate:
     if released.history and released.history[-1].mask == "suppress":
         mask = suppression_of(released)
-        cells = audit(released, rule, against="everybody" if mask is not None and mask.singletons else "outsider")
+        guarded: Attacker = "everybody" if mask is not None and mask.singletons else "outsider"
+        cells = audit(released, rule, against=guarded, progress=progress)
         suppressed = int(np.isnan(released.published_values).sum())
-        notes = (*_on_whole_numbers(released, suppressed), *_declared_safe(released, rule))
+        notes = (*_on_stop(released), *_on_whole_numbers(released, suppressed), *_declared_safe(released, rule))
         return Certificate(cells, notes, suppression_attackers([released], cells))
     return changed_cells(released, rule)
+
+
+def _on_stop(released: Table) -> tuple[str, ...]:
+    """Whether the pattern was completed in a hurry."""
+    if not released.history[-1].parameters.get("stopped"):
+        return ()
+    return ("The search for suppressed cells was stopped early and completed by the quick way: the pattern was audited "
+            "as always, but more may be suppressed than is needed.",)  # fmt: skip
 
 
 def suppression_attackers(tables: Sequence[Table], cells: pl.DataFrame) -> Attackers:

@@ -14,8 +14,9 @@ from equipoise.ground.errors import DataError, ParameterError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule
 from equipoise.methods.parameters import whole_number
+from equipoise.tables._suppression.contributor_knowledge import kinds_of, same_contributors
 from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of, with_ends
-from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit, kinds_of, same_contributors
+from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit
 from equipoise.tables._suppression.problem import SuppressionTable, typical
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals, too_close
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
@@ -32,7 +33,7 @@ LEAST_MOVE = 1e-3
 
 def audit(
     table: Table, rule: Rule | None = None, *, whole: bool | None = None, against: Attacker = "everybody",
-    coalition: int | None = None,
+    coalition: int | None = None, progress: Progress | None = None,
 ) -> pl.DataFrame:  # fmt: skip
     """The interval that an outsider can compute for every suppressed cell, and contributors for every sensitive one.
 
@@ -69,14 +70,14 @@ def audit(
     if against not in get_args(Attacker):
         raise ParameterError(f"'against' is one of {', '.join(get_args(Attacker))}, not {against!r}.")
     released = as_table(table, "audit")
-    union, ranges = intervals([released], whole, rule)
+    union, ranges = intervals([released], whole, rule, progress)
     rows = verdicts(released, union.places[0], ranges, rule or rule_of(released))
     if against == "outsider":
         return rows
     size = _coalition(released) if coalition is None else coalition
     whole_number(size, "coalition")
     levels = [guards(released, rule or rule_of(released), suppression_of(released))]
-    parts = insiders(union, ranges.suppressed, levels, size, whole, against)
+    parts = insiders(union, ranges.suppressed, levels, size, whole, against, progress)
     more = [insider_rows(union, 0, kind, cells) for kind, cells in parts.items()]
     return pl.concat([*([rows] if against == "everybody" else []), *more] or [rows.clear()])
 
@@ -104,7 +105,7 @@ def insiders(
     shy, exact = suppressed & (union.knowers >= 0), _in_whole_numbers(union, suppressed, whole)
     work = InsiderAudit(system, suppressed, below, above, shy=shy, whole=exact, progress=progress)
     chosen = {kind: one for kind, one in kinds.items() if against in ("everybody", kind, kind.split()[0])}
-    return {kind: work.against(minds, size) for kind, (minds, size) in chosen.items()}
+    return {kind: work.against(minds, size, kind) for kind, (minds, size) in chosen.items()}
 
 
 def contributors_together(tables: Sequence[Table], coalition: int = 1) -> pl.DataFrame:
@@ -173,7 +174,7 @@ def compared(tables: Sequence[Table], rule: Rule | None = None) -> tuple[Union, 
 
 
 def intervals(
-    tables: Sequence[Table], whole: bool | None = None, rule: Rule | None = None
+    tables: Sequence[Table], whole: bool | None = None, rule: Rule | None = None, progress: Progress | None = None
 ) -> tuple[Union, AttackerIntervals]:
     """The attacker's interval of every cell that no table publishes; in large tables as far as levels ask."""
     union = Union.of(tables)
@@ -192,7 +193,7 @@ def intervals(
     enough = tuple(np.where(flagged, np.maximum(level, least), least) for level in (below, above))
     ranges = intervals_of(
         union.additive, union.values, hidden, low=low, high=high, integer=exact, targets=~union.atoms,
-        enough=(enough[0], enough[1]),
+        enough=(enough[0], enough[1]), progress=progress,
     )  # fmt: skip
     return union, ranges
 

@@ -40,7 +40,7 @@ def protect(progress: Progress, folder: Path, policy: Mapping[str, Any], out: Pa
     original = job.table.made(coarse, job.folder, recipe.masks, rules_of((method, *job.scales())), seed)
     released = protected(original, method, recipe, progress)
     report(progress, 0, 1, "auditing what is published")
-    table = certified(original, released, method, audited_by(recipe, job.policy()), seed)
+    table = certified(original, released, method, audited_by(recipe, job.policy()), seed, progress)
     contents = TableContents(table, records, Path(job.data.path).name, job.title)
     write_table(contents, out, overwrite=False, texts={"policy.toml": job.again(records).to_toml()})
     return {"folder": out.name, **result_facts(table, contents.source)}

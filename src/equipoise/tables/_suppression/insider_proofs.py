@@ -1,0 +1,152 @@
+"""Proofs in bulk that sensitive cells keep their levels against contributors: one program for thousands of demands.
+
+A move that leaves the cells of contributor b still, and nobody's cells below what he has in them, proves every demand
+that it meets against b. First all contributors' cells are held still. A cell that is somebody's own cannot move then,
+and where many are alone in cells nothing can; so next a quarter of them is held still at a time, then a sixteenth,
+twice. What is left is asked one by one.
+"""
+
+import numpy as np
+
+from equipoise.ground.arrays import Booleans, Floats, Integers
+from equipoise.ground.progress import Progress
+from equipoise.tables._suppression.bulk_moves import MAX_BULK_ROOM, OVERSHOOT, capped
+from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, living
+from equipoise.tables._suppression.feasible_moves import Component
+from equipoise.tables._suppression.problem import SuppressionTable
+
+LEVEL_TOLERANCE = 1e-6
+"""Share of its level by which a move may fall short: rounding, not disclosure."""
+MIN_BULK_CELLS = 100
+"""Suppressed cells that hang together from which on proofs are looked for in bulk."""
+MAX_BULK_PAIRS = 100_000_000
+"""Demands times contributors of a component up to which that is done."""
+PARTS = (1, 4, 16, 16)
+"""Parts into which contributors are split; one after the other is held still."""
+MIN_PART_SHARE = 0.2
+"""Share of its demands that the first part must prove, or smaller ones are held still."""
+MIN_PROVEN_SHARE, MAX_REPEATS = 0.1, 8
+"""Share of its demands that a program must prove to be tried again with other directions; how often at most."""
+MAX_BULK_WORK = 1_500_000_000
+"""Work (`Program.work`) spent at most."""
+
+
+class InsiderProofs:
+    """Demands (`cell`, `sign`, `level`) in some components, and against whom each is proven.
+
+    `knower` says whose a cell is (-1: nobody's), `room` how far each may fall in the eyes of all (None: to its limit).
+    """
+
+    def __init__(
+        self, table: SuppressionTable, parts: list[Component], demands: tuple[Integers, Integers, Floats],
+        knower: Integers, room: Floats | None,
+    ) -> None:  # fmt: skip
+        self.table, (self.cell, self.sign, self.level) = table, demands
+        self.knower = knower
+        self.down = table.down if room is None else np.minimum(table.down, room)
+        self.met = np.zeros(len(self.cell), dtype=np.bool_)
+        self.groups = [_Group(part.cells, np.flatnonzero(np.isin(self.cell, part.cells)), self) for part in parts]
+        self.groups = [group for group in self.groups if group.open.size <= MAX_BULK_PAIRS]
+        self.cells = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(group.cells for group in self.groups)]))
+        self.draw = np.random.default_rng(len(self.cells))
+        self.work = 0
+
+    def run(self, progress: Progress | None, parts: tuple[int, ...] = PARTS) -> None:
+        """Hold every part of the contributors still, in directions drawn anew as long as that proves much."""
+        people = int(self.knower.max(initial=-1)) + 1
+        for count in parts:
+            part = self.draw.permutation(people) % count
+            for number in range(count):
+                what = f"proving against contributors (part {number + 1} of {count})"
+                shares = self._repeated(part == number, progress, what)
+                if self.work > MAX_BULK_WORK or (shares and shares[0] < MIN_PART_SHARE):
+                    break
+
+    def _repeated(self, still: Booleans, progress: Progress | None, what: str) -> list[float]:
+        """The share of open demands that each program with these contributors' cells still proves."""
+        shares: list[float] = []
+        while len(shares) < MAX_REPEATS and self.work <= MAX_BULK_WORK:
+            proven = self._round(still, progress, what)
+            if proven is None:
+                break
+            shares.append(proven)
+            if proven < MIN_PROVEN_SHARE:
+                break
+        return shares
+
+    def proofs(self) -> dict[tuple[int, int], tuple[bool, frozenset[int]]]:
+        """For each demand, by cell and sign: whether a move meets it, and against whom it is not proven yet."""
+        answers = {}
+        for group in self.groups:
+            for row, demand in enumerate(group.demands.tolist()):
+                key = int(self.cell[demand]), int(self.sign[demand])
+                against = group.knowers[group.open[row]] if self.met[demand] else group.knowers
+                answers[key] = bool(self.met[demand]), frozenset(against.tolist()) - {int(self.knower[key[0]])}
+        return answers
+
+    def _round(self, still: Booleans, progress: Progress | None, what: str) -> float | None:
+        """One program with the cells of some contributors still, towards what is open against them.
+
+        The share of these demands that it proves; None where there are none.
+        """
+        held = (self.knower >= 0) & still[self.knower] if len(still) else np.zeros(self.table.cells, dtype=np.bool_)
+        cells = self.cells[~held[self.cells]]
+        matrix = self.table.additive.by_cell[:, cells]
+        alive = np.flatnonzero(living(matrix))
+        cells, matrix = cells[alive], matrix[:, alive].tocsr()
+        wanted = self._waiting(still) & ~held[self.cell]
+        targets = self._targets(cells, wanted)
+        if not len(targets):
+            return 0.0 if wanted.any() else None
+        level, sign = self.level[targets], self.sign[targets].astype(float)
+        unit = float(np.median(level))
+        widest = MAX_BULK_ROOM * float(level.max()) / unit
+        up, down = (np.minimum(room[cells] / unit, widest) for room in (self.table.up, self.down))
+        rows = np.flatnonzero(np.diff(matrix.indptr))
+        spots = np.searchsorted(cells, self.cell[targets])
+        change, work = capped(matrix[rows].tocsc(), -down, up, spots, sign * level / unit, progress, what)
+        self.work += work
+        missed = float(np.abs(matrix @ change).max(initial=0.0)) if change is not None else np.inf
+        if change is None or missed > RELATION_TOLERANCE * float(level.min()) / unit:
+            return 0.0
+        change[np.abs(change) <= missed] = 0.0
+        by = np.zeros(self.table.cells)
+        by[cells] = change * unit * (1 + OVERSHOOT)
+        self._note(by)
+        return 1 - float((self._waiting(still) & ~held[self.cell])[targets].mean())
+
+    def _waiting(self, still: Booleans) -> Booleans:
+        """Demands that are not met, or not proven against one of these."""
+        waiting = ~self.met
+        for group in self.groups:
+            waiting[group.demands] |= group.open[:, still[group.knowers]].any(axis=1)
+        return waiting
+
+    def _targets(self, cells: Integers, wanted: Booleans) -> Integers:
+        """The wanted demands of these cells that are within what may fall, one for each cell."""
+        inside = np.zeros(self.table.cells, dtype=np.bool_)
+        inside[cells] = True
+        room = np.where(self.sign > 0, self.table.up[self.cell], self.down[self.cell])
+        chosen = self.draw.permutation(np.flatnonzero(wanted & inside[self.cell] & (self.level <= room)))
+        _, first = np.unique(self.cell[chosen], return_index=True)
+        return np.sort(chosen[first])
+
+    def _note(self, by: Floats) -> None:
+        """What a move proves."""
+        far = self.sign * by[self.cell] >= self.level * (1 - LEVEL_TOLERANCE)
+        for group in self.groups:
+            rows = np.flatnonzero(far[group.demands])
+            if len(rows):
+                self.met[group.demands[rows]] = True
+                numbers = self.knower[group.cells[by[group.cells] != 0]]
+                group.open[rows] &= np.isin(group.knowers, numbers)
+
+
+class _Group:
+    """Cells that hang together, the demands among them, and who knows cells of them."""
+
+    def __init__(self, cells: Integers, demands: Integers, proofs: InsiderProofs) -> None:
+        self.cells, self.demands = cells, demands
+        numbers = proofs.knower[cells]
+        self.knowers: Integers = np.unique(numbers[numbers >= 0])
+        self.open = proofs.knower[proofs.cell[demands]][:, None] != self.knowers[None, :]
