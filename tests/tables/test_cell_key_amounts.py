@@ -328,3 +328,18 @@ def test_too_little_noise_is_refused(records: eq.Records) -> None:
     with pytest.raises(eq.RefusedError, match="more noise"):
         eq.tabulate(records, ["region", "trade"], "turnover", rule="p-percent:40%", key="rkey",
                     method=CellKeyAmounts(small=0.0001, epsilons=(1.0,)))  # fmt: skip
+
+
+def test_a_register_keeps_the_noise_of_a_cell(records: eq.Records, tmp_path: Path) -> None:
+    """A margin comes out as in the first table; other noise on the same cells is refused."""
+
+    def release(name: str, by: list[str], method: CellKeyAmounts) -> pl.DataFrame:
+        book = tmp_path / "register.json"
+        return eq.tabulate(
+            records, by, "turnover", method=method, key="rkey", register=book, asset="firms", out=tmp_path / name
+        ).public
+
+    one, two = release("one", ["region", "trade"], CellKeyAmounts()), release("two", ["region"], CellKeyAmounts())
+    assert one.filter(trade="Total").sort("region")["published"].equals(two.sort("region")["published"])
+    with pytest.raises(eq.RefusedError, match="another change"):
+        release("three", ["trade"], CellKeyAmounts(small=0.2))

@@ -138,6 +138,14 @@ def test_changed_tables_are_made_again_from_what_is_kept(near: Any, method: str,
     assert eq.verify(near.folder / "firms-table").outcome == "verified"
 
 
+def test_group_disclosure_is_offered_for_counts(near: Any) -> None:
+    opened(near).post("/tables/columns", columns(value=""))
+    assert near.post("/tables/rule/add", {"name": "group_disclosure"}).status_code == 200
+    text = near.get("/tables").text
+    assert "all but fewer than so many in one cell" in text
+    assert "class &#39;" not in text
+
+
 def test_a_refused_table_is_one_sentence_and_nothing_is_written(near: Any) -> None:
     opened(near).post("/tables/columns", columns())
     near.post("/tables/method", {"name": "round"})

@@ -38,8 +38,8 @@ def guess_notes(table: Table, rule: Rule | None) -> tuple[str, ...]:
     worst = float(chances(table, room, cells, share).max())
     return (
         f"Who contributes the second largest amount to a cell and takes the rest of it for the largest is within "
-        f"{share:.3g} of it with a probability of at most {worst:.2f}, the worst of {len(cells):,} cells that need "
-        f"protection ({NOISE_DRAWS:,} draws of the noise); without noise it would be certain in sensitive ones.",
+        f"{100 * share:g} % of it with a probability of at most {worst:.2f}: the worst of {len(cells):,} cells that "
+        f"need protection, by {NOISE_DRAWS:,} draws of the noise.",
     )
 
 
