@@ -49,7 +49,8 @@ def test_the_business_policy_runs_to_a_release(tmp_path: Path) -> None:
     firms = eq.demo.business().gather_every(3)
     firms.write_parquet(tmp_path / "business.parquet")
     text = policy.read_text(encoding="utf-8").replace("< 0.03", "< 0.2").replace("draws = 2", "draws = 1")
-    policy.write_text(text.replace("<= 0.1", "<= 0.3"), encoding="utf-8")
+    (tmp_path / "seed.json").write_text('{"seed": "1"}')
+    policy.write_text('seed_file = "seed.json"\n' + text.replace("<= 0.1", "<= 0.3"), encoding="utf-8")
     made = eq.balance(policy)
     table = pl.read_parquet(made.public / "data.parquet")
     assert made.verdict

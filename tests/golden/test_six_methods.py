@@ -7,9 +7,11 @@ from equipoise.demo import folder
 
 
 def test_six_methods_on_one_map(tmp_path: Path) -> None:
-    """A tenth of the survey, one draw: every family is on the map, and the report explains the choice."""
+    """A tenth of the survey, one draw by a known seed: every family is on the map, the report explains the choice."""
     policy = folder.write(tmp_path).with_name("methods.toml")
-    policy.write_text(policy.read_text().replace("draws = 3", "draws = 1").replace("5000", "500"), encoding="utf-8")
+    text = policy.read_text().replace("draws = 3", "draws = 1").replace("5000", "500")
+    policy.write_text('seed_file = "seed.json"\n' + text, encoding="utf-8")
+    (tmp_path / "seed.json").write_text('{"seed": "1"}')
     eq.demo.survey().gather_every(10).write_parquet(tmp_path / folder.KITS["survey"].data)
     made = eq.balance(policy)
     families = {trial.recipe.family for trial in made.frontier.trials}

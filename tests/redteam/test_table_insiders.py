@@ -123,6 +123,7 @@ def hidden(table: eq.Cells) -> set[tuple[str, str]]:
     return set(table.table.filter(pl.col("published").is_null()).select("a", "b").rows())
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize("singletons", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_contributor_by_name(seed: int, singletons: bool) -> None:
@@ -138,6 +139,7 @@ def test_every_contributor_by_name(seed: int, singletons: bool) -> None:
             assert said.get((kind, cell), 1.0) == pytest.approx(worst, abs=1e-5)
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_holding_by_name(seed: int) -> None:
     """Of holdings the audit errs on the safe side: it takes the largest of every cell for one."""
@@ -149,6 +151,7 @@ def test_every_holding_by_name(seed: int) -> None:
         assert min(said.get((kind, cell), 1.0) for kind in ("lone contributor", "contributor")) <= worst + 1e-5
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_respondent_of_counts(seed: int) -> None:
     """Who knows that he is counted, and who is alone."""
@@ -161,6 +164,7 @@ def test_every_respondent_of_counts(seed: int) -> None:
         assert ours == pytest.approx(worst, abs=1e-5)
 
 
+@pytest.mark.evidence(every=3)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_pair_of_lone_contributors(seed: int) -> None:
     """Two who are alone in cells, and the two of one cell, pool what they know; of holdings on the safe side."""
