@@ -13,7 +13,7 @@ from equipoise.data import engines
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
-from equipoise.data.tables.axes import Axis, completed
+from equipoise.data.tables.axes import Axis, completed, declared_order
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.data.tables.record_sets import CountedRecords
 from equipoise.data.tables.structural_zeros import with_structural
@@ -76,7 +76,7 @@ def table(
     if ready:
         _refuse_with_ready(holding=holding, weight=weight or records.roles.weight, request=request, key=key)
         cells = _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready)
-        return with_structural(cells, structural)
+        return with_structural(_described(cells, records, hierarchies or {}), structural)
     if records.source and records.source.format == "tab":
         raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
     if not columns:
@@ -89,8 +89,17 @@ def table(
     trees = {**records.roles.hierarchies, **(hierarchies or {})}
     pieces = list(_pieces(records, needed, top))
     axes = tuple(Axis.of(_values(pieces, c), trees.get(c)) for c in columns)
-    counted = _built(axes, _coded(pieces, axes, needed), needed, top)
+    counted = _described(_built(axes, _coded(pieces, axes, needed), needed, top), records, hierarchies or {})
     return with_structural(replace(counted, behind=CountedRecords(records, value, weight)), structural)
+
+
+def _described(cells: Table, records: Records, hierarchies: Mapping[str, Hierarchy]) -> Table:
+    """The table with the labels of its columns, and the order in which their categories were declared."""
+    trees, schema = {**records.roles.hierarchies, **hierarchies}, records.schema()
+    enums = {axis.name: getattr(schema[axis.name], "categories", ()) for axis in cells.axes}
+    axes = tuple(replace(a, declared=declared_order(trees.get(a.name), tuple(enums[a.name]))) for a in cells.axes)
+    labels = records.labels.only((*cells.by, *((cells.measured,) if cells.measured else ())))
+    return replace(cells, axes=axes, labels=replace(labels, gaps=None))
 
 
 def _refuse_with_ready(**columns: str | None) -> None:
