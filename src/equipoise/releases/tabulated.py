@@ -9,14 +9,15 @@ import polars as pl
 
 from equipoise.data.cells import amount
 from equipoise.data.tables.table import Table
-from equipoise.ground.arrays import Floats
+from equipoise.ground.arrays import Floats, Integers
 from equipoise.ground.errors import RefusedError
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.presentation.notebook import tabulated_html
 from equipoise.presentation.numbers import number, value_text
+from equipoise.presentation.reading_order import row_order
 from equipoise.search.table_comparison import TableComparison
-from equipoise.tables import Adjust, CellKey, Round, Suppress
+from equipoise.tables import Adjust, CellKey, Round, Suppress, period_changes
 from equipoise.tables.audits import Attackers, Certificate, KnownTable, certify, view_of
 
 STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "secondary": 11}
@@ -63,6 +64,19 @@ class Tabulated:
     def outsider(self) -> pl.DataFrame:
         """The audit against an outsider: one row for each cell."""
         return self.audit.filter(pl.col("against") == "outsider")
+
+    @cached_property
+    def changes(self) -> pl.DataFrame | None:
+        """Differences to the last period's released table, in reading order; None where the pattern followed none."""
+        like = getattr(self.method, "like", None)
+        if like is None or like in self.table.more.columns:
+            return None
+        return period_changes(self.table, like)[self.reading]
+
+    @cached_property
+    def reading(self) -> Integers:
+        """The cells in the order in which people read them, totals last."""
+        return row_order(self.table)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -147,7 +161,7 @@ class Tabulated:
         numbers = pl.Series(self.table.published_values).fill_nan(None)
         status = pl.when(numbers.is_null()).then(pl.lit("suppressed")).otherwise(pl.lit("published"))
         labels = self.table.table.select(self.table.by)
-        return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())
+        return labels.with_columns(published=_plain(numbers), status=pl.select(status).to_series())[self.reading]
 
     @cached_property
     def internal(self) -> pl.DataFrame:
@@ -162,7 +176,7 @@ class Tabulated:
             .then(EMPTY_CELL_CODE)
             .otherwise("code"),
             n=pl.when(pl.col("contributors").is_not_null()).then("n"),
-        )
+        )[self.reading]
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data with stable keys, without labels and without values."""
@@ -179,6 +193,7 @@ class Tabulated:
             "notes": list(self.notes),
             "audit": {"against": list(self.attackers.internal), "not_against": list(self.attackers.not_cover)},
             "compared": self.compared.to_plain() if self.compared else None,
+            "changes": None if self.changes is None else dict(self.changes["change"].value_counts().rows()),
         }
 
     def _repr_html_(self) -> str:
