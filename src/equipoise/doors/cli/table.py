@@ -18,7 +18,7 @@ from equipoise.doors.cli.method_options import split
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.doors.cli.ready_table_options import READY_OPTIONS, asked_ready
 from equipoise.doors.cli.screen_parts import flat, indented, places, say, screen
-from equipoise.doors.cli.table_screens import audit, remarks, side_by_side
+from equipoise.doors.cli.table_screens import audit, differences, remarks, side_by_side, table_as_published
 from equipoise.ground.errors import ParameterError
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.recipe.catalogue import parse
@@ -48,6 +48,9 @@ Base = Annotated[int | None, o.option("Round to multiples of this that add up, i
 Keyed = Annotated[
     bool, o.switch("--cell-key", "Change counts by the keys of their records, in place of suppression.", HOW)
 ]
+Shown = Annotated[
+    bool, o.switch("--show-table", "Also print the table as it is published: its categories are data values.")
+]
 Trees = Annotated[
     o.Names,
     o.option(
@@ -71,6 +74,7 @@ def table(
     coalition: Pooled = None,
     round: Base = None,
     cell_key: Keyed = False,
+    show_table: Shown = False,
     as_json: o.AsJson = False,
     **options: Any,
 ) -> None:
@@ -88,7 +92,7 @@ def table(
     if as_json:
         json_answers.show({"file": str(o.data_path(file)), **tabulated.to_plain(), **_places(out)})
     else:
-        _screen(o.data_path(file), tabulated, out)
+        _screen(o.data_path(file), tabulated, out, show_table)
 
 
 def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,13 +145,16 @@ def _places(out: Path | None) -> dict[str, str | None]:
     }
 
 
-def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
+def _screen(file: Path, result: Tabulated, place: Path | None, shown: bool) -> None:
     out = screen()
     what = result.table.measured or "records"
     say(out, "Table", one_line(f"{what} by {', '.join(result.table.by)} from {file.name}, {len(result.table):,} cells"))
     out.print()
     out.print(indented(Text(flat(result.words), "bold")))
+    if shown:
+        table_as_published(out, result)
     audit(out, result)
+    differences(out, result)
     if result.compared:
         side_by_side(out, result.compared)
     remarks(out, result)
