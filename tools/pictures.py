@@ -1,4 +1,5 @@
-"""Make the pictures of reports in the README again: the first screen of the demo's and of each walk of the gallery.
+"""Make the pictures of reports in the README again: the first screen of the demo's and of each walk of the gallery,
+and a cell of a table.
 
 Run by `make pictures`; needs Chromium, and takes a minute. The files are the demo's, the policies those of docs/walks.
 """
@@ -38,6 +39,16 @@ def demo(folder: Path) -> Path:
     return Path(made.folder) / "private/report.html"
 
 
+def table(folder: Path) -> Path:
+    """The table of the demo's business survey, as `equipoise table` writes it."""
+    eq.demo.write(folder, "business")
+    os.chdir(folder)
+    command = ["table", "business.parquet", "--by", "region,size_class", "--value", "turnover", "--holding", "holding"]
+    if main([*command, "--hierarchy", "region=prefix:4,3", "--rule", "p-percent:10%", "--out", "table"]):
+        sys.exit("equipoise table failed")
+    return folder / "table/private/report.html"
+
+
 def shoot(pages: dict[str, Path]) -> None:
     """The first screen of each page, on white."""
     with sync_playwright() as play:
@@ -45,7 +56,11 @@ def shoot(pages: dict[str, Path]) -> None:
         for name, page in pages.items():
             tab = browser.new_page(viewport=SIZE, color_scheme="light")
             tab.goto(page.as_uri())
-            tab.wait_for_selector("#map svg, #map canvas")
+            if name == "table":
+                tab.locator("#h-table").evaluate("heading => heading.scrollIntoView()")
+                tab.locator("td.sensitive a").first.click()
+            else:
+                tab.wait_for_selector("#map svg, #map canvas")
             tab.screenshot(path=ROOT / f"docs/pictures/{name}.png")
             tab.close()
         browser.close()
@@ -54,5 +69,5 @@ def shoot(pages: dict[str, Path]) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
         reports = {f"walk-{name}": walk(name, Path(place) / name) for name in PRESETS}
-        shoot({"report": demo(Path(place) / "demo"), **reports})
+        shoot({"report": demo(Path(place) / "demo"), "table": table(Path(place) / "table"), **reports})
         os.chdir(ROOT)

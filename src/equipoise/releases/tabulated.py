@@ -12,15 +12,16 @@ from equipoise.data.tables.cell_status import STRUCTURAL, structural
 from equipoise.data.tables.keyed_cells import count_variables, count_view
 from equipoise.data.tables.statistic import Percentile, Statistic
 from equipoise.data.tables.table import Table
-from equipoise.ground.arrays import Booleans, Floats
+from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.errors import RefusedError
 from equipoise.ground.progress import Progress
 from equipoise.methods.method import Rule, label, name_of
 from equipoise.policies.dominance_check import Diagnosis, diagnose
 from equipoise.presentation.notebook import tabulated_html
 from equipoise.presentation.numbers import number, value_text
+from equipoise.presentation.reading_order import row_order
 from equipoise.search.table_comparison import TableComparison
-from equipoise.tables import Adjust, CellKey, CellKeyAmounts, Round, Suppress
+from equipoise.tables import Adjust, CellKey, CellKeyAmounts, Round, Suppress, period_changes
 from equipoise.tables.audits import Attackers, Certificate, KnownTable, certify, view_of
 
 STATUS_CODES = {"published": 1, "changed": 1, "sensitive": 3, "secondary": 11}
@@ -100,6 +101,19 @@ class Tabulated:
     def outsider(self) -> pl.DataFrame:
         """The audit against an outsider: one row for each cell."""
         return self.audit.filter(pl.col("against") == "outsider")
+
+    @cached_property
+    def changes(self) -> pl.DataFrame | None:
+        """Differences to the last period's released table, in reading order; None where the pattern followed none."""
+        like = getattr(self.method, "like", None)
+        if like is None or like in self.table.more.columns:
+            return None
+        return period_changes(self.table, like)[self.reading]
+
+    @cached_property
+    def reading(self) -> Integers:
+        """The cells in the order in which people read them, totals last."""
+        return row_order(self.table)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -201,7 +215,7 @@ class Tabulated:
         counts = {f"published_{name}": _plain(self.table.more[f"published_{name}"]) for name in self.count_variables}
         return labels.with_columns(
             published=_plain(numbers), **self._published_components, status=pl.select(status).to_series(), **counts
-        )
+        )[self.reading]
 
     @property
     def _published_components(self) -> dict[str, pl.Series]:
@@ -228,7 +242,7 @@ class Tabulated:
         return cells.with_columns(
             code=pl.when((pl.col("n") == 0) & (pl.col("status") == "published")).then(empty).otherwise("code"),
             n=pl.when(pl.col("contributors").is_not_null()).then("n"),
-        )
+        )[self.reading]
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data with stable keys, without labels and without values."""
@@ -246,6 +260,7 @@ class Tabulated:
             "notes": list(self.notes),
             "audit": {"against": list(self.attackers.internal), "not_against": list(self.attackers.not_cover)},
             "compared": self.compared.to_plain() if self.compared else None,
+            "changes": None if self.changes is None else dict(self.changes["change"].value_counts().rows()),
         }
 
     def _repr_html_(self) -> str:

@@ -1,6 +1,6 @@
 """Group disclosure in counts: empty cells, full cells, and cells that hold all but a few of their margin."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -83,6 +83,22 @@ class GroupDisclosure(Together):
 
     def explain(self, cell: Mapping[str, Any]) -> str:
         return "It depends on its margins and the cells beside it: flag a table to know."
+
+    def reasons(self, table: Table, places: Sequence[int]) -> dict[int, str]:
+        """Why each of these cells is sensitive, where it is: the first group that it tells about."""
+        groups, wanted, reasons = margins(table, self.columns), set(places), dict[int, str]()
+        totals, least = additive(table).totals[groups.margin], self.least(groups.size)
+        close, names = (groups.size - groups.n < least) & (groups.n > 0), table.table.select(table.by)
+        for row in np.flatnonzero(close | ((groups.n == 0) & self.zeros)).tolist():
+            if (cell := int(groups.cell[row])) in wanted:
+                n, size = int(groups.n[row]), int(groups.size[row])
+                many = "none" if not n else "all" if n == size else f"all but {size - n:,}"
+                group = " · ".join(map(str, names.row(int(totals[row]))))
+                reasons.setdefault(cell, f"It holds {many} of the {size:,} in {group}: that tells something of each.")
+        beside, held = groups.largest_beside()
+        for cell in set(beside[close & (held < least)].tolist()) & wanted:
+            reasons.setdefault(cell, "It is the largest beside a cell that holds all or nearly all of a group.")
+        return reasons
 
 
 class Margins(NamedTuple):

@@ -68,9 +68,9 @@ class MinCount(Together):
             return "Safe: nobody is there."
         holdings, least = cell.get("contributors"), self._holdings
         if holdings is not None and holdings != cell["n"] and holdings < least:
-            return f"Unsafe: {holdings:,} contributors, fewer than {least:,}."
+            return f"Unsafe: {holdings:,} contributor{'s' * (holdings != 1)}, fewer than {least:,}."
         verdict = ("Unsafe", "fewer than") if int(cell["n"]) < self.n else ("Safe", "at least")
-        return f"{verdict[0]}: {cell['n']:,} records, {verdict[1]} {self.n:,}."
+        return f"{verdict[0]}: {cell['n']:,} record{'s' * (cell['n'] != 1)}, {verdict[1]} {self.n:,}."
 
     @property
     def _holdings(self) -> int:

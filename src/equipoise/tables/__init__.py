@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from equipoise.tables.exposed import Exposed as Exposed
     from equipoise.tables.groups_told import GroupsTold as GroupsTold
     from equipoise.tables.kept_margins import KeptMargins as KeptMargins
+    from equipoise.tables.period_changes import period_changes as period_changes
     from equipoise.tables.rebuild import Rebuild as Rebuild
     from equipoise.tables.round import Round as Round
     from equipoise.tables.suppress import Suppress as Suppress

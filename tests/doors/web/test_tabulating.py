@@ -90,8 +90,8 @@ def test_a_protected_table_is_that_of_the_library_and_verifies(near: Any) -> Non
     assert answer(shown).startswith(
         f"{told['sensitive']} of {told['cells']} cells are sensitive; {told['secondary']} more are suppressed"
     )
-    assert shown.count('<abbr title="sensitive">') == told["sensitive"]
-    assert shown.count('<abbr title="secondary">') == told["secondary"]
+    assert shown.count('<span class="unseen"> sensitive</span>') == told["sensitive"]
+    assert shown.count('<span class="unseen"> secondary</span>') == told["secondary"]
     csv = near.get("/tables/file/public/table.csv")
     assert csv.headers["content-disposition"].startswith("attachment")
     assert csv.text == found.public.write_csv()
@@ -99,6 +99,17 @@ def test_a_protected_table_is_that_of_the_library_and_verifies(near: Any) -> Non
     assert "firms-table-2" in near.post("/tables/keep").text
     assert (near.folder / "firms-table" / "private").stat().st_mode & 0o077 == 0
     assert eq.verify(near.folder / "firms-table").outcome == "verified"
+
+
+def test_last_period_is_named_in_a_field_of_text(near: Any) -> None:
+    opened(near).post("/tables/columns", columns())
+    text = near.get("/tables/body").text
+    assert "last period" in text
+    assert "&lt;class" not in text
+    assert near.post("/tables/method/set", {"field": "like", "value": "last-year"}).status_code == 200
+    assert 'value="last-year"' in near.get("/tables/body").text
+    assert near.post("/tables/method/set", {"field": "like", "value": ""}).status_code == 200
+    assert 'value="last-year"' not in near.get("/tables/body").text
 
 
 def test_values_of_suppressed_cells_are_shown_only_when_asked_for(near: Any) -> None:

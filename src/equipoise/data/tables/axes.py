@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 import polars as pl
 
+from equipoise.data.branches import ValueMapping
 from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import OriginalLevel, as_text
 from equipoise.ground.arrays import Floats, Integers
@@ -27,7 +28,8 @@ class Axis:
 
     Nodes with the same label and the same leaves are one node; a node with all leaves is the total. `nodes` has their
     labels, each once; `chains` the branches, each from leaves to total: for every leaf its node at each level. `sign`
-    says how each node counts in the one above, 1 or -1, where that is not a plain sum (`signed_relations`).
+    says how each node counts in the one above, 1 or -1, where that is not a plain sum (`signed_relations`). `declared`
+    lists labels in the order that the user gave them, for those who read the table.
 
     >>> values = pl.Series("region", ["n1", "n2", "s1"])
     >>> axis = Axis.of(values, Hierarchy.mapping({"n1": "north", "n2": "north", "s1": "south"}))
@@ -41,6 +43,7 @@ class Axis:
     nodes: pl.Series
     chains: tuple[tuple[Integers, ...], ...]
     sign: tuple[int, ...] = ()
+    declared: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, values: pl.Series, hierarchy: Hierarchy | None = None, total: str = TOTAL) -> "Axis":
@@ -116,6 +119,26 @@ class Axis:
                     if relation not in relations:
                         relations.add(relation)
                         yield relation[0], part[:, 1]
+
+
+def declared_order(hierarchy: Hierarchy | None, categories: Sequence[str] = ()) -> tuple[str, ...]:
+    """Labels in the order of the rows of a hierarchy, or of the categories of the column.
+
+    An order that is only that of the text says nothing: none is declared then.
+
+    >>> declared_order(Hierarchy.mapping({"small": "few", "large": "many"}))
+    ('small', 'large', 'few', 'many')
+    """
+    rows = [branch.groups for branch in hierarchy.branches if isinstance(branch, ValueMapping)] if hierarchy else []
+    levels = [list(map(str, level)) for groups in rows for level in zip(*groups, strict=True) if _chosen(groups)]
+    flat = [label for level in (*levels, list(categories)) for label in level]
+    return tuple(dict.fromkeys(flat)) if levels or list(categories) != sorted(categories) else ()
+
+
+def _chosen(groups: Sequence[Sequence[str]]) -> bool:
+    """Whether the rows of a hierarchy stand in another order than that of the text."""
+    texts = [str(row[0]) for row in groups]
+    return texts != sorted(texts)
 
 
 def completed(cells: pl.DataFrame, axes: Sequence[Axis]) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.records import Records
 from equipoise.data.roles import names
 from equipoise.data.tables.a_priori import with_a_priori
-from equipoise.data.tables.axes import Axis, completed
+from equipoise.data.tables.axes import Axis, completed, declared_order
 from equipoise.data.tables.keyed_cells import KEY_UNITS, KeyedColumns, with_keyed
 from equipoise.data.tables.ready_table import Ready, ready_cells
 from equipoise.data.tables.record_sets import CountedRecords
@@ -101,6 +101,7 @@ def table(
             holding=holding, weight=weight or records.roles.weight, request=request, key=key, counts=counts
         )
         cells = _from_ready(records, columns, value, hierarchies or {}, Ready() if ready is True else ready, tree)
+        cells = _described(cells, records, hierarchies or {})
         return with_a_priori(with_structural(cells, structural), publish, suppress, apriori)
     if records.source and records.source.format == "tab":
         raise ParameterError("The rows of this file are the cells of a table, not records: say that it is ready.")
@@ -116,13 +117,22 @@ def table(
     trees = {**records.roles.hierarchies, **(hierarchies or {})}
     pieces, negative = _pieces(records, needed, top)
     axes = tuple(_axis(pieces, c, trees.get(c), needed) for c in needed.by)
-    counted = _built(axes, _coded(pieces, axes, needed), needed, top)
+    counted = _described(_built(axes, _coded(pieces, axes, needed), needed, top), records, hierarchies or {})
     if tree is None:
         keyed = KeyedColumns(value, weight, holding, key, names(counts, "counts"))
         counted = with_keyed(replace(counted, behind=CountedRecords(records, value, weight)), records, keyed)
     elif counts or key:
         raise ParameterError("Cell keys change counts and amounts, not items of a relation.")
     return with_a_priori(with_structural(with_signs(counted, negative), structural), publish, suppress, apriori)
+
+
+def _described(cells: Table, records: Records, hierarchies: Mapping[str, Hierarchy]) -> Table:
+    """The table with the labels of its columns, and the order in which their categories were declared."""
+    trees, schema = {**records.roles.hierarchies, **hierarchies}, records.schema()
+    enums = {axis.name: getattr(schema[axis.name], "categories", ()) for axis in cells.axes}
+    axes = tuple(replace(a, declared=declared_order(trees.get(a.name), tuple(enums[a.name]))) for a in cells.axes)
+    labels = records.labels.only((*cells.by, *((cells.measured,) if cells.measured else ())))
+    return replace(cells, axes=axes, labels=replace(labels, gaps=None))
 
 
 def _refuse_with_ready(**columns: str | Sequence[str] | None) -> None:

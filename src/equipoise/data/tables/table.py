@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from equipoise.data.cells import Cells, amount
+from equipoise.data.labels import Labels
 from equipoise.data.records import Law
 from equipoise.data.tables.axes import Axis
 from equipoise.ground.arrays import Floats, Integers
@@ -22,7 +23,7 @@ class Table(Cells):
     Once protected they also have the `published` value (null where suppressed) and a `status`: published, sensitive
     (suppressed by a rule), secondary (suppressed to protect others), changed; `history` has the laws. `behind` tells
     which records its cells hold (`record_sets`), `beside` what was published of them before (`KnownTable`); both stay
-    in memory.
+    in memory. `labels` are those of the file for its columns.
     """
 
     axes: tuple[Axis, ...] = ()
@@ -30,6 +31,7 @@ class Table(Cells):
     history: tuple[Law, ...] = ()
     behind: Any = None
     beside: tuple[Any, ...] = ()
+    labels: Labels = Labels()
 
     @property
     def records(self) -> int:

@@ -18,7 +18,7 @@ from equipoise.doors.cli.method_options import split
 from equipoise.doors.cli.progress_bar import bar_to_stop
 from equipoise.doors.cli.ready_table_options import READY_OPTIONS, asked_ready
 from equipoise.doors.cli.screen_parts import flat, indented, places, say, screen
-from equipoise.doors.cli.table_screens import audit, remarks, side_by_side
+from equipoise.doors.cli.table_screens import audit, differences, remarks, side_by_side, table_as_published
 from equipoise.ground.errors import ParameterError
 from equipoise.policies.column_hierarchies import column_tree
 from equipoise.recipe.catalogue import parse
@@ -44,7 +44,7 @@ Insiders = Annotated[
 Pooled = Annotated[
     int | None, o.option("Guard against so many together of those who are alone in cells: 1 unless given.", "SIZE", HOW)
 ]
-Shown = Annotated[
+RoundedBeside = Annotated[
     str | None, o.option("Round published cells, beside suppression: 5 (sums add up), or 5,nearest.", "BASE", HOW)
 ]
 Changed = Annotated[
@@ -59,6 +59,9 @@ Base = Annotated[int | None, o.option("Round to multiples of this that add up, i
 Keyed = Annotated[
     bool,
     o.switch("--cell-key", "Change counts or amounts by the keys of their records, in place of suppression.", HOW),
+]
+Shown = Annotated[
+    bool, o.switch("--show-table", "Also print the table as it is published: its categories are data values.")
 ]
 Trees = Annotated[
     o.Names,
@@ -81,10 +84,11 @@ def table(
     like: Like = None,
     outsiders_only: Insiders = False,
     coalition: Pooled = None,
-    round_published: Shown = None,
+    round_published: RoundedBeside = None,
     round: Base = None,
     change: Changed = None,
     cell_key: Keyed = False,
+    show_table: Shown = False,
     as_json: o.AsJson = False,
     **options: Any,
 ) -> None:
@@ -101,7 +105,7 @@ def table(
     if as_json:
         json_answers.show({"file": str(o.data_path(file)), **tabulated.to_plain(), **_places(out)})
     else:
-        _screen(o.data_path(file), tabulated, out)
+        _screen(o.data_path(file), tabulated, out, show_table)
 
 
 def _protection(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +179,7 @@ def _places(out: Path | None) -> dict[str, str | None]:
     }
 
 
-def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
+def _screen(file: Path, result: Tabulated, place: Path | None, shown: bool) -> None:
     out = screen()
     say(
         out,
@@ -184,7 +188,10 @@ def _screen(file: Path, result: Tabulated, place: Path | None) -> None:
     )
     out.print()
     out.print(indented(Text(flat(result.words), "bold")))
+    if shown:
+        table_as_published(out, result)
     audit(out, result)
+    differences(out, result)
     if result.compared:
         side_by_side(out, result.compared)
     remarks(out, result)

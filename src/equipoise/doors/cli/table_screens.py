@@ -9,6 +9,9 @@ from rich.text import Text
 from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.json_answers import scores
 from equipoise.doors.cli.screen_parts import best_of, flat, indented, listed, places, say, screen, table, title
+from equipoise.doors.report.page_parts import Facts
+from equipoise.doors.report.period_section import change_counts, period_words
+from equipoise.doors.report.table_grid import grid
 from equipoise.doors.report.table_page import certificate
 from equipoise.ground.system import privacy
 from equipoise.methods.score import Score
@@ -36,6 +39,47 @@ def side_by_side(out: Console, compared: TableComparison) -> None:
 
 def _value(score: Score) -> str:
     return flat(value_text(score.value, score.unit)) if isfinite(score.value) else "n/a"
+
+
+def table_as_published(out: Console, tabulated: Tabulated) -> None:
+    """The table as it is published, in reading order: an x is suppressed; columns that do not fit stand below."""
+    facts = grid(tabulated, public=True)
+    title(out, flat(f"{facts['unit']} by {', '.join(tabulated.table.by)}"))
+    for block in facts["blocks"]:
+        if block["name"]:
+            out.print(indented(Text(flat(f"{facts['over']}: {block['name']}"), "bold")))
+        labels = ["  " * max(0, row["depth"] - 1) + flat(row["label"]) for row in block["rows"]]
+        for columns in _screenfuls(facts, block, out.width - max(map(len, labels)) - 4):
+            rows = table(flat(facts["corner"]), *(flat(facts["columns"][i]["label"]) for i in columns))
+            rows.width = None
+            for label, row in zip(labels, block["rows"], strict=True):
+                rows.add_row(label, *(row["cells"][i]["text"] for i in columns), style="bold" if row["total"] else "")
+            out.print(indented(rows))
+            out.print()
+    legend = ["x: suppressed."] if tabulated.counts["suppressed"] else []
+    for line in (*legend, *(f"Shown: {cut}; table.csv has all." for cut in facts["cuts"])):
+        out.print(indented(Text(line, "dim")))
+
+
+def _screenfuls(facts: Facts, block: Facts, width: int) -> list[list[int]]:
+    """The columns of a block, as many at a time as fit the width."""
+    screenfuls: list[list[int]] = [[]]
+    left = width
+    for i, column in enumerate(facts["columns"]):
+        wide = 2 + max(8, len(column["label"]), *(len(row["cells"][i]["text"]) for row in block["rows"]))
+        if screenfuls[-1] and wide > left:
+            screenfuls.append([])
+            left = width
+        screenfuls[-1].append(i)
+        left -= wide
+    return screenfuls
+
+
+def differences(out: Console, tabulated: Tabulated) -> None:
+    """What became of the cells since the last period, where the pattern followed one."""
+    if counts := change_counts(tabulated):
+        heading = ", ".join(f"{many:,} {kind}" for kind, many in counts)
+        listed(out, "Differences to the last period", [flat(f"Cells: {heading}."), *period_words(tabulated)])
 
 
 def audit(out: Console, tabulated: Tabulated) -> None:
@@ -73,6 +117,7 @@ def released(release: TableRelease) -> None:
     out.print(indented(Text(flat(tabulated.words))))
     side_by_side(out, release.comparison)
     audit(out, tabulated)
+    differences(out, tabulated)
     remarks(out, tabulated)
     places(out, {"Your report": release.report, "To publish": release.public, "To keep secret": release.private})
     if note := privacy():
@@ -102,7 +147,9 @@ def plain_release(release: TableRelease) -> dict[str, Any]:
         "scores": scores(release.trial.scores),
         "limits": dict(release.policy.limits),
         "candidates": candidates(release),
-        "table": {name: plain[name] for name in ("words", "by", "value", "rule", "counts", "audit", "notes")},
+        "table": {
+            name: plain[name] for name in ("words", "by", "value", "rule", "counts", "audit", "notes", "changes")
+        },
         "compared": plain["compared"],
         "warnings": [{"rule": w.rule, "words": w.words.replace("\xa0", " ")} for w in release.table.warnings],
         "folder": str(release.folder),

@@ -17,6 +17,7 @@ from equipoise.releases.report_facts import Report
 from equipoise.releases.tabulated import Tabulated
 
 PACKAGE = "equipoise.doors.report"
+TABLE_SCRIPT = "templates/table.js"
 SCRIPTS = ("assets/vega.min.js", "assets/vega-lite.min.js", "assets/vega-embed.min.js", "templates/page.js")
 
 
@@ -66,7 +67,8 @@ def _page(template: str, facts: Facts, public: bool) -> str:
         public=public,
         style=Markup(_text("templates/page.css")),
         scripts=[Markup(script) for script in scripts],
-        allowed=_hashes(scripts),
+        table_script=Markup(_text(TABLE_SCRIPT)),
+        allowed=_hashes([*scripts, _text(TABLE_SCRIPT)]),
     )
 
 

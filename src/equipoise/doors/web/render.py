@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from equipoise.doors.web.app_state import VERSION_HEADER, office_of
@@ -30,8 +30,8 @@ NOTICE_HEADERS = {"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"}
 @cache
 def templates() -> Environment:
     environment = Environment(
-        loader=PackageLoader("equipoise.doors.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        loader=ChoiceLoader([PackageLoader(f"equipoise.doors.{door}") for door in ("web", "report")]),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.globals.update(term=term, PAGES=PAGES, UPLOADS=",".join(upload_suffixes()))
     environment.filters.update(percent=percent, number=number, whole=whole)

@@ -23,15 +23,25 @@ def suppressed_before(table: Table, like: str) -> Booleans:
     """
     if like in table.more.columns:
         return table.numbers(like) != 0
+    before: Booleans = last_period(table, like)["suppressed"].fill_null(value=False).to_numpy()
+    return before
+
+
+def last_period(table: Table, like: str) -> pl.DataFrame:
+    """What the released table of the last period says of each cell: its number `before`, and whether `suppressed`.
+
+    Both are null for a cell that it does not have.
+    """
     old = _read(Path(like))
     require_columns((*table.by, "published"), dict.fromkeys(old.columns))
-    marks = old.select(*(pl.col(column).cast(pl.String) for column in table.by), before=pl.col("published").is_null())
-    if marks.select(table.by).is_duplicated().any():
+    names, number = list(table.by), pl.col("published")
+    numbers = {"__eq_before": number.cast(pl.Float64, strict=False), "__eq_hidden": number.is_null()}
+    cells = old.select(pl.col(names).cast(pl.String), **numbers)
+    if cells.select(names).is_duplicated().any():
         raise DataError("The table of the last period has cells twice: each combination of labels once.")
-    labels = table.table.select(pl.col(table.by).cast(pl.String))
-    rows = labels.join(marks, on=list(table.by), how="left", maintain_order="left", nulls_equal=True)
-    before: Booleans = rows["before"].fill_null(value=False).to_numpy()
-    return before
+    labels = table.table.select(pl.col(names).cast(pl.String))
+    rows = labels.join(cells, on=names, how="left", maintain_order="left", nulls_equal=True)
+    return rows.select(before="__eq_before", suppressed="__eq_hidden")
 
 
 def _read(path: Path) -> pl.DataFrame:

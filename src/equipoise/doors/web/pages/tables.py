@@ -264,7 +264,8 @@ def _facts(office: Office, values: bool) -> dict[str, Any]:
 def _hide_values(result: Mapping[str, Any], values: bool) -> dict[str, Any]:
     """The result of a run, with suppressed values only if `values`."""
     narrow = [row if values else {**row, "value": "", "width": ""} for row in result["narrow"]]
-    return {**result, "grid": work.veiled(result["grid"], values), "narrow": narrow}
+    details = work.veiled_details(result["details"], values)
+    return {**result, "grid": work.veiled(result["grid"], values), "narrow": narrow, "details": details}
 
 
 def _current_run(office: Office, kind: str, settings: Mapping[str, Any]) -> Run | None:

@@ -57,8 +57,9 @@ def protected(table: Table, method: Any, recipe: Recipe, progress: Progress) -> 
 def result_facts(tabulated: Tabulated, source: str) -> Plain:
     """What the page says of a protected table."""
     facts = table_facts(tabulated, source, public=False)
-    names = ("grid", "certificate", "narrow", "warnings", "notes", "done", "suppresses", "against", "not_against")
-    return {**{name: facts[name] for name in names}, "counts": tabulated.counts, "words": sentence(tabulated)}
+    names = ("grid", "details", "changes", "certificate", "narrow", "warnings", "notes", "done", "suppresses")
+    kept = {name: facts[name] for name in (*names, "against", "not_against")}
+    return {**kept, "counts": tabulated.counts, "words": sentence(tabulated)}
 
 
 def sentence(tabulated: Tabulated) -> str:

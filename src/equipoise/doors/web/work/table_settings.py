@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from operator import and_, or_
-from typing import Any, get_args, get_origin
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
 from equipoise.ground.errors import ParameterError, hint
 from equipoise.ground.system import packaged
@@ -122,8 +123,9 @@ def _with_value(step: Mapping[str, Any], verb: Any, name: str, text: str, settin
     if name not in _names(step["use"], verb):
         raise ParameterError(f"{title(step['use'])} has no parameter {name!r}.")
     more = {"rule": rule_text(rule_of(settings))} if "rule" in _names(step["use"], verb) else {}
-    switch = next(field.type for field in form(find(step["use"], verb)) if field.name == name) is bool
-    method = _build({**step, **more, name: text.strip() or ("false" if switch else "")}, verb)
+    kind = next(field.type for field in form(find(step["use"], verb)) if field.name == name)
+    value = text.strip() or (None if NoneType in get_args(kind) else "false" if kind is bool else "")
+    method = _build({**step, **more, name: value}, verb)
     return plain_method(method)
 
 
@@ -217,7 +219,8 @@ def _shown(field: Field) -> bool:
 
 
 def _field(step: Mapping[str, Any], field: Field) -> Plain:
-    choices = SUPPRESSION_COSTS if field.name == "cost" else tuple(map(str, get_args(field.type)))
+    named = get_args(field.type) if get_origin(field.type) is Literal else ()
+    choices = SUPPRESSION_COSTS if field.name == "cost" else tuple(map(str, named))
     kind = "switch" if field.type is bool else "choice" if choices else "number"
     value = step.get(field.name, field.default)
     return {
@@ -225,7 +228,7 @@ def _field(step: Mapping[str, Any], field: Field) -> Plain:
         "label": WORDS["fields"].get(step["use"], {}).get(field.name, field.name),
         "kind": kind,
         "choices": list(choices),
-        "value": value if kind == "switch" else _text(value, field),
+        "value": value if kind == "switch" else "" if value is None else _text(value, field),
     }
 
 

@@ -12,7 +12,8 @@ from equipoise.data.hierarchy import Hierarchy
 from equipoise.data.levels import ORIGINAL, ROOT
 from equipoise.data.records import Law, Records
 from equipoise.data.tables.table import Table
-from equipoise.doors.report.table_page import grid
+from equipoise.doors.report.cell_details import CellDetails
+from equipoise.doors.report.table_grid import grid, shown_cells
 from equipoise.doors.web.memory import Memory, Policy, frozen
 from equipoise.doors.web.work import table_settings as plain
 from equipoise.doors.web.work.table_settings import LARGEST, Plain
@@ -177,12 +178,15 @@ def flagged(memory: Memory, folder: Path, policy: Policy, settings: Policy, valu
     marked = table.protected(np.where(unsafe, np.nan, amount(table)), status, law)
     warning = diagnose(table, rule)
     tabulated = Tabulated(marked, pl.DataFrame(), Suppress(rule), rule, warning)
+    shown = grid(tabulated, public=False)
+    details = CellDetails(tabulated).facts(shown_cells(shown))
     return {
         "cells": len(table),
         "sensitive": int(unsafe.sum()),
         "empty": int((table.n == 0).sum()),
         "bases": _bases(table),
-        "grid": veiled(grid(tabulated, public=False), values),
+        "grid": veiled(shown, values),
+        "details": veiled_details(details, values),
         "warnings": [(warning.rule, warning.words, warning.example)] if warning else [],
     }
 
@@ -249,12 +253,23 @@ def veiled(grid: Plain, values: bool) -> Plain:
     """A table without the values of suppressed cells, unless they are asked for."""
     if values:
         return grid
-    rows = [{**row, "cells": [_veiled(cell) for cell in row["cells"]]} for row in grid["rows"]]
-    return {**grid, "rows": rows}
+    blocks = [{**b, "rows": [{**r, "cells": [*map(_veiled, r["cells"])]} for r in b["rows"]]} for b in grid["blocks"]]
+    return {**grid, "blocks": blocks}
 
 
 def _veiled(cell: Plain) -> Plain:
     return {**cell, "text": ""} if cell["kind"] in ("sensitive", "secondary") else cell
+
+
+def veiled_details(details: Sequence[Plain], values: bool) -> list[Plain]:
+    """What there is to say of cells, without their values and what tells them: contributions, reasons, intervals."""
+    return list(details) if values else [*map(_veiled_detail, details)]
+
+
+def _veiled_detail(cell: Plain) -> Plain:
+    why = cell["why"] if cell["status"] == "secondary" else [line.partition(":")[0] for line in cell["why"]]
+    known = [row if row["outsider"] else {**row, "between": ""} for row in cell["known"]]
+    return {**cell, "value": "", "who": "", "why": why, "known": known}
 
 
 def policy_of(memory: Memory, folder: Path, policy: Policy, settings: Policy) -> Plain:
