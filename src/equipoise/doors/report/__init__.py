@@ -61,14 +61,14 @@ def _page(template: str, facts: Facts, public: bool) -> str:
     pages = Environment(
         loader=PackageLoader(PACKAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    scripts = [_text(path) for path in SCRIPTS]
+    scripts, table = [_text(path) for path in SCRIPTS], _text(TABLE_SCRIPT) if template == "table.html" else ""
     return pages.get_template(template).render(
         facts,
         public=public,
         style=Markup(_text("templates/page.css")),
         scripts=[Markup(script) for script in scripts],
-        table_script=Markup(_text(TABLE_SCRIPT)),
-        allowed=_hashes([*scripts, _text(TABLE_SCRIPT)]),
+        table_script=Markup(table),
+        allowed=_hashes([*scripts, *([table] if table else [])]),
     )
 
 

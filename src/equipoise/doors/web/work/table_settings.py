@@ -213,9 +213,9 @@ def _form(step: Mapping[str, Any], verb: Any) -> Plain:
 
 
 def _shown(field: Field) -> bool:
-    """Whether the page has room for a field: not for those it sets itself, for lists and for what may be left out."""
-    several = get_origin(field.type) is tuple or type(None) in get_args(field.type)
-    return field.name not in HIDDEN_FIELDS and not several
+    """Whether the page has room for a field: not for those it sets itself, for lists and for most that is optional."""
+    optional = NoneType in get_args(field.type) and field.name != "like"
+    return field.name not in HIDDEN_FIELDS and get_origin(field.type) is not tuple and not optional
 
 
 def _field(step: Mapping[str, Any], field: Field) -> Plain:
