@@ -124,7 +124,8 @@ class InsiderAudit:
         level = np.concatenate([self.above[cells], self.below[cells]])
         asked = level > 0
         bulk = InsiderProofs(self.table, parts, (cell[asked], sign[asked], level[asked]), knower, room)
-        bulk.run(self.progress, PARTS[:1] if size > 1 else PARTS)
+        bulk.run(self.progress, self.work // 2, PARTS[:1] if size > 1 else PARTS)
+        self.work -= bulk.work
         proofs = bulk.proofs()
         return {key: (met, NOBODY) for key, (met, _) in proofs.items() if met} if size > 1 else proofs
 
