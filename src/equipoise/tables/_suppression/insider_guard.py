@@ -25,8 +25,10 @@ MAX_PRUNED = 2_000
 PRUNING_TOLERANCE = 1e-9
 """Share of its level that a cell may lose by the removal of another: rounding."""
 WIDENING = "suppressing more against those who contribute"
-GUARD_SHARE, MIN_GUARD_WORK = 2, 1_000_000_000
-"""Work of the guard as a multiple of that of the pattern; what a small pattern may take anyway: some ten seconds."""
+GUARD_SHARE, MIN_GUARD_WORK = 2, 6_000_000_000
+"""Work of the proofs as a multiple of that of the pattern; what they may take anyway: all have to be looked at."""
+MAX_WIDENING_WORK = 3_000_000_000
+"""Work spent at most on further cells."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,8 +46,8 @@ def widened(
     """The pattern with what else it takes to guard against every kind of contributor, as far as cells may be used.
 
     Where no pattern gives a level, `WEAK_LEVEL_SHARE` of the farthest possible is asked for. Cost: the audit against
-    contributors, and one small program for each demand that failed; together not much more than twice the `work` of
-    the pattern, or of a small one `MIN_GUARD_WORK`. What is not reached by then is `weaker`.
+    contributors, and one small program for each demand that failed; proofs take up to twice the `work` of the pattern,
+    or `MIN_GUARD_WORK` where that is more. What is not reached by then is `weaker`.
     """
     levels = np.concatenate([below[below > 0], above[above > 0]])
     hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost, levels, progress)
@@ -58,11 +60,10 @@ def widened(
         audit.moves, audit.proofs, audit.nearby = moves, proofs, True
         kinds = kinds_of(union, table, hidden, coalition)
         answers = [audit.against(minds, size, kind) for kind, (minds, size) in kinds.items()]
-        moves, proofs, meeting.left = audit.moves, audit.proofs, audit.work
+        moves, proofs, left = audit.moves, audit.proofs, audit.work
         failures = [failure for one in answers for failure in one.failures]
         if not sum(meeting.meet(failure, hidden, audit) for failure in tracked(failures, WIDENING, progress)):
             break
-        left = meeting.left
     weaker = {cell for cell, *_ in meeting.hopeless} | {failure.cell for failure in failures}
     weaker |= {cell for one in answers for cell in one.cells[one.unsettled].tolist()}
     added = np.flatnonzero(hidden & (below + above <= 0))
@@ -107,7 +108,7 @@ class _Meeting:
     ) -> None:
         self.table, self.usable, self.cost, self.levels = table, usable, cost, levels
         self.finder = Finder(table, usable, cost, levels, progress) if len(levels) else None
-        self.left, self.hopeless = 0, set[tuple[int, int, bytes]]()
+        self.left, self.hopeless = MAX_WIDENING_WORK, set[tuple[int, int, bytes]]()
 
     def meet(self, failure: Failure, hidden: Booleans, audit: InsiderAudit) -> bool:
         """Suppress what the cheapest move needs that meets a demand, or a weaker one; whether there was such a move."""

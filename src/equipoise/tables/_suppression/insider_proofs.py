@@ -6,14 +6,18 @@ and where many are alone in cells nothing can; so next a quarter of them is held
 smaller parts. What is left is asked one by one.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress
 from equipoise.tables._suppression.bulk_moves import MAX_BULK_ROOM, OVERSHOOT, capped
 from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, living
-from equipoise.tables._suppression.feasible_moves import Component
-from equipoise.tables._suppression.problem import SuppressionTable
+
+if TYPE_CHECKING:
+    from equipoise.tables._suppression.feasible_moves import Component
+    from equipoise.tables._suppression.problem import SuppressionTable
 
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which a move may fall short: rounding, not disclosure."""
@@ -38,7 +42,7 @@ class InsiderProofs:
     """
 
     def __init__(
-        self, table: SuppressionTable, parts: list[Component], demands: tuple[Integers, Integers, Floats],
+        self, table: "SuppressionTable", parts: "list[Component]", demands: tuple[Integers, Integers, Floats],
         knower: Integers, room: Floats | None,
     ) -> None:  # fmt: skip
         self.table, (self.cell, self.sign, self.level) = table, demands
