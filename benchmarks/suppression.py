@@ -1,19 +1,32 @@
-"""Secondary suppression with its proof and audit: tables of 441 to a million cells, made here, against a package's."""
+"""Secondary suppression with its proof and audit: tables of 441 to a million cells, made here, against a package's.
+
+One table alone, with or without the guard against contributors and their audit, by the p% rule or at least 3 records:
+`python -m benchmarks.suppression "5-way, 3,125 cells" guarded p-percent:10%`.
+"""
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+import equipoise as eq
 from benchmarks.perturbation import YARDSTICK, grouping
 from benchmarks.rows import Row, Scale, Skipped, cost, fresh, peak
 from equipoise.data.tables.additivity import Additive
+from equipoise.data.tables.table import Table
+from equipoise.ground.randomness import Draws
+from equipoise.recipe.catalogue import parse
+from equipoise.tables import Suppress
 from equipoise.tables._suppression.suppression_pattern import Suppression, suppress
 from equipoise.tables.audits.attacker_intervals import audit
+from equipoise.tables.audits.certificate import certify
 
 P = 0.1
 GAUSS = {"2-way, 2,601 cells": 4.6, "2-way, 10,201 cells": 61.8, "3-way hierarchical, 6,875 cells": 36.2}
@@ -40,6 +53,8 @@ SECONDS = {"2-way, 441 cells": 60.0, "2-way hierarchical, 10,201 cells": 60.0, "
 """CPU seconds that tables without a peer's figure may take, audit included."""
 GIBIBYTES = 4.0
 """What the larger tables may take."""
+GUARDS, GUARD_LIMIT = ("plain", "guarded"), 3.0
+"""A pattern without and with the guard against contributors, and how many times the CPU the second may take."""
 AUDITED = 11_000
 """Cells above which memory is judged, too."""
 
@@ -74,14 +89,9 @@ def tree(branches: tuple[int, ...]) -> NDArray[np.int64]:
 
 def made(shape: tuple[tuple[int, ...], ...], each: float, seed: int) -> Made:
     """Contributors spread unevenly over the lowest cells (`each` on average) with lognormal contributions."""
-    draw = np.random.default_rng(seed)
     trees = [tree(branches) for branches in shape]
     lines = [_ancestry(parents, len(branches)) for parents, branches in zip(trees, shape, strict=True)]
-    leaves = [line.shape[0] for line in lines]
-    weight = draw.lognormal(0, 1, int(np.prod(leaves)))
-    homes = draw.choice(weight.size, size=round(each * weight.size), p=weight / weight.sum())
-    amount = np.ceil(draw.lognormal(3, 1.2, len(homes)))
-    spots = np.unravel_index(homes, leaves)
+    spots, amount = _contributions(shape, each, seed)
     sizes = [len(parents) for parents in trees]
     combined = [
         np.ravel_multi_index([line[spot, level] for line, spot, level in zip(lines, spots, levels, strict=True)], sizes)
@@ -89,6 +99,16 @@ def made(shape: tuple[tuple[int, ...], ...], each: float, seed: int) -> Made:
     ]
     cells, parts = np.concatenate(combined), np.tile(amount, len(combined))
     return _judged(Additive.over(trees), cells, parts)
+
+
+def _contributions(
+    shape: tuple[tuple[int, ...], ...], each: float, seed: int
+) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.float64]]:
+    """The code of each contribution in every dimension, and its amount."""
+    draw, leaves = np.random.default_rng(seed), [int(np.prod(branches)) for branches in shape]
+    weight = draw.lognormal(0, 1, int(np.prod(leaves)))
+    homes = draw.choice(weight.size, size=round(each * weight.size), p=weight / weight.sum())
+    return np.unravel_index(homes, leaves), np.ceil(draw.lognormal(3, 1.2, len(homes)))
 
 
 def _ancestry(parents: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
@@ -144,6 +164,12 @@ def suppression(scale: Scale) -> Iterator[Row | Skipped]:
         if found["cells"] > AUDITED:
             yield Row(f"{told}, memory", found["peak"], GIBIBYTES, 1.0, unit="GiB", against=f"{GIBIBYTES:g} GiB")
 
+    for name in list(SHAPES)[: 1 if scale.share < 1 else 2]:
+        plain, guarded = (fresh("-m", "benchmarks.suppression", name, how, "p-percent:10%") for how in GUARDS)
+        note = f"{guarded['secondaries']:,.0f} secondaries, {plain['secondaries']:,.0f} without the guard"
+        told = f"guard against contributors, {name}"
+        yield Row(told, guarded["pattern"], plain["pattern"], GUARD_LIMIT, against="the pattern without it", note=note)
+
 
 def _note(found: Mapping[str, float]) -> str:
     gap = 1 - found["bound"] / found["cost"] if found["cost"] else 0.0
@@ -165,5 +191,49 @@ def measured(name: str) -> dict[str, float]:
     }  # fmt: skip
 
 
+def from_records(name: str, rule: str) -> tuple[Table, Any]:
+    """The same table made from records, and the rule; counts for the rule of least records."""
+    shape, chosen = SHAPES[name], parse(rule, "rule")
+    spots, amount = _contributions(shape, EACH[name], seed=1)
+    columns = {f"d{number}": codes for number, codes in enumerate(spots)}
+    hierarchies = {}
+    for (column, codes), branches in zip(columns.items(), shape, strict=True):
+        widths = np.cumprod(branches[:0:-1])
+        if len(widths):
+            chains = [[code, *(f"{width}_{code // width}" for width in widths.tolist())] for code in np.unique(codes)]
+            hierarchies[column] = eq.Hierarchy.mapping([[str(one) for one in chain] for chain in chains])
+    frame = pl.DataFrame(columns).with_columns(pl.all().cast(pl.String)).with_columns(v=amount)
+    value = None if rule.startswith("min-count") else "v"
+    return eq.table(eq.Records.of(frame, eq.Roles()), list(columns), value, hierarchies=hierarchies), chosen
+
+
+def measured_with_guard(name: str, rule: str, guarded: bool) -> dict[str, object]:
+    """Cost of one table from records: the pattern, the certificate, the longest silence, and whom the audit covers."""
+    table, chosen = from_records(name, rule)
+    heard, pauses = [time.monotonic()], [0.0]
+    kept: list[Any] = []
+
+    def tell(*_: object) -> None:
+        pauses.append(time.monotonic() - heard[-1])
+        heard.append(time.monotonic())
+
+    mask = Suppress(chosen, singletons=guarded)
+    pattern = cost(lambda: kept.append(mask.apply(table, Draws(1), tell)))
+    audited = cost(lambda: kept.append(certify(kept[0], chosen, tell)))
+    released, certificate = kept
+    status, value = released.table["status"], released.numbers("value")
+    return {
+        "cells": len(table), "primaries": int((status == "sensitive").sum()),
+        "secondaries": int((status == "secondary").sum()),
+        "cost": float(value[(status == "secondary").to_numpy()].sum()), "pattern": pattern.cpu,
+        "audit": audited.cpu, "cpu": pattern.cpu + audited.cpu, "silence": max(pauses), "peak": peak(),
+        "failed": certificate.exact + certificate.exposed + certificate.insiders,
+        "less": list(certificate.attackers.short),
+    }  # fmt: skip
+
+
 if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1])))
+    if len(sys.argv) > 2:
+        print(json.dumps(measured_with_guard(sys.argv[1], sys.argv[3], sys.argv[2] == "guarded")))
+    else:
+        print(json.dumps(measured(sys.argv[1])))

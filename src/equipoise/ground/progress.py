@@ -59,7 +59,7 @@ class _Heart:
     """The last report, when it was made, and whether to stop."""
 
     def __init__(self, progress: Progress, what: str) -> None:
-        self.progress, self.last, self.when = progress, (0, 1, what), 0.0
+        self.progress, self.last, self.when = progress, (0, 1, what), time.monotonic()
         self.stopped = False
         self.lock, self.done = threading.RLock(), threading.Event()
 

@@ -4,6 +4,7 @@ A `Program` keeps its last basis: a program that differs a little from the one b
 One thread and fixed seeds, so equal programs have equal answers.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,11 @@ INTERIOR_STEPS = 300
 
 COLUMN_WISE, MINIMISE = 1, 1
 """The solver's numbers for a matrix by columns and for a minimum."""
+
+MIN_WATCHED_COLUMNS = 10_000
+"""Columns from which on a program reports from inside: the solver asks a thousand times in a small one."""
+
+MIN_SECONDS_BETWEEN_SIGNS = 0.2
 
 EXPECTED_ITERATIONS = 60
 """Iterations of the interior-point method that progress is measured by."""
@@ -179,10 +185,13 @@ class Program:
     def inner(self, progress: Progress | None = None, what: str = "") -> Floats | None:
         """A solution inside the best face (at a `corner` if so made), by interior point; None when there is none.
 
-        Reports its iterations. What is returned meets the rows to the solver's rounding: check it before it is used.
+        A large program reports its iterations. What is returned meets the rows to the solver's rounding: check it
+        before it is used.
         """
-        if progress is not None:
+        if progress is not None and self.columns >= MIN_WATCHED_COLUMNS:
             self.watch(progress, what)
+        elif progress is not None:
+            report(progress, 0, EXPECTED_ITERATIONS, what)
         self.highs.run()
         self.work += INTERIOR_STEPS * max(int(self.highs.getInfo().ipm_iteration_count), 1) * self.columns
         self._refuse_interrupted()
@@ -190,10 +199,16 @@ class Program:
         return values if self.highs.getModelStatus() == self.kinds.kOptimal and len(values) else None
 
     def watch(self, progress: Progress, what: str) -> None:
-        """Report a sign of life at every iteration, and stop with `Cancelled` when the answer is False."""
+        """Report a sign of life a few times a second, and stop with `Cancelled` when the answer is False."""
         import highspy
 
+        last = time.monotonic()
+
         def sign(kind: Any, message: str, given: Any, answer: Any, data: Any) -> None:
+            nonlocal last
+            if time.monotonic() - last < MIN_SECONDS_BETWEEN_SIGNS:
+                return
+            last = time.monotonic()
             count = max(int(given.ipm_iteration_count), 0)
             answer.user_interrupt = progress(min(count, EXPECTED_ITERATIONS - 1), EXPECTED_ITERATIONS, what) is False
 

@@ -29,22 +29,27 @@ WHOLE_TOLERANCE = 1e-6
 
 def components(table: SuppressionTable, suppressed: Booleans, levels: Floats, shy: Booleans) -> "Iterator[Component]":
     """The suppressed cells that can move, by what hangs together; `shy` cells are moved only where they must be."""
-    from scipy.sparse.csgraph import connected_components
-
     cells = np.flatnonzero(suppressed & table.movable)
     matrix = table.additive.by_cell[:, cells]
     alive = living(matrix)
     cells, matrix = cells[alive], matrix[:, np.flatnonzero(alive)]
-    import scipy.sparse as sparse
-
-    links = sparse.csr_array(sparse.bmat([[None, matrix.T], [matrix, None]]))
-    label = connected_components(links, directed=False)[1][: len(cells)] if len(cells) else NO_CELLS
-    order = np.argsort(label, kind="stable")
-    starts = np.flatnonzero(np.diff(label[order], prepend=-1))
     asked = levels[cells] > 0
-    for columns in np.split(order, starts[1:]) if len(order) else []:
+    for columns in hanging_together(matrix):
         if asked[columns].any():
             yield Component(table, cells[columns], matrix[:, columns], shy[cells[columns]])
+
+
+def hanging_together(matrix: Any) -> list[Integers]:
+    """The columns of a matrix in groups that share no row, each sorted. O(entries)."""
+    import scipy.sparse as sparse
+    from scipy.sparse.csgraph import connected_components
+
+    if not matrix.shape[1]:
+        return []
+    links = sparse.csr_array(sparse.bmat([[None, matrix.T], [matrix, None]]))
+    label = connected_components(links, directed=False)[1][: matrix.shape[1]]
+    order = np.argsort(label, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
 
 
 class Component:

@@ -25,8 +25,10 @@ MAX_PRUNED = 2_000
 PRUNING_TOLERANCE = 1e-9
 """Share of its level that a cell may lose by the removal of another: rounding."""
 WIDENING = "suppressing more against those who contribute"
+GUARD_SHARE, MIN_GUARD_WORK = 2, 6_000_000_000
+"""Work of the proofs as a multiple of that of the pattern; what they may take anyway: all have to be looked at."""
 MAX_WIDENING_WORK = 3_000_000_000
-"""Work (`Program.work`) spent at most on further cells: some 20 seconds."""
+"""Work spent at most on further cells."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,27 +41,31 @@ class GuardedPattern:
 
 def widened(
     union: Union, table: SuppressionTable, suppressed: Booleans, usable: Booleans, *, below: Floats, above: Floats,
-    cost: Floats, coalition: int, progress: Progress | None = None,
+    cost: Floats, coalition: int, work: int = 0, progress: Progress | None = None,
 ) -> GuardedPattern:  # fmt: skip
     """The pattern with what else it takes to guard against every kind of contributor, as far as cells may be used.
 
     Where no pattern gives a level, `WEAK_LEVEL_SHARE` of the farthest possible is asked for. Cost: the audit against
-    contributors, again after each round, and one small program for each demand that failed.
+    contributors, and one small program for each demand that failed; proofs take up to twice the `work` of the pattern,
+    or `MIN_GUARD_WORK` where that is more. What is not reached by then is `weaker`.
     """
     levels = np.concatenate([below[below > 0], above[above > 0]])
     hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost, levels, progress)
     moves: dict[int, list[TableMove]] = {}
     proofs: dict[str, Proofs] = {}
+    left = max(GUARD_SHARE * work, MIN_GUARD_WORK)
     for _ in range(MAX_ROUNDS):
-        audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0), progress=progress)
+        shy = hidden & (union.knowers >= 0)
+        audit = InsiderAudit(table, hidden, below, above, shy=shy, work=left, progress=progress)
         audit.moves, audit.proofs, audit.nearby = moves, proofs, True
         kinds = kinds_of(union, table, hidden, coalition)
         answers = [audit.against(minds, size, kind) for kind, (minds, size) in kinds.items()]
-        moves, proofs = audit.moves, audit.proofs
+        moves, proofs, left = audit.moves, audit.proofs, audit.work
         failures = [failure for one in answers for failure in one.failures]
         if not sum(meeting.meet(failure, hidden, audit) for failure in tracked(failures, WIDENING, progress)):
             break
     weaker = {cell for cell, *_ in meeting.hopeless} | {failure.cell for failure in failures}
+    weaker |= {cell for one in answers for cell in one.cells[one.unsettled].tolist()}
     added = np.flatnonzero(hidden & (below + above <= 0))
     if int(hidden.sum()) > int(suppressed.sum()) and len(added) * int((below + above > 0).sum()) <= MAX_PRUNED:
         audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0))
@@ -102,15 +108,15 @@ class _Meeting:
     ) -> None:
         self.table, self.usable, self.cost, self.levels = table, usable, cost, levels
         self.finder = Finder(table, usable, cost, levels, progress) if len(levels) else None
-        self.work, self.hopeless = 0, set[tuple[int, int, bytes]]()
+        self.left, self.hopeless = MAX_WIDENING_WORK, set[tuple[int, int, bytes]]()
 
     def meet(self, failure: Failure, hidden: Booleans, audit: InsiderAudit) -> bool:
         """Suppress what the cheapest move needs that meets a demand, or a weaker one; whether there was such a move."""
         key = (failure.cell, failure.sign, failure.still.tobytes())
-        if self.finder is None or self.work > MAX_WIDENING_WORK or key in self.hopeless:
+        if self.finder is None or self.left < 0 or key in self.hopeless:
             return False
         finder = self.finder if failure.floor is None else self._floored(*failure.floor)
-        before = int(finder.work)
+        before = int(finder.effort + finder.bulk_work)
         move = finder.cheapest(failure.cell, failure.sign, failure.level, hidden, failure.still)
         if move is None:
             self.hopeless.add(key)
@@ -120,7 +126,7 @@ class _Meeting:
         if move is not None:
             hidden[move.cells] = True
             audit.note(move)
-        self.work += int(finder.work) - before
+        self.left -= int(finder.effort + finder.bulk_work) - before
         return move is not None
 
     def _floored(self, cells: Integers, rooms: Floats) -> Finder:

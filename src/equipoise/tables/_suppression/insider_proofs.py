@@ -2,9 +2,11 @@
 
 A move that leaves the cells of contributor b still, and nobody's cells below what he has in them, proves every demand
 that it meets against b. First all contributors' cells are held still. A cell that is somebody's own cannot move then,
-and where many are alone in cells nothing can; so next a quarter of them is held still at a time, then a sixteenth,
-twice. What is left is asked one by one.
+and where many are alone in cells nothing can; so next a quarter of them is held still at a time, then ever
+smaller parts. What is left is asked one by one.
 """
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +14,10 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress
 from equipoise.tables._suppression.bulk_moves import MAX_BULK_ROOM, OVERSHOOT, capped
 from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, living
-from equipoise.tables._suppression.feasible_moves import Component
-from equipoise.tables._suppression.problem import SuppressionTable
+
+if TYPE_CHECKING:
+    from equipoise.tables._suppression.feasible_moves import Component
+    from equipoise.tables._suppression.problem import SuppressionTable
 
 LEVEL_TOLERANCE = 1e-6
 """Share of its level by which a move may fall short: rounding, not disclosure."""
@@ -21,7 +25,7 @@ MIN_BULK_CELLS = 100
 """Suppressed cells that hang together from which on proofs are looked for in bulk."""
 MAX_BULK_PAIRS = 100_000_000
 """Demands times contributors of a component up to which that is done."""
-PARTS = (1, 4, 16, 16)
+PARTS = (1, 4, 16, 16, 64)
 """Parts into which contributors are split; one after the other is held still."""
 MIN_PART_SHARE = 0.2
 """Share of its demands that the first part must prove, or smaller ones are held still."""
@@ -38,7 +42,7 @@ class InsiderProofs:
     """
 
     def __init__(
-        self, table: SuppressionTable, parts: list[Component], demands: tuple[Integers, Integers, Floats],
+        self, table: "SuppressionTable", parts: "list[Component]", demands: tuple[Integers, Integers, Floats],
         knower: Integers, room: Floats | None,
     ) -> None:  # fmt: skip
         self.table, (self.cell, self.sign, self.level) = table, demands
@@ -49,23 +53,27 @@ class InsiderProofs:
         self.groups = [group for group in self.groups if group.open.size <= MAX_BULK_PAIRS]
         self.cells = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(group.cells for group in self.groups)]))
         self.draw = np.random.default_rng(len(self.cells))
-        self.work = 0
+        self.work = self.left = 0
 
-    def run(self, progress: Progress | None, parts: tuple[int, ...] = PARTS) -> None:
-        """Hold every part of the contributors still, in directions drawn anew as long as that proves much."""
+    def run(self, progress: Progress | None, work: int, parts: tuple[int, ...] = PARTS) -> None:
+        """Hold every part of the contributors still, in directions drawn anew as long as that proves much.
+
+        Up to so much `work`.
+        """
+        self.left = min(work, MAX_BULK_WORK)
         people = int(self.knower.max(initial=-1)) + 1
         for count in parts:
             part = self.draw.permutation(people) % count
             for number in range(count):
                 what = f"proving against contributors (part {number + 1} of {count})"
                 shares = self._repeated(part == number, progress, what)
-                if self.work > MAX_BULK_WORK or (shares and shares[0] < MIN_PART_SHARE):
+                if self.work > self.left or (shares and shares[0] < MIN_PART_SHARE):
                     break
 
     def _repeated(self, still: Booleans, progress: Progress | None, what: str) -> list[float]:
         """The share of open demands that each program with these contributors' cells still proves."""
         shares: list[float] = []
-        while len(shares) < MAX_REPEATS and self.work <= MAX_BULK_WORK:
+        while len(shares) < MAX_REPEATS and self.work <= self.left:
             proven = self._round(still, progress, what)
             if proven is None:
                 break

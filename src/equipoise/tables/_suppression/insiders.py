@@ -11,17 +11,19 @@ against a part of the coalition touches: whoever it does not touch takes nothing
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import TableMove
-from equipoise.tables._suppression.contributor_knowledge import Members, Minds
 from equipoise.tables._suppression.feasible_moves import WHOLE_TOLERANCE, Component, components
 from equipoise.tables._suppression.insider_proofs import LEVEL_TOLERANCE, MIN_BULK_CELLS, PARTS, InsiderProofs
 from equipoise.tables._suppression.problem import SuppressionTable
+
+if TYPE_CHECKING:
+    from equipoise.tables._suppression.contributor_knowledge import Minds
 
 MAX_INSIDER_WORK = 6_000_000_000
 """Work (`Program.work`) of an audit against contributors: some 40 seconds; cells not reached by then are said."""
@@ -29,6 +31,7 @@ MAX_FEW = 4
 """People against whom a demand that is met is asked about one by one; for more a move is found that few touch."""
 MAX_MOVES = 40
 """Moves kept for each sensitive cell, the latest."""
+Members = frozenset[int]
 Proofs = dict[tuple[int, int], tuple[bool, Members]]
 """By cell and sign of a demand: whether it is met, and against whom that is not proven yet."""
 NOBODY: Members = frozenset()
@@ -85,7 +88,7 @@ class InsiderAudit:
         self.proofs: dict[str, Proofs] = {}
         self.nearby = False
 
-    def against(self, minds: Minds, size: int = 1, kind: str = "") -> GuardedCells:
+    def against(self, minds: "Minds", size: int = 1, kind: str = "") -> GuardedCells:
         """The least that each sensitive cell keeps against any `size` of these people together.
 
         With a `kind` what is proven of it is kept in `proofs`, and proven in bulk first.
@@ -111,7 +114,7 @@ class InsiderAudit:
             tuple(failures), programs,
         )  # fmt: skip
 
-    def _in_bulk(self, minds: Minds, size: int) -> Proofs:
+    def _in_bulk(self, minds: "Minds", size: int) -> Proofs:
         """What is proven in bulk in large components; of coalitions what is proven against everybody at once."""
         parts = [part for part in self.components if len(part.cells) >= MIN_BULK_CELLS]
         knower, room = minds.all_at_once()
@@ -124,7 +127,8 @@ class InsiderAudit:
         level = np.concatenate([self.above[cells], self.below[cells]])
         asked = level > 0
         bulk = InsiderProofs(self.table, parts, (cell[asked], sign[asked], level[asked]), knower, room)
-        bulk.run(self.progress, PARTS[:1] if size > 1 else PARTS)
+        bulk.run(self.progress, self.work // 2, PARTS[:1] if size > 1 else PARTS)
+        self.work -= bulk.work
         proofs = bulk.proofs()
         return {key: (met, NOBODY) for key, (met, _) in proofs.items() if met} if size > 1 else proofs
 
@@ -151,7 +155,7 @@ class _CellQuestion:
     """One sensitive cell: how far it gets both ways against the members of every coalition."""
 
     def __init__(
-        self, audit: InsiderAudit, component: Component, minds: Minds, cell: int, members: Members, proofs: Proofs
+        self, audit: InsiderAudit, component: Component, minds: "Minds", cell: int, members: Members, proofs: Proofs
     ) -> None:  # fmt: skip
         self.audit, self.component, self.minds, self.cell = audit, component, minds, cell
         self.members, self.proofs, self.others = members, proofs, members

@@ -8,12 +8,14 @@ codes in each dimension, so that a box of 2^d corners is always inside.
 Nothing here is of the size of the table, so that a neighbourhood costs the same in a table of a million cells.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.tables._suppression.problem import SuppressionTable
+
+if TYPE_CHECKING:
+    from equipoise.tables._suppression.problem import SuppressionTable
 
 MIN_LIVING_CELLS = 200, 900
 """Cells of a neighbourhood that could move, in up to four dimensions and in more: there most are dead ends."""
@@ -24,7 +26,7 @@ STEPS = 5
 class Neighbourhood:
     """Cells near a cell; `usable` ones may be suppressed, at `cost`."""
 
-    def __init__(self, table: SuppressionTable, usable: Booleans, cost: Floats) -> None:
+    def __init__(self, table: "SuppressionTable", usable: Booleans, cost: Floats) -> None:
         self.table, self.usable, self.cost = table, usable, cost
         matrix = table.additive.matrix.tocsr()
         self.members, self.relations = Lists(matrix), Lists(matrix.tocsc())

@@ -120,7 +120,7 @@ def _guarded(
     below, above = (np.where(own.atoms, 0.0, level[cells]) for level in levels)
     guarded = widened(
         own, system, pattern.suppressed[cells] | own.atoms, usable[cells] | own.atoms, below=below, above=above,
-        cost=np.where(own.atoms, 0.0, costs[cells]), coalition=mask.coalition, progress=progress,
+        cost=np.where(own.atoms, 0.0, costs[cells]), coalition=mask.coalition, work=pattern.work, progress=progress,
     )  # fmt: skip
     if own is union:
         suppressed, weaker = guarded.suppressed, guarded.weaker

@@ -39,7 +39,8 @@ class Suppression:
     primary and direction there is such a w; where contributors know their own cells, several whose rows leave each of
     them still in one. `cost` is that
     of the secondary cells, `bound` what no pattern can go below. `weaker` lists primaries that are guarded to less than
-    their level against some contributor who knows his own cells, because no pattern gives more (`knowers`).
+    their level against some contributor who knows his own cells, because no pattern gives more (`knowers`). `work` is
+    what it took, the same on every machine.
     """
 
     suppressed: Booleans
@@ -53,6 +54,7 @@ class Suppression:
     bound: float
     programs: int
     weaker: Integers
+    work: int = 0
 
     @property
     def secondary(self) -> Booleans:
@@ -165,6 +167,7 @@ def _result(
     suppression = Suppression(
         pattern, primary, witnesses, rows, demands.cell[owners], demands.sign[owners], levels * unit,
         spent, min(spent, bound), cover.finder.programs, np.array(cover.knowers.weaker(), dtype=np.int64),
+        cover.finder.effort + cover.finder.bulk_work,
     )  # fmt: skip
     suppression.verify(table)
     return suppression

@@ -18,6 +18,7 @@ from equipoise.ground.errors import ParameterError
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.solver import Program, Solution, Unbounded
 from equipoise.tables._suppression.bulk_moves import capped
+from equipoise.tables._suppression.feasible_moves import hanging_together
 from equipoise.tables._suppression.problem import SuppressionTable, filled, marked, typical
 
 BOUND_TOLERANCE = 1e-8
@@ -162,21 +163,14 @@ class _System:
 
         `wanted` says how far each must fall and rise in components of at most so `many` unknowns, and in larger ones.
         """
-        from scipy.sparse.csgraph import connected_components
-
-        relations = np.flatnonzero(np.diff(self.matrix.indptr))
-        matrix = self.matrix[relations]
-        _, label = connected_components(abs(matrix.T) @ abs(matrix), directed=False)
-        columns = np.unique(matrix.indices)
-        order = columns[np.argsort(label[columns], kind="stable")]
-        starts = np.flatnonzero(np.diff(label[order], prepend=-1))
-        by_column = matrix.tocsc()
-        for number, group in enumerate(np.split(order, starts[1:]) if len(order) else []):
-            report(progress, number, len(starts), "computing the attacker's intervals")
-            group = np.sort(group)
+        matrix = self.matrix[np.flatnonzero(np.diff(self.matrix.indptr))].tocsc()
+        columns = np.flatnonzero(np.diff(matrix.indptr))
+        groups = hanging_together(matrix[:, columns])
+        for number, group in enumerate(columns[part] for part in groups):
+            report(progress, number, len(groups), "computing the attacker's intervals")
             fall, rise = wanted[len(group) > many]
             yield _Component(
-                by_column[:, group].tocsr(), group, -self.down[group], self.up[group], -fall[group], rise[group]
+                matrix[:, group].tocsr(), group, -self.down[group], self.up[group], -fall[group], rise[group]
             )
 
     def spread(self) -> tuple[Floats, Floats]:
