@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.ground.arrays import Booleans, Floats, Integers
-from equipoise.ground.progress import Progress
+from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.bulk_moves import MAX_BULK_ROOM, OVERSHOOT, capped
 from equipoise.tables._suppression.cheapest_move import RELATION_TOLERANCE, living
+from equipoise.tables._suppression.projected_moves import ProjectedMoves
 
 if TYPE_CHECKING:
     from equipoise.tables._suppression.feasible_moves import Component
@@ -25,12 +26,17 @@ MIN_BULK_CELLS = 100
 """Suppressed cells that hang together from which on proofs are looked for in bulk."""
 MAX_BULK_PAIRS = 100_000_000
 """Demands times contributors of a component up to which that is done."""
-PARTS = (1, 4, 16, 16, 64)
+PARTS = (1, 4)
 """Parts into which contributors are split; one after the other is held still."""
 MIN_PART_SHARE = 0.2
 """Share of its demands that the first part must prove, or smaller ones are held still."""
 MIN_PROVEN_SHARE, MAX_REPEATS = 0.1, 8
 """Share of its demands that a program must prove to be tried again with other directions; how often at most."""
+PROJECTED_MOVES, MAX_PROJECTED_PARTS, MAX_PROJECTED_ROOM = 8, 32, 20.0
+"""Moves found together by projection; parts of the contributors up to which; room in units of the largest level."""
+MIN_PROJECTED_SHARE = 0.1
+"""Share of what is open that these must prove, or smaller parts are held still."""
+PROJECTING = "proving against contributors, many at once"
 MAX_BULK_WORK = 1_500_000_000
 """Work (`Program.work`) spent at most."""
 
@@ -53,6 +59,7 @@ class InsiderProofs:
         self.groups = [group for group in self.groups if group.open.size <= MAX_BULK_PAIRS]
         self.cells = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(group.cells for group in self.groups)]))
         self.draw = np.random.default_rng(len(self.cells))
+        self.learned: list[tuple[Integers, Floats]] = []
         self.work = self.left = 0
 
     def run(self, progress: Progress | None, work: int, parts: tuple[int, ...] = PARTS) -> None:
@@ -62,6 +69,7 @@ class InsiderProofs:
         """
         self.left = min(work, MAX_BULK_WORK)
         people = int(self.knower.max(initial=-1)) + 1
+        self._project(progress, people)
         for count in parts:
             part = self.draw.permutation(people) % count
             for number in range(count):
@@ -69,6 +77,55 @@ class InsiderProofs:
                 shares = self._repeated(part == number, progress, what)
                 if self.work > self.left or (shares and shares[0] < MIN_PART_SHARE):
                     break
+
+    def _project(self, progress: Progress | None, people: int) -> None:
+        """Moves by projection, many at once: with ever smaller parts of the contributors still, while that helps."""
+        matrix = self.table.additive.by_cell[:, self.cells].tocsr()
+        room = np.minimum(self.table.up, self.down)[self.cells]
+        room = np.minimum(room, MAX_PROJECTED_ROOM * float(self.level.max(initial=0.0)))
+        moves = ProjectedMoves(matrix[np.flatnonzero(np.diff(matrix.indptr))], room, len(self.cells))
+        count = 1
+        while count <= MAX_PROJECTED_PARTS and self.work <= self.left and (before := self._open()):
+            report(progress, 0, before, PROJECTING)
+            parts = [self.draw.permutation(people) % count for _ in range(-(-PROJECTED_MOVES // count))]
+            stills = [parts[number // count] == number % count for number in range(PROJECTED_MOVES)]
+            held = np.stack([self._held(still)[self.cells] for still in stills], axis=1)
+            wanted = np.zeros(held.shape)
+            spots = np.searchsorted(self.cells, self.cell)
+            for number, still in enumerate(stills):
+                waiting = np.flatnonzero(self._waiting(still))
+                np.maximum.at(wanted[:, number], spots[waiting], self.level[waiting])
+            spent = moves.work
+            for change in moves.towards(wanted, held).T:
+                moved = np.flatnonzero(change)
+                self.learn(self.cells[moved], change[moved])
+            self.work += moves.work - spent
+            if self._open() > (1 - MIN_PROJECTED_SHARE) * before:
+                count *= 2
+
+    def learn(self, cells: Integers, by: Floats) -> None:
+        """Note what a move proves, taken both ways as far as rooms go, if it adds up."""
+        size = np.abs(by)
+        for sign in (1.0, -1.0):
+            room = np.where(sign * by > 0, self.table.up[cells], self.down[cells])
+            far = sign * float(np.min(room / size, initial=np.inf))
+            if not np.isfinite(far) or far == 0:
+                continue
+            whole = np.zeros(self.table.cells)
+            whole[cells] = by * far
+            missed = float(np.abs(self.table.additive.by_cell[:, cells] @ whole[cells]).max(initial=0.0))
+            self._note(whole, missed / RELATION_TOLERANCE)
+        self.learned.append((cells, by))
+
+    def _open(self) -> int:
+        """Demands that are not met, and pairs of a demand and a contributor that are not proven."""
+        return int((~self.met).sum()) + sum(int(group.open.sum()) for group in self.groups)
+
+    def _held(self, still: Booleans) -> Booleans:
+        """The cells of these contributors."""
+        if not len(still):
+            return np.zeros(self.table.cells, dtype=np.bool_)
+        return (self.knower >= 0) & still[self.knower]
 
     def _repeated(self, still: Booleans, progress: Progress | None, what: str) -> list[float]:
         """The share of open demands that each program with these contributors' cells still proves."""
@@ -97,7 +154,7 @@ class InsiderProofs:
 
         The share of these demands that it proves; None where there are none.
         """
-        held = (self.knower >= 0) & still[self.knower] if len(still) else np.zeros(self.table.cells, dtype=np.bool_)
+        held = self._held(still)
         cells = self.cells[~held[self.cells]]
         matrix = self.table.additive.by_cell[:, cells]
         alive = np.flatnonzero(living(matrix))
@@ -121,6 +178,8 @@ class InsiderProofs:
         by = np.zeros(self.table.cells)
         by[cells] = change * unit * (1 + OVERSHOOT)
         self._note(by)
+        moved = np.flatnonzero(by)
+        self.learned.append((moved, by[moved]))
         return 1 - float((self._waiting(still) & ~held[self.cell])[targets].mean())
 
     def _waiting(self, still: Booleans) -> Booleans:
@@ -139,9 +198,9 @@ class InsiderProofs:
         _, first = np.unique(self.cell[chosen], return_index=True)
         return np.sort(chosen[first])
 
-    def _note(self, by: Floats) -> None:
-        """What a move proves."""
-        far = self.sign * by[self.cell] >= self.level * (1 - LEVEL_TOLERANCE)
+    def _note(self, by: Floats, least: float = 0.0) -> None:
+        """What a move proves of levels that are not lower than the `least`."""
+        far = (self.sign * by[self.cell] >= self.level * (1 - LEVEL_TOLERANCE)) & (self.level >= least)
         for group in self.groups:
             rows = np.flatnonzero(far[group.demands])
             if len(rows):

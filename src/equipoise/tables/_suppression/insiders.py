@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_INSIDER_WORK = 6_000_000_000
 """Work (`Program.work`) of an audit against contributors: some 40 seconds; cells not reached by then are said."""
-MAX_FEW = 4
+MAX_FEW = 12
 """People against whom a demand that is met is asked about one by one; for more a move is found that few touch."""
 MAX_MOVES = 40
 """Moves kept for each sensitive cell, the latest."""
@@ -178,7 +178,8 @@ class _CellQuestion:
         waiting = [NOBODY]
         if met and len(against) <= MAX_FEW:
             answers[NOBODY] = (level, level)
-            waiting = [frozenset({one}) for one in sorted(against)]
+            few = self._narrowed(sign, level, against) if size == 1 else against
+            waiting = [frozenset({one}) for one in sorted(few)]
         self._ask_all(waiting, sign, level, size, answers)
         if not self.unsettled and not any(f.sign == sign for f in self.failures):
             self.proofs[self.cell, sign] = True, NOBODY
@@ -209,8 +210,32 @@ class _CellQuestion:
             answers[members] = (far, asked)
             if far < asked * (1 - LEVEL_TOLERANCE):
                 self.failures.append(self._failure(sign, asked, members))
+            elif size == 1:
+                touched = self._narrowed(sign, asked, touched & self.others)
             wider = (members | {one} for one in touched & self.others)
             waiting += [group for group in wider if self.minds.people(group) <= size]
+
+    def _narrowed(self, sign: int, level: float, members: Members) -> Members:
+        """Those of some people against whom no move proves a demand that holds many of them still at once.
+
+        Where all of them together prevent it, each half is asked about, and so on.
+        """
+        for move in self.audit.moves.get(self.cell, ()):
+            if members and (touched := self._proves(move, sign, level, NOBODY)) is not None:
+                members &= touched
+        waiting, hard = [members], set[int]()
+        while waiting:
+            some = waiting.pop() & members
+            if len(some) <= 1 or self.audit.spent:
+                hard |= some
+                continue
+            far, touched = self._ask(sign, level, some, nearby=True)
+            if far >= level * (1 - LEVEL_TOLERANCE):
+                members &= touched
+            else:
+                order = sorted(some)
+                waiting += [frozenset(order[: len(order) // 2]), frozenset(order[len(order) // 2 :])]
+        return members & hard
 
     def _failure(self, sign: int, level: float, members: Members) -> Failure:
         floor = self.minds.floor(members, self.component.cells, self.cell)
@@ -245,11 +270,11 @@ class _CellQuestion:
         touched = self.minds.touched(move, by, self.cell)
         return None if touched is None or touched & members else touched
 
-    def _ask(self, sign: int, level: float, members: Members) -> tuple[float, Members]:
+    def _ask(self, sign: int, level: float, members: Members, *, nearby: bool = False) -> tuple[float, Members]:
         floor, still = self.minds.floor(members, self.component.cells, self.cell), self.minds.still(members)
         before = self.component.work
         far, move = self.component.move(
-            self.cell, sign, level, still, floor, whole=self.audit.whole, nearby=self.audit.nearby
+            self.cell, sign, level, still, floor, whole=self.audit.whole, nearby=nearby or self.audit.nearby
         )
         self.audit.work -= self.component.work - before
         if move is None:
