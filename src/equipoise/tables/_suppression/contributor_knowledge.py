@@ -29,7 +29,7 @@ class Minds(Protocol):
 
     `members` are those who know something of a component, `same` is the one (-1: nobody) against whom a cell is not
     asked about, because it is his own. `all_at_once` is what all of them know together: whose each cell is (-1:
-    nobody's), and how far each may fall at most.
+    nobody's), how far each may fall at most in the eyes of all, and in those of its knower (None: it is still).
     """
 
     def members(self, component: Component) -> Members: ...
@@ -41,7 +41,7 @@ class Minds(Protocol):
     def own(self, cell: int, members: Members) -> float: ...
     def people(self, members: Members) -> int: ...
     def theirs(self, cell: int, members: Members) -> bool: ...
-    def all_at_once(self) -> tuple[Integers, Floats | None]: ...
+    def all_at_once(self) -> tuple[Integers, Floats | None, Floats | None]: ...
 
 
 class Inside:
@@ -94,8 +94,8 @@ class AloneInCells:
         among = self.least is not None and bool((self.least[component.cells[component.cells != cell]] > 0).any())
         return among or len(members) > int(self.same(cell) in members)
 
-    def all_at_once(self) -> tuple[Integers, Floats | None]:
-        return self.knower, None if self.least is None else self._room(np.arange(len(self.knower)))
+    def all_at_once(self) -> tuple[Integers, Floats | None, Floats | None]:
+        return self.knower, None if self.least is None else self._room(np.arange(len(self.knower))), None
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         if self.least is not None:
@@ -149,8 +149,8 @@ class Nobody:
     def matter(self, cell: int, component: Component, members: Members) -> bool:
         return True
 
-    def all_at_once(self) -> tuple[Integers, Floats | None]:
-        return NO_CELLS, None
+    def all_at_once(self) -> tuple[Integers, Floats | None, Floats | None]:
+        return NO_CELLS, None, None
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         return frozenset()
@@ -189,9 +189,9 @@ class AmongOthers:
     def matter(self, cell: int, component: Component, members: Members) -> bool:
         return len(members) > int(cell in members)
 
-    def all_at_once(self) -> tuple[Integers, Floats | None]:
+    def all_at_once(self) -> tuple[Integers, Floats | None, Floats | None]:
         room = np.maximum(self.table.values - self.least, 0.0)
-        return np.full(len(room), -1, dtype=np.int64), np.where(self.least > 0, room, np.inf)
+        return np.where(self.least > 0, np.arange(len(room)), -1), None, room
 
     def touched(self, move: TableMove, by: Floats, cell: int) -> Members | None:
         least, value = self.least[move.cells], self.table.values[move.cells]

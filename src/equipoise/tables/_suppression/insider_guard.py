@@ -16,6 +16,7 @@ from equipoise.tables._suppression.cheapest_move import Finder, TableMove
 from equipoise.tables._suppression.contributor_knowledge import Minds, Nobody, kinds_of
 from equipoise.tables._suppression.insiders import Failure, GuardedCells, InsiderAudit, Proofs
 from equipoise.tables._suppression.problem import MOVE_TOLERANCE, SuppressionTable
+from equipoise.tables._suppression.remembered_moves import remember
 from equipoise.tables._suppression.singletons import WEAK_LEVEL_SHARE
 
 MAX_ROUNDS = 5
@@ -53,14 +54,15 @@ def widened(
     hidden, meeting = suppressed.copy(), _Meeting(table, usable, cost, levels, progress)
     moves: dict[int, list[TableMove]] = {}
     proofs: dict[str, Proofs] = {}
+    learned: list[tuple[Integers, Floats]] = []
     left = max(GUARD_SHARE * work, MIN_GUARD_WORK)
     for _ in range(MAX_ROUNDS):
         shy = hidden & (union.knowers >= 0)
         audit = InsiderAudit(table, hidden, below, above, shy=shy, work=left, progress=progress)
-        audit.moves, audit.proofs, audit.nearby = moves, proofs, True
+        audit.moves, audit.proofs, audit.learned, audit.nearby = moves, proofs, learned, True
         kinds = kinds_of(union, table, hidden, coalition)
         answers = [audit.against(minds, size, kind) for kind, (minds, size) in kinds.items()]
-        moves, proofs, left = audit.moves, audit.proofs, audit.work
+        moves, proofs, learned, left = audit.moves, audit.proofs, audit.learned, audit.work
         failures = [failure for one in answers for failure in one.failures]
         if not sum(meeting.meet(failure, hidden, audit) for failure in tracked(failures, WIDENING, progress)):
             break
@@ -71,6 +73,7 @@ def widened(
         audit = InsiderAudit(table, hidden, below, above, shy=hidden & (union.knowers >= 0))
         audit.moves = moves
         hidden = _pruned(audit, kinds, hidden, added[np.argsort(-cost[added], kind="stable")])
+    remember(table.values, hidden, learned)
     return GuardedPattern(hidden, np.array(sorted(weaker), dtype=np.int64))
 
 

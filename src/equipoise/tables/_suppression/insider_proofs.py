@@ -24,10 +24,10 @@ LEVEL_TOLERANCE = 1e-6
 """Share of its level by which a move may fall short: rounding, not disclosure."""
 MIN_BULK_CELLS = 100
 """Suppressed cells that hang together from which on proofs are looked for in bulk."""
-MAX_BULK_PAIRS = 100_000_000
+MAX_BULK_PAIRS = 300_000_000
 """Demands times contributors of a component up to which that is done."""
-PARTS = (1, 4)
-"""Parts into which contributors are split; one after the other is held still."""
+PARTS, MAX_PARTED_CELLS = (1, 4, 16, 16, 64), 2_000
+"""Parts into which contributors are split; one after the other is held still; of more cells the first two."""
 MIN_PART_SHARE = 0.2
 """Share of its demands that the first part must prove, or smaller ones are held still."""
 MIN_PROVEN_SHARE, MAX_REPEATS = 0.1, 8
@@ -44,15 +44,16 @@ MAX_BULK_WORK = 1_500_000_000
 class InsiderProofs:
     """Demands (`cell`, `sign`, `level`) in some components, and against whom each is proven.
 
-    `knower` says whose a cell is (-1: nobody's), `room` how far each may fall in the eyes of all (None: to its limit).
+    `knower` says whose a cell is (-1: nobody's), `room` how far each may fall in the eyes of all (None: to its limit),
+    `floor` how far it may in those of its knower (None: to him it is still).
     """
 
     def __init__(
         self, table: "SuppressionTable", parts: "list[Component]", demands: tuple[Integers, Integers, Floats],
-        knower: Integers, room: Floats | None,
+        knower: Integers, room: Floats | None, floor: Floats | None,
     ) -> None:  # fmt: skip
         self.table, (self.cell, self.sign, self.level) = table, demands
-        self.knower = knower
+        self.knower, self.floor = knower, floor
         self.down = table.down if room is None else np.minimum(table.down, room)
         self.met = np.zeros(len(self.cell), dtype=np.bool_)
         self.groups = [_Group(part.cells, np.flatnonzero(np.isin(self.cell, part.cells)), self) for part in parts]
@@ -62,15 +63,16 @@ class InsiderProofs:
         self.learned: list[tuple[Integers, Floats]] = []
         self.work = self.left = 0
 
-    def run(self, progress: Progress | None, work: int, parts: tuple[int, ...] = PARTS) -> None:
+    def run(self, progress: Progress | None, work: int, *, together: bool = False) -> None:
         """Hold every part of the contributors still, in directions drawn anew as long as that proves much.
 
-        Up to so much `work`.
+        Up to so much `work`. `together` they are all held still at once, always.
         """
         self.left = min(work, MAX_BULK_WORK)
         people = int(self.knower.max(initial=-1)) + 1
-        self._project(progress, people)
-        for count in parts:
+        self._project(progress, people, 1 if together else MAX_PROJECTED_PARTS)
+        parts = PARTS if len(self.cells) <= MAX_PARTED_CELLS else PARTS[:2]
+        for count in parts[:1] if together else parts:
             part = self.draw.permutation(people) % count
             for number in range(count):
                 what = f"proving against contributors (part {number + 1} of {count})"
@@ -78,25 +80,23 @@ class InsiderProofs:
                 if self.work > self.left or (shares and shares[0] < MIN_PART_SHARE):
                     break
 
-    def _project(self, progress: Progress | None, people: int) -> None:
+    def _project(self, progress: Progress | None, people: int, most_parts: int) -> None:
         """Moves by projection, many at once: with ever smaller parts of the contributors still, while that helps."""
         matrix = self.table.additive.by_cell[:, self.cells].tocsr()
-        room = np.minimum(self.table.up, self.down)[self.cells]
-        room = np.minimum(room, MAX_PROJECTED_ROOM * float(self.level.max(initial=0.0)))
-        moves = ProjectedMoves(matrix[np.flatnonzero(np.diff(matrix.indptr))], room, len(self.cells))
-        count = 1
-        while count <= MAX_PROJECTED_PARTS and self.work <= self.left and (before := self._open()):
+        most = MAX_PROJECTED_ROOM * float(self.level.max(initial=0.0))
+        moves = ProjectedMoves(matrix[np.flatnonzero(np.diff(matrix.indptr))], len(self.cells))
+        spots, count = np.searchsorted(self.cells, self.cell), 1
+        while count <= most_parts and self.work <= self.left and (before := self._open()):
             report(progress, 0, before, PROJECTING)
             parts = [self.draw.permutation(people) % count for _ in range(-(-PROJECTED_MOVES // count))]
-            stills = [parts[number // count] == number % count for number in range(PROJECTED_MOVES)]
-            held = np.stack([self._held(still)[self.cells] for still in stills], axis=1)
-            wanted = np.zeros(held.shape)
-            spots = np.searchsorted(self.cells, self.cell)
-            for number, still in enumerate(stills):
+            room, wanted = (np.zeros((len(self.cells), PROJECTED_MOVES)) for _ in range(2))
+            for number in range(PROJECTED_MOVES):
+                still = parts[number // count] == number % count
+                room[:, number] = np.minimum(np.minimum(*self._rooms(still)), most)[self.cells]
                 waiting = np.flatnonzero(self._waiting(still))
                 np.maximum.at(wanted[:, number], spots[waiting], self.level[waiting])
             spent = moves.work
-            for change in moves.towards(wanted, held).T:
+            for change in moves.towards(wanted, room).T:
                 moved = np.flatnonzero(change)
                 self.learn(self.cells[moved], change[moved])
             self.work += moves.work - spent
@@ -104,16 +104,14 @@ class InsiderProofs:
                 count *= 2
 
     def learn(self, cells: Integers, by: Floats) -> None:
-        """Note what a move proves, taken both ways as far as rooms go, if it adds up."""
-        size = np.abs(by)
+        """Note what a move proves, taken both ways as far as rooms go, if it adds up; nothing where it moves other cells."""
+        if not np.isin(cells, self.cells).all():
+            return
+        missed = float(np.abs(self.table.additive.by_cell[:, cells] @ by).max(initial=0.0))
         for sign in (1.0, -1.0):
             room = np.where(sign * by > 0, self.table.up[cells], self.down[cells])
-            far = sign * float(np.min(room / size, initial=np.inf))
-            if not np.isfinite(far) or far == 0:
-                continue
             whole = np.zeros(self.table.cells)
-            whole[cells] = by * far
-            missed = float(np.abs(self.table.additive.by_cell[:, cells] @ whole[cells]).max(initial=0.0))
+            whole[cells] = sign * by * float(np.min(room / np.abs(by), initial=1.0))
             self._note(whole, missed / RELATION_TOLERANCE)
         self.learned.append((cells, by))
 
@@ -121,11 +119,14 @@ class InsiderProofs:
         """Demands that are not met, and pairs of a demand and a contributor that are not proven."""
         return int((~self.met).sum()) + sum(int(group.open.sum()) for group in self.groups)
 
-    def _held(self, still: Booleans) -> Booleans:
-        """The cells of these contributors."""
+    def _rooms(self, still: Booleans) -> tuple[Floats, Floats]:
+        """How far cells may rise and fall in the eyes of these contributors."""
         if not len(still):
-            return np.zeros(self.table.cells, dtype=np.bool_)
-        return (self.knower >= 0) & still[self.knower]
+            return self.table.up, self.down
+        held = (self.knower >= 0) & still[self.knower]
+        if self.floor is not None:
+            return self.table.up, np.where(held, np.minimum(self.down, self.floor), self.down)
+        return np.where(held, 0.0, self.table.up), np.where(held, 0.0, self.down)
 
     def _repeated(self, still: Booleans, progress: Progress | None, what: str) -> list[float]:
         """The share of open demands that each program with these contributors' cells still proves."""
@@ -154,19 +155,19 @@ class InsiderProofs:
 
         The share of these demands that it proves; None where there are none.
         """
-        held = self._held(still)
-        cells = self.cells[~held[self.cells]]
+        rise, fall = self._rooms(still)
+        cells = self.cells[(rise + fall)[self.cells] > 0]
         matrix = self.table.additive.by_cell[:, cells]
         alive = np.flatnonzero(living(matrix))
         cells, matrix = cells[alive], matrix[:, alive].tocsr()
-        wanted = self._waiting(still) & ~held[self.cell]
-        targets = self._targets(cells, wanted)
+        wanted = self._waiting(still) & (np.where(self.sign > 0, rise[self.cell], fall[self.cell]) > 0)
+        targets = self._targets(cells, wanted, rise, fall)
         if not len(targets):
             return 0.0 if wanted.any() else None
         level, sign = self.level[targets], self.sign[targets].astype(float)
         unit = float(np.median(level))
         widest = MAX_BULK_ROOM * float(level.max()) / unit
-        up, down = (np.minimum(room[cells] / unit, widest) for room in (self.table.up, self.down))
+        up, down = (np.minimum(room[cells] / unit, widest) for room in (rise, fall))
         rows = np.flatnonzero(np.diff(matrix.indptr))
         spots = np.searchsorted(cells, self.cell[targets])
         change, work = capped(matrix[rows].tocsc(), -down, up, spots, sign * level / unit, progress, what)
@@ -180,7 +181,7 @@ class InsiderProofs:
         self._note(by)
         moved = np.flatnonzero(by)
         self.learned.append((moved, by[moved]))
-        return 1 - float((self._waiting(still) & ~held[self.cell])[targets].mean())
+        return 1 - float(self._waiting(still)[targets].mean())
 
     def _waiting(self, still: Booleans) -> Booleans:
         """Demands that are not met, or not proven against one of these."""
@@ -189,11 +190,11 @@ class InsiderProofs:
             waiting[group.demands] |= group.open[:, still[group.knowers]].any(axis=1)
         return waiting
 
-    def _targets(self, cells: Integers, wanted: Booleans) -> Integers:
+    def _targets(self, cells: Integers, wanted: Booleans, rise: Floats, fall: Floats) -> Integers:
         """The wanted demands of these cells that are within what may fall, one for each cell."""
         inside = np.zeros(self.table.cells, dtype=np.bool_)
         inside[cells] = True
-        room = np.where(self.sign > 0, self.table.up[self.cell], self.down[self.cell])
+        room = np.where(self.sign > 0, rise[self.cell], fall[self.cell])
         chosen = self.draw.permutation(np.flatnonzero(wanted & inside[self.cell] & (self.level <= room)))
         _, first = np.unique(self.cell[chosen], return_index=True)
         return np.sort(chosen[first])
@@ -201,11 +202,12 @@ class InsiderProofs:
     def _note(self, by: Floats, least: float = 0.0) -> None:
         """What a move proves of levels that are not lower than the `least`."""
         far = (self.sign * by[self.cell] >= self.level * (1 - LEVEL_TOLERANCE)) & (self.level >= least)
+        touched = by != 0 if self.floor is None else by < -self.floor - RELATION_TOLERANCE * float(self.level.min())
         for group in self.groups:
             rows = np.flatnonzero(far[group.demands])
             if len(rows):
                 self.met[group.demands[rows]] = True
-                numbers = self.knower[group.cells[by[group.cells] != 0]]
+                numbers = self.knower[group.cells[touched[group.cells]]]
                 group.open[rows] &= np.isin(group.knowers, numbers)
 
 

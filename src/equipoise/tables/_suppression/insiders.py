@@ -19,7 +19,7 @@ from equipoise.ground.arrays import Booleans, Floats, Integers
 from equipoise.ground.progress import Progress, report
 from equipoise.tables._suppression.cheapest_move import TableMove
 from equipoise.tables._suppression.feasible_moves import WHOLE_TOLERANCE, Component, components
-from equipoise.tables._suppression.insider_proofs import LEVEL_TOLERANCE, MIN_BULK_CELLS, PARTS, InsiderProofs
+from equipoise.tables._suppression.insider_proofs import LEVEL_TOLERANCE, MIN_BULK_CELLS, InsiderProofs
 from equipoise.tables._suppression.problem import SuppressionTable
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class InsiderAudit:
         self.sensitive = np.flatnonzero(suppressed & (levels > 0))
         self.moves: dict[int, list[TableMove]] = {}
         self.proofs: dict[str, Proofs] = {}
+        self.learned: list[tuple[Integers, Floats]] = []
         self.nearby = False
 
     def against(self, minds: "Minds", size: int = 1, kind: str = "") -> GuardedCells:
@@ -117,7 +118,7 @@ class InsiderAudit:
     def _in_bulk(self, minds: "Minds", size: int) -> Proofs:
         """What is proven in bulk in large components; of coalitions what is proven against everybody at once."""
         parts = [part for part in self.components if len(part.cells) >= MIN_BULK_CELLS]
-        knower, room = minds.all_at_once()
+        knower, room, floor = minds.all_at_once()
         if not parts:
             return {}
         inside = np.zeros(self.table.cells, dtype=np.bool_)
@@ -126,8 +127,11 @@ class InsiderAudit:
         cell, sign = np.tile(cells, 2), np.repeat(np.array([1, -1]), len(cells))
         level = np.concatenate([self.above[cells], self.below[cells]])
         asked = level > 0
-        bulk = InsiderProofs(self.table, parts, (cell[asked], sign[asked], level[asked]), knower, room)
-        bulk.run(self.progress, self.work // 2, PARTS[:1] if size > 1 else PARTS)
+        bulk = InsiderProofs(self.table, parts, (cell[asked], sign[asked], level[asked]), knower, room, floor)
+        for move in self.learned if size == 1 else ():
+            bulk.learn(*move)
+        self.learned = bulk.learned if size == 1 else self.learned
+        bulk.run(self.progress, self.work // 2, together=size > 1)
         self.work -= bulk.work
         proofs = bulk.proofs()
         return {key: (met, NOBODY) for key, (met, _) in proofs.items() if met} if size > 1 else proofs
@@ -145,6 +149,7 @@ class InsiderAudit:
         return self.work < 0
 
     def note(self, move: TableMove) -> None:
+        self.learned.append((move.cells, move.by))
         for cell in np.intersect1d(move.cells, self.sensitive, assume_unique=True).tolist():
             moves = self.moves.setdefault(cell, [])
             moves.append(move)

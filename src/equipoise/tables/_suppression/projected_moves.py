@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.ground.arrays import Booleans, Floats
+from equipoise.ground.arrays import Floats
 from equipoise.tables._suppression.cheapest_move import living
 
 PUSHES, PUSH, ENOUGH, CLIP = 8, 2.5, 1.3, 0.65
@@ -24,17 +24,17 @@ LAST_STEPS, LAST_TOLERANCE = 1_500, 1e-11
 
 
 class ProjectedMoves:
-    """Moves of cells with these relations (`matrix`) and rooms; `work` counts steps times cells times moves."""
+    """Moves of cells with these relations (`matrix`); `work` counts steps times cells times moves."""
 
-    def __init__(self, matrix: Any, room: Floats, seed: int) -> None:
+    def __init__(self, matrix: Any, seed: int) -> None:
         self.columns = matrix.tocsc()
         self.matrix, self.across, self.size = matrix.tocsr(), matrix.T.tocsr(), abs(matrix).tocsr()
-        self.room, self.draw, self.work = room, np.random.default_rng(seed), 0
+        self.draw, self.work = np.random.default_rng(seed), 0
 
-    def towards(self, level: Floats, held: Booleans) -> Floats:
-        """A change of every cell (rows) for each column of `held`, towards the levels wanted in it (0: none)."""
-        weight = np.where(held, 0.0, self.room[:, None])
-        for number in range(held.shape[1]):
+    def towards(self, level: Floats, room: Floats) -> Floats:
+        """A change of every cell (rows) for each column of rooms, towards the levels wanted in it (0: none)."""
+        weight = room.copy()
+        for number in range(room.shape[1]):
             free = np.flatnonzero(weight[:, number])
             weight[free[~living(self.columns[:, free])], number] = 0.0
         share = np.divide(level, weight, out=np.zeros_like(weight), where=weight > 0)

@@ -17,6 +17,7 @@ from equipoise.methods.parameters import whole_number
 from equipoise.tables._suppression.contributor_knowledge import kinds_of, same_contributors
 from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of, with_ends
 from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit
+from equipoise.tables._suppression.remembered_moves import recall
 from equipoise.tables._suppression.problem import SuppressionTable, typical
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals, too_close
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
@@ -104,6 +105,7 @@ def insiders(
     kinds = kinds_of(union, system, suppressed, coalition)
     shy, exact = suppressed & (union.knowers >= 0), _in_whole_numbers(union, suppressed, whole)
     work = InsiderAudit(system, suppressed, below, above, shy=shy, whole=exact, progress=progress)
+    work.learned = recall(system.values, suppressed)
     chosen = {kind: one for kind, one in kinds.items() if against in ("everybody", kind, kind.split()[0])}
     return {kind: work.against(minds, size, kind) for kind, (minds, size) in chosen.items()}
 
