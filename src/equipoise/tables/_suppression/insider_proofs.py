@@ -2,8 +2,9 @@
 
 A move that leaves the cells of contributor b still, and nobody's cells below what he has in them, proves every demand
 that it meets against b. First all contributors' cells are held still. A cell that is somebody's own cannot move then,
-and where many are alone in cells nothing can; so next a quarter of them is held still at a time, then ever
-smaller parts. What is left is asked one by one.
+and where many are alone in cells nothing can; so next a half of them is held still at a time, then ever smaller
+parts. Moves are found by projection (`projected_moves`); what these leave open by interior-point programs with parts
+of the contributors still. What is left then is asked one by one.
 """
 
 from typing import TYPE_CHECKING
@@ -28,13 +29,17 @@ MAX_BULK_PAIRS = 300_000_000
 """Demands times contributors of a component up to which that is done."""
 PARTS, MAX_PARTED_CELLS = (1, 4, 16, 16, 64), 2_000
 """Parts into which contributors are split; one after the other is held still; of more cells the first two."""
+MAX_LEFT = 100
+"""Demands of so many cells that are asked about one by one without that."""
 MIN_PART_SHARE = 0.2
 """Share of its demands that the first part must prove, or smaller ones are held still."""
-MIN_PROVEN_SHARE, MAX_REPEATS = 0.1, 8
+MIN_PROVEN_SHARE, MAX_REPEATS, MAX_LARGE_REPEATS = 0.1, 8, 2
 """Share of its demands that a program must prove to be tried again with other directions; how often at most."""
-PROJECTED_MOVES, MAX_PROJECTED_PARTS, MAX_PROJECTED_ROOM = 8, 32, 20.0
+PROJECTED_MOVES, MAX_PROJECTED_PARTS, MAX_PROJECTED_ROOM = 16, 32, 20.0
 """Moves found together by projection; parts of the contributors up to which; room in units of the largest level."""
-MIN_PROJECTED_SHARE = 0.1
+ROWS_AT_ONCE = 4_096
+"""Demands that are compared with all contributors at once: memory."""
+MIN_PROJECTED_SHARE = 0.2
 """Share of what is open that these must prove, or smaller parts are held still."""
 PROJECTING = "proving against contributors, many at once"
 MAX_BULK_WORK = 1_500_000_000
@@ -71,7 +76,10 @@ class InsiderProofs:
         self.left = min(work, MAX_BULK_WORK)
         people = int(self.knower.max(initial=-1)) + 1
         self._project(progress, people, 1 if together else MAX_PROJECTED_PARTS)
-        parts = PARTS if len(self.cells) <= MAX_PARTED_CELLS else PARTS[:2]
+        parts = PARTS
+        if len(self.cells) > MAX_PARTED_CELLS:
+            left = sum(int(group.open.any(axis=1).sum()) for group in self.groups)
+            parts = PARTS[:2] if left > MAX_LEFT else ()
         for count in parts[:1] if together else parts:
             part = self.draw.permutation(people) % count
             for number in range(count):
@@ -90,11 +98,13 @@ class InsiderProofs:
             report(progress, 0, before, PROJECTING)
             parts = [self.draw.permutation(people) % count for _ in range(-(-PROJECTED_MOVES // count))]
             room, wanted = (np.zeros((len(self.cells), PROJECTED_MOVES)) for _ in range(2))
-            for number in range(PROJECTED_MOVES):
-                still = parts[number // count] == number % count
-                room[:, number] = np.minimum(np.minimum(*self._rooms(still)), most)[self.cells]
-                waiting = np.flatnonzero(self._waiting(still))
-                np.maximum.at(wanted[:, number], spots[waiting], self.level[waiting])
+            numbers = range(PROJECTED_MOVES)
+            stills = np.stack([parts[number // count] == number % count for number in numbers], axis=1)
+            waiting = self._waiting(stills)
+            for number in numbers:
+                room[:, number] = np.minimum(np.minimum(*self._rooms(stills[:, number])), most)[self.cells]
+                some = np.flatnonzero(waiting[:, number])
+                np.maximum.at(wanted[:, number], spots[some], self.level[some])
             spent = moves.work
             for change in moves.towards(wanted, room).T:
                 moved = np.flatnonzero(change)
@@ -104,7 +114,7 @@ class InsiderProofs:
                 count *= 2
 
     def learn(self, cells: Integers, by: Floats) -> None:
-        """Note what a move proves, taken both ways as far as rooms go, if it adds up; nothing where it moves other cells."""
+        """Note what a move of these cells proves if it adds up, taken both ways as far as rooms go."""
         if not np.isin(cells, self.cells).all():
             return
         missed = float(np.abs(self.table.additive.by_cell[:, cells] @ by).max(initial=0.0))
@@ -131,7 +141,8 @@ class InsiderProofs:
     def _repeated(self, still: Booleans, progress: Progress | None, what: str) -> list[float]:
         """The share of open demands that each program with these contributors' cells still proves."""
         shares: list[float] = []
-        while len(shares) < MAX_REPEATS and self.work <= self.left:
+        most = MAX_REPEATS if len(self.cells) <= MAX_PARTED_CELLS else MAX_LARGE_REPEATS
+        while len(shares) < most and self.work <= self.left:
             proven = self._round(still, progress, what)
             if proven is None:
                 break
@@ -160,7 +171,7 @@ class InsiderProofs:
         matrix = self.table.additive.by_cell[:, cells]
         alive = np.flatnonzero(living(matrix))
         cells, matrix = cells[alive], matrix[:, alive].tocsr()
-        wanted = self._waiting(still) & (np.where(self.sign > 0, rise[self.cell], fall[self.cell]) > 0)
+        wanted = self._waiting(still[:, None])[:, 0] & (np.where(self.sign > 0, rise[self.cell], fall[self.cell]) > 0)
         targets = self._targets(cells, wanted, rise, fall)
         if not len(targets):
             return 0.0 if wanted.any() else None
@@ -181,13 +192,15 @@ class InsiderProofs:
         self._note(by)
         moved = np.flatnonzero(by)
         self.learned.append((moved, by[moved]))
-        return 1 - float(self._waiting(still)[targets].mean())
+        return 1 - float(self._waiting(still[:, None])[targets].mean())
 
-    def _waiting(self, still: Booleans) -> Booleans:
-        """Demands that are not met, or not proven against one of these."""
-        waiting = ~self.met
+    def _waiting(self, stills: Booleans) -> Booleans:
+        """Demands that are not met, or not proven against one of these; in each column of contributors."""
+        waiting = np.repeat(~self.met[:, None], stills.shape[1], axis=1)
         for group in self.groups:
-            waiting[group.demands] |= group.open[:, still[group.knowers]].any(axis=1)
+            asked, rows = stills[group.knowers].astype(np.float32), np.flatnonzero(group.open.any(axis=1))
+            for some in np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE)):
+                waiting[group.demands[some]] |= group.open[some].astype(np.float32) @ asked > 0
         return waiting
 
     def _targets(self, cells: Integers, wanted: Booleans, rise: Floats, fall: Floats) -> Integers:

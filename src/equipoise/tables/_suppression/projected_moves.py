@@ -16,10 +16,10 @@ import numpy as np
 from equipoise.ground.arrays import Floats
 from equipoise.tables._suppression.cheapest_move import living
 
-PUSHES, PUSH, ENOUGH, CLIP = 8, 2.5, 1.3, 0.65
+PUSHES, PUSH, ENOUGH, CLIP = 8, 4.0, 1.3, 0.5
 """Projections; multiples of the share that a cell is pushed to, and from which it is left alone; entries kept."""
 PUSH_STEPS, PUSH_TOLERANCE = 80, 1e-4
-LAST_STEPS, LAST_TOLERANCE = 1_500, 1e-11
+LAST_STEPS, LAST_TOLERANCE = 1_500, 1e-10
 """Steps of conjugate gradients and what may be missed, of the first projections and of the last."""
 
 

@@ -17,8 +17,8 @@ from equipoise.methods.parameters import whole_number
 from equipoise.tables._suppression.contributor_knowledge import kinds_of, same_contributors
 from equipoise.tables._suppression.guarded_cells import guards, limits_of, suppression_of, with_ends
 from equipoise.tables._suppression.insiders import GuardedCells, InsiderAudit
-from equipoise.tables._suppression.remembered_moves import recall
 from equipoise.tables._suppression.problem import SuppressionTable, typical
+from equipoise.tables._suppression.remembered_moves import recall
 from equipoise.tables.audits.attacker_intervals import AttackerIntervals, too_close
 from equipoise.tables.audits.attacker_intervals import audit as intervals_of
 
