@@ -76,7 +76,7 @@ class InsiderProofs:
         self.left = min(work, MAX_BULK_WORK)
         people = int(self.knower.max(initial=-1)) + 1
         self._project(progress, people, 1 if together else MAX_PROJECTED_PARTS)
-        parts = PARTS
+        parts: tuple[int, ...] = PARTS
         if len(self.cells) > MAX_PARTED_CELLS:
             left = sum(int(group.open.any(axis=1).sum()) for group in self.groups)
             parts = PARTS[:2] if left > MAX_LEFT else ()

@@ -21,6 +21,7 @@ PUSHES, PUSH, ENOUGH, CLIP = 8, 4.0, 1.3, 0.5
 PUSH_STEPS, PUSH_TOLERANCE = 80, 1e-4
 LAST_STEPS, LAST_TOLERANCE = 1_500, 1e-10
 """Steps of conjugate gradients and what may be missed, of the first projections and of the last."""
+STEPS_BETWEEN_CHECKS = 10
 
 
 class ProjectedMoves:
@@ -61,17 +62,18 @@ class ProjectedMoves:
         price = np.zeros_like(missed)
         ahead = missed / scale
         gained = (missed * ahead).sum(axis=0)
-        for _ in range(steps):
-            going = np.abs(missed).max(axis=0, initial=0.0) > ends
-            if not going.any():
-                break
+        for number in range(steps):
+            if number % STEPS_BETWEEN_CHECKS == 0:
+                going = np.abs(missed).max(axis=0, initial=0.0) > ends
+                if not going.any():
+                    break
             turned = self.matrix @ (squares * (self.across @ ahead))
-            bend = (ahead * turned).sum(axis=0)
+            bend = np.einsum("ij,ij->j", ahead, turned)
             step = np.divide(gained, bend, out=np.zeros_like(bend), where=going & (bend > 0))
             price += step * ahead
             missed -= step * turned
             scaled = missed / scale
-            now = (missed * scaled).sum(axis=0)
+            now = np.einsum("ij,ij->j", missed, scaled)
             ahead = scaled + np.divide(now, gained, out=np.zeros_like(now), where=gained > 0) * ahead
             gained = now
             self.work += weight.size
