@@ -62,6 +62,7 @@ class ProjectedMoves:
         price = np.zeros_like(missed)
         ahead = missed / scale
         gained = (missed * ahead).sum(axis=0)
+        least = (0.1 * tolerance) ** 2 * gained
         for number in range(steps):
             if number % STEPS_BETWEEN_CHECKS == 0:
                 going = np.abs(missed).max(axis=0, initial=0.0) > ends
@@ -69,7 +70,7 @@ class ProjectedMoves:
                     break
             turned = self.matrix @ (squares * (self.across @ ahead))
             bend = np.einsum("ij,ij->j", ahead, turned)
-            step = np.divide(gained, bend, out=np.zeros_like(bend), where=going & (bend > 0))
+            step = np.divide(gained, bend, out=np.zeros_like(bend), where=going & (bend > 0) & (gained > least))
             price += step * ahead
             missed -= step * turned
             scaled = missed / scale
