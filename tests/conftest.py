@@ -34,6 +34,11 @@ from equipoise.presentation.pages import PAGES
 from equipoise.releases import release as releases
 from equipoise.trials import runner
 
+CHROMIUM = Path("/usr/bin/chromium")
+BROWSER_FLAGS = (
+    *("--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
 EVIDENCE = os.environ.get("EQUIPOISE_EVIDENCE") == "1"
 """Whether the full versions of the tests run."""
 
@@ -388,3 +393,15 @@ def plain_pages() -> Iterator[None]:
 def plainly() -> Callable[[], AbstractContextManager[None]]:
     """The same for what is made inside it."""
     return without_pages
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A browser, one for all tests of a process: a second could not be driven beside it."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not CHROMIUM.exists():
+        pytest.skip(f"No page was opened in a browser: there is no Chromium at {CHROMIUM}.")
+    with playwright.sync_playwright() as tools:
+        running = tools.chromium.launch(executable_path=str(CHROMIUM), args=list(BROWSER_FLAGS))
+        yield running
+        running.close()

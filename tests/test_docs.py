@@ -7,6 +7,7 @@ import sys
 from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -21,7 +22,6 @@ from equipoise.policies import policy_file, sections
 pytest.importorskip("properdocs", reason="The docs were not built: the package 'properdocs' is not installed.")
 pytestmark = pytest.mark.xdist_group("docs")
 ROOT = Path(__file__).parents[1]
-CHROMIUM = Path("/usr/bin/chromium")
 METHODS = [family for family in eq.FAMILIES if family != "demo"]
 LOADED = {
     "script": "src",
@@ -221,26 +221,22 @@ def test_the_policy_page_has_every_key() -> None:
     assert set(BRANCHES) <= shown
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="No page of the docs was opened: Chromium is not installed.")
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_a_browser_reads_and_searches_it_from_the_disk(site: Path, width: int, scheme: str) -> None:
+def test_a_browser_reads_and_searches_it_from_the_disk(site: Path, chromium: Any, width: int, scheme: str) -> None:
     """No request leaves the disk, no script fails, nothing is wider than the page, and search leads to a word."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     asked: list[str] = []
-    with playwright.sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
-        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        page.set_default_timeout(300_000)
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: asked.append(str(error)))
-        for name in ("index", "guides/engineer", "reference/methods", "reference/command-line", "attacks"):
-            page.goto((site / f"{name}.html").as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        page.fill("#query", "secondary cell")
-        page.press("#query", "Enter")
-        page.wait_for_url("**/guides/officer.html#word-secondary-cell")
-        assert page.locator("#word-secondary-cell").inner_text() == "Secondary cell"
-        browser.close()
+    page = chromium.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.set_default_timeout(300_000)
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: asked.append(str(error)))
+    for name in ("index", "guides/engineer", "reference/methods", "reference/command-line", "attacks"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    page.fill("#query", "secondary cell")
+    page.press("#query", "Enter")
+    page.wait_for_url("**/guides/officer.html#word-secondary-cell")
+    assert page.locator("#word-secondary-cell").inner_text() == "Secondary cell"
+    page.context.close()
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 
 

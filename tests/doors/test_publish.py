@@ -265,29 +265,22 @@ def test_the_page(folder: Path) -> None:
     assert own.count("<table") == own.count("<caption") == 4
 
 
-CHROMIUM = Path("/usr/bin/chromium")
-
-
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
-def test_both_charts_are_drawn(folder: Path) -> None:
+def test_both_charts_are_drawn(folder: Path, chromium: Any) -> None:
     """In a browser: nothing complained of, nothing asked for, every label of the chart inside it, a tooltip."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
-        tab = browser.new_page(viewport={"width": 1100, "height": 900})
-        tab.set_default_timeout(300_000)
-        heard: list[str] = []
-        tab.on("console", lambda message: heard.append(message.text))
-        tab.on("pageerror", lambda error: heard.append(str(error)))
-        tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
-        tab.goto((folder / "report.html").resolve().as_uri())
-        for name in ("curve", "residuals"):
-            tab.wait_for_selector(f"#{name}[data-drawn=yes] svg")
-        assert tab.locator("#curve .chosen_marks path").count() == 1
-        assert "decision:" in (tab.locator("#curve svg").text_content() or "")
-        tab.locator("#curve svg").hover(position={"x": 400, "y": 200})
-        assert "Cells published" in tab.locator("#vg-tooltip-element").inner_text()
-        browser.close()
+    tab = chromium.new_page(viewport={"width": 1100, "height": 900})
+    tab.set_default_timeout(300_000)
+    heard: list[str] = []
+    tab.on("console", lambda message: heard.append(message.text))
+    tab.on("pageerror", lambda error: heard.append(str(error)))
+    tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
+    tab.goto((folder / "report.html").resolve().as_uri())
+    for name in ("curve", "residuals"):
+        tab.wait_for_selector(f"#{name}[data-drawn=yes] svg")
+    assert tab.locator("#curve .chosen_marks path").count() == 1
+    assert "decision:" in (tab.locator("#curve svg").text_content() or "")
+    tab.locator("#curve svg").hover(position={"x": 400, "y": 200})
+    assert "Cells published" in tab.locator("#vg-tooltip-element").inner_text()
+    tab.context.close()
     assert heard == []
 
 
@@ -303,19 +296,15 @@ def test_the_page_has_its_charts_without_scripts(folder: Path) -> None:
     assert "JavaScript" not in curve + residuals
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
-def test_it_prints_without_scripts(folder: Path, tmp_path: Path) -> None:
+def test_it_prints_without_scripts(folder: Path, tmp_path: Path, chromium: Any) -> None:
     """On paper too: the pictures are there, and the page is no wider than the sheet."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
-        tab = browser.new_context(viewport={"width": 700, "height": 900}, java_script_enabled=False).new_page()
-        tab.set_default_timeout(300_000)
-        tab.emulate_media(media="print")
-        tab.goto((folder / "report.html").resolve().as_uri())
-        boxes = [tab.locator("noscript svg").nth(place).bounding_box() for place in (0, 1)]
-        tab.pdf(path=str(tmp_path / "page.pdf"), format="A4")
-        browser.close()
+    tab = chromium.new_context(viewport={"width": 700, "height": 900}, java_script_enabled=False).new_page()
+    tab.set_default_timeout(300_000)
+    tab.emulate_media(media="print")
+    tab.goto((folder / "report.html").resolve().as_uri())
+    boxes = [tab.locator("noscript svg").nth(place).bounding_box() for place in (0, 1)]
+    tab.pdf(path=str(tmp_path / "page.pdf"), format="A4")
+    tab.context.close()
     for box in boxes:
         assert box is not None
         assert box["width"] > 200

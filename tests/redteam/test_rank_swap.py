@@ -90,3 +90,20 @@ def test_values_that_lie_on_a_curve(record: Record) -> None:
     reported = eq.risk.ValueDisclosure().measure(released, original).value
     measure = "variance of a value learnt"
     record("rank_swap", "window 0.25 on a curve", file="made", measure=measure, reported=reported, reached=reached)
+
+
+def test_values_of_a_skewed_file_by_a_forest(record: Record) -> None:
+    """One forest for each column, of somebody who has pairs of others: more than a forest for all columns learns."""
+    forests = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(8)
+    size = np.exp(1.5 * rng.normal(size=(500, 1)))
+    parts = rng.dirichlet(np.full(7, 0.4), 500)
+    table = pl.DataFrame(np.column_stack([size * parts, size]), schema=[f"x{i}" for i in range(8)])
+    released, original, z, x = both(table, 0.3)
+    grown = (
+        forests.RandomForestRegressor(60, oob_score=True, random_state=0, min_samples_leaf=2).fit(z, y) for y in x.T
+    )
+    reached = max(forest.oob_score_ for forest in grown)
+    reported = eq.risk.ValueDisclosure().measure(released, original).value
+    measure = "variance of a value learnt"
+    record("rank_swap", "window 0.3", file="skewed", measure=measure, reported=reported, reached=reached)

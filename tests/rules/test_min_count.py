@@ -56,7 +56,7 @@ def test_a_safe_count_remains_possible() -> None:
     table = eq.table(holdings(), "k", holding="firm")
     assert eq.rules.MinCount(3).levels(table)["upper"].to_list() == [0, 2, 1, 0]
     assert eq.rules.MinCount(6).levels(table)["upper"].to_list() == [0, 5, 4, 3]
-    assert "1 contributors, fewer than 3" in eq.rules.MinCount(3).explain(table.table.row(1, named=True))
+    assert "1 contributor, fewer than 3" in eq.rules.MinCount(3).explain(table.table.row(1, named=True))
 
 
 def test_contributors_of_a_ready_table_count() -> None:

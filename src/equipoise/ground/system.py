@@ -199,6 +199,22 @@ class Helper:
             self.process.join()
 
 
+@contextmanager
+def at_first_interrupt(action: Callable[[], None]) -> Iterator[None]:
+    """Within it the first Ctrl-C does this and lets the work go on; a second one ends it as usual."""
+    import signal
+
+    def act(*_: object) -> None:
+        signal.signal(signal.SIGINT, usual)
+        action()
+
+    usual = signal.signal(signal.SIGINT, act)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
 def _run_helper(work: Callable[..., None], pipe: Any, arguments: tuple[Any, ...]) -> None:
     import signal
 

@@ -54,8 +54,8 @@ def reading_key(label: str) -> Key:
 
     >>> sorted(["50-249", "250+", "1-9", "Total", "10-49", "under 1"], key=reading_key)
     ['under 1', '1-9', '10-49', '50-249', '250+', 'Total']
-    >>> sorted(["10 and over", "5 to 9", "<5", "EQ11", "EQ2", "Mar", "Feb 2024"], key=reading_key)
-    ['<5', '5 to 9', '10 and over', 'Feb 2024', 'Mar', 'EQ2', 'EQ11']
+    >>> sorted(["10 and over", "5 to 9", "<5", "EQ11", "EQ2", "Mar", "Feb"], key=reading_key)
+    ['<5', '5 to 9', '10 and over', 'Feb', 'Mar', 'EQ2', 'EQ11']
     """
     text = label.strip().lower().replace("−", "-")
     if label == MISSING or not text:

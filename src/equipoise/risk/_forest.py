@@ -29,10 +29,10 @@ def sampled_rows(rows: Integers, columns: int, values: int) -> Integers:
     return rows if len(rows) <= size else np.sort(np.random.default_rng(size).permutation(rows)[:size])
 
 
-def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None) -> Floats:
+def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None, most: int = MAX_WORK) -> Floats:
     """Guesses of y, a column for each value, for the records themselves (by trees that have not seen them) or others.
 
-    O(trees x levels x records x columns x values).
+    O(trees x levels x records x columns x values), for at most `most` of these where more than 40 trees grow.
 
     >>> x = np.linspace(-1, 1, 400)[:, None]
     >>> guess = forest_guesses(x, np.abs(x))
@@ -46,7 +46,7 @@ def forest_guesses(x: Floats, y: Floats, asked: Floats | None = None) -> Floats:
     rng = np.random.default_rng(len(features))
     sums, answers = np.zeros_like(teaching), np.zeros(len(features))
     work = MAX_DEPTH * max(1, features.size * y.shape[1])
-    trees = min(MAX_TREES, max(MIN_TREES, MAX_WORK // work))
+    trees = min(MAX_TREES, max(MIN_TREES, most // work))
     step = max(1, ROWS_AT_ONCE // len(features))
     for first in range(0, trees, step):
         bags = np.zeros((min(step, trees - first), len(features)), dtype=bool)

@@ -23,6 +23,8 @@ NEIGHBOURS = (1, 5)
 MAX_NEIGHBOUR_QUESTIONS, MAX_TREE_RECORDS, TREE_FOLDS = 2_000, 10_000, 3
 MAX_PRIOR_RECORDS, PRIOR_STEP, LEAST_CHANGE = 10_000, 50, 0.05
 """People whose values are the prior of others, questions at a time, and the least change, in standard deviations."""
+SINGLE_FORESTS, SINGLE_WORK = 2, 10_000_000
+"""Columns, those known best, that a forest also guesses alone, by more records: one of all fits each a little less."""
 SINGULAR_SHARE = 1e-10
 """Share of the largest eigenvalue below which a direction counts for nothing."""
 
@@ -186,30 +188,44 @@ def flexible_errors(
 
     The forest guesses for records that its trees have not seen, Bayes' rule by the values of all others. The guesses of
     all columns and the released numbers are joined by the best linear rule, fitted to the originals, while there are 30
-    records for each of them. On a sample the error is that ratio to the best linear rule of the numbers alone, times
-    the error of that rule in all records.
+    records for each of them. The columns that are known best have a forest of their own, too. On a sample the error is
+    that ratio to the best linear rule of the numbers alone, times the error of that rule in all records.
     """
     if not terms.coded:
         return [1.0] * originals.shape[1]
-    rows = sampled_rows(np.arange(released.height), len(terms.coded), originals.shape[1])
+    everybody, columns = np.arange(released.height), originals.shape[1]
+    rows = sampled_rows(everybody, len(terms.coded), columns)
     present = ~np.isnan(originals)
     centre = np.where(present, originals, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    values, some = np.where(present, originals, centre) - centre, released[rows]
-    forest = forest_guesses(matrix(terms.coded, some)[:, 1:], values[rows])
-    guesses = [forest, posterior_means(np.where(np.isnan(masked), centre, masked) - centre, values, rows)]
-    linear = matrix(terms.linear, some)
-    joined = np.column_stack([*(g / np.maximum(g.std(axis=0), 1e-300) for g in guesses), linear])
-    errors = []
-    for at, has_value in enumerate(present[rows].T):
-        truth = values[rows, at][has_value]
-        if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
-            error = _best_linear(joined[has_value], truth)
-        else:
-            error = min(_relative(guess[has_value, at], truth) for guess in guesses)
-        if len(rows) < released.height:
-            error *= by_all_columns[at] / max(1e-12, _best_linear(linear[has_value], truth))
-        errors.append(error)
+    values = np.where(present, originals, centre) - centre
+    guesses = [
+        forest_guesses(matrix(terms.coded, released[rows])[:, 1:], values[rows]),
+        posterior_means(np.where(np.isnan(masked), centre, masked) - centre, values, rows),
+    ]
+
+    def error(at: int, rows: Integers, own: Sequence[Floats], others: Sequence[Floats]) -> float:
+        known = present[rows, at]
+        linear, truth = matrix(terms.linear, released[rows])[known], values[rows, at][known]
+        least = _joined_error_of([guess[known] for guess in own], [guess[known] for guess in others], linear, truth)
+        if len(rows) == len(everybody):
+            return least
+        return least * by_all_columns[at] / max(1e-12, _best_linear(linear, truth))
+
+    errors = [error(at, rows, [guess[:, at] for guess in guesses], guesses) for at in range(columns)]
+    alone = sampled_rows(everybody, len(terms.coded), 1)
+    x = matrix(terms.coded, released[alone])[:, 1:]
+    for at in np.argsort(errors)[:SINGLE_FORESTS].tolist() if columns > 1 else ():
+        guess = forest_guesses(x, values[alone][:, [at]], most=SINGLE_WORK)
+        errors[at] = min(errors[at], error(at, alone, [guess[:, 0]], [guess]))
     return errors
+
+
+def _joined_error_of(own: Sequence[Floats], others: Sequence[Floats], linear: Floats, truth: Floats) -> float:
+    """Relative error of the best linear rule of all guesses and the released numbers; of a column's own where few."""
+    joined = np.column_stack([*(guess / np.maximum(guess.std(axis=0), 1e-300) for guess in others), linear])
+    if len(truth) >= RECORDS_PER_TERM * joined.shape[1]:
+        return _best_linear(joined, truth)
+    return min(_relative(guess, truth) for guess in own)
 
 
 def posterior_means(masked: Floats, values: Floats, rows: Integers) -> Floats:

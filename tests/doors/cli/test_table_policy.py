@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,6 @@ import equipoise as eq
 from equipoise.doors.cli import main
 
 CANARY = "Canary-9917"
-CHROMIUM = Path("/usr/bin/chromium")
 POLICY = """
 format = 1
 title = "Turnover of firms"
@@ -157,23 +157,19 @@ def test_the_public_folder_tells_nothing_of_the_search(released: Path) -> None:
             assert word not in text, (file.name, word)
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
-def test_the_map_in_a_browser(released: Path) -> None:
+def test_the_map_in_a_browser(released: Path, chromium: Any) -> None:
     """It is drawn, a point for each method with its number, axes in plain words; nothing complained of or asked for."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
-        tab = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="dark")
-        tab.set_default_timeout(300_000)
-        heard: list[str] = []
-        tab.on("console", lambda message: heard.append(message.text))
-        tab.on("pageerror", lambda error: heard.append(str(error)))
-        tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
-        tab.goto((released / "private" / "report.html").resolve().as_uri())
-        tab.wait_for_selector("#map[data-drawn=yes]")
-        words = tab.locator("#map").inner_text()
-        assert tab.locator("#map .methods_marks path").count() == 4
-        browser.close()
+    tab = chromium.new_page(viewport={"width": 1100, "height": 900}, color_scheme="dark")
+    tab.set_default_timeout(300_000)
+    heard: list[str] = []
+    tab.on("console", lambda message: heard.append(message.text))
+    tab.on("pageerror", lambda error: heard.append(str(error)))
+    tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
+    tab.goto((released / "private" / "report.html").resolve().as_uri())
+    tab.wait_for_selector("#map[data-drawn=yes]")
+    words = tab.locator("#map").inner_text()
+    assert tab.locator("#map .methods_marks path").count() == 4
+    tab.context.close()
     assert heard == []
     for text in ("Share of sensitive cells an attacker could bound too closely", "suppress", "round", "released",
                  "original", "limit"):  # fmt: skip

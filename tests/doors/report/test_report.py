@@ -7,7 +7,6 @@ from datetime import date
 from html.parser import HTMLParser
 from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -20,9 +19,6 @@ from equipoise.releases.release import release
 from equipoise.search.frontier import frontier
 from equipoise.search.risk_utility_map import undominated
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = ["--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run"]
-FLAGS += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 ASSETS = files("equipoise.doors.report") / "assets"
 HOSTILE = "<script>alert('column')</script>"
 CANARY = "CANARY</script><!--<img src=x onerror=alert('category')>"
@@ -366,15 +362,9 @@ def test_the_public_facts_do_not_depend_on_the_original(report):
 # In a browser
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}")
-    with playwright.sync_playwright() as tools:
-        running = tools.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield running
-        running.close()
+@pytest.fixture
+def browser(chromium):
+    return chromium
 
 
 def opened(browser, page, folder, **options):

@@ -15,8 +15,6 @@ from equipoise.doors.report.cell_details import CellDetails
 from equipoise.doors.report.table_grid import CrossLayout, grid, shown_cells
 from equipoise.releases.tabulated import Tabulated
 
-CHROMIUM = Path("/usr/bin/chromium")
-
 
 def firms(small: str) -> pl.DataFrame:
     """Turnover where only the region `small` has few firms of 10-49; sums and all other cells do not depend on it."""
@@ -134,27 +132,23 @@ def test_last_period_stays_where_it_still_protects(tmp_path: Path, capfd: pytest
     assert "Differences to the last period Cells:" in screen
 
 
-@pytest.mark.skipif(not CHROMIUM.exists(), reason="no Chromium")
-def test_a_cell_is_opened_by_mouse_and_keyboard(tabulated: Tabulated, tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+def test_a_cell_is_opened_by_mouse_and_keyboard(tabulated: Tabulated, tmp_path: Path, chromium: Any) -> None:
     for name, public in (("in.html", False), ("out.html", True)):
         (tmp_path / name).write_text(render_table(tabulated, "firms", public=public), encoding="utf-8")
-    with playwright.sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--headless"])
-        tab = browser.new_page(viewport={"width": 1100, "height": 900})
-        tab.set_default_timeout(300_000)
-        tab.goto((tmp_path / "in.html").as_uri())
-        tab.locator("td.secondary a").first.click()
-        assert "Protects" in tab.locator(".panel").inner_text()
-        tab.keyboard.press("Escape")
-        assert not tab.locator(".panel").is_visible()
-        tab.keyboard.press("ArrowRight")
-        tab.locator("td.sensitive a").focus()
-        tab.keyboard.press("Enter")
-        text = tab.locator(".panel").inner_text()
-        assert "2 records, fewer than 3" in text
-        assert "Not covered:" in text
-        tab.goto((tmp_path / "out.html").as_uri())
-        tab.locator("td.suppressed a").first.click()
-        assert "its number is not published" in tab.locator(".panel").inner_text()
-        browser.close()
+    tab = chromium.new_page(viewport={"width": 1100, "height": 900})
+    tab.set_default_timeout(300_000)
+    tab.goto((tmp_path / "in.html").as_uri())
+    tab.locator("td.secondary a").first.click()
+    assert "Protects" in tab.locator(".panel").inner_text()
+    tab.keyboard.press("Escape")
+    assert not tab.locator(".panel").is_visible()
+    tab.keyboard.press("ArrowRight")
+    tab.locator("td.sensitive a").focus()
+    tab.keyboard.press("Enter")
+    text = tab.locator(".panel").inner_text()
+    assert "2 records, fewer than 3" in text
+    assert "Not covered:" in text
+    tab.goto((tmp_path / "out.html").as_uri())
+    tab.locator("td.suppressed a").first.click()
+    assert "its number is not published" in tab.locator(".panel").inner_text()
+    tab.context.close()

@@ -20,13 +20,8 @@ from equipoise.doors.web.workspace import Workspace
 
 PORT = 8765
 HOME = f"http://127.0.0.1:{PORT}"
-CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 600_000
 """Milliseconds that a page may take on a machine with much else to do."""
-FLAGS = [
-    "--no-sandbox", "--headless", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 SERVE = """
 import multiprocessing, os, sys
 
@@ -232,19 +227,6 @@ def serve() -> Iterator[Callable[..., Server]]:
     yield make
     for found in running:
         end(found)
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """A browser."""
-    if not CHROMIUM.exists():
-        pytest.skip("Chromium is not installed: browser tests of the workbench need /usr/bin/chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as tools:
-        running = tools.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def table(
 def _described(cells: Table, records: Records, hierarchies: Mapping[str, Hierarchy]) -> Table:
     """The table with the labels of its columns, and the order in which their categories were declared."""
     trees, schema = {**records.roles.hierarchies, **hierarchies}, records.schema()
-    enums = {axis.name: getattr(schema[axis.name], "categories", ()) for axis in cells.axes}
+    enums = {axis.name: getattr(schema.get(axis.name), "categories", ()) for axis in cells.axes}
     axes = tuple(replace(a, declared=declared_order(trees.get(a.name), tuple(enums[a.name]))) for a in cells.axes)
     labels = records.labels.only((*cells.by, *((cells.measured,) if cells.measured else ())))
     return replace(cells, axes=axes, labels=replace(labels, gaps=None))

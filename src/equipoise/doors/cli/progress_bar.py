@@ -1,11 +1,11 @@
 """A progress bar on stderr while work takes long; nothing when stderr is not a terminal."""
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from equipoise.ground.progress import Progress
+from equipoise.ground.system import at_first_interrupt
 
 
 @contextmanager
@@ -45,10 +45,9 @@ def bar_to_stop(then: str) -> Iterator[Progress]:
     """A bar for work that Ctrl-C brings to a quick end with a result; a second Ctrl-C ends it without one."""
     stopped = False
 
-    def stop(*_: object) -> None:
+    def stop() -> None:
         nonlocal stopped
         stopped = True
-        signal.signal(signal.SIGINT, before)
         print("Stopping: what is left is done the quick way. Ctrl-C again ends without a result.", file=sys.stderr)
 
     with bar(then) as shown:
@@ -58,8 +57,5 @@ def bar_to_stop(then: str) -> Iterator[Progress]:
                 shown(count, total, what)
             return not stopped
 
-        before = signal.signal(signal.SIGINT, stop)
-        try:
+        with at_first_interrupt(stop):
             yield tell
-        finally:
-            signal.signal(signal.SIGINT, before)
