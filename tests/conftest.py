@@ -405,3 +405,24 @@ def chromium() -> Iterator[Any]:
         running = tools.chromium.launch(executable_path=str(CHROMIUM), args=list(BROWSER_FLAGS))
         yield running
         running.close()
+
+
+@pytest.fixture
+def opened_page(chromium: Any) -> Iterator[Callable[..., tuple[Any, list[str]]]]:
+    """Opens a file in the browser: the tab, and a list of what it complains of or asks for beyond the disk."""
+    tabs: list[Any] = []
+
+    def open_page(file: Path, **options: Any) -> tuple[Any, list[str]]:
+        tab = chromium.new_page(viewport={"width": 1100, "height": 900}, **options)
+        tab.set_default_timeout(300_000)
+        heard: list[str] = []
+        tab.on("console", lambda message: heard.append(message.text))
+        tab.on("pageerror", lambda error: heard.append(str(error)))
+        tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
+        tab.goto(file.resolve().as_uri())
+        tabs.append(tab)
+        return tab, heard
+
+    yield open_page
+    for tab in tabs:
+        tab.context.close()

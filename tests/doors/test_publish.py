@@ -265,22 +265,15 @@ def test_the_page(folder: Path) -> None:
     assert own.count("<table") == own.count("<caption") == 4
 
 
-def test_both_charts_are_drawn(folder: Path, chromium: Any) -> None:
+def test_both_charts_are_drawn(folder: Path, opened_page: Any) -> None:
     """In a browser: nothing complained of, nothing asked for, every label of the chart inside it, a tooltip."""
-    tab = chromium.new_page(viewport={"width": 1100, "height": 900})
-    tab.set_default_timeout(300_000)
-    heard: list[str] = []
-    tab.on("console", lambda message: heard.append(message.text))
-    tab.on("pageerror", lambda error: heard.append(str(error)))
-    tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
-    tab.goto((folder / "report.html").resolve().as_uri())
+    tab, heard = opened_page(folder / "report.html")
     for name in ("curve", "residuals"):
         tab.wait_for_selector(f"#{name}[data-drawn=yes] svg")
     assert tab.locator("#curve .chosen_marks path").count() == 1
     assert "decision:" in (tab.locator("#curve svg").text_content() or "")
     tab.locator("#curve svg").hover(position={"x": 400, "y": 200})
     assert "Cells published" in tab.locator("#vg-tooltip-element").inner_text()
-    tab.context.close()
     assert heard == []
 
 

@@ -350,21 +350,14 @@ def test_labels_are_escaped() -> None:
         assert "<b>x</b>" not in page
 
 
-def test_the_page_in_a_browser(folder: Path, chromium: Any) -> None:
+def test_the_page_in_a_browser(folder: Path, opened_page: Any) -> None:
     """Nothing complained of, nothing asked for; groups are indented, sensitive and secondary cells look different."""
-    tab = chromium.new_page(viewport={"width": 1100, "height": 900})
-    tab.set_default_timeout(300_000)
-    heard: list[str] = []
-    tab.on("console", lambda message: heard.append(message.text))
-    tab.on("pageerror", lambda error: heard.append(str(error)))
-    tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
-    tab.goto((folder / "private" / "report.html").resolve().as_uri())
+    tab, heard = opened_page(folder / "private" / "report.html")
     colour = "e => getComputedStyle(e).backgroundColor"
     kinds = {kind: tab.locator(f"td.{kind}").first.evaluate(colour) for kind in ("sensitive", "secondary")}
     assert kinds["sensitive"] != kinds["secondary"]
     left = "e => getComputedStyle(e).paddingLeft"
     assert tab.locator("tr.d2 > th").first.evaluate(left) != tab.locator("tr.d1 > th").first.evaluate(left)
-    tab.context.close()
     assert heard == []
 
 

@@ -58,7 +58,9 @@ def relations(keys: list[tuple[str, ...]]) -> Numbers:
             if key[axis] == "Total":
                 row = np.zeros(len(keys))
                 for other in keys:
-                    if other[axis] != "Total" and all(o == k for i, (o, k) in enumerate(zip(other, key)) if i != axis):  # noqa: B905
+                    if other[axis] != "Total" and all(
+                        o == k for i, (o, k) in enumerate(zip(other, key, strict=True)) if i != axis
+                    ):
                         row[place[other]] = 1.0
                 row[place[key]] = -1.0
                 rows.append(row)

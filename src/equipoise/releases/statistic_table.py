@@ -21,6 +21,7 @@ from equipoise.data.tables.statistic import (
     Share,
     StandardDeviation,
     Statistic,
+    StatisticOfSums,
     over,
     squares_around_mean,
 )
@@ -146,6 +147,7 @@ def protect_statistic(
         raise ParameterError("A mean needs the counts of the ready table: name their column with Ready(n=...).")
     if isinstance(statistic, Percentile):
         return _percentile_table(statistic, components[0], method, seed)
+    assert isinstance(statistic, StatisticOfSums)
     methods = [method, *(_second(statistic, method) for _ in components[1:])]
     components, methods = _guarded_alike(components, methods)
     released = _one_pattern(statistic, components, methods, progress)

@@ -155,7 +155,7 @@ class CellKeyAmounts:
             raise ParameterError("A ptable for even and odd numbers of contributors goes with one epsilon: [1].")
         little = generate_for_amounts(LITTLE_MOST, self.little, LITTLE_STEP) if self.little else laws.get("small_cells")
         flex = Flex(self.small, self.large or self.small, self.point, self.q, self.epsilons)
-        return AmountNoise(flex, laws.get("even", laws.get("all")), laws.get("odd"), little)  # type: ignore[arg-type]
+        return AmountNoise(flex, laws["even" if "even" in laws else "all"], laws.get("odd"), little)
 
     def _contributions(self, table: Table, values: Floats) -> Floats:
         """What the noise of each component is in proportion to, a column for each."""

@@ -157,19 +157,12 @@ def test_the_public_folder_tells_nothing_of_the_search(released: Path) -> None:
             assert word not in text, (file.name, word)
 
 
-def test_the_map_in_a_browser(released: Path, chromium: Any) -> None:
+def test_the_map_in_a_browser(released: Path, opened_page: Any) -> None:
     """It is drawn, a point for each method with its number, axes in plain words; nothing complained of or asked for."""
-    tab = chromium.new_page(viewport={"width": 1100, "height": 900}, color_scheme="dark")
-    tab.set_default_timeout(300_000)
-    heard: list[str] = []
-    tab.on("console", lambda message: heard.append(message.text))
-    tab.on("pageerror", lambda error: heard.append(str(error)))
-    tab.on("request", lambda request: request.url.startswith("file:") or heard.append(request.url))
-    tab.goto((released / "private" / "report.html").resolve().as_uri())
+    tab, heard = opened_page(released / "private" / "report.html", color_scheme="dark")
     tab.wait_for_selector("#map[data-drawn=yes]")
     words = tab.locator("#map").inner_text()
     assert tab.locator("#map .methods_marks path").count() == 4
-    tab.context.close()
     assert heard == []
     for text in ("Share of sensitive cells an attacker could bound too closely", "suppress", "round", "released",
                  "original", "limit"):  # fmt: skip

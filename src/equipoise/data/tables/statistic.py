@@ -4,6 +4,7 @@ All but percentiles are functions of additive tables, their components: whoever 
 one has that one. Counts are taken to be known to everybody.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -26,8 +27,8 @@ KINDS = {
 FORMS = "mean, ratio:COLUMN, index:COLUMN, share, share:COLUMN, sd, median or percentile:90"
 
 
-class Statistic:
-    """A function of the components of a table: sums of `columns`, in their order, the value first."""
+class Statistic(ABC):
+    """What is published of each cell in place of its sum."""
 
     needs_value = True
 
@@ -36,20 +37,25 @@ class Statistic:
         """The column of the second component, where there is one."""
         return None
 
-    def of(self, tables: Sequence[Table]) -> Floats:
-        """The statistic of each cell; not a number where its denominator is 0."""
-        raise NotImplementedError
-
+    @abstractmethod
     def words(self, value: str) -> str:
-        raise NotImplementedError
+        """What the statistic of a value is called."""
 
     def needed(self, table: Table) -> Integers:
         """For each cell another that must be published for its statistic to be: itself, or the margin it is part of."""
         return np.arange(len(table))
 
 
+class StatisticOfSums(Statistic):
+    """A function of the components of a table: sums of columns, in their order, the value first."""
+
+    @abstractmethod
+    def of(self, tables: Sequence[Table]) -> Floats:
+        """The statistic of each cell; not a number where its denominator is 0."""
+
+
 @dataclass(frozen=True)
-class Mean(Statistic):
+class Mean(StatisticOfSums):
     """The sum of the value over the sum of weights, or over the number of records."""
 
     def of(self, tables: Sequence[Table]) -> Floats:
@@ -60,7 +66,7 @@ class Mean(Statistic):
 
 
 @dataclass(frozen=True)
-class Ratio(Statistic):
+class Ratio(StatisticOfSums):
     """The sum of the value over the sum of another `column`."""
 
     column: str
@@ -88,7 +94,7 @@ class Index(Ratio):
 
 
 @dataclass(frozen=True)
-class Share(Statistic):
+class Share(StatisticOfSums):
     """A cell over its total along one `column`, so that shares add up to 1 along it; or over the whole table."""
 
     column: str | None = None
@@ -111,7 +117,7 @@ class Share(Statistic):
 
 
 @dataclass(frozen=True)
-class StandardDeviation(Statistic):
+class StandardDeviation(StatisticOfSums):
     """The root of (sum of squares - sum^2 / n) / (n - 1); a weight counts as so many records.
 
     Published with at least `freedom` degrees of freedom, one less than there are contributors.
