@@ -294,6 +294,7 @@ def test_an_attack_may_be_a_limit(run: Run, made: Path) -> None:
     policy = made / "policy.toml"
     policy.write_text(
         """
+        assume_unknown = ["salary", "area"]
         [data]
         path = "people.csv"
         [roles]
