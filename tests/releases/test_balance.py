@@ -11,7 +11,7 @@ import tomli_w
 
 import equipoise as eq
 from equipoise.provenance.journal import beside
-from equipoise.releases.balance import balance, tidy
+from equipoise.releases.balance import balance
 from equipoise.releases.release import Release
 
 NEAREST = "nearest(variables=('salary', 'age'))"
@@ -110,21 +110,6 @@ def test_the_grid_is_all_of_it(policy: Path, tmp_path: Path, page: Any) -> None:
     made = balance(written(tmp_path, candidates=[{"masks": masks}], search={"search": "grid"}), out=tmp_path / "out")
     assert len(made.frontier.trials) == 3
     assert len({trial.recipe.seed for trial in made.frontier.trials}) == 1
-
-
-def test_what_a_killed_run_left_is_cleared_away(tmp_path: Path) -> None:
-    """Stages of this folder only, and only where its journal shows that a run was killed; an old release comes back."""
-    folder = tmp_path / "out"
-    for name in (".out.0123abcd.partial", ".out.0123abcd.old", ".other.0123abcd.partial", ".out.notes.partial"):
-        (tmp_path / name).mkdir()
-    tidy(folder)
-    assert len(list(tmp_path.iterdir())) == 4
-    beside(folder).write_text("", encoding="utf-8")
-    (tmp_path / ".out.0123abcd.old" / "public").mkdir()
-    tidy(folder)
-    assert (folder / "public").is_dir()
-    left = sorted(path.name for path in tmp_path.iterdir())
-    assert left == [".other.0123abcd.partial", ".out.journal", ".out.notes.partial", "out"]
 
 
 def test_a_run_killed_after_its_release_ends_when_run_again(policy: Path, tmp_path: Path, page: Any) -> None:

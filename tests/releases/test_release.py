@@ -15,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import equipoise as eq
+from equipoise.ground import system
 from equipoise.presentation.pages import PAGES
 from equipoise.releases.evidence import EVIDENCE_FORMAT
 from equipoise.releases.release import release, rounded
@@ -259,16 +260,13 @@ def test_a_failure_on_the_way_leaves_nothing(
 def test_a_failure_while_overwriting_keeps_the_old_release(
     made: eq.Release, records: eq.Records, tmp_path: Path, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even when the last rename fails, what stood there stands there again."""
+    """Even when the last step fails, what stood there stands there."""
     before = {name: (made.folder / name).read_bytes() for name in tree(made.folder)}
-    rename = Path.replace
 
-    def failing(self: Path, target: Any) -> Path:
-        if self.name.endswith(".partial"):
-            raise OSError("disk gone")
-        return rename(self, target)
+    def failing(*_: Any) -> bool:
+        raise OSError("disk gone")
 
-    monkeypatch.setattr(Path, "replace", failing)
+    monkeypatch.setattr(system, "exchange", failing)
     with pytest.raises(OSError, match="disk gone"):
         release(records, eq.Recipe(MASKS), LIMITS, made.folder, overwrite=True)
     monkeypatch.undo()
@@ -399,7 +397,7 @@ def test_balance_without_an_acceptable_candidate_writes_nothing(policy: Path, tm
 
 def test_balance_can_be_stopped(policy: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(eq.Cancelled, match="what was tried is kept"):
+    with pytest.raises(eq.Cancelled, match="What was tried is kept"):
         eq.balance(policy, progress=lambda done, total, what: done < 2)
     assert sorted(tmp_path.iterdir()) == sorted([*before, tmp_path / ".policy-release.journal"])
 

@@ -1,5 +1,6 @@
 """Demo folders: data, roles and policies."""
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -12,6 +13,7 @@ from equipoise.demo.business import business
 from equipoise.demo.hospital import hospital
 from equipoise.demo.survey import survey
 from equipoise.ground.errors import DataError, ParameterError, hint
+from equipoise.ground.whole_files import staged_file, write_whole
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def find_kit(name: str) -> Kit:
     return KITS[name]
 
 
-def write(folder: str | Path, name: str = "survey") -> Path:
+def write(folder: str | Path, name: str = "survey", *, overwrite: bool = False) -> Path:
     """Write a demo (survey, business or hospital), its roles and its policies into a folder; return the main policy.
 
     `survey.toml` coarsens the keys and `methods.toml` compares six methods for two numbers; `business.toml` coarsens
@@ -61,12 +63,13 @@ def write(folder: str | Path, name: str = "survey") -> Path:
     places and dates.
     """
     kit, place = find_kit(name), Path(folder)
-    if any((place / file).exists() for file in kit.files):
+    if not overwrite and any((place / file).exists() for file in kit.files):
         raise DataError(f"{str(place)!r} holds a demo already: name another folder.")
-    place.mkdir(parents=True, exist_ok=True)
-    kit.make().write_parquet(place / kit.data)
-    for file in kit.policies:
-        (place / file).write_text(files("equipoise.demo").joinpath(file).read_text(encoding="utf-8"), encoding="utf-8")
-    main = place / kit.policies[0]
-    Roles.from_toml(main).to_toml(place / kit.roles)
-    return main
+    with staged_file(place / kit.data) as stage:
+        kit.make().write_parquet(stage)
+    policies = {file: files("equipoise.demo").joinpath(file).read_text(encoding="utf-8") for file in kit.policies}
+    main = kit.policies[0]
+    texts = {kit.roles: Roles.from_plain(tomllib.loads(policies[main])["roles"], place).to_toml(), **policies}
+    for file in sorted(texts, key=lambda file: file == main):
+        write_whole(place / file, texts[file], private=False)
+    return place / main

@@ -8,7 +8,7 @@ from equipoise.data.records import Records
 from equipoise.ground.errors import DataError, MissingExtraError, ParameterError
 from equipoise.ground.options import with_options
 from equipoise.ground.system import relative, show_page
-from equipoise.ground.whole_files import refuse_page
+from equipoise.ground.whole_files import refuse_page, write_whole
 from equipoise.intrusion.attack import Attack, AttackOptions, attack_files
 from equipoise.policies.explain import Explained, explain
 from equipoise.policies.first_policy import initial
@@ -55,8 +55,7 @@ def init(
     )  # fmt: skip
     Job.from_plain(tomllib.loads(text), place or Path("policy.toml"))
     if place is not None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8", newline="\n")
+        write_whole(place, text, private=False)
     return text
 
 

@@ -1,8 +1,6 @@
 """Formats in and out, labels kept. A format is one module that describes itself as a `Format`, listed here."""
 
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from equipoise.files.file_signatures import refuse_other
 from equipoise.files.format import Format, Loaded
 from equipoise.files.statistical import CODE_COLUMN_PREFIX
 from equipoise.ground.errors import DataError, RolesError, hint
-from equipoise.ground.system import make_folder, move, remove_folder
+from equipoise.ground.whole_files import staged_with_companions
 
 MODULES = (delimited, parquet, arrow, orc, excel, spss, stata, sas, argus, database_file, rdata)
 """The modules that declare formats: a new format is a new module, named here."""
@@ -149,7 +147,11 @@ def save(
     place, schema = Path(path), frame.collect_schema()
     _refuse_types(schema, target)
     frame = _without_rounding(frame, schema, target)
-    with _staged(place, overwrite) as stage:
+    if place.exists() and not overwrite:
+        raise DataError(f"There is a file {str(path)!r} already: name another, or ask to overwrite it.")
+    if not place.parent.is_dir():
+        raise DataError(f"No folder at {str(place.parent)!r}.")
+    with staged_with_companions(place) as stage:
         target.save(frame, stage, (labels or Labels()).only(schema.names()))
 
 
@@ -237,23 +239,6 @@ def _largest(dtype: pl.DataType, format: Format) -> int | float | Decimal | None
     if isinstance(dtype, pl.Decimal) and format.largest_integer is not None:
         return Decimal(format.largest_integer).scaleb(-dtype.scale)
     return format.largest_integer if dtype.is_integer() and dtype not in SMALL else None
-
-
-@contextmanager
-def _staged(path: Path, overwrite: bool) -> Iterator[Path]:
-    """A place to write a file, and what goes beside it, that is put in place when all of it is written."""
-    if path.exists() and not overwrite:
-        raise DataError(f"There is a file {str(path)!r} already: name another, or ask to overwrite it.")
-    if not path.parent.is_dir():
-        raise DataError(f"No folder at {str(path.parent)!r}.")
-    stage = path.parent / f".{secrets.token_hex(8)}.partial"
-    make_folder(stage, private=False)
-    try:
-        yield stage / path.name
-        for file in sorted(stage.iterdir(), key=lambda file: file.name == path.name):
-            move(file, path.parent / file.name)
-    finally:
-        remove_folder(stage)
 
 
 def _refuse_options(options: Mapping[str, Any], kind: str, valid_names: tuple[str, ...]) -> None:

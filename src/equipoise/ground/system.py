@@ -4,6 +4,7 @@ All other modules work on paths, with text whose encoding is named. Windows has 
 private as the folder it is made in, and `privacy()` tells the user.
 """
 
+import errno
 import os
 import shlex
 import shutil
@@ -19,14 +20,11 @@ from typing import Any
 
 from equipoise.ground.errors import DataError
 
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
 WINDOWS = sys.platform == "win32"
 PACKAGE = Path(__file__).parents[1]
 OWNER_FOLDER, OWNER_FILE, EVERYBODY_FOLDER = 0o700, 0o600, 0o755
+AT_FOLDER, AT_FOLDER_MACOS, SWAP = -100, -2, 2
+"""Numbers of the system calls that exchange two names: relative to the working folder; exchange."""
 RETRY_PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between tries where another program (a virus scanner, an open editor) holds a file, which Windows allows."""
 CONTAINER_LIMIT_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -67,15 +65,25 @@ def write(path: Path, text: str, *, private: bool = False) -> None:
     """Write text in UTF-8 with plain newlines, synced to disk; a private file must be new and is owner-only."""
     if private:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_FILE))
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with _named(path), path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
 
 
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say which file could not be written: a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def append(path: Path, text: str, *, sync: bool) -> None:
     """Append text to a file and flush it; with `sync` also to the disk."""
-    with path.open("ab") as file:
+    with _named(path), path.open("ab") as file:
         file.write(text.encode())
         file.flush()
         if sync:
@@ -107,15 +115,41 @@ def move(source: Path, target: Path) -> None:
             time.sleep(pause)
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Wait until no other process has this lock; it ends with the process, however that ends. The file stays."""
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_FILE), "r+b") as file:
-        if sys.platform == "win32":
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step, where the system can; else nothing happens and this is False."""
+    import ctypes
+
+    swap = {"linux": ("renameat2", AT_FOLDER), "darwin": ("renameatx_np", AT_FOLDER_MACOS)}.get(sys.platform)
+    function = getattr(ctypes.CDLL(None, use_errno=True), swap[0], None) if swap else None
+    if swap is None or function is None:
+        return False
+    sys.audit("os.rename", str(one), str(other), -1, -1)
+    if function(swap[1], os.fsencode(one), swap[1], os.fsencode(other), ctypes.c_uint(SWAP)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk; Windows cannot do that for folders."""
+    if WINDOWS and path.is_dir():
+        return
+    number = os.open(path, os.O_RDWR if WINDOWS else os.O_RDONLY)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(number)
+
+
+def sync_all(folder: Path) -> None:
+    """Wait until a folder is on disk with all that is in it."""
+    for path in (*folder.rglob("*"), folder):
+        sync(path)
 
 
 def remove_folder(path: Path) -> None:
@@ -285,5 +319,60 @@ def show_page(address: str) -> bool:
 
 
 def close_output() -> None:
-    """Redirect standard output to nowhere, because its reader has closed the pipe."""
+    """Redirect standard output to nowhere: its reader has closed the pipe, or it cannot be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def open_standard_streams() -> None:
+    """Give the numbers 0, 1 and 2 to the standard streams where the caller has closed them.
+
+    What is written to a closed output is lost, and that is an error as of a full disk.
+    """
+    for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), number)
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))
+            if number:
+                setattr(sys, f"__{name}__", getattr(sys, name))
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Within it Ctrl-C waits; it comes when this ends well. For steps that are short and belong together."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        signal.raise_signal(came[0])
+
+
+@contextmanager
+def ended_like_interrupt() -> Iterator[None]:
+    """Within it a request to end (SIGTERM, a closed terminal) does what Ctrl-C does; only in the main thread."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    usual = {
+        getattr(signal, name): signal.signal(getattr(signal, name), lambda *_: signal.raise_signal(signal.SIGINT))
+        for name in names if signal.getsignal(getattr(signal, name)) == signal.SIG_DFL
+    }  # fmt: skip
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)

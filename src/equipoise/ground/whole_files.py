@@ -1,12 +1,31 @@
-"""Files and folders written whole or not at all, never over an existing one unasked."""
+"""Files and folders written whole or not at all, never over an existing one unasked, by one run at a time.
 
+A run that writes NAME holds the lock `.NAME.equipoise-lock` beside it and fills a stage, `.NAME.TOKEN.partial`, which
+takes the name in one step once it is whole and on disk. A stage is only made under the lock: whoever can take the lock
+knows that the stages beside NAME are of runs that are dead, however they ended, and clears them. Where a system cannot
+exchange two names in one step, the stage becomes `.ready`, what stood there `.old`, and whoever next takes the lock
+ends what was begun.
+"""
+
+import re
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 
-from equipoise.ground import system
+from equipoise.ground import file_locks, system
 from equipoise.ground.errors import DataError
+
+LOCK_SUFFIX = ".equipoise-lock"
+STAGE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.(?:partial|ready|old)", re.DOTALL)
+"""What a run that is under way, or a dead one, has beside the target NAME."""
+POLL_SECONDS = 0.05
+_held: set[tuple[Path, int]] = set()
+"""The targets that this process holds, and in which thread."""
+_watchers: list[list[Path]] = []
+"""Those who want to know which folders are put in place."""
 
 
 def refuse_page(place: Path, overwrite: bool, what: str = "page", like: str = "report.html") -> None:
@@ -22,48 +41,201 @@ def refuse_inside(place: Path, folder: Path) -> None:
         raise DataError(f"The page {str(place)!r} would stand in the release folder: put it beside that.")
 
 
-def write_whole(place: Path, page: str) -> None:
-    """Written whole or not at all, for its owner only."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    stage = place.with_name(f".{place.name}.{secrets.token_hex(4)}.partial")
-    try:
-        system.write(stage, page, private=True)
-        system.move(stage, place)
-    except BaseException:
-        stage.unlink(missing_ok=True)
-        raise
+def write_whole(place: Path, text: str, *, private: bool = True) -> None:
+    """Write a text file; a private one is for its owner only."""
+    with staged_file(place) as stage:
+        system.write(stage, text, private=private)
+
+
+@contextmanager
+def staged_file(place: Path) -> Iterator[Path]:
+    """Where to write a file, which then takes its place in one step."""
+    with held(place, wait=True) as target, _stage(target) as stage:
+        yield stage
+        with system.uninterrupted():
+            system.sync(stage)
+            system.move(stage, target)
+            system.sync(target.parent)
+
+
+@contextmanager
+def staged_with_companions(place: Path) -> Iterator[Path]:
+    """Where to write a file, in a folder of its own; what else is in it then is put beside the file, before it."""
+    with held(place, wait=True) as target, _stage(target) as stage:
+        system.make_folder(stage, private=False)
+        yield stage / target.name
+        with system.uninterrupted():
+            system.sync_all(stage)
+            for file in sorted(stage.iterdir(), key=lambda file: file.name == target.name):
+                system.move(file, target.parent / file.name)
+            system.sync(target.parent)
 
 
 @contextmanager
 def staged(
     folder: Path, overwrite: bool, *, refuse: Callable[[Path, bool], None], private: bool = False
 ) -> Iterator[Path]:
-    """A folder beside the target that takes its place only when everything in it is written.
+    """A folder beside the target that takes its place in one step when everything in it is written.
 
-    `refuse` says whether the target may be replaced; a `private` one is for its owner only. Whenever it is killed, what
-    is called .partial may be in pieces, and what is called .old is whole.
+    `refuse` says whether the target may be replaced; a `private` one is for its owner only.
     """
-    fresh = [parent for parent in folder.parents if not parent.exists()]
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    stage = folder.parent / f".{folder.name}.{secrets.token_hex(4)}.partial"
-    system.make_folder(stage, private=True)
-    old = stage.with_suffix(".old")
-    try:
+    with held(folder) as target, _stage(target) as stage:
+        system.make_folder(stage, private=True)
         yield stage
         refuse(folder, overwrite)
-        if folder.exists():
-            system.move(folder, old)
-        system.move(stage, folder)
-    except BaseException:
-        if old.exists() and not folder.exists():
-            system.move(old, folder)
-        system.remove_folder(stage)
-        for parent in fresh:
-            with suppress(OSError):
-                parent.rmdir()
-        raise
-    system.restrict(folder, private=private)
-    if old.exists():
-        system.restrict(old)
+        with system.uninterrupted():
+            system.restrict(stage, private=private)
+            system.sync_all(stage)
+            _put(stage, target)
+            for places in _watchers:
+                places.append(folder)
+
+
+@contextmanager
+def held(target: Path, *, wait: bool = False) -> Iterator[Path]:
+    """Nobody else writes this target meanwhile, and what dead runs left of it is gone. Gives its path without links.
+
+    Where another run has it, this waits, or says so. Parents that do not exist are made, and are gone if they stay
+    empty. Where a drive has no locks, nobody is kept out and nothing is cleared.
+    """
+    place, lock = target.resolve(), None
+    if (place, get_ident()) in _held:
+        yield place
+        return
+    fresh = [parent for parent in place.parents if not parent.exists()]
+    try:
+        with _naming(target, _lock(place)):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            while lock is None:
+                with system.uninterrupted():
+                    lock = file_locks.take_lock(_lock(place))
+                if lock is None and not wait:
+                    raise DataError(
+                        f"Another run{file_locks.owner(_lock(place))} is writing {str(target)!r}: wait until it ends, "
+                        "or name another place."
+                    )
+                time.sleep(0 if lock else POLL_SECONDS)
+            if lock.works:
+                _settle(place)
+        _held.add((place, get_ident()))
+        yield place
+    finally:
+        with system.uninterrupted():
+            if lock is not None:
+                _held.discard((place, get_ident()))
+                lock.release()
+            for parent in fresh:
+                with suppress(OSError):
+                    parent.rmdir()
+
+
+@contextmanager
+def watching() -> Iterator[list[Path]]:
+    """The folders that are put in place while this lasts."""
+    places: list[Path] = []
+    _watchers.append(places)
+    try:
+        yield places
+    finally:
+        _watchers.remove(places)
+
+
+def clear_dead(path: Path) -> list[Path]:
+    """Clear what dead runs left of this target and, where it is a folder, of the targets in it.
+
+    Gives what may be left of a dead run on a drive without locks: nothing tells, and it stays.
+    """
+    doubtful = []
+    for target in _begun(path):
+        with suppress(OSError):
+            if (lock := file_locks.take_lock(_lock(target))) is not None:
+                try:
+                    if lock.works:
+                        _settle(target)
+                    else:
+                        doubtful += _stages(target)
+                finally:
+                    lock.release(remove=lock.works)
+    return doubtful
+
+
+def _begun(path: Path) -> list[Path]:
+    """The targets that are locked, by runs that live or are dead: this one, and those in it."""
+    with suppress(OSError, ValueError, RuntimeError):
+        place = path.resolve()
+        locks = place.iterdir() if place.is_dir() else ()
+        inside = [lock.name[1:].removesuffix(LOCK_SUFFIX) for lock in locks if lock.name.endswith(LOCK_SUFFIX)]
+        own = [place] if place.name and _lock(place).exists() else []
+        return [*own, *(place / name for name in inside if name)]
+    return []
+
+
+def _stages(target: Path) -> list[Path]:
+    """The stages beside a target."""
+    matches = [STAGE.fullmatch(entry.name) for entry in target.parent.iterdir()]
+    return sorted(target.with_name(match[0]) for match in matches if match and match["name"] == target.name)
+
+
+def _settle(target: Path) -> None:
+    """End what dead runs have begun of a target: a whole stage takes its place, where what stood there is gone."""
+    stages = _stages(target)
+    for suffix in (".ready", ".old"):
+        for whole in (path for path in stages if path.suffix == suffix):
+            if not target.exists():
+                system.move(whole, target)
+    for stage in stages:
+        _remove(stage)
+
+
+def _put(stage: Path, target: Path) -> None:
+    """Give a stage, which is whole, the name of its target; what stood there is in the stage's place afterwards."""
+    if not target.exists():
+        system.move(stage, target)
+    elif system.exchange(stage, target):
+        system.restrict(stage)
+    else:
+        ready, old = stage.with_suffix(".ready"), stage.with_suffix(".old")
+        system.move(stage, ready)
+        system.move(target, old)
+        try:
+            system.move(ready, target)
+        except BaseException:
+            system.move(old, target)
+            system.remove_folder(ready)
+            raise
         system.move(old, stage)
-    system.remove_folder(stage)
+    system.sync(target.parent)
+
+
+@contextmanager
+def _stage(target: Path) -> Iterator[Path]:
+    """The path of a new stage, of which nothing is left afterwards."""
+    stage = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with _naming(target, stage):
+            yield stage
+    finally:
+        with system.uninterrupted():
+            _remove(stage)
+
+
+def _remove(stage: Path) -> None:
+    if stage.is_dir() and not stage.is_symlink():
+        system.remove_folder(stage)
+    else:
+        stage.unlink(missing_ok=True)
+
+
+def _lock(target: Path) -> Path:
+    return target.with_name(f".{target.name}{LOCK_SUFFIX}")
+
+
+@contextmanager
+def _naming(place: Path, hidden: Path) -> Iterator[None]:
+    """Let an error of the disk name a path that the user knows, not that of a lock or a stage, or none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or not str(error.filename or hidden).startswith(str(hidden)):
+            raise
+        raise OSError(error.errno, error.strerror, str(place)) from None

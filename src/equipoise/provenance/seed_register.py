@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from equipoise.ground import system
 from equipoise.ground.arrays import Integers
 from equipoise.ground.errors import DataError, ParameterError, RefusedError
 from equipoise.ground.randomness import Draws
+from equipoise.ground.whole_files import held, write_whole
 from equipoise.provenance.fingerprint import hash_of, keyed_hash
 from equipoise.provenance.people_tokens import PeopleTokens, linked, true_values
 from equipoise.provenance.recipe_file import as_made
@@ -132,6 +133,7 @@ class Register:
 
     def releases(self, asset: str | None = None) -> tuple[Entry, ...]:
         """What the register has of every release, or of those of one asset, the oldest first."""
+        self._clear_shelf()
         book = self._read()
         name = _keyed_name(book["key"], asset) if asset else None
         return tuple(one for one in book["releases"] if name in (None, one["asset"]))
@@ -148,6 +150,7 @@ class Register:
 
     def view(self, records: Records) -> "RegisterView":
         """The register as it stands before a release of these records. O(records) for each earlier release."""
+        self._clear_shelf()
         book = self._read()
         tokens = PeopleTokens(records, Draws(_number(book["key"])))
         entries = [one for one in book["releases"] if self._may_be_same(book, one)]
@@ -177,11 +180,11 @@ class Register:
         Where another release of these people was stored since the `view`, nothing is. `more` has the table, and the
         seed of the tables of the asset.
         """
-        stage = self.new_shelf()
-        display.write_parquet(stage / PEOPLE)
-        name = hash_of(stage / PEOPLE)
-        self.shelve(stage, name)
         with self._changing() as book:
+            stage = self.new_shelf()
+            display.write_parquet(stage / PEOPLE)
+            name = hash_of(stage / PEOPLE)
+            self.shelve(stage, name)
             self._refuse_newer(book, view, name)
             asset = self._asset(book, view)
             now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -219,8 +222,26 @@ class Register:
         """The private folder beside the register with the cells of tables."""
         return Path(self.path).with_name(f"{Path(self.path).name}.tables")
 
+    @contextmanager
+    def shelving(self) -> Iterator[None]:
+        """What is shelved within it stays when the register names it before this ends."""
+        with held(Path(self.path), wait=True):
+            yield
+
+    def _clear_shelf(self) -> None:
+        """Remove what the register does not name, left by a run that was killed, unless another is shelving now."""
+        text = Path(self.path).read_text(encoding="utf-8") if Path(self.path).is_file() else ""
+        entries = list(self.shelf.iterdir()) if self.shelf.is_dir() else []
+        if all(_shelved(entry) in text for entry in entries):
+            return
+        with suppress(DataError, OSError), held(Path(self.path)):
+            text = Path(self.path).read_text(encoding="utf-8") if Path(self.path).is_file() else ""
+            for entry in entries:
+                if _shelved(entry) not in text:
+                    system.remove_folder(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+
     def new_shelf(self) -> Path:
-        """A new folder to fill; `shelve` moves it to its name."""
+        """A new folder to fill, while `shelving`; `shelve` moves it to its name."""
         if not self.shelf.is_dir():
             system.make_folder(self.shelf, private=True)
         stage = self.shelf / f".{secrets.token_hex(4)}"
@@ -274,10 +295,11 @@ class Register:
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
         """The register, read, changed and written while no other process does."""
-        with system.locked(self.shelf / ".lock"):
+        with held(Path(self.path), wait=True) as path:
             book = self._read()
             yield book
-            self._write({**book, "format": FORMAT})
+            write_whole(path, json.dumps({**book, "format": FORMAT}, indent=2))
+            self._clear_shelf()
 
     def _read(self) -> dict[str, Any]:
         path = Path(self.path)
@@ -292,11 +314,10 @@ class Register:
             raise ParameterError(f"{str(path)!r} is not a register of releases.")
         return {"releases": [], **book}
 
-    def _write(self, book: dict[str, Any]) -> None:
-        path = Path(self.path)
-        stage = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        system.write(stage, json.dumps(book, indent=2), private=True)
-        system.move(stage, path)
+
+def _shelved(folder: Path) -> str:
+    """What the register calls a folder of the shelf: the hash that its name begins with."""
+    return folder.name.partition("-")[0]
 
 
 def _number(key: str) -> int:

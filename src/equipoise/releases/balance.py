@@ -1,7 +1,6 @@
 """Balance and protect: from a file to a release, of records or of a table."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -11,11 +10,10 @@ from typing import Any
 
 from equipoise.data.records import Records
 from equipoise.files import FORMATS
-from equipoise.ground import system
 from equipoise.ground.errors import Cancelled, EquipoiseError, RefusedError
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress
-from equipoise.ground.whole_files import refuse_inside, refuse_page, write_whole
+from equipoise.ground.whole_files import held, refuse_inside, refuse_page, watching, write_whole
 from equipoise.inspection.assess import refuse_unfit, standard
 from equipoise.inspection.direct_identifiers import without_direct
 from equipoise.inspection.revealing import revealing, without
@@ -81,8 +79,11 @@ def balanced(
     job: Job, folder: Path, *, overwrite: bool = False, progress: Progress | None = None
 ) -> Release | TableRelease:
     """The best that a policy asks for, searched, chosen and released in a folder."""
-    tidy(folder)
-    overwrite = overwrite or unsaid(folder, journal_of(job, folder))
+    with held(folder):
+        return _balanced(job, folder, overwrite or unsaid(folder, journal_of(job, folder)), progress)
+
+
+def _balanced(job: Job, folder: Path, overwrite: bool, progress: Progress | None) -> Release | TableRelease:
     refuse_existing(folder, overwrite)
     case = TableCase(job, job.read()) if job.table is not None else RecordsCase(job, job.read())
     with kept_journal(job, folder, case.records, case.masking_input, seed=case.seed, table=case.depends) as journal:
@@ -213,13 +214,23 @@ def kept_journal(
     )
     journal = Journal.resume(place, partial(keyed_hash, records), depends, job.seed() if seed is None else seed)
     try:
-        yield journal
-    except Cancelled as stopped:
-        reason = str(stopped).replace(" Nothing was written.", "")
-        raise Cancelled(f"{reason} Nothing was released; what was tried is kept: run it again to go on.") from None
-    except EquipoiseError as problem:
+        with watching() as standing:
+            yield journal
+    except (EquipoiseError, KeyboardInterrupt) as problem:
+        if standing:
+            journal.remove()
+            raise
         if isinstance(problem, RefusedError) or not journal.known:
             journal.remove()
+            raise
+        kept = f"What was tried is kept in {str(place)!r}: run it again to go on."
+        if not isinstance(problem, Cancelled | KeyboardInterrupt):
+            problem.add_note(kept)
+            raise
+        reason = str(problem).replace(" Nothing was written.", "") or "Stopped."
+        raise Cancelled(f"{reason} Nothing was released. {kept}") from None
+    except BaseException as problem:
+        problem.add_note(f"What was tried is kept in {str(place)!r}.")
         raise
     journal.remove()
 
@@ -242,18 +253,6 @@ def unsaid(folder: Path, journal: Path) -> bool:
     except (OSError, ValueError, KeyError, TypeError, StopIteration):
         return False
     return bool(after and seed == secret)
-
-
-def tidy(folder: Path) -> None:
-    """Clear away what a killed run left beside the folder: half-written stages, and an old release not yet replaced."""
-    if not folder.parent.is_dir() or not beside(folder).is_file():
-        return
-    marked = re.compile(re.escape(f".{folder.name}.") + r"[0-9a-f]{8}\.(partial|old)")
-    for leftover in [path for path in folder.parent.iterdir() if marked.fullmatch(path.name) and path.is_dir()]:
-        if leftover.suffix == ".old" and not folder.exists():
-            system.move(leftover, folder)
-        else:
-            system.remove_folder(leftover)
 
 
 @dataclass(frozen=True)
@@ -291,9 +290,10 @@ def protect(records: Records, masks: Iterable[Mask], out: str | Path, options: P
     """
     policy = options.policy or Policy()
     policy = replace(policy, keep_order=True) if options.keep_order else policy
-    return release(
-        records, Recipe(tuple(masks), options.seed), policy, out, format=options.format,
-        overwrite=options.overwrite,
-        register=Register(options.register, options.asset) if options.register else None,
-        sign=options.sign, progress=options.progress,
-    )  # fmt: skip
+    with held(Path(out)):
+        return release(
+            records, Recipe(tuple(masks), options.seed), policy, out, format=options.format,
+            overwrite=options.overwrite,
+            register=Register(options.register, options.asset) if options.register else None,
+            sign=options.sign, progress=options.progress,
+        )  # fmt: skip

@@ -333,10 +333,12 @@ def write_table(
     contents = replace(contents, signed=sign is not None)
 
     def keep(private: Path) -> None:
-        if register is not None:
-            table, title = contents.table, contents.title or contents.source
-            for folder, part in ((private, table), *component_folders(table, private)):
-                cells = part.known_cells
+        if register is None:
+            return
+        table, title = contents.table, contents.title or contents.source
+        for folder, part in ((private, table), *component_folders(table, private)):
+            cells = part.known_cells
+            with register.shelving():
                 keep_table(
                     register, contents.records, cells, private=folder, seed=table.seed, weight=weight, title=title
                 )

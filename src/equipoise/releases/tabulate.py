@@ -1,6 +1,7 @@
 """From records to a table that may be published: protected, audited, refused where the audit fails, and written."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +21,7 @@ from equipoise.ground.errors import InfeasibleError, ParameterError, RefusedErro
 from equipoise.ground.options import option, with_options
 from equipoise.ground.progress import Progress, report
 from equipoise.ground.randomness import Draws, new_seed
+from equipoise.ground.whole_files import held
 from equipoise.methods.method import Rule
 from equipoise.policies.table_section import TableLayout, refuse_labels, refuse_names, rules_of, top_of, with_keys
 from equipoise.provenance.recipe_file import RECIPE, table_recipe_text
@@ -146,6 +148,11 @@ def tabulate(records: Records, options: TableOptions) -> Tabulated:
     changes take its seed. `sign` is a private Ed25519 key (PEM) that signs the evidence.
     Cost: that of the table, the method and the audit, and of every method that is compared.
     """
+    with held(Path(options.out)) if options.out is not None else nullcontext():
+        return _tabulated(records, options)
+
+
+def _tabulated(records: Records, options: TableOptions) -> Tabulated:
     place, register = options.out, options.register
     assert isinstance(register, Register | None)
     if place is not None:

@@ -6,9 +6,11 @@ one line on stderr; with `--json` stdout always holds one JSON object, then `{"e
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from equipoise import __version__
 from equipoise.doors.cli.exit_codes import guarded
+from equipoise.ground.whole_files import clear_dead
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -23,5 +25,16 @@ def main(args: Sequence[str] | None = None) -> int:
 def _invoke(args: list[str]) -> None:
     from equipoise.doors.cli.command import command
 
+    _clear_dead(args)
     with command().make_context("equipoise", args) as context:
         context.command.invoke(context)
+
+
+def _clear_dead(args: list[str]) -> None:
+    """Clear what runs that were killed left at the places that are named; say what nobody can tell from a live one."""
+    for word in args:
+        for stage in clear_dead(Path(word.partition("=")[2] if word.startswith("-") else word)):
+            print(
+                f"equipoise: {str(stage)!r} may be left of a run that was killed: this drive has no locks to tell. "
+                "Remove it if nothing is running.", file=sys.stderr,
+            )  # fmt: skip

@@ -14,6 +14,8 @@ from equipoise.doors.cli import shared_options as o
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import remove_folder, shell_word
+from equipoise.ground.whole_files import held
+from equipoise.policies.policy_file import Job
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(KITS)}.")]
 
@@ -26,8 +28,7 @@ def demo(
 ) -> None:
     """Make an invented file (housing survey, business survey or hospital stays), and find the best release of it."""
     kit = find_kit(name)
-    with _undone(out, kit, overwrite), bar("measuring and writing the release") as progress:
-        policy = write(out, name)
+    with held(out), _written(out, kit, overwrite) as policy, bar("measuring and writing the release") as progress:
         release = eq.balance(policy, overwrite=overwrite, progress=progress)
         assert isinstance(release, eq.Release)
     if as_json:
@@ -60,19 +61,25 @@ def _next_steps(kit: Kit, policy: Path, release: "eq.Release") -> None:
 
 
 @contextmanager
-def _undone(folder: Path, kit: Kit, overwrite: bool) -> Iterator[None]:
-    """Remove a demo folder that was not written completely."""
+def _written(folder: Path, kit: Kit, overwrite: bool) -> Iterator[Path]:
+    """The main policy of a demo in this folder: one that a run which was killed left there, or a new one.
+
+    A new one is gone again where its release does not come to be.
+    """
     files = [folder / name for name in kit.files]
+    main = folder / kit.policies[0]
+    if not overwrite and all(file.exists() for file in files) and not Job.load(main).target(main).exists():
+        yield main
+        return
     if not overwrite and any(file.exists() for file in files):
         raise DataError(f"{str(folder)!r} holds a demo already: name another folder, or add --overwrite.")
-    fresh = next((place for place in (*reversed(folder.parents), folder) if not place.exists()), None)
+    fresh = not folder.exists()
+    new = [file for file in files if not file.exists()]
     try:
-        for file in files:
-            file.unlink(missing_ok=True)
-        yield
+        yield write(folder, kit.name, overwrite=overwrite)
     except BaseException:
-        for file in files:
+        for file in new:
             file.unlink(missing_ok=True)
         if fresh:
-            remove_folder(fresh)
+            remove_folder(folder)
         raise

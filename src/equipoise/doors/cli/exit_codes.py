@@ -6,19 +6,28 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
-from io import TextIOWrapper
+from contextlib import suppress
+from io import BufferedWriter, FileIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
 
 from equipoise.ground.errors import EquipoiseError
-from equipoise.ground.system import close_output
+from equipoise.ground.system import close_output, ended_like_interrupt, open_standard_streams
+from equipoise.ground.whole_files import watching
 
 BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
 
 
 def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
     """Run the work and return its exit code. Warnings are silent: scores carry the same words as notes."""
-    _never_fail_to_encode()
+    _prepare_streams()
+    with watching() as standing:
+        return _ended(work, standing, as_json)
+
+
+def _ended(work: Callable[[], None], standing: list[Path], as_json: bool) -> int:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), ended_like_interrupt():
             if not debugging():
                 warnings.simplefilter("ignore")
             work()
@@ -26,11 +35,11 @@ def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
     except BrokenPipeError:
         return _reader_left()
     except BaseException as error:
-        return _report_error(error, as_json)
+        return _report_error(error, standing, as_json)
     return 0
 
 
-def _report_error(error: BaseException, as_json: bool) -> int:
+def _report_error(error: BaseException, standing: list[Path], as_json: bool) -> int:
     """Print what went wrong and return the exit code."""
     import typer
 
@@ -39,30 +48,44 @@ def _report_error(error: BaseException, as_json: bool) -> int:
     if debugging():
         traceback.print_exception(error)
     code, words = outcome(error)
+    if standing and not isinstance(error, EquipoiseError):
+        _say(f"The release in {str(standing[-1])!r} stands and is whole; what should have followed did not: {words}")
+        _end_output()
+        return 0
     words, problems = one_line(words), getattr(error, "problems", ())
-    if as_json:
+    if as_json and not isinstance(error, OutputLost):
         several = {"problems": [problem.to_plain() for problem in problems]} if problems else {}
-        print(json.dumps({"error": words, "exit_code": code, **several}))
+        with suppress(OSError):
+            print(json.dumps({"error": words, "exit_code": code, **several}), flush=True)
     if len(problems) > 1:
         words = f"{words.partition('. ')[0]}.\n" + "\n".join(f"  {one_line(str(problem))}" for problem in problems)
-    print(f"equipoise: {words}", file=sys.stderr)
+    _say(words)
+    _end_output()
     return code
+
+
+def _say(words: str) -> None:
+    print(f"equipoise: {words}", file=sys.stderr, flush=True)
 
 
 def outcome(error: BaseException) -> tuple[int, str]:
     """Exit code and message of an error; the text of an unexpected one may quote data and is left out."""
     import typer
 
+    notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, EquipoiseError):
-        return error.exit_code, str(error)
+        return error.exit_code, f"{error}{notes}"
+    if isinstance(error, OutputLost):
+        return BAD_INPUT, f"Standard output cannot be written: {str(error.strerror).lower()}."
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return INTERRUPTED, "Stopped. Nothing was released."
+        return INTERRUPTED, f"Stopped. Nothing was released.{notes}"
     if isinstance(error, typer.TyperException):
         return BAD_INPUT, error.format_message()
     if isinstance(error, OSError) and error.strerror:
-        return BAD_INPUT, f"{error.strerror}{f': {str(error.filename)!r}' if error.filename else ''}."
+        return BAD_INPUT, f"{error.strerror}{f': {str(error.filename)!r}' if error.filename else ''}.{notes}"
     name = type(error).__name__
-    return INTERNAL, f"internal error ({name}); please report it. EQUIPOISE_DEBUG=1 shows where, and may show data."
+    advice = "please report it. EQUIPOISE_DEBUG=1 shows where, and may show data."
+    return INTERNAL, f"internal error ({name}); {advice}{notes}"
 
 
 def one_line(text: str) -> str:
@@ -78,11 +101,59 @@ def debugging() -> bool:
     return os.environ.get("EQUIPOISE_DEBUG", "") not in ("", "0")
 
 
-def _never_fail_to_encode() -> None:
-    """Escape characters that the terminal cannot show."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
+def _prepare_streams() -> None:
+    """Escape characters that the terminal cannot show, and tell failures of output and messages from others.
+
+    Where a stream was closed (`>&-`), no file that is opened later takes its number.
+    """
+    open_standard_streams()
+    for name, number, raw in (("stdout", 1, _Output), ("stderr", 2, _Messages)):
+        stream = getattr(sys, name)
+        if (
+            isinstance(stream, TextIOWrapper)
+            and stream.buffer.fileno() == number
+            and stream is getattr(sys, f"__{name}__")
+        ):
+            stream.flush()
+            setattr(sys, name, TextIOWrapper(
+                BufferedWriter(raw(number, "wb", closefd=False)), stream.encoding, line_buffering=stream.line_buffering
+            ))  # fmt: skip
+        if isinstance(stream := getattr(sys, name), TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+class OutputLost(OSError):
+    """Standard output cannot be written."""
+
+
+class _Output(FileIO):
+    """Standard output, whose failure is told from that of other files."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(error.errno, error.strerror) from None
+
+
+class _Messages(FileIO):
+    """Standard error: what cannot be written there has nowhere else to go, and ends no run."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
+def _end_output() -> None:
+    """Leave nothing in standard output that Python would fail to write when it ends."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        close_output()
 
 
 def _reader_left() -> int:

@@ -14,6 +14,7 @@ from equipoise.doors.cli.exit_codes import one_line
 from equipoise.doors.cli.progress_bar import bar
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import shell_word
+from equipoise.ground.whole_files import write_whole
 from equipoise.policies import schema_text
 from equipoise.policies.explain import Explained
 from equipoise.policies.presets import preset_named, presets, slots_of
@@ -73,7 +74,7 @@ def _write_schema(place: Path) -> None:
     if str(place) == "-":
         print(schema_text(), end="")
     else:
-        place.write_text(schema_text(), encoding="utf-8", newline="\n")
+        write_whole(place, schema_text(), private=False)
 
 
 def _screen(policy: Path, explanation: Explained) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, BinaryIO
 from equipoise.files import format_of
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, EquipoiseError
-from equipoise.ground.whole_files import write_whole
+from equipoise.ground.whole_files import staged_file, write_whole
 
 PRIVATE = ".equipoise"
 """The folder with the session, the runs and their journals; for its owner only."""
@@ -82,15 +81,11 @@ class Workspace:
         if not folder.is_dir():
             system.make_folder(folder, private=True)
         place = free(folder / safe)
-        stage = folder / f".{secrets.token_hex(8)}.partial"
-        try:
+        with staged_file(place) as stage:
             system.write(stage, "", private=True)
             with stage.open("wb") as target:
                 while part := source.read(CHUNK_BYTES):
                     target.write(part)
-            system.move(stage, place)
-        finally:
-            stage.unlink(missing_ok=True)
         return place
 
     def keep(self, name: str, plain: Any) -> None:

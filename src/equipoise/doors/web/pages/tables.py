@@ -20,6 +20,8 @@ from equipoise.doors.web.work import tables as work
 from equipoise.doors.web.workspace import digest, free
 from equipoise.ground import system
 from equipoise.ground.errors import DataError, ParameterError
+from equipoise.ground.whole_files import staged
+from equipoise.releases.release_folder import refuse_existing
 
 router = APIRouter()
 RUN, COMPARE = "table", "table-compare"
@@ -212,12 +214,8 @@ def keep(request: Request, office: Here) -> HTMLResponse:
     """Save the table with its reports in a new folder of the working folder."""
     run, stage = _finished_table(office)
     place = free(office.workspace.folder / f"{office.data_name}-table")
-    copy = place.with_name(f".{place.name}.{token_hex(4)}.partial")
-    try:
-        shutil.copytree(stage, copy)
-        system.move(copy, place)
-    finally:
-        system.remove_folder(copy)
+    with staged(place, False, refuse=refuse_existing) as copy:
+        shutil.copytree(stage, copy, dirs_exist_ok=True)
     office.workspace.keep(SAVED_FILE, {"run": run.id, "folder": place.name})
     return body(request, office)
 
