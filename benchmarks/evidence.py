@@ -6,7 +6,6 @@ of releases made before, under the vector and matrix kernels of other processors
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -14,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from torture.kills import cases
 
 import equipoise as eq
 from benchmarks.drawn import SEED, drawn
@@ -27,7 +28,6 @@ DRAWS, SHARE, GOOD = 3, 5, 0.95
 """Draws of random masks; a search may make one trial in so many; the share of policies that must be as good."""
 POLICIES, KILLS, FIRST = 30, 50, 3001
 ROOT = Path(__file__).parents[1]
-KILLER = ROOT / "tests" / "releases" / "kills.py"
 NUMERICAL = (
     "data", "coarsening", "beta_binomial", "laws", "losses", "rules", "masks", "risk", "attacks", "utility", "theory",
     "tables", "golden", "publishing",
@@ -112,18 +112,10 @@ def policies(seed: int, many: int) -> Iterator[str]:
 
 
 def kills(seed: int, many: int) -> Iterator[str]:
-    """Balances killed at random moments and run again."""
+    """Every verb that writes, killed at random moments and run again."""
     with TemporaryDirectory() as folder:
-        asked = [sys.executable, str(KILLER), folder, str(many), str(seed)]
-        found = json.loads(subprocess.run(asked, capture_output=True, check=True, text=True).stdout)
-    wrong = [fault for one in found for fault in one["wrong"]]
-    hit, times = sum(bool(one["hit"]) for one in found), sum(one["hit"] for one in found)
-    late = sum(bool(one["hit"]) and one["ended"] for one in found)
-    held = not wrong and hit >= many
-    yield (
-        f"{'held' if held else 'MISSED'}: {hit} runs killed, {times} kills, {late} of them when the release was "
-        f"there already; {'; '.join(wrong) or 'no fault'}"
-    )
+        faults = [(words, wrong) for _, words, wrong in cases(str(seed), Path(folder), many) if wrong]
+    yield f"{'MISSED' if faults else 'held'}: {many} kills, {len(faults)} with faults; {faults or 'none'}"
 
 
 def suite(_seed: int, workers: int) -> Iterator[str]:

@@ -126,7 +126,7 @@ def quick_processes() -> Iterator[None]:
     """Processes start as copies of one that has imported the package: a fresh one costs a second of CPU each time.
 
     They get the environment of the session's start. Fresh processes are tried in subprocesses by test_package.py and
-    releases/test_kill.py, and in every process of `make evidence`.
+    releases/test_kills.py, and in every process of `make evidence`.
     """
     if EVIDENCE or "forkserver" not in multiprocessing.get_all_start_methods():
         yield

@@ -1,6 +1,5 @@
-"""Kill -9 during a balance: never a partial folder, never a changed input, the next run ends in the same release."""
+"""Every verb that writes, killed at any moment: nothing partial, nothing lost, nothing left."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,16 +8,28 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are forked and killed as POSIX systems do")
-def test_killed_at_random_moments(tmp_path: Path, full: Any) -> None:
-    """Two here, a dozen in full; any number by hand: `python tests/releases/kills.py FOLDER 50 SEED`."""
-    kills = full(2, 12)
-    script = Path(__file__).with_name("kills.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path), str(kills), "2026"], capture_output=True, check=False, text=True
-    )
+def test_killed_at_any_moment(full: Any) -> None:
+    """A few here, fifty in full; any number by hand: `python -m torture.kills SEED NUMBER`."""
+    args = [sys.executable, "-m", "torture.kills", "2026", str(full(4, 50))]
+    done = subprocess.run(args, capture_output=True, check=False, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no full device here.")
+def test_a_release_that_stands_ends_with_0_where_its_summary_cannot_be_shown(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("sex,age\n" + "f,30\nm,40\n" * 5, encoding="utf-8")
+    run = "import sys; from equipoise.doors.cli import main; sys.exit(main(sys.argv[1:]))"
+    args = [sys.executable, "-c", run, "protect", "people.csv", "--keys", "sex", "--mask", "top-code:age,30"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full_device:
+        done = subprocess.run(
+            [*args, "--out", "out"], stdout=full_device, stderr=subprocess.PIPE, cwd=tmp_path, text=True, check=False
+        )
+        nothing = subprocess.run([*args[:-2], "--out", "out"], stdout=full_device, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [one["wrong"] for one in found] == [[]] * len(found)
-    assert sum(bool(one["hit"]) for one in found) == kills
+    assert "'out' was written and is whole" in done.stderr
+    assert (tmp_path / "out" / "public" / "evidence.json").exists()
+    assert nothing.returncode == 2

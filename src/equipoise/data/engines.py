@@ -11,6 +11,7 @@ import narwhals as nw
 import polars as pl
 
 from equipoise.ground.errors import DataError, EngineError, EquipoiseError, MissingExtraError
+from equipoise.ground.system import disk_error
 
 Frame = nw.LazyFrame[Any]
 Kind = Literal["polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "pyspark"]
@@ -167,7 +168,9 @@ class _ArrowChange:
 
 
 def fail(error: Exception, doing: str) -> NoReturn:
-    """Re-raise an engine's error without its text, which may quote data."""
+    """Re-raise an engine's error without its text, which may quote data; one of the disk is told as such."""
+    if isinstance(error, OSError) and (reason := disk_error(error)) != (None, ""):
+        raise OSError(*reason) from None
     if isinstance(error, pl.exceptions.SchemaError | pl.exceptions.ColumnNotFoundError):
         raise DataError(f"Could not {doing}: the columns are not of the types they should be.") from None
     raise DataError(f"Could not {doing} ({type(error).__name__}): the data may be damaged or of mixed types.") from None

@@ -55,7 +55,7 @@ def init(
     )  # fmt: skip
     Job.from_plain(tomllib.loads(text), place or Path("policy.toml"))
     if place is not None:
-        write_whole(place, text, private=False)
+        write_whole(place, text, private=False, goal=True)
     return text
 
 

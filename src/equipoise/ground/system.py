@@ -6,6 +6,7 @@ private as the folder it is made in, and `privacy()` tells the user.
 
 import errno
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -69,6 +70,13 @@ def write(path: Path, text: str, *, private: bool = False) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def disk_error(error: OSError) -> tuple[int | None, str]:
+    """Number and words of an error of the system, also where an engine gives it as text; empty where it is none."""
+    told = re.search(r"\(os error (\d+)\)", str(error)) if error.errno is None else None
+    number = int(told[1]) if told else error.errno
+    return number, os.strerror(number) if number is not None else ""
 
 
 @contextmanager

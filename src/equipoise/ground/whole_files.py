@@ -41,14 +41,14 @@ def refuse_inside(place: Path, folder: Path) -> None:
         raise DataError(f"The page {str(place)!r} would stand in the release folder: put it beside that.")
 
 
-def write_whole(place: Path, text: str, *, private: bool = True) -> None:
-    """Write a text file; a private one is for its owner only."""
-    with staged_file(place) as stage:
+def write_whole(place: Path, text: str, *, private: bool = True, goal: bool = False) -> None:
+    """Write a text file; a private one is for its owner only. `goal` is whether the run is there to write it."""
+    with staged_file(place, goal=goal) as stage:
         system.write(stage, text, private=private)
 
 
 @contextmanager
-def staged_file(place: Path) -> Iterator[Path]:
+def staged_file(place: Path, *, goal: bool = False) -> Iterator[Path]:
     """Where to write a file, which then takes its place in one step."""
     with held(place, wait=True) as target, _stage(target) as stage:
         yield stage
@@ -56,6 +56,7 @@ def staged_file(place: Path) -> Iterator[Path]:
             system.sync(stage)
             system.move(stage, target)
             system.sync(target.parent)
+            _tell(place if goal else None)
 
 
 @contextmanager
@@ -87,8 +88,7 @@ def staged(
             system.restrict(stage, private=private)
             system.sync_all(stage)
             _put(stage, target)
-            for places in _watchers:
-                places.append(folder)
+            _tell(folder)
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def held(target: Path, *, wait: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def watching() -> Iterator[list[Path]]:
-    """The folders that are put in place while this lasts."""
+    """The folders, and the files that runs are there to write, that are put in place while this lasts."""
     places: list[Path] = []
     _watchers.append(places)
     try:
@@ -140,8 +140,13 @@ def watching() -> Iterator[list[Path]]:
         _watchers.remove(places)
 
 
+def _tell(place: Path | None) -> None:
+    for places in _watchers:
+        places += [place] if place is not None else []
+
+
 def clear_dead(path: Path) -> list[Path]:
-    """Clear what dead runs left of this target and, where it is a folder, of the targets in it.
+    """Clear what dead runs left of this target, of those beside it and, where it is a folder, of those in it.
 
     Gives what may be left of a dead run on a drive without locks: nothing tells, and it stays.
     """
@@ -160,13 +165,14 @@ def clear_dead(path: Path) -> list[Path]:
 
 
 def _begun(path: Path) -> list[Path]:
-    """The targets that are locked, by runs that live or are dead: this one, and those in it."""
+    """The targets that are locked, by runs that live or are dead; none where the path is no path."""
     with suppress(OSError, ValueError, RuntimeError):
         place = path.resolve()
-        locks = place.iterdir() if place.is_dir() else ()
-        inside = [lock.name[1:].removesuffix(LOCK_SUFFIX) for lock in locks if lock.name.endswith(LOCK_SUFFIX)]
-        own = [place] if place.name and _lock(place).exists() else []
-        return [*own, *(place / name for name in inside if name)]
+        if not place.exists() and not _lock(place).exists():
+            return []
+        folders = [place.parent, *([place] if place.is_dir() else [])]
+        locks = [entry for folder in folders for entry in folder.iterdir() if entry.name.endswith(LOCK_SUFFIX)]
+        return [lock.with_name(lock.name[1:].removesuffix(LOCK_SUFFIX)) for lock in locks]
     return []
 
 
@@ -236,6 +242,7 @@ def _naming(place: Path, hidden: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None or not str(error.filename or hidden).startswith(str(hidden)):
+        number, words = system.disk_error(error)
+        if not words or not str(error.filename or hidden).startswith(str(hidden)):
             raise
-        raise OSError(error.errno, error.strerror, str(place)) from None
+        raise OSError(number, words, str(place)) from None

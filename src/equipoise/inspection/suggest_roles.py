@@ -18,6 +18,7 @@ from equipoise.data.roles import RESERVED_COLUMNS, Roles
 from equipoise.files import read
 from equipoise.ground.errors import DataError
 from equipoise.ground.system import packaged
+from equipoise.ground.whole_files import write_whole
 from equipoise.inspection.column_facts import Facts, facts_of, look
 from equipoise.inspection.column_names import Meaning, meaning_of
 from equipoise.inspection.direct_identifiers import MIN_SHAPE_VALUES, Finding, degrees, find_identifier
@@ -96,7 +97,7 @@ class Suggestion:
         """A roles file with the reasons as comments; written to `path` when given."""
         text = "\n".join([*self._head(), *self.lines(), ""])
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8", newline="\n")
+            write_whole(Path(path), text, private=False, goal=True)
         return text
 
     def lines(self, under: str = "", without: Iterable[str] = ()) -> list[str]:

@@ -163,7 +163,7 @@ def attack_files(released: Records, original: Records, options: AttackOptions, *
     outcome = _attacked(released, original, options, again)
     if place is not None:
         titles = source_name(released, "the release"), source_name(original, "the original file")
-        write_whole(place, page(outcome, *titles))
+        write_whole(place, page(outcome, *titles), goal=True)
     return outcome
 
 

@@ -37,7 +37,7 @@ def _refuse_folder(folder: Path, overwrite: bool) -> None:
 def write(decision: "Published", place: Path, overwrite: bool, source: str) -> tuple[Path, ...]:
     """Write the folder or the file whole or not at all, for its owner only; give what was written."""
     if name := FILE_OF_SUFFIX.get(place.suffix.lower()):
-        write_whole(place, _text(decision, name, source))
+        write_whole(place, _text(decision, name, source), goal=True)
         return (place,)
     with staged(place, overwrite, refuse=refuse, private=True) as stage:
         for name in DECISION_FILES:

@@ -99,6 +99,8 @@ def refuse_existing(folder: Path, overwrite: bool) -> None:
     """Refuse to overwrite anything but a release, and that only when asked to."""
     if not folder.exists() and not folder.is_symlink():
         return
+    if not folder.exists():
+        raise DataError(f"{str(folder)!r} is a link to a folder that does not exist: make that, or name another.")
     if not folder.is_dir():
         raise DataError(f"{str(folder)!r} is a file: name a folder that does not exist yet.")
     if not overwrite and any(folder.iterdir()):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from equipoise.ground.errors import EquipoiseError
-from equipoise.ground.system import close_output, ended_like_interrupt, open_standard_streams
+from equipoise.ground.system import close_output, disk_error, ended_like_interrupt, open_standard_streams
 from equipoise.ground.whole_files import watching
 
 BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
@@ -20,7 +20,6 @@ BAD_INPUT, INTERNAL, INTERRUPTED = 2, 3, 130
 
 def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
     """Run the work and return its exit code. Warnings are silent: scores carry the same words as notes."""
-    _prepare_streams()
     with watching() as standing:
         return _ended(work, standing, as_json)
 
@@ -28,6 +27,7 @@ def guarded(work: Callable[[], None], *, as_json: bool = False) -> int:
 def _ended(work: Callable[[], None], standing: list[Path], as_json: bool) -> int:
     try:
         with warnings.catch_warnings(), ended_like_interrupt():
+            _prepare_streams()
             if not debugging():
                 warnings.simplefilter("ignore")
             work()
@@ -49,7 +49,7 @@ def _report_error(error: BaseException, standing: list[Path], as_json: bool) -> 
         traceback.print_exception(error)
     code, words = outcome(error)
     if standing and not isinstance(error, EquipoiseError):
-        _say(f"The release in {str(standing[-1])!r} stands and is whole; what should have followed did not: {words}")
+        _say(one_line(f"{str(standing[-1])!r} was written and is whole; what should have followed was not: {words}"))
         _end_output()
         return 0
     words, problems = one_line(words), getattr(error, "problems", ())
@@ -81,8 +81,8 @@ def outcome(error: BaseException) -> tuple[int, str]:
         return INTERRUPTED, f"Stopped. Nothing was released.{notes}"
     if isinstance(error, typer.TyperException):
         return BAD_INPUT, error.format_message()
-    if isinstance(error, OSError) and error.strerror:
-        return BAD_INPUT, f"{error.strerror}{f': {str(error.filename)!r}' if error.filename else ''}.{notes}"
+    if isinstance(error, OSError) and (reason := disk_error(error)[1]):
+        return BAD_INPUT, f"{reason}{f': {str(error.filename)!r}' if error.filename else ''}.{notes}"
     name = type(error).__name__
     advice = "please report it. EQUIPOISE_DEBUG=1 shows where, and may show data."
     return INTERNAL, f"internal error ({name}); {advice}{notes}"

@@ -74,7 +74,7 @@ def _write_schema(place: Path) -> None:
     if str(place) == "-":
         print(schema_text(), end="")
     else:
-        write_whole(place, schema_text(), private=False)
+        write_whole(place, schema_text(), private=False, goal=True)
 
 
 def _screen(policy: Path, explanation: Explained) -> None:
