@@ -82,7 +82,6 @@ def blank_identical(problem: SuppressionProblem) -> IdenticalBlanks | None:
         return None
     if any(rows.smallest(shares, demand.keys) < demand.k for demand in problem.demands):
         raise AssertionError("A class is too small after local suppression.")
-    shares = shares.ordered()
     cells, masks = (np.repeat(part, shares.many) for part in (shares.cells, shares.masks))
     return IdenticalBlanks(problem, cells, masks, small, rows.used(shares), rows.cost(shares), proven)
 
@@ -194,8 +193,21 @@ def _way(rows: ReleasedRows, masks: Integers, prices: Floats) -> Shares | None:
         ways += [clustered(rows, small)] if len(small) <= CLUSTERED else []
         shares = min(ways, key=lambda way: (len(np.setdiff1d(small, way.cells)), rows.cost(way)))
         rest = np.setdiff1d(small, shares.cells)
+    if not len(rest) and rows.complete and _subsets_first(masks, prices):
+        return shares
     whole = absorbed(rows, shares, rest)
     return None if whole is None else rows.narrowed(whole)
+
+
+def _subsets_first(masks: Integers, prices: Floats) -> bool:
+    """Whether each set of keys comes after all its subsets: then no class agrees on a key that it was joined without.
+
+    Those who are in it would have found each other, and who lends to them, without the others.
+    """
+    known = np.full(int(masks.max()) + 1, np.inf)
+    known[masks], known[0] = prices, 0.0
+    one_less = [(mask, mask & ~(1 << key)) for key in range(int(masks.max()).bit_length()) for mask in [masks[masks >> key & 1 == 1]]]
+    return all((known[less] < known[mask]).all() for mask, less in one_less)
 
 
 def _one_by_one(problem: SuppressionProblem, rows: ReleasedRows) -> Shares | None:

@@ -6,24 +6,22 @@ of what a record of a small cell then costs. Cost: one sort of the cells that ar
 """
 
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import group
+from equipoise.ground.packed_keys import representatives, spread, steps
 from equipoise.masks._local_suppression.released_rows import ReleasedRows, Shares
 
 LEVELS = (1.0, 0.67, 0.5, 0.34, 0.0)
 """Shares of k that the small cells of a class must have themselves, the rest being lent; 0: one record."""
-MIN_FILTERED = 1 << 15
+MIN_FILTERED = 1 << 12
 """Waiting cells from which those without hope are ruled out first."""
-MAX_PLACES_PER_CELL = 1
-"""Unless the keys that stay have at most so many combinations for each waiting cell: then most cells find a class."""
+MAX_SETTLED = 1 / 6
+"""Share of cells that were settled, up to which they stay among the others with no records."""
 TABLE_BITS = 21
-TABLE = 1 << TABLE_BITS
-SPREADING = np.uint64(0x9E3779B97F4A7C15)
-"""Multiplier that spreads the numbers of rows over a table (Knuth, vol. 3, 6.4: 2^64 / golden ratio)."""
+MAX_SMALL_COUNT = 1 << 12
+"""Up to this k records are counted in 16 bits; a sum of 2^16 and a few would go unseen until the next set of keys."""
 
 
 @dataclass(eq=False, repr=False)
@@ -34,104 +32,139 @@ class _Joining:
     waiting: Integers
     large: Integers
     spare: Integers
-    open: Integers
     shares: list[Shares] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.n = self.rows.n[self.waiting].astype(np.int32)
+        kind = np.uint16 if self.rows.k <= MAX_SMALL_COUNT else np.int32
+        self.n, self.settled = self.rows.n[self.waiting].astype(kind), 0
         self.whole = self.rows.whole[self.waiting]
-        self.counts, self.is_open = np.zeros(TABLE, dtype=np.int32), np.zeros(TABLE, dtype=np.bool_)
-        self.is_open[_places(self.open)] = True
+        self.counts, self.places = np.zeros(1 << TABLE_BITS, dtype=kind), np.empty(len(self.n), dtype=np.intp)
+        self.open = np.zeros(0, dtype=np.int64)
+        self._spare(np.flatnonzero(self.spare))
+        if not self.rows.complete:
+            self.open = np.sort(self.rows.whole[self.rows.n >= self.rows.k])
+            self.is_open = np.zeros(1 << TABLE_BITS, dtype=np.bool_)
+            self.is_open[spread(self.open, TABLE_BITS)] = True
+
+    def _spare(self, lenders: Integers) -> None:
+        """Keep the large cells that can still spare records."""
+        self.large, self.spare = self.large[lenders], self.spare[lenders]
+        self.large_whole = self.rows.whole[self.large]
 
     def take(self, mask: int, least: int) -> None:
         """Join those whose rows without these keys are in a class, or in `least` of the small cells."""
-        ids = self.rows.without(self.whole, self.waiting, mask)
-        near, numbers, first = self._classes(ids, mask, least)
+        k = self.rows.k
+        if least < k and not len(self.large) and self.rows.complete:
+            return
+        lenders = self.rows.without(self.large_whole, self.large, mask) if least < k else None
+        near = self._hopeful(mask, least, lenders)
+        ids, n = self._ids(near, mask), self.n.take(near)
+        hope = n > 0
+        if len(near) >= MIN_FILTERED and not len(self.open):
+            hope &= self._counted(ids, n, 1) >= least
+        near, ids, n = near[hope], ids[hope], n[hope]
         if not len(near):
             return
-        values = ids[near[first]]
-        size = np.bincount(numbers, self.n[near]).astype(np.int64)
-        ready = member(values, self.open)
-        need = np.where(ready, 0, np.maximum(self.rows.k - size, 0))
-        good = ready | (size >= least)
-        if (need[good] > 0).any():
-            good &= self._lend(mask, values, np.where(good, need, 0))
-        self._settle(near[good[numbers]], values[good & ~ready], mask)
+        alike = representatives(ids)
+        size = np.bincount(alike, n, len(near))
+        good = size >= k
+        if len(self.open):
+            good |= member(ids, self.open)
+        if lenders is not None:
+            needy = np.flatnonzero(~good & (size >= least))
+            if len(needy):
+                good[needy] = self._lend(mask, ids[needy], (k - size[needy]).astype(np.int64), lenders)
+        joining = np.flatnonzero(good.take(alike))
+        self._settle(near[joining], ids[joining], mask)
 
-    def _classes(self, ids: Integers, mask: int, least: int) -> tuple[Integers, Integers, Integers]:
-        """The places of those who may find a class, its number for each, and where in them each class stands first.
+    def _ids(self, waiting: Integers | slice, mask: int) -> Integers:
+        return self.rows.without(self.whole[waiting], self.waiting[waiting], mask)
 
-        Numbers follow the order of ids.
+    def _hopeful(self, mask: int, least: int, lenders: Integers | None) -> Integers:
+        """The places of those who may find a class: where many wait, most are ruled out without a look at their rows.
+
+        Once all classes of k are taken, only those with a lender are left, and those that are open.
         """
-        keys = [key for key in reversed(range(self.rows.keys)) if not mask >> key & 1]
-        sizes = [self.rows.sizes[key] for key in keys]
-        if not keys or len(ids) < MIN_FILTERED or self.rows.hashed or prod(sizes) > MAX_PLACES_PER_CELL * len(ids):
-            near = self._hopeful(ids, mask, least)
-            return near, *group([ids[near]], [self.rows.span])
-        return np.arange(len(ids)), *group([self.rows.codes[key][self.waiting] for key in keys], sizes)
-
-    def _hopeful(self, ids: Integers, mask: int, least: int) -> Integers:
-        """The places of those who may find a class: where many wait, most are ruled out without a sort.
-
-        Rows are counted in a small table, where different rows may share a place: never too few.
-        """
-        if len(ids) < MIN_FILTERED:
-            return np.arange(len(ids))
-        places = _places(ids)
-        np.add.at(self.counts, places, self.n)
-        size = self.counts[places]
-        self.counts[places] = 0
-        hopeful = self.is_open[places] | (size >= self.rows.k)
-        if least < self.rows.k:
-            lends = np.zeros(TABLE, dtype=np.bool_)
-            lends[_places(self.rows.ids(self.large[self.spare > 0], mask))] = True
-            hopeful |= lends[places] & (size >= least)
+        if len(self.n) < MIN_FILTERED:
+            return np.arange(len(self.n))
+        ids = self._ids(np.s_[:], mask)
+        if lenders is None:
+            hopeful = self._counted(ids, self.n) >= least
+        else:
+            hopeful = _marked(lenders, ids)
+        if len(self.open):
+            hopeful |= self.is_open.take(spread(ids, TABLE_BITS), mode="clip")
         return np.flatnonzero(hopeful)
 
-    def _settle(self, places: Integers, classes: Integers, mask: int) -> None:
+    def _counted(self, ids: Integers, n: Integers, turn: int = 0) -> Integers:
+        """The records of each row, or more: rows are counted in a table, where different ones may share a place."""
+        bits = min(TABLE_BITS, len(ids).bit_length() + 1)
+        counts, places = self.counts[: 1 << bits], self.places[: len(ids)]
+        for step in steps(len(ids)):
+            places[step] = spread(ids[step], bits, turn)
+            np.add.at(counts, places[step], n[step])
+        size = counts.take(places, mode="clip")
+        counts.fill(0)
+        return size
+
+    def _settle(self, places: Integers, ids: Integers, mask: int) -> None:
         if not len(places):
             return
         cells = self.waiting[places]
         self.shares.append(Shares(cells, np.full(len(cells), mask), self.rows.n[cells]))
-        waits = np.ones(len(self.waiting), dtype=np.bool_)
-        waits[places] = False
-        self.waiting, self.whole, self.n = self.waiting[waits], self.whole[waits], self.n[waits]
-        self.is_open[_places(classes)] = True
-        self.open = np.insert(self.open, np.searchsorted(self.open, classes), classes)
+        self.n[places] = 0
+        self.settled += len(places)
+        if self.settled > MAX_SETTLED * len(self.n):
+            waits = self.n > 0
+            self.waiting, self.whole, self.n = self.waiting[waits], self.whole[waits], self.n[waits]
+            self.settled = 0
+        if not self.rows.complete:
+            classes = np.unique(ids)
+            self.is_open[spread(classes, TABLE_BITS)] = True
+            classes = classes[~member(classes, self.open)]
+            self.open = np.insert(self.open, np.searchsorted(self.open, classes), classes)
 
-    def _lend(self, mask: int, values: Integers, need: Integers) -> Integers:
+    def _lend(self, mask: int, values: Integers, need: Integers, lenders: Integers) -> Integers:
         """Take what classes need from large cells, those that can spare most first; which classes have enough."""
-        spare, ids = self.spare, self.rows.ids(self.large, mask)
-        needy = np.flatnonzero(need > 0)
-        place = np.minimum(np.searchsorted(values[needy], ids), len(needy) - 1)
-        near = np.flatnonzero((values[needy[place]] == ids) & (spare > 0))
-        place = needy[place[near]]
-        order = np.lexsort((near, -spare[near], place))
+        order = np.argsort(values)
+        near = np.flatnonzero(_marked(values, lenders))
+        place = np.minimum(np.searchsorted(values, lenders[near], sorter=order), len(values) - 1)
+        place = order[place]
+        met = values[place] == lenders[near]
+        near, place = near[met], place[met]
+        order = np.lexsort((near, -self.spare[near], place))
         near, place = near[order], place[order]
-        before = np.cumsum(spare[near]) - spare[near]
+        before = np.cumsum(self.spare[near]) - self.spare[near]
         before -= before[np.searchsorted(place, place)]
-        loan = np.clip(need[place] - before, 0, spare[near])
+        loan = np.clip(need[place] - before, 0, self.spare[near])
         enough = np.bincount(place, loan, len(values)) >= need
         lent = (loan > 0) & enough[place]
-        self.shares.append(Shares(self.large[near[lent]], np.full(int(lent.sum()), mask), loan[lent]))
-        spare[near[lent]] -= loan[lent]
+        near, loan = near[lent], loan[lent]
+        if len(near):
+            self.shares.append(Shares(self.large[near], np.full(len(near), mask), loan))
+            self.spare[near] -= loan
+            if not self.spare[near].all():
+                self._spare(np.flatnonzero(self.spare))
         return enough
 
 
-def _places(ids: Integers) -> Integers:
-    """The place of each number of a row in the table."""
-    return (ids.view(np.uint64) * SPREADING >> np.uint64(64 - TABLE_BITS)).astype(np.intp)
+def _marked(some: Integers, ids: Integers) -> Integers:
+    """Which ids may be among some others: all that are, and a few more."""
+    bits = min(TABLE_BITS, max(len(some), 1).bit_length() + 4)
+    marked = np.zeros(1 << bits, dtype=np.bool_)
+    marked[spread(some, bits)] = True
+    return marked.take(spread(ids, bits), mode="clip")
 
 
 def joined(rows: ReleasedRows, masks: Integers, prices: Floats) -> tuple[Shares, Integers]:
     """The blanks of a greedy choice among sets of keys, at these prices, and the small cells that are left over."""
     small, large = rows.n < rows.k, np.flatnonzero(rows.n >= rows.k)
-    state = _Joining(rows, np.flatnonzero(small), large, rows.n[large] - rows.k, np.sort(rows.whole[large]))
+    state = _Joining(rows, np.flatnonzero(small), large, rows.n[large] - rows.k)
     for mask, least in _steps(masks, prices, rows.k):
-        if not len(state.waiting):
+        if state.settled == len(state.waiting):
             break
         state.take(mask, least)
-    return Shares.joined(state.shares), state.waiting
+    return Shares.joined(state.shares), state.waiting[state.n > 0]
 
 
 def _steps(masks: Integers, prices: Floats, k: int) -> list[tuple[int, int]]:

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import MAX_PACKED_ID, group
+from equipoise.ground.packed_keys import group, representatives
 from equipoise.masks._local_suppression.problem import FREE, KeyRows
 
+MAX_PACKED_BITS = 62
 MAX_COUNTED_KEYS = 12
-"""Up to this many keys blanks are counted by their set of keys first."""
+"""Up to this many keys there is a table of all sets of them."""
 SEED = 20021
 """The search draws from this public seed: which cells lose which keys depends on the file alone."""
 
@@ -62,34 +62,38 @@ class ReleasedRows(KeyRows):
         return sum(1 << key for key in range(self.keys) if self.caps[key] > 0)
 
     @cached_property
-    def span(self) -> int:
-        """The numbers of all rows are below this, unless they are drawn."""
-        return min(prod(self.sizes), MAX_PACKED_ID)
-
-    @property
-    def hashed(self) -> bool:
-        """Whether keys have too many values for their codes to be packed."""
-        return self.span == MAX_PACKED_ID
+    def _widths(self) -> list[int]:
+        """The bits of each key in the number of a row."""
+        return [(size - 1).bit_length() for size in self.sizes]
 
     @cached_property
-    def _place_values(self) -> list[int]:
-        """What a code of each key adds to the number of a row: its place value, or a multiplier drawn once."""
+    def hashed(self) -> bool:
+        """Whether keys have too many values for their codes to be packed."""
+        return sum(self._widths) > MAX_PACKED_BITS
+
+    @cached_property
+    def _multipliers(self) -> list[int]:
+        """What a code of each key adds to the number of a row: its own bits, or a multiple of a number drawn once."""
         if not self.hashed:
-            return [prod(self.sizes[:key]) for key in range(self.keys)]
+            return [1 << sum(self._widths[:key]) for key in range(self.keys)]
         drawn = np.random.default_rng(SEED).integers(1 << 61, 1 << 62, self.keys, dtype=np.int64) | 1
         return [int(value) for value in drawn]
-
-    def _part(self, key: int, cells: Integers | slice) -> Integers:
-        """What a key adds to the numbers of the cells' rows."""
-        return self.codes[key][cells] * np.int64(self._place_values[key])
 
     @cached_property
     def whole(self) -> Integers:
         """The number of each cell's row as it came."""
         whole = np.zeros(len(self.n), dtype=np.int64)
-        for key in range(self.keys):
-            whole += self._part(key, np.s_[:])
+        for codes, multiplier in zip(self.codes, self._multipliers, strict=True):
+            whole += codes * np.int64(multiplier)
         return whole
+
+    @cached_property
+    def _kept(self) -> Integers:
+        """For each set of keys the bits that stay of a row's number without them."""
+        kept = np.array([-1], dtype=np.int64)
+        for width, multiplier in zip(self._widths, self._multipliers, strict=True):
+            kept = np.concatenate([kept, kept & ~(((1 << width) - 1) * multiplier)])
+        return kept
 
     def ids(self, cells: Integers, masks: Integers | int) -> Integers:
         """A number for each cell's row without the keys of a mask: identical rows, equal numbers.
@@ -97,18 +101,14 @@ class ReleasedRows(KeyRows):
         Different rows have different numbers, but for a chance of 2^-60 where the keys have too many values to be
         packed; `smallest` compares the rows themselves.
         """
-        if isinstance(masks, int):
-            return self.without(self.whole[cells], cells, masks)
-        ids = self.whole[cells]
-        for key in range(self.keys):
-            lacking = np.flatnonzero(masks >> key & 1)
-            ids[lacking] -= self._part(key, cells[lacking])
-        return np.asarray(ids, dtype=np.int64)
+        return self.without(self.whole[cells], cells, masks)
 
-    def without(self, ids: Integers, cells: Integers, mask: int) -> Integers:
+    def without(self, ids: Integers, cells: Integers, masks: Integers | int) -> Integers:
         """The numbers of these cells' rows, from those as they came, without the keys of a mask."""
-        for key in range(self.keys):
-            ids = ids - self._part(key, cells) if mask >> key & 1 else ids
+        if not self.hashed and self.keys <= MAX_COUNTED_KEYS:
+            return ids & self._kept[masks]
+        for key, multiplier in enumerate(self._multipliers):
+            ids = ids - (masks >> key & 1) * np.int64(multiplier) * self.codes[key][cells]
         return ids
 
     def priced(self, masks: Integers) -> Floats:
@@ -146,18 +146,20 @@ class ReleasedRows(KeyRows):
     def smallest(self, shares: Shares, keys: tuple[int, ...] | None = None) -> int:
         """The records of the smallest class on these keys; all records are counted, and rows compared exactly."""
         every = self.everyone(shares)
-        chosen = range(self.keys) if keys is None else keys
-        masks = every.masks.astype(np.min_scalar_type((1 << self.keys) - 1))
-        columns = [np.where(masks & masks.dtype.type(1 << key), 0, self.codes[key][every.cells]) for key in chosen]
-        ids, _ = group(columns, [self.sizes[key] for key in chosen])
-        return int(np.bincount(ids, every.many).min(initial=FREE))
+        if (keys is None or len(keys) == self.keys) and not self.hashed:
+            alike = representatives(self.ids(every.cells, every.masks))
+        else:
+            chosen = range(self.keys) if keys is None else keys
+            columns = [np.where(every.masks >> key & 1, 0, self.codes[key][every.cells]) for key in chosen]
+            alike, _ = group(columns, [self.sizes[key] for key in chosen])
+        return int(np.bincount(alike, every.many)[alike].min(initial=FREE))
 
     def narrowed(self, shares: Shares) -> Shares:
         """Without blanks of keys on which all records of a class agree: the rows stay identical. In order.
 
         Where no value is missing the records of a class lost the same keys; if that is one key, its cells differ on it.
         """
-        if not self._complete:
+        if not self.complete:
             every = self.everyone(shares)
             masks = self._narrowed(every)
             return replace(every, masks=masks)[masks & self.present[every.cells] != 0].ordered()
@@ -168,18 +170,14 @@ class ReleasedRows(KeyRows):
         masks[several] = self._narrowed(shares[several])
         return replace(shares, masks=masks)[masks != 0].ordered()
 
-    @cached_property
-    def _complete(self) -> bool:
-        return bool((self.present == (1 << self.keys) - 1).all())
-
     def _narrowed(self, every: Shares) -> Integers:
         """The masks of shares that are whole classes, without keys on which a class agrees."""
-        ids, rows = group([self.ids(every.cells, every.masks)], [self.span])
+        ids = representatives(self.ids(every.cells, every.masks))
         masks, absent = every.masks.copy(), every.masks | ~self.present[every.cells]
         for key, codes in enumerate(self.codes):
             lacking = np.flatnonzero(absent >> key & 1)
             own, its = codes[every.cells[lacking]], ids[lacking]
-            some, differ = np.zeros(len(rows), dtype=codes.dtype), np.zeros(len(rows), dtype=np.bool_)
+            some, differ = np.zeros(len(ids), dtype=codes.dtype), np.zeros(len(ids), dtype=np.bool_)
             some[its] = own
             differ[its[own != some[its]]] = True
             masks[lacking[(own != 0) & ~differ[its]]] &= ~(1 << key)
