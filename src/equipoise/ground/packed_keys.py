@@ -378,6 +378,16 @@ def representatives(ids: Integers) -> Integers:
     return alike
 
 
+def sums_of_equal(ids: Integers, n: Integers) -> Integers:
+    """For each id the sum of `n` over all that are equal.
+
+    >>> sums_of_equal(np.array([7, 5, 7]), np.array([1, 2, 3])).tolist()
+    [4, 2, 4]
+    """
+    alike = representatives(ids)
+    return np.bincount(alike, n, len(ids)).astype(np.int64).take(alike)
+
+
 def order_of(ids: Integers, size: int) -> Integers:
     """Stable sorting order of the ids: sorting id and position as one integer is much the fastest."""
     bits = len(ids).bit_length()

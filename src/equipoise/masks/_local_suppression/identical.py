@@ -83,7 +83,8 @@ def blank_identical(problem: SuppressionProblem) -> IdenticalBlanks | None:
     if any(rows.smallest(shares, demand.keys) < demand.k for demand in problem.demands):
         raise AssertionError("A class is too small after local suppression.")
     cells, masks = (np.repeat(part, shares.many) for part in (shares.cells, shares.masks))
-    return IdenticalBlanks(problem, cells, masks, small, rows.used(shares), rows.cost(shares), proven)
+    used = rows.used(shares)
+    return IdenticalBlanks(problem, cells, masks, small, used, float(used @ rows.price), proven)
 
 
 def _rows(problem: SuppressionProblem, demand: Demand | None = None) -> ReleasedRows:
@@ -158,17 +159,20 @@ def _searched(rows: ReleasedRows, masks: Integers) -> Shares | None:
     Each try varies the prices of the best one a little; keys that were blanked too often get dearer.
     """
     rng, weights, factors = np.random.default_rng(SEED), np.ones(rows.keys), np.ones(len(masks))
-    best: Shares | None = None
+    best, least = None, np.inf
     for turn in range(max(RISES, TRIES)):
         if best is not None and turn >= _tries(rows):
             break
         trial = factors * np.exp(SPREAD * rng.standard_normal(len(masks)) * (turn > 0))
         dearer = rows if (weights == 1).all() else replace(rows, price=rows.price * weights)
         shares = _way(dearer, masks, dearer.priced(masks) * trial)
-        if shares is None or not rows.fits(shares):
-            weights *= 1.0 if shares is None else np.where(rows.used(shares) > rows.caps, DEARER, 1.0)
-        elif best is None or rows.cost(shares) <= rows.cost(best):
-            best, factors = shares, trial
+        if shares is None:
+            continue
+        used = rows.used(shares)
+        if (used > rows.caps).any():
+            weights *= np.where(used > rows.caps, DEARER, 1.0)
+        elif used @ rows.price <= least:
+            best, least, factors = shares, float(used @ rows.price), trial
     return best
 
 
@@ -193,10 +197,8 @@ def _way(rows: ReleasedRows, masks: Integers, prices: Floats) -> Shares | None:
         ways += [clustered(rows, small)] if len(small) <= CLUSTERED else []
         shares = min(ways, key=lambda way: (len(np.setdiff1d(small, way.cells)), rows.cost(way)))
         rest = np.setdiff1d(small, shares.cells)
-    if not len(rest) and rows.complete and _subsets_first(masks, prices):
-        return shares
     whole = absorbed(rows, shares, rest)
-    return None if whole is None else rows.narrowed(whole)
+    return whole if whole is None or (not wide and _subsets_first(masks, prices)) else rows.narrowed(whole)
 
 
 def _subsets_first(masks: Integers, prices: Floats) -> bool:

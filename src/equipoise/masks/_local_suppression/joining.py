@@ -5,21 +5,32 @@ the price of the set; if they have fewer, large cells lend what they can spare, 
 of what a record of a small cell then costs. Cost: one sort of the cells that are not yet safe for each set and level.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import representatives, spread, steps
-from equipoise.masks._local_suppression.released_rows import ReleasedRows, Shares
+from equipoise.ground.packed_keys import representatives, spread, steps, sums_of_equal
+from equipoise.masks._local_suppression.released_rows import MAX_TABLE_BITS, ReleasedRows, Shares
 
 LEVELS = (1.0, 0.67, 0.5, 0.34, 0.0)
 """Shares of k that the small cells of a class must have themselves, the rest being lent; 0: one record."""
 MIN_FILTERED = 1 << 12
 """Waiting cells from which those without hope are ruled out first."""
+MIN_SAMPLED = 1 << 17
+"""Waiting cells from which a set of keys is tried on a part of them first, unless the one before it joined many."""
+SAMPLE_BITS = 5
+MIN_JOINED = 1 / 512
+"""Share of these cells that a set of keys must join: the others find a class without one key more."""
+MAX_ABSORBING = 1 << 14
+"""Shares of the classes that the last few cells may be put into."""
+RICH = 4
+"""So many times that share makes the next set worth a try without a sample."""
+MAX_DIRECT_BITS, SPARSE_BITS = 24, 4
+"""Bits of the numbers of rows that are counted in a table of that size, and how many more than their own."""
 MAX_SETTLED = 1 / 6
 """Share of cells that were settled, up to which they stay among the others with no records."""
-TABLE_BITS = 21
 MAX_SMALL_COUNT = 1 << 12
 """Up to this k records are counted in 16 bits; a sum of 2^16 and a few would go unseen until the next set of keys."""
 
@@ -36,93 +47,116 @@ class _Joining:
 
     def __post_init__(self) -> None:
         kind = np.uint16 if self.rows.k <= MAX_SMALL_COUNT else np.int32
-        self.n, self.settled = self.rows.n[self.waiting].astype(kind), 0
+        self.n, self.settled, self.poor = self.rows.n[self.waiting].astype(kind), 0, True
         self.whole = self.rows.whole[self.waiting]
-        self.counts, self.places = np.zeros(1 << TABLE_BITS, dtype=kind), np.empty(len(self.n), dtype=np.intp)
-        self.open = np.zeros(0, dtype=np.int64)
-        self._spare(np.flatnonzero(self.spare))
+        self.counts, self.places = np.zeros(0, dtype=kind), np.empty(len(self.n), dtype=np.intp)
+        self.open_bits = min(MAX_TABLE_BITS, len(self.rows.n).bit_length() + 3)
         if not self.rows.complete:
-            self.open = np.sort(self.rows.whole[self.rows.n >= self.rows.k])
-            self.is_open = np.zeros(1 << TABLE_BITS, dtype=np.bool_)
-            self.is_open[spread(self.open, TABLE_BITS)] = True
+            self.open = np.full(1 << self.open_bits, -1, dtype=np.int64)
+            self._opened(self.rows.whole[self.large])
+        self._spare(np.flatnonzero(self.spare))
 
     def _spare(self, lenders: Integers) -> None:
         """Keep the large cells that can still spare records."""
         self.large, self.spare = self.large[lenders], self.spare[lenders]
         self.large_whole = self.rows.whole[self.large]
 
-    def take(self, mask: int, least: int) -> None:
-        """Join those whose rows without these keys are in a class, or in `least` of the small cells."""
-        k = self.rows.k
-        if least < k and not len(self.large) and self.rows.complete:
-            return
-        lenders = self.rows.without(self.large_whole, self.large, mask) if least < k else None
-        near = self._hopeful(mask, least, lenders)
-        ids, n = self._ids(near, mask), self.n.take(near)
-        hope = n > 0
-        if len(near) >= MIN_FILTERED and not len(self.open):
-            hope &= self._counted(ids, n, 1) >= least
-        near, ids, n = near[hope], ids[hope], n[hope]
-        if not len(near):
-            return
-        alike = representatives(ids)
-        size = np.bincount(alike, n, len(near))
-        good = size >= k
-        if len(self.open):
-            good |= member(ids, self.open)
-        if lenders is not None:
-            needy = np.flatnonzero(~good & (size >= least))
-            if len(needy):
-                good[needy] = self._lend(mask, ids[needy], (k - size[needy]).astype(np.int64), lenders)
-        joining = np.flatnonzero(good.take(alike))
-        self._settle(near[joining], ids[joining], mask)
-
     def _ids(self, waiting: Integers | slice, mask: int) -> Integers:
         return self.rows.without(self.whole[waiting], self.waiting[waiting], mask)
 
-    def _hopeful(self, mask: int, least: int, lenders: Integers | None) -> Integers:
-        """The places of those who may find a class: where many wait, most are ruled out without a look at their rows.
+    def take(self, mask: int, least: int) -> None:
+        """Join those whose rows without these keys are in a class, or in `least` of the small cells.
 
-        Once all classes of k are taken, only those with a lender are left, and those that are open.
+        Once all classes of k are taken, only those with a lender can have fewer of them.
         """
-        if len(self.n) < MIN_FILTERED:
-            return np.arange(len(self.n))
-        ids = self._ids(np.s_[:], mask)
-        if lenders is None:
-            hopeful = self._counted(ids, self.n) >= least
+        if least < self.rows.k:
+            if len(self.large):
+                self._borrow(mask, least)
+            return
+        width = self.rows.width(mask)
+        if not self.rows.hashed and width <= min(MAX_DIRECT_BITS, len(self.n).bit_length() + SPARSE_BITS):
+            size = self._counted(self.n, width, lambda step: self.rows.places(self.whole[step], mask))
+            near = np.flatnonzero(size >= self.rows.k)
+        elif self.poor and len(self.n) >= MIN_SAMPLED and not self._pays(mask):
+            near = np.zeros(0, dtype=np.int64)
         else:
-            hopeful = _marked(lenders, ids)
-        if len(self.open):
-            hopeful |= self.is_open.take(spread(ids, TABLE_BITS), mode="clip")
-        return np.flatnonzero(hopeful)
+            near = self._in_classes(mask)
+        if not self.rows.complete:
+            near = self._with_ready(near, mask)
+        self._settle(near[self.n.take(near) > 0], mask)
 
-    def _counted(self, ids: Integers, n: Integers, turn: int = 0) -> Integers:
-        """The records of each row, or more: rows are counted in a table, where different ones may share a place."""
-        bits = min(TABLE_BITS, len(ids).bit_length() + 1)
-        counts, places = self.counts[: 1 << bits], self.places[: len(ids)]
-        for step in steps(len(ids)):
-            places[step] = spread(ids[step], bits, turn)
+    def _with_ready(self, near: Integers, mask: int) -> Integers:
+        """Those near, and those whose rows without these keys are in a class of others, which have missing values."""
+        joins = np.zeros(len(self.n), dtype=np.bool_)
+        for step in steps(len(joins)):
+            ids = self._ids(step, mask)
+            joins[step] = self.open.take(spread(ids, self.open_bits), mode="clip") == ids
+        joins[near] = True
+        return np.flatnonzero(joins)
+
+    def _opened(self, ids: Integers) -> None:
+        """Keep these classes; of two in one place the last is kept, so that who may join the other has to wait."""
+        self.open[spread(ids, self.open_bits)] = ids
+
+    def _pays(self, mask: int) -> bool:
+        """Whether enough cells are in a class of k without these keys, by all rows of a part of the table."""
+        parts = [spread(self._ids(step, mask), SAMPLE_BITS, 2) for step in steps(len(self.n))]
+        part = np.flatnonzero(np.concatenate([place == 0 for place in parts]))
+        size = sums_of_equal(self._ids(part, mask), self.n[part])
+        return bool(np.count_nonzero(size >= self.rows.k) >= MIN_JOINED * len(part))
+
+    def _in_classes(self, mask: int) -> Integers:
+        """The places of those in classes of k without these keys; most others are ruled out by a table of counts."""
+        near, ids, n = np.arange(len(self.n)), self.whole[:0], self.n
+        for turn in range(2):
+            if len(near) >= MIN_FILTERED:
+                bits = min(MAX_TABLE_BITS, len(near).bit_length() + 1)
+                own = (lambda step: spread(self._ids(step, mask), bits)) if not turn else (lambda step: spread(ids[step], bits, 1))
+                near = near[self._counted(n, bits, own) >= self.rows.k]
+            ids, n = self._ids(near, mask), self.n.take(near)
+        return near[sums_of_equal(ids, n) >= self.rows.k]
+
+    def _counted(self, n: Integers, bits: int, places_of: Callable[[slice], Integers]) -> Integers:
+        """The records at the place of each in a table, part by part: what is made stays in the processor's cache."""
+        if len(self.counts) < 1 << bits:
+            self.counts = np.zeros(1 << bits, dtype=n.dtype)
+        counts, places, size = self.counts[: 1 << bits], self.places[: len(n)], np.empty_like(n)
+        for step in steps(len(n)):
+            places[step] = places_of(step)
             np.add.at(counts, places[step], n[step])
-        size = counts.take(places, mode="clip")
+        for step in steps(len(n)):
+            counts.take(places[step], mode="clip", out=size[step])
         counts.fill(0)
         return size
 
-    def _settle(self, places: Integers, ids: Integers, mask: int) -> None:
+    def _settle(self, places: Integers, mask: int) -> None:
+        self.poor = len(places) < RICH * MIN_JOINED * len(self.n)
         if not len(places):
             return
-        cells = self.waiting[places]
-        self.shares.append(Shares(cells, np.full(len(cells), mask), self.rows.n[cells]))
+        self.shares.append(Shares(self.waiting[places], np.full(len(places), mask), self.n[places]))
+        if not self.rows.complete:
+            self._opened(self._ids(places, mask))
         self.n[places] = 0
         self.settled += len(places)
         if self.settled > MAX_SETTLED * len(self.n):
-            waits = self.n > 0
+            waits = np.flatnonzero(self.n)
             self.waiting, self.whole, self.n = self.waiting[waits], self.whole[waits], self.n[waits]
             self.settled = 0
-        if not self.rows.complete:
-            classes = np.unique(ids)
-            self.is_open[spread(classes, TABLE_BITS)] = True
-            classes = classes[~member(classes, self.open)]
-            self.open = np.insert(self.open, np.searchsorted(self.open, classes), classes)
+
+    def _borrow(self, mask: int, least: int) -> None:
+        """Join those whose rows without these keys are in `least` of the small cells, and the rest lent."""
+        lenders = self.rows.without(self.large_whole, self.large, mask)
+        parts = [np.flatnonzero(_marked(lenders, self._ids(step, mask))) + step.start for step in steps(len(self.n))]
+        near = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+        near = near[self.n.take(near) > 0]
+        ids = self._ids(near, mask)
+        alike = representatives(ids)
+        size = np.bincount(alike, self.n.take(near), len(near)).astype(np.int64)
+        needy = np.flatnonzero(size >= least)
+        if len(needy):
+            enough = np.zeros(len(near), dtype=np.bool_)
+            enough[needy] = self._lend(mask, ids[needy], np.maximum(self.rows.k - size[needy], 0), lenders)
+            self._settle(near[enough.take(alike)], mask)
 
     def _lend(self, mask: int, values: Integers, need: Integers, lenders: Integers) -> Integers:
         """Take what classes need from large cells, those that can spare most first; which classes have enough."""
@@ -150,7 +184,7 @@ class _Joining:
 
 def _marked(some: Integers, ids: Integers) -> Integers:
     """Which ids may be among some others: all that are, and a few more."""
-    bits = min(TABLE_BITS, max(len(some), 1).bit_length() + 4)
+    bits = min(MAX_TABLE_BITS, max(len(some), 1).bit_length() + 4)
     marked = np.zeros(1 << bits, dtype=np.bool_)
     marked[spread(some, bits)] = True
     return marked.take(spread(ids, bits), mode="clip")
@@ -179,8 +213,7 @@ def absorbed(rows: ReleasedRows, shares: Shares, cells: Integers) -> Shares | No
     """Cells that are too few for a class of their own, put into the class where that costs least; None without one."""
     if not len(cells):
         return shares
-    every = rows.everyone(shares)
-    others = every[~np.isin(every.cells, cells)]
+    others, far = _candidates(rows, shares, cells)
     if not len(others.cells):
         return None
     ids, first, place = np.unique(rows.ids(others.cells, others.masks), return_index=True, return_inverse=True)
@@ -197,8 +230,23 @@ def absorbed(rows: ReleasedRows, shares: Shares, cells: Integers) -> Shares | No
         return None
     wider = np.where(place == best, others.masks | masks[best], others.masks)
     new = Shares(cells, np.full(len(cells), masks[best]), rows.n[cells])
-    merged = Shares.joined([Shares(others.cells, wider, others.many), new])
+    merged = Shares.joined([far, Shares(others.cells, wider, others.many), new])
     return merged[merged.masks & rows.present[merged.cells] != 0]
+
+
+def _candidates(rows: ReleasedRows, shares: Shares, cells: Integers) -> tuple[Shares, Shares]:
+    """All records of classes that cells may be put into, and the shares of other classes.
+
+    Where there are many, the classes that were joined last: they have lost most keys already.
+    """
+    if len(shares.cells) <= MAX_ABSORBING:
+        every = rows.everyone(shares)
+        return every[~np.isin(every.cells, cells)], Shares.joined([])
+    ids = rows.ids(shares.cells, shares.masks)
+    last = np.unique(ids[-MAX_ABSORBING:])
+    near = _marked(last, ids)
+    near[near] = member(ids[near], last)
+    return shares[near], shares[~near]
 
 
 def member(values: Integers, ordered: Integers) -> Integers:
