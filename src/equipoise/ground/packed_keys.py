@@ -370,8 +370,8 @@ def representatives(ids: Integers) -> Integers:
     position = np.arange(len(ids), dtype=table.dtype)
     place = spread(ids, bits)
     table[place] = position
-    alike = table.take(place, mode="clip")
-    rest = np.flatnonzero(ids.take(alike, mode="clip") != ids)  # others have their places
+    alike: Integers = table.take(place, mode="clip")
+    rest = np.flatnonzero(ids.take(alike) != ids)  # others have their places
     if len(rest):
         _, first, number = np.unique(ids[rest], return_index=True, return_inverse=True)
         alike[rest] = rest[first[number]]

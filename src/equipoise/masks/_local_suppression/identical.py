@@ -208,7 +208,11 @@ def _subsets_first(masks: Integers, prices: Floats) -> bool:
     """
     known = np.full(int(masks.max()) + 1, np.inf)
     known[masks], known[0] = prices, 0.0
-    one_less = [(mask, mask & ~(1 << key)) for key in range(int(masks.max()).bit_length()) for mask in [masks[masks >> key & 1 == 1]]]
+    one_less = [
+        (mask, mask & ~(1 << key))
+        for key in range(int(masks.max()).bit_length())
+        for mask in [masks[masks >> key & 1 == 1]]
+    ]
     return all((known[less] < known[mask]).all() for mask, less in one_less)
 
 

@@ -31,8 +31,10 @@ MAX_DIRECT_BITS, SPARSE_BITS = 24, 4
 """Bits of the numbers of rows that are counted in a table of that size, and how many more than their own."""
 MAX_SETTLED = 1 / 6
 """Share of cells that were settled, up to which they stay among the others with no records."""
-MAX_SMALL_COUNT = 1 << 12
-"""Up to this k records are counted in 16 bits; a sum of 2^16 and a few would go unseen until the next set of keys."""
+MAX_SMALL_COUNT, MAX_WIDE_BITS = 1 << 12, 12
+"""Up to this k records are counted in 16 bits, which are fastest, but in 64 where few places have many records each. A
+sum of 2^16 and a few goes unseen: such a class is found without one key more, at last without any.
+"""
 
 
 @dataclass(eq=False, repr=False)
@@ -83,7 +85,7 @@ class _Joining:
             near = self._in_classes(mask)
         if not self.rows.complete:
             near = self._with_ready(near, mask)
-        self._settle(near[self.n.take(near) > 0], mask)
+        self._settle(near[self.n[near] != 0], mask)
 
     def _with_ready(self, near: Integers, mask: int) -> Integers:
         """Those near, and those whose rows without these keys are in a class of others, which have missing values."""
@@ -107,20 +109,25 @@ class _Joining:
 
     def _in_classes(self, mask: int) -> Integers:
         """The places of those in classes of k without these keys; most others are ruled out by a table of counts."""
-        near, ids, n = np.arange(len(self.n)), self.whole[:0], self.n
+        near, ids = np.arange(len(self.n)), self._ids(np.s_[:], mask)
         for turn in range(2):
             if len(near) >= MIN_FILTERED:
-                bits = min(MAX_TABLE_BITS, len(near).bit_length() + 1)
-                own = (lambda step: spread(self._ids(step, mask), bits)) if not turn else (lambda step: spread(ids[step], bits, 1))
-                near = near[self._counted(n, bits, own) >= self.rows.k]
-            ids, n = self._ids(near, mask), self.n.take(near)
-        return near[sums_of_equal(ids, n) >= self.rows.k]
+                near = near[self._upper_sums(ids, self.n[near], turn) >= self.rows.k]
+                ids = self._ids(near, mask)
+        return near[sums_of_equal(ids, self.n[near]) >= self.rows.k]
+
+    def _upper_sums(self, ids: Integers, n: Integers, turn: int) -> Integers:
+        """For each id the sum of `n` over all that are equal, and over others that share a place with them."""
+        bits = min(MAX_TABLE_BITS, len(n).bit_length() + 1)
+        return self._counted(n, bits, lambda step: spread(ids[step], bits, turn))
 
     def _counted(self, n: Integers, bits: int, places_of: Callable[[slice], Integers]) -> Integers:
         """The records at the place of each in a table, part by part: what is made stays in the processor's cache."""
-        if len(self.counts) < 1 << bits:
+        if bits > MAX_WIDE_BITS and len(self.counts) < 1 << bits:
             self.counts = np.zeros(1 << bits, dtype=n.dtype)
-        counts, places, size = self.counts[: 1 << bits], self.places[: len(n)], np.empty_like(n)
+        n = n if bits > MAX_WIDE_BITS else n.astype(np.int64)
+        counts = self.counts[: 1 << bits] if bits > MAX_WIDE_BITS else np.zeros(1 << bits, dtype=np.int64)
+        places, size = self.places[: len(n)], np.empty_like(n)
         for step in steps(len(n)):
             places[step] = places_of(step)
             np.add.at(counts, places[step], n[step])
@@ -146,9 +153,8 @@ class _Joining:
     def _borrow(self, mask: int, least: int) -> None:
         """Join those whose rows without these keys are in `least` of the small cells, and the rest lent."""
         lenders = self.rows.without(self.large_whole, self.large, mask)
-        parts = [np.flatnonzero(_marked(lenders, self._ids(step, mask))) + step.start for step in steps(len(self.n))]
-        near = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-        near = near[self.n.take(near) > 0]
+        near = np.flatnonzero(_marked(lenders, self._ids(np.s_[:], mask)))
+        near = near[self.n[near] != 0]
         ids = self._ids(near, mask)
         alike = representatives(ids)
         size = np.bincount(alike, self.n.take(near), len(near)).astype(np.int64)
@@ -187,7 +193,10 @@ def _marked(some: Integers, ids: Integers) -> Integers:
     bits = min(MAX_TABLE_BITS, max(len(some), 1).bit_length() + 4)
     marked = np.zeros(1 << bits, dtype=np.bool_)
     marked[spread(some, bits)] = True
-    return marked.take(spread(ids, bits), mode="clip")
+    near = np.empty(len(ids), dtype=np.bool_)
+    for step in steps(len(ids)):
+        marked.take(spread(ids[step], bits), mode="clip", out=near[step])
+    return near
 
 
 def joined(rows: ReleasedRows, masks: Integers, prices: Floats) -> tuple[Shares, Integers]:
@@ -198,7 +207,7 @@ def joined(rows: ReleasedRows, masks: Integers, prices: Floats) -> tuple[Shares,
         if state.settled == len(state.waiting):
             break
         state.take(mask, least)
-    return Shares.joined(state.shares), state.waiting[state.n > 0]
+    return Shares.joined(state.shares), state.waiting[state.n != 0]
 
 
 def _steps(masks: Integers, prices: Floats, k: int) -> list[tuple[int, int]]:
