@@ -198,7 +198,9 @@ def _way(rows: ReleasedRows, masks: Integers, prices: Floats) -> Shares | None:
         shares = min(ways, key=lambda way: (len(np.setdiff1d(small, way.cells)), rows.cost(way)))
         rest = np.setdiff1d(small, shares.cells)
     whole = absorbed(rows, shares, rest)
-    return whole if whole is None or (not wide and _subsets_first(masks, prices)) else rows.narrowed(whole)
+    if whole is None or (len(whole.cells) > CELLS and not wide and _subsets_first(masks, prices)):
+        return whole
+    return rows.narrowed(whole)
 
 
 def _subsets_first(masks: Integers, prices: Floats) -> bool:
