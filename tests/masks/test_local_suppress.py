@@ -344,3 +344,21 @@ def test_fewer_blanks_than_local_recoding(path: str, keys: Any, k: int, recoded:
     done = LocalSuppress(MinCount(k)).apply(eq.read(frame, eq.Roles(columns)), Draws(1))
     assert smallest(done) >= k
     assert wild < done.history[0].detail.bound < sum(blanks(done).values()) < 0.85 * recoded
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.03])
+def test_many_small_cells(missing: float) -> None:
+    """So many that sets of keys are tried on a part of them first; classes are counted by another engine."""
+    draw, records = np.random.default_rng(5), 140_000
+    table = pl.DataFrame({f"k{place}": draw.integers(0, 12, records) for place in range(6)})
+    table = table.with_columns(pl.when(pl.Series(draw.random(records) >= missing)).then(pl.all()).name.keep())
+    done = LocalSuppress(MinCount(3)).apply(eq.read(table, eq.Roles(table.columns)), Draws(1)).collect()
+    assert done.group_by(table.columns).len()["len"].min() >= 3  # type: ignore[operator]
+    assert all((done[key].is_null() | (done[key] == table[key])).all() for key in table.columns)
+
+
+def test_more_cells_than_a_small_counter_holds() -> None:
+    """A class of 2^16 + 1 records is found, although its count ends in 1."""
+    table = pl.DataFrame({"k": np.arange((1 << 16) + 1)})
+    done = LocalSuppress(MinCount(3)).apply(eq.read(table, eq.Roles(["k"])), Draws(1)).collect()
+    assert done["k"].null_count() == table.height

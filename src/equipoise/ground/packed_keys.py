@@ -32,6 +32,8 @@ SAMPLE_RECORDS = 1 << 16
 MAX_WAITING_CELLS = 1 << 22
 """Cells of batches that may wait before they are added up."""
 MAX_PACKED_ID = 1 << 62
+SPREADING = tuple(np.array([0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xC2B2AE3D27D4EB4F], dtype=np.uint64))
+"""Odd multipliers that spread ids over a table (Knuth, vol. 3, 6.4: the first is 2^64 / golden ratio)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,11 +104,14 @@ def _short_run(column: pl.Series) -> Coded | None:
     span = high - low + 1 + nulls
     offsets, met = np.empty(len(column), dtype=_kind(span)), np.zeros(span, dtype=np.bool_)
     numbers, lowest = _integers(column, low, nulls)
-    for step in _steps(len(offsets)):
+    unmet = True
+    for step in steps(len(offsets)):
         offsets[step] = np.subtract(numbers[step], lowest, dtype=np.int64)
-        met[offsets[step]] = True
+        if unmet:
+            met[offsets[step]] = True
+            unmet = not met.all()
     values = pl.Series(column.name, [None] * nulls + (np.flatnonzero(met)[nulls:] - nulls + low).tolist(), column.dtype)
-    return Coded(values, offsets if met.all() else _small(np.cumsum(met) - 1, len(values))[offsets])
+    return Coded(values, offsets if not unmet else _small(np.cumsum(met) - 1, len(values))[offsets])
 
 
 def _integers(column: pl.Series, low: int, nulls: int) -> tuple[Integers, int]:
@@ -230,7 +235,7 @@ def _sums(
     """Records and weight in each place, as the two parts of a complex number: one visit to memory for both."""
     sums = np.zeros(prod(sizes), dtype=np.complex128)
     both = np.ones(min(CHUNK_RECORDS, len(codes[0])), dtype=np.complex128)
-    for step in _steps(len(codes[0])):
+    for step in steps(len(codes[0])):
         packed = pack([column[step] for column in codes], sizes)
         added = both[: len(packed)]
         if n is not None:
@@ -241,7 +246,7 @@ def _sums(
     return sums
 
 
-def _steps(records: int) -> Iterator[slice]:
+def steps(records: int) -> Iterator[slice]:
     return (slice(start, start + CHUNK_RECORDS) for start in range(0, records, CHUNK_RECORDS))
 
 
@@ -349,6 +354,40 @@ def _numbered_by_table(ids: Integers, size: int) -> tuple[Integers, Integers]:
     return ids, first
 
 
+def spread(ids: Integers, bits: int, turn: int = 0) -> Integers:
+    """A place for each id in a table of 2^bits places, another one at each turn: equal ids, equal places."""
+    return (ids.view(np.uint64) * SPREADING[turn] >> np.uint64(64 - bits)).view(np.intp)
+
+
+def representatives(ids: Integers) -> Integers:
+    """For each id the position of one that is equal, the same for all that are. O(n) by tables, or a sort of the rest.
+
+    >>> representatives(np.array([7, 5, 7])).tolist()
+    [2, 1, 2]
+    """
+    bits = max(1, len(ids)).bit_length() + 1
+    table = np.empty(1 << bits, dtype=np.int32 if len(ids) < 1 << 31 else np.int64)
+    position = np.arange(len(ids), dtype=table.dtype)
+    place = spread(ids, bits)
+    table[place] = position
+    alike: Integers = table.take(place, mode="clip")
+    rest = np.flatnonzero(ids.take(alike) != ids)  # others have their places
+    if len(rest):
+        _, first, number = np.unique(ids[rest], return_index=True, return_inverse=True)
+        alike[rest] = rest[first[number]]
+    return alike
+
+
+def sums_of_equal(ids: Integers, n: Integers) -> Integers:
+    """For each id the sum of `n` over all that are equal.
+
+    >>> sums_of_equal(np.array([7, 5, 7]), np.array([1, 2, 3])).tolist()
+    [4, 2, 4]
+    """
+    alike = representatives(ids)
+    return np.bincount(alike, n, len(ids)).astype(np.int64).take(alike)
+
+
 def order_of(ids: Integers, size: int) -> Integers:
     """Stable sorting order of the ids: sorting id and position as one integer is much the fastest."""
     bits = len(ids).bit_length()
@@ -356,6 +395,6 @@ def order_of(ids: Integers, size: int) -> Integers:
         return np.argsort(ids, kind="stable")
     order: Integers = ids << bits
     order |= np.arange(len(ids))
-    order.sort()
+    order = pl.Series(order).sort().to_numpy(writable=True)
     order &= (1 << bits) - 1
     return order

@@ -26,8 +26,10 @@ class RecordCells:
         """Each record's cell is found as cells are counted. Cost: O(records), or a sort where keys have many values."""
         columns = coded(data, data.roles.keys)
         of_row, first = group_coded(columns)
-        codes = [column.codes[first].astype(np.int32) + (column.values.null_count() == 0) for column in columns]
-        return cls(data, np.stack(codes), np.bincount(of_row), of_row)
+        codes = np.empty((len(columns), len(first)), np.min_scalar_type(2 + max(column.size for column in columns)))
+        for own, column in zip(codes, columns, strict=True):
+            np.add(column.codes[first], column.values.null_count() == 0, out=own, casting="unsafe")
+        return cls(data, codes, np.bincount(of_row), of_row)
 
     def blanked(self, cells: Integers, masks: Integers, draws: Draws) -> pl.DataFrame:
         """The table with these blanks, one mask for each record that has some, by its cell.
@@ -46,7 +48,7 @@ class RecordCells:
         mask_of_row = mask_of_cell[self.of_row]
         chosen = np.flatnonzero(unlike[cells])
         if len(chosen):
-            chosen = chosen[np.argsort(cells[chosen], kind="stable")]
+            chosen = chosen[np.lexsort((masks[chosen], cells[chosen]))]
             own, order = cells[chosen], self._drawn(table, unlike, draws)
             within = np.arange(len(own)) - np.searchsorted(own, own)
             mask_of_row[order[np.searchsorted(self.of_row[order], own) + within]] = masks[chosen]

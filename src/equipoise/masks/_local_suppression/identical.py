@@ -82,9 +82,9 @@ def blank_identical(problem: SuppressionProblem) -> IdenticalBlanks | None:
         return None
     if any(rows.smallest(shares, demand.keys) < demand.k for demand in problem.demands):
         raise AssertionError("A class is too small after local suppression.")
-    shares = shares.ordered()
     cells, masks = (np.repeat(part, shares.many) for part in (shares.cells, shares.masks))
-    return IdenticalBlanks(problem, cells, masks, small, rows.used(shares), rows.cost(shares), proven)
+    used = rows.used(shares)
+    return IdenticalBlanks(problem, cells, masks, small, used, float(used @ rows.price), proven)
 
 
 def _rows(problem: SuppressionProblem, demand: Demand | None = None) -> ReleasedRows:
@@ -159,17 +159,20 @@ def _searched(rows: ReleasedRows, masks: Integers) -> Shares | None:
     Each try varies the prices of the best one a little; keys that were blanked too often get dearer.
     """
     rng, weights, factors = np.random.default_rng(SEED), np.ones(rows.keys), np.ones(len(masks))
-    best: Shares | None = None
+    best, least = None, np.inf
     for turn in range(max(RISES, TRIES)):
         if best is not None and turn >= _tries(rows):
             break
         trial = factors * np.exp(SPREAD * rng.standard_normal(len(masks)) * (turn > 0))
         dearer = rows if (weights == 1).all() else replace(rows, price=rows.price * weights)
         shares = _way(dearer, masks, dearer.priced(masks) * trial)
-        if shares is None or not rows.fits(shares):
-            weights *= 1.0 if shares is None else np.where(rows.used(shares) > rows.caps, DEARER, 1.0)
-        elif best is None or rows.cost(shares) <= rows.cost(best):
-            best, factors = shares, trial
+        if shares is None:
+            continue
+        used = rows.used(shares)
+        if (used > rows.caps).any():
+            weights *= np.where(used > rows.caps, DEARER, 1.0)
+        elif used @ rows.price <= least:
+            best, least, factors = shares, float(used @ rows.price), trial
     return best
 
 
@@ -195,7 +198,24 @@ def _way(rows: ReleasedRows, masks: Integers, prices: Floats) -> Shares | None:
         shares = min(ways, key=lambda way: (len(np.setdiff1d(small, way.cells)), rows.cost(way)))
         rest = np.setdiff1d(small, shares.cells)
     whole = absorbed(rows, shares, rest)
-    return None if whole is None else rows.narrowed(whole)
+    if whole is None or (len(whole.cells) > CELLS and not wide and _subsets_first(masks, prices)):
+        return whole
+    return rows.narrowed(whole)
+
+
+def _subsets_first(masks: Integers, prices: Floats) -> bool:
+    """Whether each set of keys comes after all its subsets: then no class agrees on a key that it was joined without.
+
+    Those who are in it would have found each other, and who lends to them, without the others.
+    """
+    known = np.full(int(masks.max()) + 1, np.inf)
+    known[masks], known[0] = prices, 0.0
+    one_less = [
+        (mask, mask & ~(1 << key))
+        for key in range(int(masks.max()).bit_length())
+        for mask in [masks[masks >> key & 1 == 1]]
+    ]
+    return all((known[less] < known[mask]).all() for mask, less in one_less)
 
 
 def _one_by_one(problem: SuppressionProblem, rows: ReleasedRows) -> Shares | None:

@@ -46,7 +46,12 @@ class KeyRows:
     @cached_property
     def present(self) -> Integers:
         """The set of keys that each row has, as bits."""
-        return patterns(self.codes)
+        return np.full(self.codes.shape[1], (1 << self.keys) - 1) if self.complete else patterns(self.codes)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether no row lacks a key."""
+        return bool(self.codes.all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -35,7 +35,9 @@ def _block(rows: ReleasedRows, shares: Shares, rng: np.random.Generator) -> Inte
     start = rng.integers(0, max(1, int(behind[-1]) - BLOCK + 1))
     inside = np.zeros(len(order), dtype=np.bool_)
     inside[order[(behind > start) & (behind <= start + BLOCK)]] = True
-    _, ids = np.unique(rows.ids(shares.cells, shares.masks), return_inverse=True)
+    blank = shares.masks >> np.arange(rows.keys)[:, None] & 1
+    released = np.where(blank, 0, rows.codes[:, shares.cells])[::-1]
+    ids = np.unique(released, axis=1, return_inverse=True)[1].ravel()
     size = np.bincount(ids, shares.many)
     near = np.bincount(ids, shares.many * inside) / size
     by_nearness = np.argsort(-near, kind="stable")

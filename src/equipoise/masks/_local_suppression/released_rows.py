@@ -2,16 +2,21 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
+from itertools import groupby, pairwise
 
 import numpy as np
 
 from equipoise.ground.arrays import Floats, Integers
-from equipoise.ground.packed_keys import MAX_PACKED_ID, group
+from equipoise.ground.packed_keys import group, representatives, steps, sums_of_equal
 from equipoise.masks._local_suppression.problem import FREE, KeyRows
 
-MAX_COUNTED_KEYS = 12
-"""Up to this many keys blanks are counted by their set of keys first."""
+MAX_PACKED_BITS = 62
+MAX_PACKED_KEYS = 12
+"""Up to this many keys there is a table of all sets of them."""
+MAX_TABLE_BITS = 21
+"""Bits of the numbers of rows that are counted in a table of that size."""
+MAX_RUNS = 4096
+"""Runs of shares with the same keys up to which each set of keys is counted by itself."""
 SEED = 20021
 """The search draws from this public seed: which cells lose which keys depends on the file alone."""
 
@@ -62,34 +67,51 @@ class ReleasedRows(KeyRows):
         return sum(1 << key for key in range(self.keys) if self.caps[key] > 0)
 
     @cached_property
-    def span(self) -> int:
-        """The numbers of all rows are below this, unless they are drawn."""
-        return min(prod(self.sizes), MAX_PACKED_ID)
-
-    @property
-    def hashed(self) -> bool:
-        """Whether keys have too many values for their codes to be packed."""
-        return self.span == MAX_PACKED_ID
+    def _lowest(self) -> list[int]:
+        """The lowest code of each key: 0 where values are missing, else 1."""
+        return [int(codes.min(initial=1)) for codes in self.codes]
 
     @cached_property
-    def _place_values(self) -> list[int]:
-        """What a code of each key adds to the number of a row: its place value, or a multiplier drawn once."""
+    def _widths(self) -> list[int]:
+        """The bits of each key in the number of a row."""
+        return [(size - 1 - low).bit_length() for size, low in zip(self.sizes, self._lowest, strict=True)]
+
+    @cached_property
+    def hashed(self) -> bool:
+        """Whether there are too many keys, or values of them, for their codes to be packed."""
+        return self.keys > MAX_PACKED_KEYS or sum(self._widths) + self.keys > MAX_PACKED_BITS
+
+    @cached_property
+    def _multipliers(self) -> list[int]:
+        """What a code of each key adds to the number of a row: its own bits, or a multiple of a number drawn once.
+
+        The first key has the highest bits: cells in the order of their keys are near each other in a table, too.
+        """
         if not self.hashed:
-            return [prod(self.sizes[:key]) for key in range(self.keys)]
+            return [1 << sum(self._widths[key + 1 :]) for key in range(self.keys)]
         drawn = np.random.default_rng(SEED).integers(1 << 61, 1 << 62, self.keys, dtype=np.int64) | 1
         return [int(value) for value in drawn]
-
-    def _part(self, key: int, cells: Integers | slice) -> Integers:
-        """What a key adds to the numbers of the cells' rows."""
-        return self.codes[key][cells] * np.int64(self._place_values[key])
 
     @cached_property
     def whole(self) -> Integers:
         """The number of each cell's row as it came."""
         whole = np.zeros(len(self.n), dtype=np.int64)
-        for key in range(self.keys):
-            whole += self._part(key, np.s_[:])
+        for codes, low, multiplier in zip(self.codes, self._lowest, self._multipliers, strict=True):
+            for step in steps(len(whole)):
+                whole[step] += (codes[step] - (0 if self.hashed else low)) * np.int64(multiplier)
         return whole
+
+    @cached_property
+    def _bits(self) -> tuple[Integers, Integers]:
+        """For each set of keys the bits that stay of a row's number, and those that say that it lost them.
+
+        Keys with missing values have no such bit: their blanks are like the missing ones.
+        """
+        kept, lost = np.array([-1], dtype=np.int64), np.array([0], dtype=np.int64)
+        for key, (width, multiplier, low) in enumerate(zip(self._widths, self._multipliers, self._lowest, strict=True)):
+            kept = np.concatenate([kept, kept & ~(((1 << width) - 1) * multiplier)])
+            lost = np.concatenate([lost, lost | low << sum(self._widths) + key])
+        return kept, lost
 
     def ids(self, cells: Integers, masks: Integers | int) -> Integers:
         """A number for each cell's row without the keys of a mask: identical rows, equal numbers.
@@ -97,19 +119,30 @@ class ReleasedRows(KeyRows):
         Different rows have different numbers, but for a chance of 2^-60 where the keys have too many values to be
         packed; `smallest` compares the rows themselves.
         """
-        if isinstance(masks, int):
-            return self.without(self.whole[cells], cells, masks)
-        ids = self.whole[cells]
-        for key in range(self.keys):
-            lacking = np.flatnonzero(masks >> key & 1)
-            ids[lacking] -= self._part(key, cells[lacking])
-        return np.asarray(ids, dtype=np.int64)
+        return self.without(self.whole[cells], cells, masks)
 
-    def without(self, ids: Integers, cells: Integers, mask: int) -> Integers:
+    def without(self, ids: Integers, cells: Integers, masks: Integers | int) -> Integers:
         """The numbers of these cells' rows, from those as they came, without the keys of a mask."""
-        for key in range(self.keys):
-            ids = ids - self._part(key, cells) if mask >> key & 1 else ids
+        if not self.hashed:
+            return (ids & self._bits[0][masks]) | self._bits[1][masks]
+        for key, multiplier in enumerate(self._multipliers):
+            ids = ids - (masks >> key & 1) * np.int64(multiplier) * self.codes[key][cells]
         return ids
+
+    def places(self, ids: Integers, mask: int) -> Integers:
+        """The rows that came with these numbers without the keys of a mask, numbered without gaps between the keys."""
+        places, start, end = np.zeros_like(ids), 0, 0
+        for blank, run in groupby(reversed(range(self.keys)), key=lambda key: mask >> key & 1):
+            width = sum(self._widths[key] for key in run)
+            if not blank:
+                places |= ids >> (start - end) & (((1 << width) - 1) << end)
+                end += width
+            start += width
+        return places
+
+    def width(self, mask: int) -> int:
+        """The bits of those numbers."""
+        return sum(width for key, width in enumerate(self._widths) if not mask >> key & 1)
 
     def priced(self, masks: Integers) -> Floats:
         """The sum of the prices of the keys in each mask."""
@@ -124,8 +157,8 @@ class ReleasedRows(KeyRows):
 
     def used(self, shares: Shares) -> Integers:
         """Values blanked, for each key."""
-        blanks = shares.masks & self.present[shares.cells]
-        if self.keys > MAX_COUNTED_KEYS:
+        blanks = shares.masks if self.complete else shares.masks & self.present[shares.cells]
+        if self.keys > MAX_PACKED_KEYS:
             return np.array([int((blanks >> key & 1) @ shares.many) for key in range(self.keys)], dtype=np.int64)
         many = np.bincount(blanks, shares.many, 1 << self.keys)
         return np.array([many[np.arange(len(many)) >> key & 1 == 1].sum() for key in range(self.keys)], dtype=np.int64)
@@ -135,7 +168,9 @@ class ReleasedRows(KeyRows):
 
     def remaining(self, shares: Shares) -> Integers:
         """The records of each cell that lose nothing."""
-        return self.n - np.bincount(shares.cells, shares.many, len(self.n)).astype(np.int64)
+        rest = self.n.copy()
+        np.subtract.at(rest, shares.cells, shares.many)
+        return rest
 
     def everyone(self, shares: Shares) -> Shares:
         """The shares and, without blanks, all other records."""
@@ -146,18 +181,44 @@ class ReleasedRows(KeyRows):
     def smallest(self, shares: Shares, keys: tuple[int, ...] | None = None) -> int:
         """The records of the smallest class on these keys; all records are counted, and rows compared exactly."""
         every = self.everyone(shares)
-        chosen = range(self.keys) if keys is None else keys
-        masks = every.masks.astype(np.min_scalar_type((1 << self.keys) - 1))
-        columns = [np.where(masks & masks.dtype.type(1 << key), 0, self.codes[key][every.cells]) for key in chosen]
-        ids, _ = group(columns, [self.sizes[key] for key in chosen])
-        return int(np.bincount(ids, every.many).min(initial=FREE))
+        if self.hashed or (keys is not None and len(keys) < self.keys):
+            chosen = range(self.keys) if keys is None else keys
+            columns = [np.where(every.masks >> key & 1, 0, self.codes[key][every.cells]) for key in chosen]
+            alike, _ = group(columns, [self.sizes[key] for key in chosen])
+            return int(np.bincount(alike, every.many)[alike].min(initial=FREE))
+        starts = np.flatnonzero(np.diff(every.masks, prepend=-1))
+        if not self.complete or len(starts) > MAX_RUNS:
+            return self._smallest(self.ids(every.cells, every.masks), every.many)
+        runs: dict[int, list[slice]] = {}
+        for start, end in pairwise([*starts.tolist(), len(every.masks)]):
+            runs.setdefault(int(every.masks[start]), []).append(slice(start, end))
+        counts = np.zeros(1 << MAX_TABLE_BITS, dtype=np.int32)
+        return min((self._smallest_without(mask, every, parts, counts) for mask, parts in runs.items()), default=FREE)
+
+    def _smallest_without(self, mask: int, shares: Shares, parts: list[slice], counts: Integers) -> int:
+        """The records of the smallest class that lost these keys, where no value was missing: none has other blanks."""
+        cells, many = (np.concatenate([column[part] for part in parts]) for column in (shares.cells, shares.many))
+        if not mask:
+            return int(many.min())
+        if self.width(mask) > MAX_TABLE_BITS:
+            return self._smallest(self.whole[cells] & self._bits[0][mask], many)
+        places = self.places(self.whole[cells], mask)
+        np.add.at(counts, places, many.astype(np.int32))
+        least = int(counts.take(places).min())
+        counts[places] = 0
+        return least
+
+    @staticmethod
+    def _smallest(ids: Integers, many: Integers) -> int:
+        """The least records of equal ids."""
+        return int(sums_of_equal(ids, many).min(initial=FREE))
 
     def narrowed(self, shares: Shares) -> Shares:
         """Without blanks of keys on which all records of a class agree: the rows stay identical. In order.
 
         Where no value is missing the records of a class lost the same keys; if that is one key, its cells differ on it.
         """
-        if not self._complete:
+        if not self.complete:
             every = self.everyone(shares)
             masks = self._narrowed(every)
             return replace(every, masks=masks)[masks & self.present[every.cells] != 0].ordered()
@@ -168,18 +229,14 @@ class ReleasedRows(KeyRows):
         masks[several] = self._narrowed(shares[several])
         return replace(shares, masks=masks)[masks != 0].ordered()
 
-    @cached_property
-    def _complete(self) -> bool:
-        return bool((self.present == (1 << self.keys) - 1).all())
-
     def _narrowed(self, every: Shares) -> Integers:
         """The masks of shares that are whole classes, without keys on which a class agrees."""
-        ids, rows = group([self.ids(every.cells, every.masks)], [self.span])
+        ids = representatives(self.ids(every.cells, every.masks))
         masks, absent = every.masks.copy(), every.masks | ~self.present[every.cells]
         for key, codes in enumerate(self.codes):
             lacking = np.flatnonzero(absent >> key & 1)
             own, its = codes[every.cells[lacking]], ids[lacking]
-            some, differ = np.zeros(len(rows), dtype=codes.dtype), np.zeros(len(rows), dtype=np.bool_)
+            some, differ = np.zeros(len(ids), dtype=codes.dtype), np.zeros(len(ids), dtype=np.bool_)
             some[its] = own
             differ[its[own != some[its]]] = True
             masks[lacking[(own != 0) & ~differ[its]]] &= ~(1 << key)
