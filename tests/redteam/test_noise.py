@@ -118,6 +118,30 @@ def test_values_that_lie_on_a_shape(record: Record, kind: str) -> None:
     record("noise", f"1 sd on {kind}", file="made", measure=measure, reported=reported, reached=reached)
 
 
+@pytest.mark.parametrize("role", ["person", "household"])
+def test_values_seen_again_in_other_rows(record: Record, role: str) -> None:
+    """Six waves of a nearly constant income, or six members: noise of each row is averaged over the others."""
+    rng = np.random.default_rng(3)
+    unit, x = np.repeat(np.arange(150), 6), np.repeat(np.exp(10 + 0.6 * rng.normal(size=150)), 6)
+    x = x * np.exp(0.03 * rng.normal(size=900))
+    table = pl.DataFrame({"unit": unit, "wave": np.tile(np.arange(6), 150), "income": x})
+    original = eq.read(table, eq.Roles("wave", numeric="income", **{role: "unit"}))  # type: ignore[arg-type]
+    released = eq.Recipe([eq.masks.Noise(["income"], 1.0)], 5).run(original)
+    z = released.collect()["income"].to_numpy()
+    mean = np.bincount(unit, z)[unit] / 6
+    terms = np.column_stack([np.ones(900), z, mean])
+    guess = terms @ np.linalg.lstsq(terms, x, rcond=None)[0]
+    known = eq.risk.KnownWithin(0.1).measure(released, original)
+    assert known.interval is not None
+    assert known.interval[1] >= (np.abs(mean / x - 1) <= 0.1).mean()
+    reported, reached = (
+        eq.risk.ValueDisclosure().measure(released, original).value,
+        1 - ((x - guess) ** 2).mean() / x.var(),
+    )
+    parameter, measure = f"1 sd, six rows of a {role}", "variance of a value learnt"
+    record("noise", parameter, file="made", measure=measure, reported=reported, reached=reached)
+
+
 def test_several_copies() -> None:
     """Three releases of one file: an intruder averages them, and so does the report."""
     original = pair(made())[1]
